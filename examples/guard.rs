@@ -1,0 +1,2 @@
+//! Guards a hot path.
+fn main() {}

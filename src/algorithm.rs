@@ -1,0 +1,106 @@
+//! What an algorithm is, and those that come with the crate.
+
+use core::time::Duration;
+
+use crate::decision::{Receipt, Refusal};
+use crate::sync::Words;
+use crate::time::Nanos;
+
+mod counter_ring;
+mod gcra;
+mod packed_ring;
+mod span;
+mod timestamp_ring;
+mod wide_ring;
+
+pub use counter_ring::{CounterRing, CounterRingBuilder};
+pub use gcra::Gcra;
+pub use timestamp_ring::TimestampRing;
+
+/// A rate-limiting algorithm: a pure policy over the atomic words of one key.
+///
+/// The policy itself is immutable. What changes is a slice of [`words`](Self::words) atomic words,
+/// all zero for a key that was never seen, so that the same policy serves one limiter or a table of
+/// millions of keys, and a key that was idle for long enough is equal to a fresh one.
+///
+/// # What an implementation promises
+///
+/// - A decision takes effect at one instruction; a denied request consumes nothing.
+/// - Readings may arrive in any order and may jump anywhere: that never leads to a panic, and never to more
+///   admissions than [`bound`](Self::bound) in an interval of one [`window`](Self::window), measured
+///   by [`Receipt::at`].
+/// - Zero permits are always admitted, and charge nothing.
+/// - Methods neither allocate nor block, whatever other threads do. They panic only when the slice is
+///   shorter than `words`.
+pub trait Algorithm {
+    /// How many words one key takes.
+    fn words(&self) -> usize;
+
+    /// The most permits that one request can ever get; a request for more is never admitted.
+    fn most(&self) -> u64;
+
+    /// The most permits admitted in any interval of one window, by the readings that the decisions
+    /// used.
+    fn bound(&self) -> u64;
+
+    /// The window that [`bound`](Self::bound) speaks of; with several windows, the first.
+    fn window(&self) -> Duration;
+
+    /// Takes `permits` at the time `now`, all or none of them.
+    ///
+    /// # Errors
+    ///
+    /// When they do not fit; nothing is consumed then.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal>;
+
+    /// The earliest instant, `now` or later, at which `permits` would be admitted if nobody else asked;
+    /// `None` when there is none.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos>;
+
+    /// The most permits that one request would get at the time `now`.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64;
+
+    /// Gives back `permits` of what `receipt` took, so that every later decision is the one that would
+    /// have been made had they never been taken; false, and nothing given back, when that can no longer be done.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool;
+
+    /// Charges `permits` at the time `now` whether they fit or not, and returns how many were booked:
+    /// all, unless the words cannot hold as much debt.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64;
+
+    /// What still counts at the time `now`, in permits: charged to a fresh state, it would make that one at least
+    /// as strict as this one, from then on and for ever.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64;
+
+    /// The earliest instant, `now` or later, at which the words are equal to fresh ones if nobody
+    /// asks; `None` when time ends before.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos>;
+}

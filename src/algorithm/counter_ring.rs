@@ -1,0 +1,319 @@
+#![doc = include_str!("counter_ring.md")]
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Algorithm;
+use super::packed_ring::PackedRing;
+use super::span::{Span, Variant};
+use super::wide_ring::WideRing;
+use crate::decision::{Receipt, Refusal};
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::sync::Words;
+use crate::time::{HORIZON, Nanos};
+use crate::word::MarkLayout;
+
+/// The sliding window counter: the window as N cells, and a count for each.
+///
+/// | made by | worst case in any interval of one window W | saturated throughput |
+/// |---|---|---|
+/// | [`new`](Self::new), strict | L | at least L·N/(N+1) per W |
+/// | [`classic`](CounterRingBuilder::classic) | 2L | L per W |
+/// | [`even`](CounterRingBuilder::even) | L + ⌈L/N⌉ | L per W, paced |
+/// | [`fixed_window`](Self::fixed_window) | 2L | L per W |
+///
+/// Strict counts the current cell and the N before it, which is all that an interval of one window can
+/// touch. Classic, which is what most limiters do, counts N cells. Even is classic with a share of the limit for
+/// each cell, so that the limit cannot be used up at the window's beginning.
+///
+/// # Cost
+///
+/// A decision is one load and one compare-exchange on the control word, and one load of the base, however many cells
+/// there are; the first look at a new cell enters it, in a number of steps that grows with N. State: 8 bytes when the quota
+/// fits into one word (5 per minute, 30 per second, 100 per minute, with a few cells), else 8·(N + 3)
+/// bytes, for classic and even 8·(N + 2). Which of the two is chosen from the quota; the promise is the same.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, Quota, RateLimiter};
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // 100 in any minute, whichever minute is looked at.
+/// let strict = RateLimiter::new(CounterRing::new(Quota::per_minute(100)?)?);
+/// assert_eq!(strict.bound(), 100);
+///
+/// // Several windows over one state, decided in one step.
+/// let login = CounterRing::builder("10/s".parse()?)
+///     .also("100/min".parse()?)
+///     .also("1000/h".parse()?)
+///     .build()?;
+/// assert!(RateLimiter::new(login).check().is_ok());
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Debug)]
+#[doc(alias = "sliding window")]
+pub struct CounterRing {
+    window: Duration,
+    form: Form,
+}
+
+/// The two forms of a ring. They differ in words, not in decisions.
+#[derive(Clone, Debug)]
+enum Form {
+    Packed(PackedRing),
+    Wide(WideRing),
+}
+
+/// Runs the same expression on either form.
+macro_rules! either {
+    ($ring:expr, $form:ident => $work:expr) => {
+        match &$ring.form {
+            Form::Packed($form) => $work,
+            Form::Wide($form) => $work,
+        }
+    };
+}
+
+impl CounterRing {
+    /// Cells per window when none are named: a ring of five cells is 64 bytes, and strict lets
+    /// 5/6 of the limit through when saturated.
+    pub const DEFAULT_CELLS: u64 = 5;
+
+    /// The most cells that a window is divided into.
+    pub const MAX_CELLS: u64 = 4096;
+
+    /// A strict ring of [`DEFAULT_CELLS`](Self::DEFAULT_CELLS) cells: at most the limit in any
+    /// interval of one window.
+    ///
+    /// # Errors
+    ///
+    /// As [`CounterRingBuilder::build`].
+    pub fn new(quota: Quota) -> Result<Self, ConfigError> {
+        Self::builder(quota).build()
+    }
+
+    /// The fixed window: one cell, which begins anew at every multiple of the window. At most twice the limit in
+    /// any interval of one window, as much within an instant around the edge.
+    ///
+    /// # Errors
+    ///
+    /// As [`CounterRingBuilder::build`].
+    pub fn fixed_window(quota: Quota) -> Result<Self, ConfigError> {
+        Self::builder(quota).classic().cells(1).build()
+    }
+
+    /// A ring with its cells and its way of counting to be chosen.
+    pub fn builder(quota: Quota) -> CounterRingBuilder {
+        CounterRingBuilder {
+            first: quota,
+            more: Vec::new(),
+            cells: Self::DEFAULT_CELLS,
+            variant: Variant::Strict,
+            packed: true,
+        }
+    }
+
+    /// Width of the narrowest cells: how much earlier or later than an exact log a decision may turn.
+    #[must_use]
+    pub fn cell(&self) -> Duration {
+        Duration::from_nanos(either!(self, form => form.cells()).width())
+    }
+}
+
+impl Algorithm for CounterRing {
+    fn words(&self) -> usize {
+        match &self.form {
+            Form::Packed(_) => 1,
+            Form::Wide(wide) => wide.words(),
+        }
+    }
+
+    fn most(&self) -> u64 {
+        match &self.form {
+            Form::Packed(packed) => packed.span().most(),
+            Form::Wide(wide) => wide.spans().map(Span::most).min().unwrap_or(0),
+        }
+    }
+
+    /// With several windows: the bound of the first that was given, which
+    /// [`window`](Self::window) is.
+    fn bound(&self) -> u64 {
+        either!(self, form => form.span().bound())
+    }
+
+    fn window(&self) -> Duration {
+        self.window
+    }
+
+    #[inline]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        either!(self, form => form.decide(words, now, permits))
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        if permits > self.most() {
+            return None;
+        }
+        either!(self, form => form.ready_at(words, now, permits))
+    }
+
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        either!(self, form => form.remaining(words, now))
+    }
+
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        either!(self, form => form.refund(words, receipt, permits))
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        either!(self, form => form.charge(words, now, permits))
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        either!(self, form => form.spent(words, now))
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        either!(self, form => form.idle_at(words, now))
+    }
+}
+
+/// A [`CounterRing`] in the making.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct CounterRingBuilder {
+    first: Quota,
+    more: Vec<Quota>,
+    cells: u64,
+    variant: Variant,
+    packed: bool,
+}
+
+impl CounterRingBuilder {
+    /// Cells per window, 1 to [`CounterRing::MAX_CELLS`]. More cells follow an exact log more closely (decisions
+    /// differ from it by less than a cell) and cost memory, not time.
+    pub fn cells(mut self, cells: u64) -> Self {
+        self.cells = cells;
+        self
+    }
+
+    /// Counts the current cell and the N before it: never more than L in a window. The default.
+    pub fn strict(mut self) -> Self {
+        self.variant = Variant::Strict;
+        self
+    }
+
+    /// Counts N cells, the current one included: up to 2L in a window, and L per W when saturated.
+    pub fn classic(mut self) -> Self {
+        self.variant = Variant::Classic;
+        self
+    }
+
+    /// Gives each cell its own share of the limit: up to L + ⌈L/N⌉ in a window, and spread over it. A
+    /// request for more than the largest share ⌈L/N⌉ is never admitted.
+    pub fn even(mut self) -> Self {
+        self.variant = Variant::Even;
+        self
+    }
+
+    /// Adds a window over the same state: a request is admitted when every window has room, and charged to all in one
+    /// compare-exchange. Each window has the same number of cells; strict and classic only.
+    pub fn also(mut self, quota: Quota) -> Self {
+        self.more.push(quota);
+        self
+    }
+
+    /// Keeps one word per cell even where the quota fits into a single word, for comparing the two
+    /// forms. Decisions are the same.
+    pub fn unpacked(mut self) -> Self {
+        self.packed = false;
+        self
+    }
+
+    /// Builds the ring.
+    ///
+    /// # Errors
+    ///
+    /// - `cells`: not 1 to 4096, or so many that a cell is under 2 nanoseconds wide;
+    /// - `limit`: so large that its counts and the ticks of 20 years do not share a word (a limit of
+    ///   10^6 needs cells of 0.3 ms, 10^9 of 0.3 s, 10^12 of 5 min);
+    /// - `windows`: several windows for an even ring.
+    pub fn build(self) -> Result<CounterRing, ConfigError> {
+        if self.cells == 0 || self.cells > CounterRing::MAX_CELLS {
+            return Err(ConfigError::new(
+                "cells",
+                format!("{} cells", self.cells),
+                format!("1 to {} cells", CounterRing::MAX_CELLS),
+            ));
+        }
+        if self.variant == Variant::Even && !self.more.is_empty() {
+            return Err(ConfigError::new(
+                "windows",
+                format!("{} windows for an even ring", self.more.len() + 1),
+                "one window for an even ring, several for a strict or classic one",
+            ));
+        }
+        let window = self.first.window();
+        let mut quotas = self.more;
+        quotas.insert(0, self.first);
+        // Cells so wide that N of them cover the window: rounding makes the ring stricter only.
+        let wanted = |quota: &Quota| quota.window_nanos().div_ceil(self.cells);
+        let width = quotas.iter().map(wanted).min().unwrap_or(0);
+        if width < 2 {
+            return Err(ConfigError::new(
+                "cells",
+                format!("{} cells in {window:?}", self.cells),
+                "cells of at least 2ns",
+            ));
+        }
+        let spans: Vec<(Span, u64)> = quotas
+            .iter()
+            .map(|quota| {
+                let ticks = wanted(quota).div_ceil(width);
+                (Span::new(self.variant, quota.limit(), self.cells), ticks)
+            })
+            .collect();
+        let horizon = HORIZON / width;
+        let form = match spans.as_slice() {
+            &[(span, _)] if self.packed => PackedRing::new(span, width, horizon).map(Form::Packed),
+            _ => None,
+        };
+        let form = match form {
+            Some(form) => form,
+            None => Form::Wide(wide(&quotas, width, horizon, &spans)?),
+        };
+        Ok(CounterRing { window, form })
+    }
+}
+
+fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Result<WideRing, ConfigError> {
+    let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
+    // Later than one span of every window, so that a zeroed slot is in none.
+    let first_tick = spans
+        .iter()
+        .map(|(span, ticks)| (span.summed() + 1) * ticks)
+        .max()
+        .unwrap_or(0);
+    let layout = MarkLayout::new(limit);
+    let last = horizon + first_tick;
+    if layout.last_tick() < last {
+        // One bit is the flag, one keeps debt apart; the rest is for the tick and the limit.
+        let bits = u64::BITS - 2 - (u64::BITS - last.leading_zeros());
+        return Err(ConfigError::new(
+            "limit",
+            format!("{limit} permits with cells of {:?}", Duration::from_nanos(width)),
+            format!(
+                "at most {} permits with such cells, or wider cells",
+                (1_u64 << bits) - 1
+            ),
+        ));
+    }
+    Ok(WideRing::new(layout, width, first_tick, spans))
+}

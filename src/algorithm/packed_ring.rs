@@ -1,0 +1,182 @@
+//! A counter ring in one word.
+//!
+//! # States and protocol
+//!
+//! The word (see [`Packed`]) is the whole state, so there is one event, *admit*: load the word, carry it to the
+//! current tick by a shift, and if the window has room exchange it for the same with the permits
+//! added. Entering a cell is no event of its own: it happens within the admission that first charges the cell,
+//! and a denial writes nothing at all.
+//!
+//! # Proof sketch
+//!
+//! An exchange succeeds only on the word that was judged, so the judgement holds at that instruction,
+//! and the word always equals the counts of the newest `span` cells (`sums_equal_counts` in the tests of the word).
+//! From there on the argument is the one of [the wide ring](super::counter_ring): strict sums the
+//! N + 1 cells that an interval of one window can touch. A stale word fails the exchange; the same word met again later is the same
+//! state, since nothing else exists. (models `packed_*`)
+
+use core::sync::atomic::Ordering;
+
+use super::span::Span;
+use crate::decision::{Receipt, Refusal};
+use crate::sync::Words;
+use crate::time::{Cells, Nanos};
+use crate::word::{Packed, PackedLayout};
+
+#[derive(Clone, Debug)]
+pub(super) struct PackedRing {
+    layout: PackedLayout,
+    cells: Cells,
+    span: Span,
+}
+
+/// The one word, and what may happen to it.
+#[derive(Clone, Copy)]
+struct State<W> {
+    words: W,
+    layout: PackedLayout,
+}
+
+impl<W: Words> State<W> {
+    #[inline]
+    fn observe(self) -> Packed {
+        // Relaxed: the word is the whole state, nothing is published beside it.
+        self.layout.decode(self.words.load(0, Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn replace(self, seen: Packed, new: Packed) -> bool {
+        // Relaxed, both: as in `observe`; the exchange itself validates what was judged.
+        self.words
+            .exchange(0, seen.raw(), new.raw(), Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+impl PackedRing {
+    /// `None` when the sums leave too few bits for a tick that counts to `last_tick`.
+    pub(super) fn new(span: Span, width: u64, last_tick: u64) -> Option<Self> {
+        let layout = PackedLayout::new(span.limit(), span.summed())?;
+        (layout.last_tick() >= last_tick).then(|| Self {
+            layout,
+            cells: Cells::new(width, 0, layout.last_tick()),
+            span,
+        })
+    }
+
+    pub(super) const fn span(&self) -> &Span {
+        &self.span
+    }
+
+    pub(super) const fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    fn state<W: Words>(&self, words: W) -> State<W> {
+        State {
+            words,
+            layout: self.layout,
+        }
+    }
+
+    /// The word carried to `tick`; to its own tick when that is newer (a clock that ran ahead of
+    /// the caller's has published it).
+    #[inline]
+    fn carried(word: Packed, tick: u64) -> Packed {
+        if tick > word.tick() {
+            word.later(tick - word.tick())
+        } else {
+            word
+        }
+    }
+
+    #[inline]
+    fn room(&self, word: Packed) -> u64 {
+        self.span.room(word.window(), word.tick(), || word.newest())
+    }
+
+    #[inline]
+    pub(super) fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        let state = self.state(words);
+        let tick = self.cells.tick(now);
+        loop {
+            let seen = state.observe();
+            let word = Self::carried(seen, tick);
+            if permits > self.room(word) {
+                return Err(Refusal::new(now, permits));
+            }
+            if state.replace(seen, word.plus(permits)) {
+                let at = if word.tick() == tick {
+                    now
+                } else {
+                    self.adopted(word.tick())
+                };
+                return Ok(Receipt::new(at, permits, word.tick()));
+            }
+        }
+    }
+
+    /// The instant that a decision used which adopted `tick`.
+    #[cold]
+    fn adopted(&self, tick: u64) -> Nanos {
+        self.cells.start(tick).unwrap_or(Nanos::MAX)
+    }
+
+    pub(super) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        let word = self.state(words).observe();
+        self.room(Self::carried(word, self.cells.tick(now)))
+    }
+
+    pub(super) fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        let word = self.state(words).observe();
+        Self::carried(word, self.cells.tick(now)).window()
+    }
+
+    pub(super) fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        self.first_at(words, now, |word| permits <= self.room(word))
+    }
+
+    pub(super) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        self.first_at(words, now, |word| word.window() == 0)
+    }
+
+    /// The first instant from `now` on at which the word, left alone, is as `wanted`.
+    fn first_at<W: Words>(&self, words: W, now: Nanos, wanted: impl Fn(Packed) -> bool) -> Option<Nanos> {
+        let tick = self.cells.tick(now);
+        let word = Self::carried(self.state(words).observe(), tick);
+        if wanted(word) {
+            return Some(now);
+        }
+        // By then the window is empty and every share has come round.
+        let horizon = self.span.summed() + self.span.shares().map_or(0, super::span::Shares::cells);
+        (1..=horizon)
+            .take_while(|later| word.tick() + later <= self.layout.last_tick())
+            .find(|&later| wanted(word.later(later)))
+            .and_then(|later| self.cells.start(word.tick() + later))
+    }
+
+    pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        let state = self.state(words);
+        loop {
+            let seen = state.observe();
+            if seen.tick() != receipt.mark() || seen.is_full() || seen.newest() < permits {
+                return false;
+            }
+            if state.replace(seen, seen.minus(permits)) {
+                return true;
+            }
+        }
+    }
+
+    /// Books all of it: a sum that stops decides as the exact one would.
+    pub(super) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        let state = self.state(words);
+        let tick = self.cells.tick(now);
+        loop {
+            let seen = state.observe();
+            if state.replace(seen, Self::carried(seen, tick).charged(permits)) {
+                return permits;
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A window as a number of cells, and how much fits into them.
+
+use crate::time::Divider;
+
+/// How a counter ring counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variant {
+    /// The current cell and the N before it.
+    Strict,
+    /// N cells, the current one included.
+    Classic,
+    /// As classic, and each cell has its own share of the limit.
+    Even,
+}
+
+/// The cells of one window: how many are summed, and up to what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    limit: u64,
+    bound: u64,
+    /// Cells that are summed, the current one included.
+    summed: u64,
+    shares: Option<Shares>,
+}
+
+impl Span {
+    pub(super) fn new(variant: Variant, limit: u64, cells: u64) -> Self {
+        let shares = match variant {
+            Variant::Even => Some(Shares::new(limit, cells)),
+            Variant::Strict | Variant::Classic => None,
+        };
+        let summed = match variant {
+            // An interval of one window touches at most N + 1 cells, and when its last admission was decided
+            // all of them were summed.
+            Variant::Strict => cells + 1,
+            Variant::Classic | Variant::Even => cells,
+        };
+        // Of the N + 1 cells that an interval touches, the first is in no sum with the last.
+        let bound = limit
+            + match (variant, shares) {
+                (Variant::Strict, _) => 0,
+                (_, None) => limit,
+                (_, Some(shares)) => shares.largest(),
+            };
+        Self {
+            limit,
+            bound,
+            summed,
+            shares,
+        }
+    }
+
+    pub(super) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The most permits in any interval of one window.
+    pub(super) const fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    #[inline]
+    pub(super) const fn summed(&self) -> u64 {
+        self.summed
+    }
+
+    pub(super) const fn shares(&self) -> Option<&Shares> {
+        self.shares.as_ref()
+    }
+
+    /// The most permits that one request can ever get.
+    pub(super) fn most(&self) -> u64 {
+        self.shares.map_or(self.limit, |shares| shares.largest())
+    }
+
+    /// The permits left in a window that holds `sum`, of which `newest()` are in the cell at `tick`.
+    #[inline]
+    pub(super) fn room(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
+        let room = self.limit.saturating_sub(sum);
+        match &self.shares {
+            None => room,
+            Some(shares) => room.min(shares.of(tick).saturating_sub(newest())),
+        }
+    }
+}
+
+/// The shares of N cells in a limit L: cell i gets ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋, so that any N consecutive
+/// cells get exactly L.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shares {
+    cells: Divider,
+    each: u64,
+    rest: u64,
+}
+
+impl Shares {
+    fn new(limit: u64, cells: u64) -> Self {
+        Self {
+            cells: Divider::new(cells),
+            each: limit / cells,
+            rest: limit % cells,
+        }
+    }
+
+    /// The share of the cell at `tick`.
+    #[inline]
+    pub(super) fn of(&self, tick: u64) -> u64 {
+        let cell = self.cells.remainder(tick);
+        // Only the rest is spread, so the products stay below N².
+        let spread = |cell| self.cells.quotient(cell * self.rest);
+        self.each + spread(cell + 1) - spread(cell)
+    }
+
+    fn largest(&self) -> u64 {
+        self.each + u64::from(self.rest > 0)
+    }
+
+    /// N, after which the shares repeat.
+    pub(super) const fn cells(&self) -> u64 {
+        self.cells.divisor()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Span, Variant};
+
+    #[test]
+    fn shares_of_consecutive_cells_add_up_to_the_limit() {
+        for limit in 1..40 {
+            for cells in 1..20 {
+                let span = Span::new(Variant::Even, limit, cells);
+                let shares = span.shares().unwrap();
+                for first in 0..2 * cells {
+                    let sum: u64 = (first..first + cells).map(|tick| shares.of(tick)).sum();
+                    assert_eq!(sum, limit);
+                    assert!(shares.of(first) <= span.most());
+                }
+            }
+        }
+    }
+}

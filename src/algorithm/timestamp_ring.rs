@@ -1,0 +1,413 @@
+#![doc = include_str!("timestamp_ring.md")]
+
+use alloc::format;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+
+use super::Algorithm;
+use crate::decision::{Receipt, Refusal};
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::sync::Words;
+use crate::time::{Divider, HORIZON, Nanos};
+use crate::word::{Head, LapLayout, Place, Slot};
+
+/// The sliding log, "compare the oldest of L": the times of the last L admissions, in a ring.
+///
+/// Never more than L in any interval of one window, and never less when asked for: the exact limiter, at 8·(L + 1)
+/// bytes.
+///
+/// # Cost
+///
+/// A decision for one permit is two loads and two compare-exchanges, on the head and on one slot; for n permits n
+/// slots. [`remaining`](Algorithm::remaining) and [`idle_at`](Algorithm::idle_at) look at up to L slots.
+///
+/// Times are counted in the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds that gives 20 years beside the index (10 ns at a limit of 100,
+/// 100 ns at 1,000). What is recorded is rounded up and what is asked is rounded down, so rounding makes the limiter
+/// stricter, by less than two units; readings that are whole units, as those of a log with whole seconds are,
+/// are exact.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{Algorithm, Quota, TimestampRing};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let log = TimestampRing::new(Quota::per_minute(100)?)?;
+/// assert_eq!((log.bound(), log.words()), (100, 101));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[doc(alias = "sliding log")]
+pub struct TimestampRing {
+    quota: Quota,
+    layout: LapLayout,
+    /// Nanoseconds per unit of time.
+    unit: Divider,
+    /// W in units, rounded up. Times begin at one window, so that a zeroed slot is just old enough.
+    window: u64,
+}
+
+/// The words of one key, and what may happen to them.
+#[derive(Clone, Copy)]
+struct State<W> {
+    words: W,
+    layout: LapLayout,
+}
+
+impl<W: Words> State<W> {
+    const HEAD: usize = 0;
+
+    #[inline]
+    fn head(self) -> Head {
+        // Acquire: pairs with the Release in `claim`; whoever sees a claim sees of each slot what its claimer
+        // saw, so never a value two laps old, whose tag would look right.
+        self.layout.decode(self.words.load(Self::HEAD, Ordering::Acquire))
+    }
+
+    /// Claims positions, or takes a claim back.
+    #[inline]
+    fn claim(self, seen: Head, new: Head) -> bool {
+        // Release: pairs with the Acquire in `head`; publishes which slots the claimer has seen (and, when a
+        // claim is taken back, that its slots were made free).
+        // Relaxed on failure: the caller starts over from `head`, or gives up.
+        self.words
+            .exchange(
+                Self::HEAD,
+                seen.raw(),
+                new.raw(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    #[inline]
+    fn slot(self, place: Place) -> Slot {
+        // Acquire: pairs with the Release in `store`; whoever sees a slot of a later lap sees the head that had
+        // claimed it, so its exchange or its second look at the head fails.
+        Slot::decode(self.words.load(Self::index(place), Ordering::Acquire))
+    }
+
+    #[inline]
+    fn store(self, place: Place, seen: Slot, new: Slot) -> bool {
+        // Release: pairs with the Acquire in `slot`; publishes the claim that the slot tells of.
+        // Relaxed on failure: whoever came first has stored as much or more.
+        self.words
+            .exchange(
+                Self::index(place),
+                seen.raw(),
+                new.raw(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    #[inline]
+    fn index(place: Place) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "below the number of slots, which are in memory"
+        )]
+        let index = place.index as usize;
+        index + 1
+    }
+
+    /// The slot at `place`, when its last claim is stored.
+    ///
+    /// If it is not, the claimer sleeps between claim and store. Nobody waits for it: the slot is filled with
+    /// the newest time of all, which is no earlier than the claimer's, and `None` says to start over.
+    #[inline]
+    fn settled(self, head: Head, place: Place) -> Option<Slot> {
+        let slot = self.slot(place);
+        if slot.is_due(place.lap) {
+            return Some(slot);
+        }
+        self.fill(head, place, slot);
+        None
+    }
+
+    #[cold]
+    fn fill(self, head: Head, place: Place, slot: Slot) {
+        // Only if the head still stands: else the slot may be of a later lap, and nothing is missing.
+        if self.head() == head {
+            self.store(place, slot, Slot::stored(head.newest(), place.lap ^ 1));
+        }
+    }
+}
+
+impl TimestampRing {
+    /// The largest limit, in permits: 8 MiB of state.
+    pub const MAX_LIMIT: u64 = 1 << 20;
+
+    /// Keeps the times of the last `limit` admissions of the quota.
+    ///
+    /// # Errors
+    ///
+    /// - `limit`: more than [`MAX_LIMIT`](Self::MAX_LIMIT);
+    /// - `window`: shorter than ten units of time (0.1 µs at a limit of 100, 1 µs at 1,000, 1 ms at 10^6).
+    pub fn new(quota: Quota) -> Result<Self, ConfigError> {
+        if quota.limit() > Self::MAX_LIMIT {
+            return Err(ConfigError::new(
+                "limit",
+                format!("{} permits", quota.limit()),
+                format!("1 to {} permits for a timestamp ring", Self::MAX_LIMIT),
+            ));
+        }
+        let layout = LapLayout::new(quota.limit());
+        let unit = Self::unit(HORIZON.div_ceil(layout.last_time()));
+        let window = quota.window_nanos().div_ceil(unit);
+        if window < 10 {
+            return Err(ConfigError::new(
+                "window",
+                format!("{:?} with a limit of {}", quota.window(), quota.limit()),
+                format!("at least {:?} with such a limit", Duration::from_nanos(10 * unit)),
+            ));
+        }
+        Ok(Self {
+            quota,
+            layout,
+            unit: Divider::new(unit),
+            window,
+        })
+    }
+
+    /// The smallest of 1, 2, 5, 10, … that is at least `least`: decimal, so that windows and the readings of
+    /// coarse clocks are whole units.
+    fn unit(least: u64) -> u64 {
+        let mut power = 1;
+        loop {
+            if let Some(unit) = [power, 2 * power, 5 * power]
+                .into_iter()
+                .find(|&unit| unit >= least)
+            {
+                return unit;
+            }
+            power *= 10;
+        }
+    }
+
+    fn state<W: Words>(&self, words: W) -> State<W> {
+        State {
+            words,
+            layout: self.layout,
+        }
+    }
+
+    /// The time to judge at, rounded down.
+    #[inline]
+    fn asked(&self, now: Nanos, head: Head) -> u64 {
+        let time = self.unit.quotient(now.get()) + self.window;
+        // The newest time was rounded up: what is certain is that a clock has shown the unit before it.
+        time.min(self.layout.last_time())
+            .max(head.newest().saturating_sub(1))
+    }
+
+    /// The time to record, rounded up and never before what was recorded last.
+    #[inline]
+    fn recorded(&self, now: Nanos, head: Head) -> u64 {
+        let whole = self.unit.quotient(now.get());
+        let part = u64::from(whole * self.unit.divisor() < now.get());
+        let time = whole + part + self.window;
+        time.min(self.layout.last_time()).max(head.newest())
+    }
+
+    /// The instant at which a time begins.
+    fn instant(&self, time: u64) -> Nanos {
+        Nanos::new(
+            time.saturating_sub(self.window)
+                .saturating_mul(self.unit.divisor()),
+        )
+    }
+
+    /// Stores the time of a claim in its slots, where nobody has done so yet.
+    #[inline]
+    fn record<W: Words>(state: State<W>, first: Place, permits: u64, time: u64) {
+        for position in 0..permits {
+            let place = state.layout.after(first, position);
+            let slot = state.slot(place);
+            // The claim was made when the slot's time was earlier than its own, and whoever stored there
+            // since, for this claim or for a later lap's, stored no earlier time than its own.
+            if slot.time() < time && slot.is_due(place.lap) {
+                state.store(place, slot, Slot::stored(time, place.lap));
+            }
+        }
+    }
+
+    /// The latest time among the next `permits` slots, which decides about them; `None` to start over.
+    #[inline]
+    fn latest<W: Words>(state: State<W>, head: Head, permits: u64) -> Option<u64> {
+        let mut latest = 0;
+        for position in 0..permits {
+            let place = state.layout.after(head.place(), position);
+            latest = latest.max(state.settled(head, place)?.time());
+        }
+        Some(latest)
+    }
+
+    /// Works out something from one state of the words: again and again until the head stood still meanwhile.
+    /// Unstored claims count with the time that they would be filled with.
+    fn observe<W: Words, T>(
+        &self,
+        words: W,
+        mut work: impl FnMut(Head, &mut dyn Iterator<Item = u64>) -> T,
+    ) -> T {
+        let state = self.state(words);
+        loop {
+            let head = state.head();
+            let mut times = (0..self.layout.slots()).map(|position| {
+                let place = self.layout.after(head.place(), position);
+                let slot = state.slot(place);
+                if slot.is_due(place.lap) {
+                    slot.time()
+                } else {
+                    head.newest()
+                }
+            });
+            let result = work(head, &mut times);
+            if state.head() == head {
+                return result;
+            }
+        }
+    }
+}
+
+impl Algorithm for TimestampRing {
+    fn words(&self) -> usize {
+        // A limit is at most 2^20.
+        1 + usize::try_from(self.layout.slots()).expect("a limit of at most 2^20")
+    }
+
+    fn most(&self) -> u64 {
+        self.quota.limit()
+    }
+
+    fn bound(&self) -> u64 {
+        self.quota.limit()
+    }
+
+    fn window(&self) -> Duration {
+        self.quota.window()
+    }
+
+    #[inline]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        if permits > self.quota.limit() {
+            return Err(Refusal::new(now, permits));
+        }
+        let state = self.state(words);
+        loop {
+            let head = state.head();
+            let asked = self.asked(now, head);
+            let Some(latest) = Self::latest(state, head, permits) else {
+                continue;
+            };
+            if permits > 0 && latest + self.window > asked {
+                if state.head() == head {
+                    // The slots were read between two looks at one head: at the second, they were too young.
+                    return Err(Refusal::new(now, permits));
+                }
+                continue;
+            }
+            let time = self.recorded(now, head);
+            let next = head.at(time, self.layout.after(head.place(), permits));
+            if state.claim(head, next) {
+                Self::record(state, head.place(), permits, time);
+                return Ok(Receipt::new(now.max(self.instant(asked)), permits, next.raw()));
+            }
+        }
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        let permits = usize::try_from(permits)
+            .ok()
+            .filter(|&permits| permits < self.words())?;
+        self.observe(words, |head, times| {
+            let Some(latest) = times.take(permits).max() else {
+                return Some(now);
+            };
+            let ready = latest + self.window;
+            if ready <= self.asked(now, head) {
+                Some(now)
+            } else {
+                (ready <= self.layout.last_time()).then(|| self.instant(ready))
+            }
+        })
+    }
+
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.observe(words, |head, times| {
+            let asked = self.asked(now, head);
+            times.take_while(|time| time + self.window <= asked).count() as u64
+        })
+    }
+
+    /// Succeeds while nothing was charged since, and then as if the permits had never been taken.
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        if permits > receipt.permits() || permits > self.quota.limit() {
+            return false;
+        }
+        let state = self.state(words);
+        let after = self.layout.decode(receipt.mark());
+        let before = after.at(after.newest(), self.layout.before(after.place(), permits));
+        let time = after.newest();
+        // What the claim was judged by: a slot is as free now as it was then.
+        let free = self.asked(receipt.at(), self.layout.decode(0)) - self.window;
+        if state.head() != after {
+            return false;
+        }
+        // Free the slots first: to everybody else they look like claims not stored yet, which is harmless
+        // whatever happens next.
+        for position in 0..permits {
+            let place = self.layout.after(before.place(), position);
+            state.store(
+                place,
+                Slot::stored(time, place.lap),
+                Slot::stored(free, place.lap ^ 1),
+            );
+        }
+        if state.claim(after, before) {
+            return true;
+        }
+        Self::record(state, before.place(), permits, time);
+        false
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        let state = self.state(words);
+        let mut booked = 0;
+        while booked < permits {
+            let head = state.head();
+            let time = self.recorded(now, head);
+            let Some(slot) = state.settled(head, head.place()) else {
+                continue;
+            };
+            if slot.time() >= time {
+                if state.head() == head {
+                    // Every slot tells of this very time: a further charge changes no decision.
+                    return permits;
+                }
+                continue;
+            }
+            let next = head.at(time, self.layout.after(head.place(), 1));
+            if state.claim(head, next) {
+                Self::record(state, head.place(), 1, time);
+                booked += 1;
+            }
+        }
+        booked
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.observe(words, |head, times| {
+            let asked = self.asked(now, head);
+            times.filter(|time| time + self.window > asked).count() as u64
+        })
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        self.ready_at(words, now, self.quota.limit())
+    }
+}

@@ -1,0 +1,414 @@
+//! A counter ring of several words: see [the protocol](super::counter_ring).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use super::span::Span;
+use crate::decision::{Receipt, Refusal};
+use crate::sync::Words;
+use crate::time::{Cells, Divider, Nanos};
+use crate::word::{Mark, MarkLayout};
+
+#[derive(Clone, Debug)]
+pub(super) struct WideRing {
+    layout: MarkLayout,
+    cells: Cells,
+    /// The window whose cells are the narrowest, one tick each.
+    first: Window,
+    rest: Box<[Window]>,
+}
+
+/// One window over the control word's running total: where its base and its slots are.
+#[derive(Clone, Debug)]
+struct Window {
+    span: Span,
+    /// Ticks of the control word in one cell of this window.
+    ticks: Divider,
+    /// Slots, as many as cells are summed.
+    slots: Divider,
+    /// The index of the base word; the slots follow it.
+    base: usize,
+}
+
+impl Window {
+    #[inline]
+    fn cell(&self, tick: u64) -> u64 {
+        self.ticks.quotient(tick)
+    }
+
+    fn slot(&self, cell: u64) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "below the number of slots, which are in memory"
+        )]
+        let slot = self.slots.remainder(cell) as usize;
+        self.base + 1 + slot
+    }
+
+    /// The oldest cell that is summed when `cell` is the current one.
+    fn oldest(&self, cell: u64) -> u64 {
+        // No underflow: the first tick of all is later than one span.
+        cell + 1 - self.span.summed()
+    }
+}
+
+/// The words of one key, and what may happen to them.
+#[derive(Clone, Copy)]
+struct State<W> {
+    words: W,
+    layout: MarkLayout,
+}
+
+impl<W: Words> State<W> {
+    const CONTROL: usize = 0;
+
+    #[inline]
+    fn control(self) -> Mark {
+        // Acquire: pairs with the Release in `open`; whoever sees an open cell sees its slots and bases.
+        self.layout
+            .decode(self.words.load(Self::CONTROL, Ordering::Acquire))
+    }
+
+    /// Moves the control word within a cell, or flags the next cell as being entered.
+    #[inline]
+    fn move_on(self, seen: Mark, new: Mark) -> bool {
+        // Relaxed: publishes nothing of its own. As a read-modify-write it continues the release sequence of
+        // the last `open`, so whoever reads it in `control` still synchronizes with that.
+        // Relaxed on failure: the caller starts over from `control`.
+        self.words
+            .exchange(
+                Self::CONTROL,
+                seen.raw(),
+                new.raw(),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    /// `{ n, c, entering }` → `{ n, c, open }`; done already when it fails.
+    fn open(self, entering: Mark) {
+        // Release: pairs with the Acquire in `control`; publishes the slots and bases of the cell.
+        // Relaxed on failure: another helper has opened the cell, there is nothing left to do.
+        let _ = self.words.exchange(
+            Self::CONTROL,
+            entering.raw(),
+            entering.open().raw(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// A slot or a base.
+    #[inline]
+    fn mark(self, index: usize) -> Mark {
+        // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees the control word
+        // that had entered that cell, so its exchange or its second look fails.
+        self.layout.decode(self.words.load(index, Ordering::Acquire))
+    }
+
+    /// Brings a slot or a base to `mark`, unless it is as new already.
+    fn publish(self, index: usize, mark: Mark) {
+        loop {
+            let seen = self.mark(index);
+            if seen.tick() >= mark.tick() {
+                return;
+            }
+            // Release: pairs with the Acquire in `mark`; publishes that the control word has entered the cell.
+            // Relaxed on failure: the loop reads again.
+            let stored = self.words.exchange(
+                index,
+                seen.raw(),
+                mark.raw(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            if stored.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+impl WideRing {
+    /// The spans with the width of their cells in ticks, the narrowest (one tick) first.
+    pub(super) fn new(layout: MarkLayout, width: u64, first_tick: u64, spans: &[(Span, u64)]) -> Self {
+        let mut base = 1;
+        let mut windows: Vec<Window> = Vec::with_capacity(spans.len());
+        for &(span, ticks) in spans {
+            windows.push(Window {
+                span,
+                ticks: Divider::new(ticks),
+                slots: Divider::new(span.summed()),
+                base,
+            });
+            base += 1 + usize::try_from(span.summed()).expect("a span of a few thousand cells");
+        }
+        let rest = windows.split_off(1);
+        Self {
+            layout,
+            cells: Cells::new(width, first_tick, layout.last_tick()),
+            first: windows.swap_remove(0),
+            rest: rest.into_boxed_slice(),
+        }
+    }
+
+    pub(super) const fn span(&self) -> &Span {
+        &self.first.span
+    }
+
+    pub(super) fn spans(&self) -> impl Iterator<Item = &Span> {
+        self.windows().map(|window| &window.span)
+    }
+
+    pub(super) const fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    pub(super) fn words(&self) -> usize {
+        let slots: u64 = self.windows().map(|window| 1 + window.span.summed()).sum();
+        1 + usize::try_from(slots).expect("a span of a few thousand cells")
+    }
+
+    #[inline]
+    fn windows(&self) -> impl Iterator<Item = &Window> {
+        core::iter::once(&self.first).chain(&self.rest)
+    }
+
+    fn state<W: Words>(&self, words: W) -> State<W> {
+        State {
+            words,
+            layout: self.layout,
+        }
+    }
+
+    #[inline]
+    pub(super) fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        let state = self.state(words);
+        let tick = self.cells.tick(now);
+        loop {
+            let seen = state.control();
+            if seen.entering() || seen.tick() < tick {
+                self.advance(state, seen, tick);
+            } else if self
+                .windows()
+                .all(|window| permits <= Self::room(state, window, seen))
+            {
+                if state.move_on(seen, seen.plus(permits)) {
+                    let at = if seen.tick() == tick {
+                        now
+                    } else {
+                        self.adopted(seen.tick())
+                    };
+                    return Ok(Receipt::new(at, permits, seen.tick()));
+                }
+            } else if state.control() == seen {
+                // The bases were read between two looks at one control word: at the second, the
+                // window had no room.
+                return Err(Refusal::new(now, permits));
+            }
+        }
+    }
+
+    /// The room in a window at an open control word. Right only if that is still the control word afterwards.
+    #[inline]
+    fn room<W: Words>(state: State<W>, window: &Window, seen: Mark) -> u64 {
+        let sum = seen.since(state.mark(window.base));
+        let cell = || window.cell(seen.tick());
+        match window.span.shares() {
+            None => window.span.room(sum, 0, || 0),
+            Some(_) => window
+                .span
+                .room(sum, cell(), || seen.since(state.mark(window.slot(cell())))),
+        }
+    }
+
+    /// The instant that a decision used which adopted `tick`.
+    #[cold]
+    fn adopted(&self, tick: u64) -> Nanos {
+        self.cells.start(tick).unwrap_or(Nanos::MAX)
+    }
+
+    /// Brings the control word nearer to being open at `tick`.
+    #[cold]
+    fn advance<W: Words>(&self, state: State<W>, seen: Mark, tick: u64) {
+        if seen.entering() {
+            self.finish(state, seen);
+        } else {
+            let entering = seen.enter(tick);
+            if state.move_on(seen, entering) {
+                self.finish(state, entering);
+            }
+        }
+    }
+
+    /// Publishes the slots and bases of the cell that is being entered, and opens it. Anybody may do
+    /// this, any number of times, however late.
+    fn finish<W: Words>(&self, state: State<W>, entering: Mark) {
+        for window in self.windows() {
+            let cell = window.cell(entering.tick());
+            let here = entering.at(cell);
+            state.publish(window.slot(cell), here);
+            let base = Self::first_mark(state, window, window.oldest(cell)..=cell).unwrap_or(here);
+            state.publish(window.base, base.at(cell));
+        }
+        state.open(entering);
+    }
+
+    /// The mark of the first cell among `cells` that was ever entered.
+    fn first_mark<W: Words>(
+        state: State<W>,
+        window: &Window,
+        mut cells: core::ops::RangeInclusive<u64>,
+    ) -> Option<Mark> {
+        cells.find_map(|cell| Self::mark_of(state, window, cell))
+    }
+
+    fn mark_of<W: Words>(state: State<W>, window: &Window, cell: u64) -> Option<Mark> {
+        let mark = state.mark(window.slot(cell));
+        (mark.tick() == cell).then_some(mark)
+    }
+
+    /// Works out something from one state of the words, without writing: again and again until the control
+    /// word stood still meanwhile. Gives it the control word and the tick to judge at.
+    fn observe<W: Words, T>(
+        &self,
+        words: W,
+        now: Nanos,
+        mut work: impl FnMut(State<W>, Mark, u64) -> T,
+    ) -> T {
+        let state = self.state(words);
+        loop {
+            let seen = state.control();
+            let result = work(state, seen, self.cells.tick(now).max(seen.tick()));
+            if state.control() == seen {
+                return result;
+            }
+        }
+    }
+
+    pub(super) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.observe(words, now, |state, seen, tick| {
+            self.windows()
+                .map(|window| Self::room_at(state, window, seen, tick))
+                .min()
+                .unwrap_or(0)
+        })
+    }
+
+    /// The room in a window at `tick`, entered or not.
+    fn room_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64) -> u64 {
+        let cell = window.cell(tick);
+        let sum = Self::sum_at(state, window, seen, cell);
+        window.span.room(sum, cell, || {
+            Self::mark_of(state, window, cell).map_or(0, |mark| seen.since(mark))
+        })
+    }
+
+    /// The sum of a window whose current cell is `cell`, entered or not.
+    fn sum_at<W: Words>(state: State<W>, window: &Window, seen: Mark, cell: u64) -> u64 {
+        // A cell that no slot tells of begins with the present total.
+        Self::first_mark(state, window, window.oldest(cell)..=cell).map_or(0, |base| seen.since(base))
+    }
+
+    pub(super) fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.observe(words, now, |state, seen, tick| {
+            self.windows()
+                .map(|window| Self::sum_at(state, window, seen, window.cell(tick)))
+                .max()
+                .unwrap_or(0)
+        })
+    }
+
+    pub(super) fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        self.observe(words, now, |state, seen, tick| {
+            let empty = self
+                .windows()
+                .map(|window| {
+                    Self::thinned_at(
+                        state,
+                        window,
+                        seen,
+                        tick,
+                        window.span.limit().saturating_sub(permits),
+                    )
+                })
+                .fold(tick, u64::max);
+            // Shares come round after N cells; only the first window has any.
+            let shared = match self.first.span.shares() {
+                None => Some(empty),
+                Some(shares) => (empty..=empty + shares.cells())
+                    .find(|&tick| permits <= Self::room_at(state, &self.first, seen, tick)),
+            };
+            self.instant(now, tick, shared?)
+        })
+    }
+
+    pub(super) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        self.observe(words, now, |state, seen, tick| {
+            let empty = self
+                .windows()
+                .map(|window| Self::thinned_at(state, window, seen, tick, 0))
+                .fold(tick, u64::max);
+            self.instant(now, tick, empty)
+        })
+    }
+
+    /// The first tick from `tick` on at which a window, left alone, holds at most `sum`.
+    fn thinned_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64, sum: u64) -> u64 {
+        let cell = window.cell(tick);
+        // The window must have left behind the newest cell since which more was admitted.
+        (window.oldest(cell)..=cell)
+            .rev()
+            .find(|&cell| Self::mark_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
+            .map_or(tick, |last| {
+                (last + window.span.summed()) * window.ticks.divisor()
+            })
+    }
+
+    /// `now` for the present tick, the beginning of a later one.
+    fn instant(&self, now: Nanos, present: u64, tick: u64) -> Option<Nanos> {
+        if tick == present {
+            Some(now)
+        } else {
+            self.cells.start(tick)
+        }
+    }
+
+    pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        let state = self.state(words);
+        loop {
+            let seen = state.control();
+            if seen.entering() || seen.tick() != receipt.mark() {
+                return false;
+            }
+            let here = state.mark(self.first.slot(seen.tick()));
+            if permits <= seen.since(here) {
+                if state.move_on(seen, seen.minus(permits)) {
+                    return true;
+                }
+            } else if state.control() == seen {
+                return false;
+            }
+        }
+    }
+
+    pub(super) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        let state = self.state(words);
+        let tick = self.cells.tick(now);
+        loop {
+            let seen = state.control();
+            if seen.entering() || seen.tick() < tick {
+                self.advance(state, seen, tick);
+                continue;
+            }
+            // Every window's sum must stay within what the total can tell apart.
+            let room = |window: &Window| self.layout.largest_sum() - seen.since(state.mark(window.base));
+            let booked = self.windows().map(room).fold(permits, u64::min);
+            if state.move_on(seen, seen.plus(booked)) {
+                return booked;
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Where readings of time come from.
+
+use core::time::Duration;
+
+use crate::time::Nanos;
+
+#[cfg(feature = "quanta")]
+mod coarse;
+mod manual;
+#[cfg(feature = "quanta")]
+mod quanta;
+
+#[cfg(feature = "quanta")]
+pub use self::quanta::QuantaClock;
+#[cfg(feature = "quanta")]
+pub use coarse::{CoarseClock, CoarseClockError};
+pub use manual::ManualClock;
+
+/// A source of readings, in nanoseconds since an origin of its own.
+///
+/// Readings need not be monotonic, within a thread or between threads: a limiter adopts the newest time
+/// that anybody has published, so an older reading makes it stricter, never looser. Readings of one limiter must
+/// come from one clock (or from clocks with one origin).
+pub trait Clock {
+    /// The time now.
+    ///
+    /// Called once for every decision, so it should cost no more than the decision: no system call, no
+    /// lock.
+    fn now(&self) -> Nanos;
+
+    /// How far two readings may be from the true time between them.
+    ///
+    /// A limiter promises its bound for every interval of one window *by the readings*. In true time the
+    /// promise is for intervals shorter by this much ([`RateLimiter::promise`](crate::RateLimiter::promise)).
+    fn error(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    #[inline]
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+
+    fn error(&self) -> Duration {
+        (**self).error()
+    }
+}

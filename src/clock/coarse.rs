@@ -1,0 +1,136 @@
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::fmt;
+use core::time::Duration;
+
+use super::Clock;
+use crate::time::Nanos;
+
+std::thread_local! {
+    /// The reading that this thread saw last, and how often in a row.
+    static SEEN: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// A clock that an upkeep thread brings up to date every `interval`, so that a reading is one load.
+///
+/// A reading is late by up to the interval and whatever the system delays the thread by.
+/// [`error`](Clock::error) says the interval, and [`RateLimiter::promise`](crate::RateLimiter::promise)
+/// takes it off the interval that is promised in true time. Widen the quota's window by the error to have the bound in
+/// every true window.
+///
+/// # Caveats
+///
+/// The upkeep thread does not survive a fork, and may be starved. A thread that reads the same time
+/// 64 times in a row looks at the precise clock instead, and goes on doing so until the coarse
+/// time moves again: so a clock that stands still is noticed where it is read, at the price of a precise reading
+/// in 64.
+#[derive(Clone, Debug)]
+pub struct CoarseClock {
+    clock: ::quanta::Clock,
+    origin: ::quanta::Instant,
+    interval: Duration,
+    /// Stops the upkeep thread with the last clone.
+    _upkeep: Arc<::quanta::Handle>,
+}
+
+impl CoarseClock {
+    /// Equal readings in a row after which a thread looks at the precise clock.
+    const PATIENCE: u32 = 64;
+
+    /// Starts the upkeep thread, one for the whole process, and a clock whose origin is now.
+    ///
+    /// # Errors
+    ///
+    /// When the interval is zero, when the thread cannot be started, or when this process has an upkeep thread
+    /// already: use a clone of the first clock.
+    pub fn start(interval: Duration) -> Result<Self, CoarseClockError> {
+        if interval.is_zero() {
+            return Err(CoarseClockError::ZeroInterval);
+        }
+        let clock = ::quanta::Clock::new();
+        let upkeep = ::quanta::Upkeep::new_with_clock(interval, clock.clone())
+            .start()
+            .map_err(|error| match error {
+                ::quanta::Error::UpkeepRunning => CoarseClockError::Running,
+                ::quanta::Error::FailedToSpawnUpkeepThread(error) => CoarseClockError::Spawn(error),
+            })?;
+        let origin = clock.recent();
+        Ok(Self {
+            clock,
+            origin,
+            interval,
+            _upkeep: Arc::new(upkeep),
+        })
+    }
+
+    fn since_origin(&self, now: ::quanta::Instant) -> Nanos {
+        Nanos::from_duration(now.saturating_duration_since(self.origin))
+    }
+
+    /// The precise time, where it shows that the coarse one stands still.
+    #[cold]
+    fn look(&self, coarse: Nanos) -> Nanos {
+        let precise = self.since_origin(self.clock.now());
+        if precise.saturating_since(coarse) > 2 * self.interval {
+            precise
+        } else {
+            SEEN.set((coarse.get(), 0));
+            coarse
+        }
+    }
+}
+
+impl Clock for CoarseClock {
+    #[inline]
+    fn now(&self) -> Nanos {
+        let coarse = self.since_origin(self.clock.recent());
+        let (seen, times) = SEEN.get();
+        if seen != coarse.get() {
+            SEEN.set((coarse.get(), 1));
+        } else if times < Self::PATIENCE {
+            SEEN.set((seen, times + 1));
+        } else {
+            return self.look(coarse);
+        }
+        coarse
+    }
+
+    fn error(&self) -> Duration {
+        self.interval
+    }
+}
+
+/// A coarse clock could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CoarseClockError {
+    /// The interval is zero.
+    ZeroInterval,
+    /// The process has an upkeep thread already.
+    Running,
+    /// The system refused a thread.
+    Spawn(std::io::Error),
+}
+
+impl fmt::Display for CoarseClockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroInterval => {
+                f.write_str("the interval of a coarse clock is 0s, but allowed is more than 0s")
+            }
+            Self::Running => {
+                f.write_str("this process has an upkeep thread already; clone the clock that started it")
+            }
+            Self::Spawn(_) => f.write_str("the upkeep thread of a coarse clock could not be started"),
+        }
+    }
+}
+
+impl core::error::Error for CoarseClockError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spawn(error) => Some(error),
+            Self::ZeroInterval | Self::Running => None,
+        }
+    }
+}

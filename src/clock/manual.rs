@@ -1,0 +1,75 @@
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+
+use super::Clock;
+use crate::sync::AtomicU64;
+use crate::time::Nanos;
+
+/// A clock that stands still until it is told otherwise, for tests and simulations.
+///
+/// Clones show the same time. It may be set back, and forward by decades.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{ManualClock, Quota, RateLimiter, TimestampRing};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let clock = ManualClock::new();
+/// let limiter = RateLimiter::with_clock(TimestampRing::new(Quota::per_second(1)?)?, clock.clone());
+/// assert!(limiter.check().is_ok());
+/// assert!(limiter.check().is_err());
+/// // One second later the first admission no longer counts.
+/// clock.advance(Duration::from_secs(1));
+/// assert!(limiter.check().is_ok());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock {
+    nanos: Arc<AtomicU64>,
+}
+
+impl ManualClock {
+    /// A clock that stands at its origin.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the clock forward.
+    ///
+    /// # Concurrency
+    ///
+    /// Two threads that advance the clock at once move it by the sum.
+    pub fn advance(&self, by: Duration) {
+        // Relaxed throughout: the clock publishes nothing but its own number.
+        let mut seen = self.nanos.load(Ordering::Relaxed);
+        loop {
+            let next = Nanos::new(seen).saturating_add(by).get();
+            match self
+                .nanos
+                .compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Sets the clock, forward or back.
+    pub fn set(&self, now: Nanos) {
+        // Relaxed: as in `advance`.
+        self.nanos.store(now.get(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    #[inline]
+    fn now(&self) -> Nanos {
+        // Relaxed: as in `advance`.
+        Nanos::new(self.nanos.load(Ordering::Relaxed))
+    }
+}

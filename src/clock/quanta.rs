@@ -1,0 +1,49 @@
+use core::time::Duration;
+
+use super::Clock;
+use crate::time::Nanos;
+
+/// The processor's time stamp counter through [`quanta`](https://docs.rs/quanta), or the system's
+/// monotonic clock where there is none. The default clock.
+///
+/// The origin is the moment of construction. A reading costs about 10 ns and no system call; constructing the first clock of a
+/// process calibrates the counter, for up to 200 ms.
+///
+/// Time during which the machine is suspended is not counted, which makes a limiter stricter.
+#[derive(Clone, Debug)]
+pub struct QuantaClock {
+    clock: ::quanta::Clock,
+    origin: u64,
+}
+
+impl QuantaClock {
+    /// How far readings of two threads were seen to disagree at the most, rounded up to a whole microsecond
+    /// (445 ns in 8 million readings on four cores).
+    const ERROR: Duration = Duration::from_micros(1);
+
+    /// A clock whose origin is now.
+    #[must_use]
+    pub fn new() -> Self {
+        let clock = ::quanta::Clock::new();
+        let origin = clock.raw();
+        Self { clock, origin }
+    }
+}
+
+impl Default for QuantaClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for QuantaClock {
+    #[inline]
+    fn now(&self) -> Nanos {
+        // A counter that is behind the origin, as after a restored snapshot, reads as the origin.
+        Nanos::new(self.clock.delta_as_nanos(self.origin, self.clock.raw()))
+    }
+
+    fn error(&self) -> Duration {
+        Self::ERROR
+    }
+}

@@ -1,0 +1,84 @@
+//! What an algorithm says about one request, as plain values.
+
+use crate::time::Nanos;
+
+/// A request was admitted, and this is what was charged.
+///
+/// Plain data that may outlive the limiter's borrow: hand it back to the limiter that made it to
+/// [refund](crate::RateLimiter::refund) or [settle](crate::RateLimiter::settle) the charge. It can be
+/// handed back once; that is why it is not `Clone`.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a receipt is the proof of admission, and what a refund needs"]
+pub struct Receipt {
+    at: Nanos,
+    permits: u64,
+    mark: u64,
+}
+
+impl Receipt {
+    /// States that `permits` were charged at the time `at`. `mark` is the algorithm's own, for
+    /// recognising the charge when it is handed back.
+    pub const fn new(at: Nanos, permits: u64, mark: u64) -> Self {
+        Self { at, permits, mark }
+    }
+
+    /// The time that the decision used: the caller's reading, or a newer one that was published
+    /// before it. Any interval of length W of these times holds at most the promised bound.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// How many permits were charged.
+    #[must_use]
+    pub const fn permits(&self) -> u64 {
+        self.permits
+    }
+
+    /// The algorithm's own mark.
+    #[must_use]
+    pub const fn mark(&self) -> u64 {
+        self.mark
+    }
+}
+
+/// A request was denied. Nothing was consumed, and nothing was extended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a refusal that nobody reads admits the request"]
+pub struct Refusal {
+    at: Nanos,
+    permits: u64,
+}
+
+impl Refusal {
+    /// States that `permits` were refused to a caller whose own reading was `at`.
+    pub const fn new(at: Nanos, permits: u64) -> Self {
+        Self { at, permits }
+    }
+
+    /// The reading that the caller gave.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// How many permits were asked for.
+    #[must_use]
+    pub const fn permits(&self) -> u64 {
+        self.permits
+    }
+}
+
+/// What became of a charge that was settled at its actual cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Settled {
+    /// The estimate was exact, or the difference was booked in full.
+    Exact,
+    /// The actual cost was lower, but this many permits could not be given back and stay spent:
+    /// what came after the charge has been decided with them counted.
+    Forfeited(u64),
+    /// The actual cost was higher, and this many permits could not be booked as debt: the state
+    /// already counts as much as it can hold.
+    Forgiven(u64),
+}

@@ -1,0 +1,278 @@
+//! One limiter: an algorithm, its words and a clock.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::algorithm::Algorithm;
+#[cfg(feature = "quanta")]
+use crate::algorithm::CounterRing;
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+use crate::decision::{Receipt, Settled};
+use crate::sync::{Exclusive, Shared};
+use crate::time::Nanos;
+
+mod answer;
+mod own_words;
+mod saved;
+
+pub use answer::{Admitted, Denied, Peek};
+pub use saved::SavedState;
+
+use own_words::OwnWords;
+
+/// A rate limiter for one thing: a service, a connection, a resource.
+///
+/// Share it by reference or in an `Arc`; every method but the `_mut` ones takes `&self`.
+///
+/// # Guarantee
+///
+/// In any interval of one window, at most [`bound`](Self::bound) permits are admitted, by the readings that the decisions
+/// used; [`promise`](Self::promise) says it in true time. A denied request consumes nothing.
+///
+/// # Cost
+///
+/// A decision is one reading of the clock, one load of the control word, a few plain operations and, when admitted, one
+/// compare-exchange. Nothing is allocated, no system call is made, and no thread ever waits for
+/// another. A denial writes nothing shared, except that the first look at a new cell of a wide ring may enter
+/// it.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, Quota, RateLimiter};
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(2)?)?);
+/// assert!(limiter.check().is_ok());
+/// assert!(limiter.check().is_ok());
+/// match limiter.check() {
+///     Ok(_) => unreachable!("two per second, and this is the third at once"),
+///     // `None` would mean never: more permits than the limit.
+///     Err(denied) => assert!(denied.retry_after().is_some()),
+/// }
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
+pub struct RateLimiter<
+    #[cfg(feature = "quanta")] A = CounterRing,
+    #[cfg(not(feature = "quanta"))] A,
+    #[cfg(feature = "quanta")] C = QuantaClock,
+    #[cfg(not(feature = "quanta"))] C,
+> {
+    algorithm: A,
+    words: OwnWords,
+    clock: C,
+}
+
+/// What a limiter promises in true time: at most `permits` in any interval of length `interval`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Promise {
+    /// The limiter's bound.
+    pub permits: u64,
+    /// The window, less the clock's error.
+    pub interval: Duration,
+}
+
+#[cfg(feature = "quanta")]
+impl<A: Algorithm> RateLimiter<A, QuantaClock> {
+    /// A limiter with a clock of its own, fresh.
+    pub fn new(algorithm: A) -> Self {
+        Self::with_clock(algorithm, QuantaClock::new())
+    }
+}
+
+impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
+    /// A limiter with the given clock, fresh.
+    pub fn with_clock(algorithm: A, clock: C) -> Self {
+        let words = OwnWords::new(algorithm.words());
+        Self {
+            algorithm,
+            words,
+            clock,
+        }
+    }
+
+    /// Takes one permit if there is room.
+    ///
+    /// # Errors
+    ///
+    /// When there is none; nothing is consumed then.
+    ///
+    /// # Concurrency
+    ///
+    /// The permit is taken at one instruction, and is the caller's alone.
+    #[inline]
+    pub fn check(&self) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        self.check_n(1)
+    }
+
+    /// Takes `permits` permits if there is room for all of them.
+    ///
+    /// # Errors
+    ///
+    /// When there is not; nothing is consumed then. More than the limit (for an even ring, than the largest
+    /// share; for GCRA, than the burst) is never admitted, and the answer says so.
+    ///
+    /// # Concurrency
+    ///
+    /// The permits are taken at one instruction, and are the caller's alone.
+    #[inline]
+    pub fn check_n(&self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        self.check_at(self.clock.now(), permits)
+    }
+
+    /// Takes `permits` permits at the time `now`, which the caller has read from this limiter's
+    /// [clock](Self::clock): for loops that read the clock once for many decisions.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_n`](Self::check_n).
+    ///
+    /// # Concurrency
+    ///
+    /// When another thread has published a newer time, that is used instead.
+    #[inline]
+    pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        let words = self.words.get();
+        let decision = self.algorithm.decide(Shared::new(words), now, permits);
+        answer::answer(&self.algorithm, words, decision)
+    }
+
+    /// As [`check`](Self::check), without any locked instruction: for a limiter that one connection or one thread owns.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    #[inline]
+    pub fn check_mut(&mut self) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        self.check_n_mut(1)
+    }
+
+    /// As [`check_n`](Self::check_n), without any locked instruction.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_n`](Self::check_n).
+    #[inline]
+    pub fn check_n_mut(&mut self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        self.check_at_mut(self.clock.now(), permits)
+    }
+
+    /// As [`check_at`](Self::check_at), without any locked instruction.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_at`](Self::check_at).
+    #[inline]
+    pub fn check_at_mut(&mut self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
+        let words = self.words.get_mut();
+        let decision = self.algorithm.decide(Exclusive::new(words), now, permits);
+        answer::answer(&self.algorithm, words, decision)
+    }
+
+    /// Looks at the limiter now, and changes nothing.
+    pub fn peek(&self) -> Peek<'_, A> {
+        Peek::new(&self.algorithm, self.words.get(), self.clock.now())
+    }
+
+    /// Gives back what was taken, if that can still be done exactly: for counter rings while no later cell was entered, for
+    /// the others while nothing was admitted since.
+    ///
+    /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
+    /// taken, or [`Settled::Forfeited`] with the permits that stay spent. Giving them back later would let
+    /// a window overrun that others have been decided by.
+    ///
+    /// # Concurrency
+    ///
+    /// A timestamp ring that is asked for its whole limit by another thread during the refund may count the
+    /// permits for up to one more window.
+    pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
+        self.settle(taken, 0)
+    }
+
+    /// Settles an estimate at its actual cost: what was taken too much is given back as by
+    /// [`refund`](Self::refund); what was taken too little is charged now, as debt that later
+    /// decisions see.
+    pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
+        let receipt = taken.into();
+        let words = Shared::new(self.words.get());
+        if let Some(excess) = receipt.permits().checked_sub(actual) {
+            if excess == 0 || self.algorithm.refund(words, &receipt, excess) {
+                Settled::Exact
+            } else {
+                Settled::Forfeited(excess)
+            }
+        } else {
+            let debt = actual - receipt.permits();
+            match debt - self.algorithm.charge(words, self.clock.now(), debt) {
+                0 => Settled::Exact,
+                forgiven => Settled::Forgiven(forgiven),
+            }
+        }
+    }
+
+    /// What is spent, in a form that outlives the process.
+    pub fn save(&self) -> SavedState {
+        let now = self.clock.now();
+        let words = Shared::new(self.words.get());
+        let idle_at = self.algorithm.idle_at(words, now);
+        let idle_after = idle_at.map_or(Duration::MAX, |at| at.saturating_since(now));
+        SavedState::new(self.algorithm.spent(words, now), idle_after)
+    }
+
+    /// Charges what was spent when `saved` was made, `elapsed` ago, as if all of it had been spent just now.
+    ///
+    /// This is conservative: the limiter is never looser than one that had not been restarted, whatever quota or
+    /// algorithm it has now. `elapsed` is how long ago the state was saved, as far as the caller
+    /// trusts the wall clock; [`Duration::ZERO`] is always safe. Once everything saved would have left its
+    /// window, nothing is charged.
+    pub fn restore(&self, saved: &SavedState, elapsed: Duration) {
+        let spent = saved.spent_after(elapsed);
+        if spent > 0 {
+            self.algorithm
+                .charge(Shared::new(self.words.get()), self.clock.now(), spent);
+        }
+    }
+
+    /// The most permits admitted in any interval of one window, by the readings that the decisions used.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.algorithm.bound()
+    }
+
+    /// The bound in true time: the clock's error is taken off the window.
+    #[must_use]
+    pub fn promise(&self) -> Promise {
+        Promise {
+            permits: self.algorithm.bound(),
+            interval: self.algorithm.window().saturating_sub(self.clock.error()),
+        }
+    }
+
+    /// The algorithm, with its quota.
+    #[must_use]
+    pub fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<A: fmt::Debug, C: fmt::Debug> fmt::Debug for RateLimiter<A, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimiter")
+            .field("algorithm", &self.algorithm)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+use core::time::Duration;
+
+/// What a limiter had spent when it was saved.
+///
+/// With the `serde` feature it can be written to a file and read back:
+/// `{"spent": 12, "idle_after_nanos": 48000000000}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[must_use = "a saved state is of use only when it is kept"]
+pub struct SavedState {
+    spent: u64,
+    idle_after_nanos: u64,
+}
+
+impl SavedState {
+    pub(super) fn new(spent: u64, idle_after: Duration) -> Self {
+        Self {
+            spent,
+            idle_after_nanos: u64::try_from(idle_after.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Permits that counted when the state was saved.
+    #[must_use]
+    pub const fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// How long after the saving none of them counts any more.
+    #[must_use]
+    pub const fn idle_after(&self) -> Duration {
+        Duration::from_nanos(self.idle_after_nanos)
+    }
+
+    /// What must be taken to count `elapsed` after the saving.
+    pub(super) fn spent_after(&self, elapsed: Duration) -> u64 {
+        if elapsed >= self.idle_after() {
+            0
+        } else {
+            self.spent
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! How much is allowed in how long, validated once.
+
+use alloc::format;
+use alloc::string::ToString;
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use crate::error::ConfigError;
+
+/// A limit and a window: at most `limit` permits per `window`.
+///
+/// What "at most" means in the worst case depends on the algorithm that the quota is given to; see
+/// the table in the [crate documentation](crate).
+///
+/// Ranges: the limit is 1 to 10^12 permits, the window 1 microsecond to 366 days. A value of this
+/// type is always within them.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::Quota;
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let quota = Quota::new(100, Duration::from_secs(60))?;
+/// // The same, from text and by name.
+/// assert_eq!(quota, "100/60s".parse()?);
+/// assert_eq!(quota, Quota::per_minute(100)?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quota {
+    limit: u64,
+    window: u64,
+}
+
+impl Quota {
+    /// The largest limit, in permits.
+    pub const MAX_LIMIT: u64 = 1_000_000_000_000;
+
+    /// The shortest window: a clock of nanoseconds cannot divide less into cells.
+    pub const MIN_WINDOW: Duration = Duration::from_micros(1);
+
+    /// The longest window, 366 days: what every packed word has room for.
+    pub const MAX_WINDOW: Duration = Duration::from_secs(366 * 24 * 3600);
+
+    /// Allows `limit` permits in every `window`.
+    ///
+    /// # Errors
+    ///
+    /// When the limit or the window is out of range; the error names the field.
+    pub fn new(limit: u64, window: Duration) -> Result<Self, ConfigError> {
+        if limit == 0 || limit > Self::MAX_LIMIT {
+            return Err(ConfigError::new(
+                "limit",
+                format!("{limit} permits"),
+                format!("1 to {} permits", Self::MAX_LIMIT),
+            ));
+        }
+        if window < Self::MIN_WINDOW || window > Self::MAX_WINDOW {
+            return Err(ConfigError::new("window", format!("{window:?}"), Self::windows()));
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most 366 days, 55 bits of nanoseconds"
+        )]
+        let window = window.as_nanos() as u64;
+        Ok(Self { limit, window })
+    }
+
+    /// Allows `limit` permits per second.
+    ///
+    /// # Errors
+    ///
+    /// When the limit is out of range.
+    pub fn per_second(limit: u64) -> Result<Self, ConfigError> {
+        Self::new(limit, Duration::from_secs(1))
+    }
+
+    /// Allows `limit` permits per minute.
+    ///
+    /// # Errors
+    ///
+    /// When the limit is out of range.
+    pub fn per_minute(limit: u64) -> Result<Self, ConfigError> {
+        Self::new(limit, Duration::from_secs(60))
+    }
+
+    /// Allows `limit` permits per hour.
+    ///
+    /// # Errors
+    ///
+    /// When the limit is out of range.
+    pub fn per_hour(limit: u64) -> Result<Self, ConfigError> {
+        Self::new(limit, Duration::from_secs(3600))
+    }
+
+    /// Allows `limit` permits per day of 24 hours.
+    ///
+    /// # Errors
+    ///
+    /// When the limit is out of range.
+    pub fn per_day(limit: u64) -> Result<Self, ConfigError> {
+        Self::new(limit, Duration::from_secs(24 * 3600))
+    }
+
+    /// Permits per window.
+    #[must_use]
+    pub const fn limit(self) -> u64 {
+        self.limit
+    }
+
+    /// The window.
+    #[must_use]
+    pub const fn window(self) -> Duration {
+        Duration::from_nanos(self.window)
+    }
+
+    /// The window in nanoseconds.
+    pub(crate) const fn window_nanos(self) -> u64 {
+        self.window
+    }
+
+    fn windows() -> &'static str {
+        "1µs to 366 days"
+    }
+}
+
+/// Writes the limit and the window in the largest unit that divides it: `100/60s` as `100/1min`.
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (nanos, unit) = UNITS
+            .iter()
+            .rev()
+            .find_map(|&(nanos, names)| self.window.is_multiple_of(nanos).then_some((nanos, names[0])))
+            .unwrap_or((1, "ns"));
+        write!(f, "{}/{}{unit}", self.limit, self.window / nanos)
+    }
+}
+
+/// Nanoseconds of each unit, and its names, the one that `Display` writes first.
+const UNITS: [(u64, &[&str]); 7] = [
+    (1, &["ns", "nanosecond", "nanoseconds"]),
+    (1_000, &["us", "µs", "μs", "microsecond", "microseconds"]),
+    (1_000_000, &["ms", "millisecond", "milliseconds"]),
+    (1_000_000_000, &["s", "sec", "secs", "second", "seconds"]),
+    (60_000_000_000, &["min", "m", "mins", "minute", "minutes"]),
+    (3_600_000_000_000, &["h", "hr", "hrs", "hour", "hours"]),
+    (86_400_000_000_000, &["d", "day", "days"]),
+];
+
+/// Reads `100/60s`, `5/min`, `10 per second`, `2 in 500ms`: a limit (digits, `_` between them allowed),
+/// one of `/`, `per` and `in`, an optional number (a decimal point allowed) and a unit from
+/// nanoseconds to days. Spaces between the parts and the case of letters do not matter.
+impl FromStr for Quota {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let wrong = || {
+            ConfigError::new(
+                "quota",
+                format!("{text:?}"),
+                "a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, 5/min, 10 per second, 2 in 500ms",
+            )
+        };
+        let lower = text.trim().to_lowercase();
+        let (limit, window) = lower
+            .split_once('/')
+            .or_else(|| lower.split_once(" per "))
+            .or_else(|| lower.split_once(" in "))
+            .ok_or_else(wrong)?;
+        let limit = parse_limit(limit.trim()).ok_or_else(wrong)??;
+        let window = window.trim();
+        let unit_at = window.find(|c: char| c.is_alphabetic()).ok_or_else(wrong)?;
+        let (amount, unit) = window.split_at(unit_at);
+        let unit = UNITS
+            .iter()
+            .find_map(|&(nanos, names)| names.contains(&unit).then_some(nanos))
+            .ok_or_else(wrong)?;
+        let amount = amount.trim();
+        let too_long = || ConfigError::new("window", window.to_string(), Self::windows());
+        let nanos = match amount {
+            "" => unit,
+            amount => parse_decimal(amount, unit)
+                .ok_or_else(wrong)?
+                .ok_or_else(too_long)?,
+        };
+        Self::new(limit, Duration::from_nanos(nanos))
+    }
+}
+
+/// `None`: not a number. `Some(Err)`: a number too large for any limit.
+fn parse_limit(text: &str) -> Option<Result<u64, ConfigError>> {
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.ends_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut limit = Some(0_u64);
+    for c in text.chars().filter(|&c| c != '_') {
+        let digit = u64::from(c.to_digit(10)?);
+        limit = limit.and_then(|limit| limit.checked_mul(10)?.checked_add(digit));
+    }
+    Some(limit.ok_or_else(|| {
+        ConfigError::new(
+            "limit",
+            format!("{text} permits"),
+            format!("1 to {} permits", Quota::MAX_LIMIT),
+        )
+    }))
+}
+
+/// `amount` of a unit, in nanoseconds. `None`: not a decimal number, or not a whole number of
+/// nanoseconds. `Some(None)`: too large.
+#[expect(
+    clippy::option_option,
+    reason = "two different errors, told apart by the only caller"
+)]
+fn parse_decimal(amount: &str, unit: u64) -> Option<Option<u64>> {
+    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let part = match fraction {
+        "" => 0,
+        fraction => fraction.parse::<u64>().ok()?,
+    };
+    let part = u128::from(part) * u128::from(unit);
+    if !part.is_multiple_of(u128::from(scale)) {
+        return None;
+    }
+    let nanos = whole
+        .parse::<u64>()
+        .ok()
+        .and_then(|whole| whole.checked_mul(unit))
+        .zip(u64::try_from(part / u128::from(scale)).ok())
+        .and_then(|(whole, part)| whole.checked_add(part));
+    Some(nanos)
+}
+
+/// As text, in the form that [`FromStr`] reads.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Quota {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Quota {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = alloc::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,129 @@
+//! Where atomics come from, and how an algorithm reaches the words of one key.
+//!
+//! This is the only file that knows whether an atomic is the processor's, a fallback for targets
+//! without 64-bit atomics, or a model checker's.
+
+use core::marker::PhantomData;
+
+#[cfg(all(not(ringgate_loom), target_has_atomic = "64"))]
+pub use core::sync::atomic::AtomicU64;
+#[cfg(ringgate_loom)]
+pub use loom::sync::atomic::AtomicU64;
+#[cfg(all(not(ringgate_loom), not(target_has_atomic = "64")))]
+pub use portable_atomic::AtomicU64;
+
+pub use core::sync::atomic::Ordering;
+
+/// The state of one key, as one step of an algorithm sees it: words that can be read and
+/// compare-exchanged.
+///
+/// An [`Algorithm`](crate::Algorithm) is written once against this trait and runs in two ways:
+/// over [`Shared`] words with atomic instructions, and over [`Exclusive`] words, which nobody else
+/// can reach, with plain ones.
+pub trait Words: Copy {
+    /// Reads word `index`.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is not below the number of words.
+    fn load(self, index: usize, order: Ordering) -> u64;
+
+    /// Replaces word `index` by `new` if it is `current`, and never fails spuriously.
+    ///
+    /// # Errors
+    ///
+    /// The word's value, when it is not `current`; nothing is written then.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is not below the number of words.
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64>;
+}
+
+/// Words that any number of threads may use at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<'a>(&'a [AtomicU64]);
+
+impl<'a> Shared<'a> {
+    /// Wraps the words of one key.
+    #[must_use]
+    #[inline]
+    pub fn new(words: &'a [AtomicU64]) -> Self {
+        Self(words)
+    }
+}
+
+impl Words for Shared<'_> {
+    #[inline]
+    fn load(self, index: usize, order: Ordering) -> u64 {
+        self.0[index].load(order)
+    }
+
+    #[inline]
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.0[index].compare_exchange(current, new, success, failure)
+    }
+}
+
+/// Words that the holder alone can reach, so that an exchange needs no locked instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Exclusive<'a> {
+    words: &'a [AtomicU64],
+    // A copy in another thread would lose updates: not `Send`, not `Sync`.
+    owner: PhantomData<*const ()>,
+}
+
+impl<'a> Exclusive<'a> {
+    /// Borrows the words of one key for one thread.
+    #[must_use]
+    #[inline]
+    pub fn new(words: &'a mut [AtomicU64]) -> Self {
+        Self {
+            words,
+            owner: PhantomData,
+        }
+    }
+}
+
+impl Words for Exclusive<'_> {
+    #[inline]
+    fn load(self, index: usize, _order: Ordering) -> u64 {
+        // Relaxed: the exclusive borrow that made this value orders it after every earlier use.
+        self.words[index].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        _success: Ordering,
+        _failure: Ordering,
+    ) -> Result<u64, u64> {
+        let word = &self.words[index];
+        // Relaxed, and in two steps: nobody else can reach the word while the exclusive borrow
+        // lasts, and its end publishes the store to whoever uses the word next.
+        let seen = word.load(Ordering::Relaxed);
+        if seen == current {
+            word.store(new, Ordering::Relaxed);
+            Ok(seen)
+        } else {
+            Err(seen)
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Time as numbers: nanoseconds since a clock's origin, and the cells that they are divided into.
+
+use core::time::Duration;
+
+/// Twenty years, in nanoseconds: how long every packed word must be able to count.
+pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
+
+/// A reading of a [`Clock`](crate::Clock): nanoseconds since the clock's own origin.
+///
+/// Range: 0 to 2^63 − 1 (292 years). Everything beyond is held at the end of the range, where time
+/// stands still for a limiter: it then refuses, it never admits too much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(u64);
+
+impl Nanos {
+    /// The clock's origin.
+    pub const ZERO: Self = Self(0);
+
+    /// The last instant that can be told apart, 2^63 − 1 nanoseconds after the origin.
+    pub const MAX: Self = Self(u64::MAX >> 1);
+
+    /// Makes an instant from nanoseconds since the origin; beyond [`MAX`](Self::MAX) is `MAX`.
+    #[must_use]
+    #[inline]
+    pub const fn new(nanos: u64) -> Self {
+        if nanos > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(nanos)
+        }
+    }
+
+    /// Makes an instant from the time since the origin; beyond [`MAX`](Self::MAX) is `MAX`.
+    #[must_use]
+    pub const fn from_duration(since_origin: Duration) -> Self {
+        let nanos = since_origin.as_nanos();
+        if nanos > Self::MAX.0 as u128 {
+            Self::MAX
+        } else {
+            #[expect(clippy::cast_possible_truncation, reason = "at most 2^63 - 1, just seen")]
+            Self(nanos as u64)
+        }
+    }
+
+    /// Nanoseconds since the origin.
+    #[must_use]
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The instant `later` after this one, [`MAX`](Self::MAX) at the most.
+    #[must_use]
+    pub const fn saturating_add(self, later: Duration) -> Self {
+        // Both are at most 2^63 - 1, so the sum of two fits in a u64.
+        Self::new(self.0 + Self::from_duration(later).0)
+    }
+
+    /// The time from `earlier` to this instant, zero when `earlier` is the later one.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Exact division by a divisor that is known beforehand: one multiplication and one shift.
+///
+/// For a dividend n < 2^63, a divisor d and l = ⌈log₂ d⌉, the factor m = ⌈2^(63+l) / d⌉ satisfies
+/// 2^(63+l) ≤ m·d ≤ 2^(63+l) + 2^l, hence ⌊m·n / 2^(63+l)⌋ = ⌊n / d⌋ (Granlund and Montgomery,
+/// "Division by Invariant Integers using Multiplication", PLDI 1994, theorem 4.2 with N = 63).
+/// Leaving one bit of the dividend free is what makes m fit into 64 bits for every d.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Divider {
+    divisor: u64,
+    factor: u64,
+    shift: u32,
+}
+
+impl Divider {
+    /// Prepares a division by `divisor`, which is 1 to 2^62.
+    pub(crate) const fn new(divisor: u64) -> Self {
+        assert!(divisor > 0 && divisor <= 1 << 62, "a divisor is 1 to 2^62");
+        let shift = divisor.next_power_of_two().trailing_zeros();
+        let factor = (1_u128 << (63 + shift)).div_ceil(divisor as u128);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "d > 2^(l-1) for l > 0, so the factor is below 2^64; for d = 1 it is 2^63"
+        )]
+        let factor = factor as u64;
+        Self {
+            divisor,
+            factor,
+            shift,
+        }
+    }
+
+    pub(crate) const fn divisor(self) -> u64 {
+        self.divisor
+    }
+
+    /// `dividend / divisor`, for a dividend below 2^63.
+    #[inline]
+    pub(crate) const fn quotient(self, dividend: u64) -> u64 {
+        debug_assert!(dividend < 1 << 63);
+        // The spare bit is spent here, so that the high half is a register of its own.
+        let product = (dividend << 1) as u128 * self.factor as u128;
+        let high = (product >> 64) as u64;
+        high >> self.shift
+    }
+
+    /// `dividend % divisor`, for a dividend below 2^63.
+    #[inline]
+    pub(crate) const fn remainder(self, dividend: u64) -> u64 {
+        dividend - self.quotient(dividend) * self.divisor
+    }
+}
+
+/// A division of time into cells of equal width, numbered by ticks.
+///
+/// The first tick of all is `first`, not 0, so that a zeroed word (tick 0) is older than any window;
+/// ticks end at `last`, where time stands still.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cells {
+    width: Divider,
+    first: u64,
+    last: u64,
+}
+
+impl Cells {
+    /// Cells `width` nanoseconds wide, counted from tick `first` to tick `last`.
+    pub(crate) const fn new(width: u64, first: u64, last: u64) -> Self {
+        Self {
+            width: Divider::new(width),
+            first,
+            last,
+        }
+    }
+
+    /// The tick of the cell that `now` falls into.
+    #[inline]
+    pub(crate) fn tick(&self, now: Nanos) -> u64 {
+        // At most 2^63 plus the first tick: no overflow.
+        (self.width.quotient(now.get()) + self.first).min(self.last)
+    }
+
+    /// The first instant of the cell numbered `tick`; `None` when time stands still before it.
+    pub(crate) fn start(&self, tick: u64) -> Option<Nanos> {
+        if tick > self.last {
+            return None;
+        }
+        let cells = tick.saturating_sub(self.first);
+        cells
+            .checked_mul(self.width.divisor())
+            .filter(|&nanos| nanos <= Nanos::MAX.get())
+            .map(Nanos::new)
+    }
+
+    /// Cell width in nanoseconds.
+    pub(crate) const fn width(&self) -> u64 {
+        self.width.divisor()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cells, Divider, Nanos};
+    use alloc::vec::Vec;
+    use core::time::Duration;
+    use proptest::prelude::*;
+
+    const END: u64 = (1 << 63) - 1;
+
+    #[test]
+    fn division_is_exact_at_every_edge() {
+        let mut divisors: Vec<u64> = (1..300).collect();
+        for power in 1..=62 {
+            divisors.extend([(1 << power) - 1, 1 << power, (1 << power) + 1]);
+        }
+        for power in 0..19 {
+            divisors.extend([10_u64.pow(power), 7 * 10_u64.pow(power.min(17))]);
+        }
+        for divisor in divisors {
+            if divisor == 0 || divisor > 1 << 62 {
+                continue;
+            }
+            let divider = Divider::new(divisor);
+            let most = END / divisor;
+            for quotient in [0, 1, 2, 3, most / 3, most / 2, most - 1, most] {
+                let edge = quotient.min(most) * divisor;
+                for dividend in [edge.saturating_sub(1), edge, (edge + 1).min(END), END] {
+                    assert_eq!(
+                        divider.quotient(dividend),
+                        dividend / divisor,
+                        "{dividend}/{divisor}"
+                    );
+                    assert_eq!(divider.remainder(dividend), dividend % divisor);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn division_is_exact(dividend in 0..=END, divisor in 1..=1_u64 << 62, bits in 0..62_u32) {
+            let divisor: u64 = (divisor >> bits).max(1);
+            prop_assert_eq!(Divider::new(divisor).quotient(dividend), dividend / divisor);
+        }
+    }
+
+    #[test]
+    fn instants_stay_within_their_range() {
+        assert_eq!(Nanos::new(u64::MAX), Nanos::MAX);
+        assert_eq!(Nanos::from_duration(Duration::MAX), Nanos::MAX);
+        assert_eq!(Nanos::MAX.saturating_add(Duration::MAX), Nanos::MAX);
+        assert_eq!(Nanos::ZERO.saturating_since(Nanos::MAX), Duration::ZERO);
+    }
+
+    #[test]
+    fn ticks_end_where_time_stands_still() {
+        let cells = Cells::new(1_000, 7, 1_000_000);
+        assert_eq!(cells.tick(Nanos::ZERO), 7);
+        assert_eq!(cells.tick(Nanos::new(999)), 7);
+        assert_eq!(cells.tick(Nanos::new(1_000)), 8);
+        assert_eq!(cells.tick(Nanos::MAX), 1_000_000);
+        assert_eq!(cells.start(8), Some(Nanos::new(1_000)));
+        assert_eq!(cells.start(1_000_001), None);
+    }
+}

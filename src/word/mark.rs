@@ -1,0 +1,115 @@
+//! The words of a wide counter ring.
+
+use core::fmt;
+
+/// A word of a wide counter ring: control, base or slot.
+///
+/// | bits, from the top | field | meaning |
+/// |---|---|---|
+/// | 63 − b | `tick` | the cell that the word speaks of |
+/// | b | `total` | permits admitted so far, modulo 2^b |
+/// | 1 | `entering` | control only: the cell is being entered, the total is frozen |
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    raw: u64,
+    layout: MarkLayout,
+}
+
+/// The widths of a [`Mark`]: b, the bits of the running total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MarkLayout {
+    total_bits: u32,
+}
+
+impl MarkLayout {
+    /// Room for a window sum of up to `limit`, and as much again for debt.
+    pub(crate) const fn new(limit: u64) -> Self {
+        Self {
+            total_bits: u64::BITS - limit.leading_zeros() + 1,
+        }
+    }
+
+    /// The last tick that a word can hold.
+    pub(crate) const fn last_tick(self) -> u64 {
+        u64::MAX >> (self.total_bits + 1)
+    }
+
+    /// The largest window sum that can be told from a smaller one.
+    pub(crate) const fn largest_sum(self) -> u64 {
+        (1 << self.total_bits) - 1
+    }
+
+    #[inline]
+    pub(crate) const fn decode(self, raw: u64) -> Mark {
+        Mark { raw, layout: self }
+    }
+}
+
+impl Mark {
+    const ENTERING: u64 = 1;
+
+    #[inline]
+    pub(crate) const fn raw(self) -> u64 {
+        self.raw
+    }
+
+    #[inline]
+    pub(crate) const fn tick(self) -> u64 {
+        self.raw >> (self.layout.total_bits + 1)
+    }
+
+    #[inline]
+    pub(crate) const fn entering(self) -> bool {
+        self.raw & Self::ENTERING != 0
+    }
+
+    /// Permits admitted between `base` and this mark.
+    #[inline]
+    pub(crate) const fn since(self, base: Self) -> u64 {
+        // Modulo 2^b: the totals' difference is a window sum, which stays below 2^b.
+        (self.raw >> 1).wrapping_sub(base.raw >> 1) & self.layout.largest_sum()
+    }
+
+    /// `{ tick: t, total: c }` → `{ tick: t, total: c + permits }`, modulo 2^b.
+    #[inline]
+    pub(crate) const fn plus(self, permits: u64) -> Self {
+        self.with_total((self.raw >> 1).wrapping_add(permits))
+    }
+
+    /// `{ tick: t, total: c }` → `{ tick: t, total: c − permits }`, modulo 2^b.
+    pub(crate) const fn minus(self, permits: u64) -> Self {
+        self.with_total((self.raw >> 1).wrapping_sub(permits))
+    }
+
+    const fn with_total(self, total: u64) -> Self {
+        let total_mask = self.layout.largest_sum() << 1;
+        self.layout
+            .decode((self.raw & !total_mask) | ((total << 1) & total_mask))
+    }
+
+    /// The same total at another tick, open.
+    pub(crate) const fn at(self, tick: u64) -> Self {
+        let total = self.raw & (self.layout.largest_sum() << 1);
+        self.layout.decode((tick << (self.layout.total_bits + 1)) | total)
+    }
+
+    /// `{ t, c, open }` → `{ tick, c, entering }`.
+    pub(crate) const fn enter(self, tick: u64) -> Self {
+        self.layout.decode(self.at(tick).raw | Self::ENTERING)
+    }
+
+    /// `{ t, c, entering }` → `{ t, c, open }`.
+    pub(crate) const fn open(self) -> Self {
+        self.layout.decode(self.raw & !Self::ENTERING)
+    }
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mark")
+            .field("tick", &self.tick())
+            .field("total", &((self.raw >> 1) & self.layout.largest_sum()))
+            .field("entering", &self.entering())
+            .finish()
+    }
+}

@@ -1,0 +1,232 @@
+//! The one word of a packed counter ring.
+
+use core::fmt;
+
+/// A whole counter ring in one word.
+///
+/// | bits, from the top | field | meaning |
+/// |---|---|---|
+/// | the rest | `tick` | the newest cell that was charged |
+/// | c each, `span` of them | `sums`, S(span − 1) down to S(0) | S(j): permits in the newest j + 1 cells |
+///
+/// Running sums instead of counts make every step one operation: the window sum is the top field, an
+/// admission adds to all fields by one multiplication, and entering the next cell is a shift, since
+/// S(j) of the new cell is S(j − 1) of the old one.
+///
+/// A sum stops at its field's largest value, which is above the limit: it then says "at least this
+/// much", which decides every request as the exact sum would.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Packed {
+    raw: u64,
+    layout: PackedLayout,
+}
+
+/// The widths of a [`Packed`] word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PackedLayout {
+    /// c, the bits of one sum.
+    sum_bits: u32,
+    /// c · span, the bits of all sums: where the tick begins.
+    sums_bits: u32,
+    /// c · (span − 1): where the window sum begins.
+    window_at: u32,
+    /// A one in every field: what adding one permit adds.
+    ones: u64,
+}
+
+impl PackedLayout {
+    /// `span` sums of up to `limit`, each with one value to spare; `None` when they leave no bit for
+    /// the tick.
+    pub(crate) const fn new(limit: u64, span: u64) -> Option<Self> {
+        let sum_bits = u64::BITS - (limit + 1).leading_zeros();
+        if span * sum_bits as u64 >= u64::BITS as u64 {
+            return None;
+        }
+        let mut ones = 0;
+        let mut cell = 0;
+        while cell < span {
+            ones = (ones << sum_bits) | 1;
+            cell += 1;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "below 64, just seen")]
+        let sums_bits = span as u32 * sum_bits;
+        Some(Self {
+            sum_bits,
+            sums_bits,
+            window_at: sums_bits - sum_bits,
+            ones,
+        })
+    }
+
+    /// The last tick that the word can hold.
+    pub(crate) const fn last_tick(self) -> u64 {
+        u64::MAX >> self.sums_bits
+    }
+
+    /// The value at which a sum stops.
+    const fn full(self) -> u64 {
+        (1 << self.sum_bits) - 1
+    }
+
+    #[inline]
+    pub(crate) const fn decode(self, raw: u64) -> Packed {
+        Packed { raw, layout: self }
+    }
+}
+
+impl Packed {
+    #[inline]
+    pub(crate) const fn raw(self) -> u64 {
+        self.raw
+    }
+
+    #[inline]
+    pub(crate) const fn tick(self) -> u64 {
+        self.raw >> self.layout.sums_bits
+    }
+
+    /// Permits in the whole window.
+    #[inline]
+    pub(crate) const fn window(self) -> u64 {
+        (self.raw >> self.layout.window_at) & self.layout.full()
+    }
+
+    /// Permits in the newest cell.
+    #[inline]
+    pub(crate) const fn newest(self) -> u64 {
+        self.raw & self.layout.full()
+    }
+
+    /// Whether some sum has stopped, so that what it stands for is not known exactly.
+    pub(crate) const fn is_full(self) -> bool {
+        self.window() == self.layout.full()
+    }
+
+    /// The same ring, `ticks` cells later.
+    #[inline]
+    pub(crate) const fn later(self, ticks: u64) -> Self {
+        let layout = self.layout;
+        let sums_mask = (1_u64 << layout.sums_bits) - 1;
+        let tick = self.tick() + ticks;
+        // Shifting by all the fields, or by more than a word has, leaves nothing.
+        let sums = match ticks.checked_mul(layout.sum_bits as u64) {
+            Some(shift) if shift < layout.sums_bits as u64 => (self.raw << shift) & sums_mask,
+            _ => 0,
+        };
+        layout.decode((tick << layout.sums_bits) | sums)
+    }
+
+    /// `permits` more in the newest cell, hence in every sum. The window's sum must have room.
+    #[inline]
+    pub(crate) const fn plus(self, permits: u64) -> Self {
+        // No field overflows: each is at most the window's sum, which has room.
+        self.layout
+            .decode(self.raw.wrapping_add(permits.wrapping_mul(self.layout.ones)))
+    }
+
+    /// `permits` fewer in the newest cell, which must hold them, and in every sum.
+    pub(crate) const fn minus(self, permits: u64) -> Self {
+        self.layout
+            .decode(self.raw.wrapping_sub(permits.wrapping_mul(self.layout.ones)))
+    }
+
+    /// `permits` more in the newest cell; a sum without room stops at its largest value.
+    pub(crate) fn charged(self, permits: u64) -> Self {
+        let full = self.layout.full();
+        let mut raw = self.raw;
+        let mut at = 0;
+        while at < self.layout.sums_bits {
+            let sum = (raw >> at) & full;
+            let charged = sum + permits.min(full - sum);
+            raw = (raw & !(full << at)) | (charged << at);
+            at += self.layout.sum_bits;
+        }
+        self.layout.decode(raw)
+    }
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Sums(Packed);
+        impl fmt::Debug for Sums {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let layout = self.0.layout;
+                let fields = (0..layout.sums_bits)
+                    .step_by(layout.sum_bits as usize)
+                    .map(|at| (self.0.raw >> at) & layout.full());
+                f.debug_list().entries(fields).finish()
+            }
+        }
+        f.debug_struct("Packed")
+            .field("tick", &self.tick())
+            .field("sums", &Sums(*self))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PackedLayout;
+    use alloc::collections::VecDeque;
+
+    /// The word against a plain list of counts, over every step of a long walk.
+    #[test]
+    fn sums_equal_counts() {
+        for (limit, span) in [(1, 2), (5, 4), (6, 3), (7, 3), (100, 5), (1, 31), (1000, 1)] {
+            let layout = PackedLayout::new(limit, span).unwrap();
+            let mut word = layout.decode(0);
+            let mut counts: VecDeque<u64> = (0..span).map(|_| 0).collect();
+            let mut noise = 1_u64;
+            for _ in 0..5_000 {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let sum: u64 = counts.iter().sum();
+                assert_eq!(word.window(), sum);
+                assert_eq!(word.newest(), counts[0]);
+                match noise >> 62 {
+                    0 if sum < limit => {
+                        let permits = 1 + (noise >> 20) % (limit - sum);
+                        word = word.plus(permits);
+                        counts[0] += permits;
+                    }
+                    1 if counts[0] > 0 => {
+                        word = word.minus(counts[0]);
+                        counts[0] = 0;
+                    }
+                    2 => {
+                        let ticks = (noise >> 30) % (span + 2);
+                        if word.tick() + ticks > layout.last_tick() {
+                            break;
+                        }
+                        word = word.later(ticks);
+                        for _ in 0..ticks.min(span) {
+                            counts.pop_back();
+                            counts.push_front(0);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_charge_beyond_the_limit_stops_every_sum_at_its_largest_value() {
+        let layout = PackedLayout::new(5, 3).unwrap();
+        let word = layout.decode(0).plus(5).later(1).charged(2);
+        assert_eq!((word.window(), word.newest()), (7, 2));
+        let word = word.later(1).charged(u64::MAX);
+        assert_eq!((word.tick(), word.window(), word.newest()), (2, 7, 7));
+        assert!(word.is_full());
+        // The stopped sums leave with their cells, as exact ones would.
+        assert_eq!(word.later(2).window(), 7);
+        assert_eq!(word.later(3).window(), 0);
+        assert_eq!(word.later(u64::MAX >> 9).window(), 0);
+    }
+
+    #[test]
+    fn sums_that_leave_no_tick_do_not_fit() {
+        assert!(PackedLayout::new(1, 32).is_none());
+        assert!(PackedLayout::new((1 << 40) - 2, 2).is_none());
+        assert_eq!(PackedLayout::new(1, 31).unwrap().last_tick(), 3);
+    }
+}
