@@ -250,7 +250,7 @@ impl WideRing {
             let cell = window.cell(entering.tick());
             let here = entering.at(cell);
             state.publish(window.slot(cell), here);
-            let base = Self::first_mark(state, window, window.oldest(cell)..=cell).unwrap_or(here);
+            let base = Self::first_mark(state, window, window.oldest(cell)..cell).unwrap_or(here);
             state.publish(window.base, base.at(cell));
         }
         state.open(entering);
@@ -260,7 +260,7 @@ impl WideRing {
     fn first_mark<W: Words>(
         state: State<W>,
         window: &Window,
-        mut cells: core::ops::RangeInclusive<u64>,
+        mut cells: impl Iterator<Item = u64>,
     ) -> Option<Mark> {
         cells.find_map(|cell| Self::mark_of(state, window, cell))
     }

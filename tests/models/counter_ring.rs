@@ -1,0 +1,243 @@
+//! Models of the counter ring, wide and packed.
+
+use core::time::Duration;
+
+use ringgate::{CounterRing, CounterRingBuilder, Quota};
+
+use super::harness::{BOUNDED, Call::*, FULL};
+
+/// Nanoseconds in a cell.
+const W: u64 = 1_000;
+
+/// Cells of 1 µs, `cells` to a window.
+fn ring(limit: u64, cells: u64) -> CounterRingBuilder {
+    let quota = Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
+    CounterRing::builder(quota).cells(cells).unpacked()
+}
+
+/// Two threads enter one cell at once, and one permit is left.
+#[test]
+fn wide_one_cell() {
+    BOUNDED.run(
+        ring(2, 1).build().unwrap(),
+        &[],
+        &[&[Take(0, 1), Take(0, 1)], &[Take(0, 1)]],
+    );
+}
+
+/// The same, in every execution.
+#[test]
+fn wide_one_cell_in_full() {
+    FULL.run(ring(1, 1).build().unwrap(), &[], &[&[Take(0, 1)], &[Take(0, 1)]]);
+}
+
+/// One thread enters a cell that the other does not know of yet, in every execution.
+#[test]
+fn wide_next_cell_in_full() {
+    FULL.run(
+        ring(1, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(2 * W, 1)], &[Take(0, 1)]],
+    );
+}
+
+/// Refund and entering, in every execution.
+#[test]
+fn wide_refund_in_full() {
+    FULL.run(
+        ring(2, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(0, 1), GiveBack(1)], &[Take(W, 1)]],
+    );
+}
+
+/// One thread is a cell ahead of the other: the older reading adopts the newer cell.
+#[test]
+fn wide_neighbouring_cells() {
+    BOUNDED.run(
+        ring(2, 1).build().unwrap(),
+        &[],
+        &[&[Take(0, 1), Take(W, 1)], &[Take(W, 1), Take(0, 1)]],
+    );
+}
+
+/// A thread sleeps while it enters a cell, and the ring goes on for more than a lap: what it still
+/// writes must change nothing.
+#[test]
+fn wide_sleeper_for_a_lap() {
+    BOUNDED.run(
+        ring(1, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[
+            &[Take(2 * W, 1)],
+            &[Take(2 * W, 1), Take(4 * W, 1), Take(5 * W, 1)],
+        ],
+    );
+}
+
+/// The same with two cells to a window, where the base is not the current slot.
+#[test]
+fn wide_sleeper_with_two_cells() {
+    BOUNDED.run(
+        ring(2, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 1)],
+        &[
+            &[Take(2 * W, 1)],
+            &[Take(3 * W, 1), Take(4 * W, 1), Take(5 * W, 1)],
+        ],
+    );
+}
+
+/// What was charged in the last cell is still in the sum when the next one is entered by two threads.
+#[test]
+fn wide_entering_carries_the_sum() {
+    BOUNDED.run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 1)],
+        &[
+            &[Take(2 * W, 1), Take(2 * W, 1)],
+            &[Take(2 * W, 1), Take(3 * W, 1)],
+        ],
+    );
+}
+
+/// A refund races with the cell being left: it succeeds in the cell of its receipt, or not at all.
+#[test]
+fn wide_refund_against_entering() {
+    BOUNDED.run(
+        ring(1, 1).build().unwrap(),
+        &[],
+        &[&[Take(0, 1), GiveBack(1)], &[Take(W, 1), Take(0, 1)]],
+    );
+    BOUNDED.run(
+        ring(2, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(0, 1), GiveBack(1)], &[Take(0, 1), Take(2 * W, 2)]],
+    );
+}
+
+/// Debt is booked beside an admission, and beside a cell being entered.
+#[test]
+fn wide_charge() {
+    BOUNDED.run(
+        ring(2, 1).build().unwrap(),
+        &[],
+        &[&[Charge(0, 3), Take(W, 1)], &[Take(0, 1), Take(2 * W, 1)]],
+    );
+}
+
+/// Reads that write nothing, while cells are entered and charged.
+#[test]
+fn wide_looks() {
+    BOUNDED.run(
+        ring(2, 2).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(W, 1)], &[Room(W)]],
+    );
+    BOUNDED.run(
+        ring(2, 2).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(W, 1)], &[Ready(W, 2)]],
+    );
+}
+
+/// Each cell has its own share.
+#[test]
+fn wide_even() {
+    BOUNDED.run(
+        ring(2, 2).even().build().unwrap(),
+        &[],
+        &[&[Take(0, 1), Take(W, 1)], &[Take(0, 1), Take(2 * W, 1)]],
+    );
+}
+
+/// Two windows, of two and of six cells, over one control word.
+#[test]
+fn wide_two_windows() {
+    let quota = |limit, cells| Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
+    let both = || {
+        CounterRing::builder(quota(1, 1))
+            .also(quota(2, 3))
+            .cells(1)
+            .unpacked()
+            .build()
+            .unwrap()
+    };
+    BOUNDED.run(
+        both(),
+        &[Take(0, 1)],
+        &[&[Take(2 * W, 1)], &[Take(3 * W, 1), Take(5 * W, 1)]],
+    );
+    BOUNDED.run(both(), &[], &[&[Take(W, 1), Take(3 * W, 1)], &[Take(3 * W, 1)]]);
+}
+
+/// Three threads: one enters, one helps, one is a cell ahead.
+#[test]
+fn wide_three_threads() {
+    BOUNDED.run(
+        ring(2, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(W, 1)], &[Take(W, 1)], &[Take(2 * W, 1)]],
+    );
+}
+
+/// Three threads: one sleeps over a cell in which others charge.
+#[test]
+fn wide_three_threads_and_a_sleeper() {
+    BOUNDED.run(
+        ring(1, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(2 * W, 1)], &[Take(2 * W, 1)], &[Take(4 * W, 1)]],
+    );
+}
+
+fn packed(limit: u64, cells: u64) -> CounterRing {
+    let quota = Quota::new(limit, Duration::from_secs(cells)).unwrap();
+    CounterRing::builder(quota).cells(cells).build().unwrap()
+}
+
+const SEC: u64 = 1_000_000_000;
+
+#[test]
+fn packed_one_cell() {
+    FULL.run(packed(2, 1), &[], &[&[Take(0, 1), Take(0, 1)], &[Take(0, 1)]]);
+    FULL.run(packed(3, 1), &[], &[&[Take(0, 2)], &[Take(0, 2)]]);
+}
+
+#[test]
+fn packed_neighbouring_cells() {
+    FULL.run(
+        packed(2, 1),
+        &[],
+        &[&[Take(0, 1), Take(SEC, 1)], &[Take(SEC, 1), Take(0, 1)]],
+    );
+    FULL.run(
+        packed(1, 2),
+        &[Take(0, 1)],
+        &[
+            &[Take(2 * SEC, 1), Take(3 * SEC, 1)],
+            &[Take(3 * SEC, 1), Take(5 * SEC, 1)],
+        ],
+    );
+}
+
+#[test]
+fn packed_refund() {
+    FULL.run(
+        packed(2, 1),
+        &[],
+        &[
+            &[Take(0, 2), GiveBack(1)],
+            &[Take(0, 1), Take(SEC, 1), GiveBack(1)],
+        ],
+    );
+}
+
+#[test]
+fn packed_charge() {
+    FULL.run(
+        packed(2, 2),
+        &[Take(0, 1)],
+        &[&[Charge(SEC, 5), Take(3 * SEC, 1)], &[Take(SEC, 1), GiveBack(1)]],
+    );
+}

@@ -1,0 +1,53 @@
+//! Models of GCRA.
+
+use core::time::Duration;
+
+use ringgate::{Gcra, Quota};
+
+use super::harness::{BOUNDED, Call::*, FULL};
+
+/// One permit per microsecond.
+fn bucket(limit: u64, burst: u64) -> Gcra {
+    let quota = Quota::new(limit, Duration::from_micros(limit)).unwrap();
+    Gcra::token_bucket(quota, burst).unwrap()
+}
+
+#[test]
+fn gcra_last_token() {
+    FULL.run(bucket(2, 1), &[], &[&[Take(0, 1), Take(1_000, 1)], &[Take(0, 1)]]);
+    FULL.run(bucket(4, 3), &[], &[&[Take(0, 2)], &[Take(0, 2)]]);
+}
+
+/// Readings out of order: the older one refuses more, and never admits more.
+#[test]
+fn gcra_older_reading() {
+    FULL.run(
+        bucket(2, 1),
+        &[],
+        &[&[Take(1_000, 1), Take(2_000, 1)], &[Take(0, 1), Take(1_500, 1)]],
+    );
+    BOUNDED.run(
+        bucket(2, 2),
+        &[],
+        &[&[Take(1_000, 1)], &[Take(0, 2)], &[Take(500, 1)]],
+    );
+}
+
+/// A refund succeeds while nothing was charged since, or not at all.
+#[test]
+fn gcra_refund() {
+    FULL.run(
+        bucket(2, 2),
+        &[],
+        &[&[Take(0, 2), GiveBack(1)], &[Take(500, 1), GiveBack(1)]],
+    );
+}
+
+#[test]
+fn gcra_charge() {
+    FULL.run(
+        bucket(2, 2),
+        &[],
+        &[&[Charge(0, 3)], &[Take(0, 1), Take(2_000, 1)]],
+    );
+}

@@ -1,0 +1,354 @@
+//! Runs calls in threads, and judges what they answered.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use ringgate::sync::{AtomicU64, Ordering, Shared, Words};
+use ringgate::{Algorithm, Nanos, Receipt};
+
+#[cfg(ringgate_loom)]
+use loom::{sync::Arc, thread};
+#[cfg(not(ringgate_loom))]
+use std::{sync::Arc, thread};
+
+/// One call of a thread.
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    /// Takes permits at a time.
+    Take(u64, u64),
+    /// Gives back so many permits of the latest receipt of this thread, if it has one.
+    GiveBack(u64),
+    /// Charges permits at a time.
+    Charge(u64, u64),
+    /// Asks for the room at a time.
+    Room(u64),
+    /// Asks when so many permits would be admitted, at a time.
+    Ready(u64, u64),
+}
+
+/// The answer to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    Admitted { at: u64, permits: u64 },
+    Denied,
+    GivenBack(bool),
+    Nothing,
+    Charged(u64),
+    Room(u64),
+    Ready(Option<u64>),
+}
+
+/// How a model is judged, and how hard it is searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// Preemptions that loom tries; `None`: all. Two threads are searched without a bound.
+    pub preemptions: Option<usize>,
+    /// Whether the answers must be those of some order of the calls.
+    pub ordered: bool,
+}
+
+/// Every execution. For two threads, of which each has little to do.
+pub const FULL: Model = Model {
+    preemptions: None,
+    ordered: true,
+};
+
+/// Every execution with up to three preemptions. (With two, a recycled slot is known to be missed.)
+pub const BOUNDED: Model = Model {
+    preemptions: Some(3),
+    ordered: true,
+};
+
+impl Model {
+    /// Leaves the order of the answers alone.
+    pub const fn unordered(self) -> Self {
+        Self {
+            ordered: false,
+            ..self
+        }
+    }
+
+    /// Runs the calls of each thread, one thread beside the other, in every execution that the model
+    /// covers, after `before` was called in order.
+    pub fn run<A>(self, algorithm: A, before: &'static [Call], threads: &'static [&'static [Call]])
+    where
+        A: Algorithm + Clone + Send + Sync + 'static,
+    {
+        let expected = self
+            .ordered
+            .then(|| std::sync::Arc::new(orders(&algorithm, before, threads)));
+        let algorithm = std::sync::Arc::new(algorithm);
+        self.explore(move || {
+            let words: Arc<Vec<AtomicU64>> =
+                Arc::new((0..algorithm.words()).map(|_| AtomicU64::new(0)).collect());
+            let first = play(&*algorithm, Shared::new(&words), before);
+            let handles: Vec<_> = threads
+                .iter()
+                .map(|calls| {
+                    let (algorithm, words) = (std::sync::Arc::clone(&algorithm), Arc::clone(&words));
+                    thread::spawn(move || play(&*algorithm, Shared::new(&words), calls))
+                })
+                .collect();
+            let answers: Vec<Vec<Answer>> =
+                handles.into_iter().map(|handle| handle.join().unwrap()).collect();
+
+            let plain = Plain::copy(&words);
+            within_bound(&*algorithm, before, &first, threads, &answers);
+            comes_to_rest(&*algorithm, &plain.twin(), before, threads);
+            if let Some(expected) = &expected {
+                let seen = (answers, outlook(&*algorithm, &plain, before, threads));
+                assert!(
+                    expected.contains(&seen),
+                    "no order of the calls gives {seen:?}; orders give {expected:#?}"
+                );
+            }
+        });
+    }
+
+    #[cfg(ringgate_loom)]
+    fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = self.preemptions;
+        builder.check(execution);
+    }
+
+    #[cfg(not(ringgate_loom))]
+    fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
+        // Miri interleaves by its seed, and is given many of them; real threads need many tries.
+        let times = if cfg!(miri) { 2 } else { 300 };
+        for _ in 0..times {
+            execution();
+        }
+    }
+}
+
+/// Words that one thread has to itself, for the sequential reference.
+struct Plain(Vec<Cell<u64>>);
+
+impl Plain {
+    fn fresh(words: usize) -> Self {
+        Self((0..words).map(|_| Cell::new(0)).collect())
+    }
+
+    fn copy(words: &[AtomicU64]) -> Self {
+        Self(
+            words
+                .iter()
+                .map(|word| Cell::new(word.load(Ordering::Acquire)))
+                .collect(),
+        )
+    }
+
+    fn twin(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl Words for &Plain {
+    fn load(self, index: usize, _: Ordering) -> u64 {
+        self.0[index].get()
+    }
+
+    fn exchange(self, index: usize, current: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
+        let seen = self.0[index].get();
+        if seen == current {
+            self.0[index].set(new);
+            Ok(seen)
+        } else {
+            Err(seen)
+        }
+    }
+}
+
+fn play<A: Algorithm, W: Words>(algorithm: &A, words: W, calls: &[Call]) -> Vec<Answer> {
+    let mut receipt = None;
+    calls
+        .iter()
+        .map(|&call| answer(algorithm, words, call, &mut receipt))
+        .collect()
+}
+
+fn answer<A: Algorithm, W: Words>(
+    algorithm: &A,
+    words: W,
+    call: Call,
+    receipt: &mut Option<Receipt>,
+) -> Answer {
+    match call {
+        Call::Take(now, permits) => match algorithm.decide(words, Nanos::new(now), permits) {
+            Ok(taken) => {
+                let at = taken.at().get();
+                *receipt = Some(taken);
+                Answer::Admitted { at, permits }
+            }
+            Err(_) => Answer::Denied,
+        },
+        Call::GiveBack(permits) => match receipt.take() {
+            Some(taken) => Answer::GivenBack(algorithm.refund(words, &taken, permits)),
+            None => Answer::Nothing,
+        },
+        Call::Charge(now, permits) => Answer::Charged(algorithm.charge(words, Nanos::new(now), permits)),
+        Call::Room(now) => Answer::Room(algorithm.remaining(words, Nanos::new(now))),
+        Call::Ready(now, permits) => Answer::Ready(
+            algorithm
+                .ready_at(words, Nanos::new(now), permits)
+                .map(Nanos::get),
+        ),
+    }
+}
+
+/// What each thread was answered, and what could be seen of the words in the end.
+type Seen = (Vec<Vec<Answer>>, Vec<u64>);
+
+/// What every order of the calls gives.
+fn orders<A: Algorithm>(algorithm: &A, before: &[Call], threads: &[&[Call]]) -> HashSet<Seen> {
+    let words = Plain::fresh(algorithm.words());
+    play(algorithm, &words, before);
+    let mut seen = HashSet::new();
+    let mut players: Vec<Player> = threads.iter().map(|calls| Player::new(calls)).collect();
+    extend(algorithm, before, threads, &words, &mut players, &mut seen);
+    seen
+}
+
+#[derive(Debug, Clone)]
+struct Player {
+    calls: &'static [Call],
+    entered: bool,
+    mark: Option<(u64, u64, u64)>,
+    answers: Vec<Answer>,
+}
+
+impl Player {
+    fn new(calls: &[Call]) -> Self {
+        Self {
+            calls: calls.to_vec().leak(),
+            entered: false,
+            mark: None,
+            answers: Vec::new(),
+        }
+    }
+}
+
+fn extend<A: Algorithm>(
+    algorithm: &A,
+    before: &[Call],
+    threads: &[&[Call]],
+    words: &Plain,
+    players: &mut Vec<Player>,
+    seen: &mut HashSet<Seen>,
+) {
+    let mut done = true;
+    for index in 0..players.len() {
+        let Some(&call) = players[index].calls.get(players[index].answers.len()) else {
+            continue;
+        };
+        done = false;
+        let kept = players[index].clone();
+        // A call that moves the window may do so in a step of its own, before it is decided.
+        if let (false, Call::Take(now, _) | Call::Charge(now, _)) = (kept.entered, call) {
+            let words = words.twin();
+            assert!(algorithm.decide(&words, Nanos::new(now), u64::MAX).is_err());
+            players[index].entered = true;
+            extend(algorithm, before, threads, &words, players, seen);
+            players[index] = kept.clone();
+        }
+        let words = words.twin();
+        let mut receipt = kept
+            .mark
+            .map(|(at, permits, mark)| Receipt::new(Nanos::new(at), permits, mark));
+        let given = answer(algorithm, &words, call, &mut receipt);
+        players[index].mark = receipt.map(|taken| (taken.at().get(), taken.permits(), taken.mark()));
+        players[index].answers.push(given);
+        players[index].entered = false;
+        extend(algorithm, before, threads, &words, players, seen);
+        players[index] = kept;
+    }
+    if done {
+        let answers = players.iter().map(|player| player.answers.clone()).collect();
+        seen.insert((answers, outlook(algorithm, words, before, threads)));
+    }
+}
+
+fn latest(before: &[Call], threads: &[&[Call]]) -> u64 {
+    let time = |call: &Call| match *call {
+        Call::Take(now, _) | Call::Charge(now, _) | Call::Room(now) | Call::Ready(now, _) => now,
+        Call::GiveBack(_) => 0,
+    };
+    threads
+        .iter()
+        .flat_map(|calls| calls.iter())
+        .chain(before)
+        .map(time)
+        .max()
+        .unwrap_or(0)
+}
+
+/// The room from the last call on, for two windows, in steps of a fifth.
+fn outlook<A: Algorithm>(algorithm: &A, words: &Plain, before: &[Call], threads: &[&[Call]]) -> Vec<u64> {
+    let from = latest(before, threads);
+    let step = u64::try_from(algorithm.window().as_nanos()).unwrap() / 5;
+    (0..10)
+        .map(|steps| algorithm.remaining(words, Nanos::new(from + steps * step)))
+        .collect()
+}
+
+fn within_bound<A: Algorithm>(
+    algorithm: &A,
+    before: &[Call],
+    first: &[Answer],
+    threads: &[&[Call]],
+    answers: &[Vec<Answer>],
+) {
+    let mut log = Vec::new();
+    let lists = core::iter::once((before, first))
+        .chain(threads.iter().copied().zip(answers.iter().map(Vec::as_slice)));
+    for (calls, answers) in lists {
+        let mut latest = None;
+        for (call, answer) in calls.iter().zip(answers) {
+            match (call, *answer) {
+                (_, Answer::Admitted { at, permits }) => {
+                    latest = Some(log.len());
+                    log.push((at, permits));
+                }
+                (Call::GiveBack(back), Answer::GivenBack(true)) => {
+                    let index = latest.take().expect("a receipt was given back");
+                    log[index].1 -= back;
+                }
+                _ => {}
+            }
+        }
+    }
+    let window = u64::try_from(algorithm.window().as_nanos()).unwrap();
+    for &(end, _) in &log {
+        // Half-open: t - W < s <= t.
+        let sum: u64 = log
+            .iter()
+            .filter(|&&(at, _)| at <= end && at + window > end)
+            .map(|&(_, permits)| permits)
+            .sum();
+        assert!(
+            sum <= algorithm.bound(),
+            "{sum} of {} in the window up to {end}: {log:?}",
+            algorithm.bound()
+        );
+    }
+}
+
+fn comes_to_rest<A: Algorithm>(algorithm: &A, words: &Plain, before: &[Call], threads: &[&[Call]]) {
+    let window = u64::try_from(algorithm.window().as_nanos()).unwrap();
+    let debts: u64 = threads
+        .iter()
+        .flat_map(|calls| calls.iter())
+        .chain(before)
+        .map(|call| match *call {
+            Call::Charge(_, permits) => permits * window,
+            _ => 0,
+        })
+        .sum();
+    let later = Nanos::new(latest(before, threads) + 8 * window + debts);
+    assert_eq!(algorithm.remaining(words, later), algorithm.most());
+    assert_eq!(algorithm.idle_at(words, later), Some(later));
+    assert!(algorithm.decide(words, later, algorithm.most()).is_ok());
+    assert_eq!(algorithm.remaining(words, later), 0);
+    assert!(algorithm.decide(words, later, 1).is_err());
+}

@@ -1,0 +1,175 @@
+//! Models of the timestamp ring.
+
+use core::time::Duration;
+
+use ringgate::{Quota, TimestampRing};
+
+use super::harness::{BOUNDED, Call::*, FULL};
+
+/// The window, in nanoseconds: many units of time.
+const W: u64 = 10_000;
+
+fn ring(limit: u64) -> TimestampRing {
+    TimestampRing::new(Quota::new(limit, Duration::from_nanos(W)).unwrap()).unwrap()
+}
+
+/// Two threads, one permit left.
+#[test]
+fn log_last_permit() {
+    FULL.run(ring(1), &[], &[&[Take(0, 1)], &[Take(0, 1)]]);
+    FULL.run(ring(2), &[Take(0, 1)], &[&[Take(0, 1)], &[Take(100, 1)]]);
+}
+
+/// Fewer claims than slots: nobody ever needs help, and every answer is exact.
+#[test]
+fn log_without_a_lap() {
+    FULL.run(
+        ring(4),
+        &[],
+        &[&[Take(0, 1), Take(100, 1)], &[Take(100, 1), Take(50, 1)]],
+    );
+    FULL.run(ring(3), &[], &[&[Take(0, 2)], &[Take(100, 1), Take(100, 1)]]);
+}
+
+/// A claimer sleeps before it stores, and the ring comes round to its slot: the slot is filled for it, no earlier
+/// than its own time.
+#[test]
+fn log_sleeper_is_helped() {
+    FULL.unordered().run(
+        ring(1),
+        &[Take(0, 1)],
+        &[&[Take(W, 1)], &[Take(W, 1), Take(2 * W, 1)]],
+    );
+    FULL.unordered().run(
+        ring(2),
+        &[Take(0, 1), Take(100, 1)],
+        &[
+            &[Take(W, 1)],
+            &[Take(W + 100, 1), Take(2 * W, 1), Take(2 * W + 100, 1)],
+        ],
+    );
+}
+
+/// A claimer sleeps for more than a lap, until the tags look as they did when it fell asleep.
+#[test]
+fn log_sleeper_for_two_laps() {
+    FULL.unordered().run(
+        ring(1),
+        &[],
+        &[&[Take(0, 1)], &[Take(W, 1), Take(2 * W, 1), Take(3 * W, 1)]],
+    );
+}
+
+/// An older reading must not record its own time: the slot's next lap would be judged too
+/// early. This takes a third thread.
+#[test]
+fn log_older_reading() {
+    BOUNDED.unordered().run(
+        ring(1),
+        &[],
+        &[
+            &[Take(W, 1)],
+            &[Take(2 * W, 1)],
+            &[Take(W + 100, 1), Take(2 * W + 100, 1)],
+        ],
+    );
+    FULL.unordered().run(
+        ring(2),
+        &[Take(0, 1)],
+        &[
+            &[Take(W, 1), Take(2 * W - 100, 1)],
+            &[Take(100, 1), Take(W + 100, 1)],
+        ],
+    );
+    BOUNDED.unordered().run(
+        ring(2),
+        &[],
+        &[&[Take(0, 1)], &[Take(W / 2, 1)], &[Take(W, 1), Take(W + 100, 1)]],
+    );
+}
+
+/// Several permits at once, over the lap's end, beside single ones.
+#[test]
+fn log_several_permits() {
+    FULL.unordered().run(
+        ring(3),
+        &[Take(0, 2)],
+        &[&[Take(W, 2)], &[Take(W, 2), Take(2 * W, 2)]],
+    );
+    FULL.unordered()
+        .run(ring(2), &[], &[&[Take(0, 2)], &[Take(W, 1), Take(2 * W, 2)]]);
+}
+
+/// A refund races with a claim: it succeeds while its claim is the newest, or not at all.
+#[test]
+fn log_refund() {
+    FULL.run(
+        ring(3),
+        &[],
+        &[&[Take(0, 1), GiveBack(1)], &[Take(0, 1), GiveBack(1)]],
+    );
+    FULL.run(ring(3), &[], &[&[Take(0, 2), GiveBack(1)], &[Take(100, 1)]]);
+    FULL.unordered().run(
+        ring(1),
+        &[],
+        &[
+            &[Take(0, 1), GiveBack(1)],
+            &[Take(100, 1), Take(W, 1), Take(2 * W, 1)],
+        ],
+    );
+    FULL.unordered().run(
+        ring(2),
+        &[Take(0, 1)],
+        &[
+            &[Take(100, 1), GiveBack(1)],
+            &[Take(W, 1), Take(W + 100, 1), Take(2 * W, 1)],
+        ],
+    );
+}
+
+/// A refund, with a sleeper that has not stored for a lap.
+#[test]
+fn log_refund_and_sleeper() {
+    BOUNDED.unordered().run(
+        ring(1),
+        &[],
+        &[
+            &[Take(0, 1)],
+            &[Take(W, 1), GiveBack(1)],
+            &[Take(W, 1), Take(2 * W, 1)],
+        ],
+    );
+}
+
+/// Debt takes the oldest slots, whatever their age, beside claims.
+#[test]
+fn log_charge() {
+    FULL.unordered().run(
+        ring(2),
+        &[Take(0, 1)],
+        &[
+            &[Charge(100, 3), Take(W + 100, 1)],
+            &[Take(100, 1), Take(W, 1), Take(2 * W, 1)],
+        ],
+    );
+}
+
+/// Three threads on one slot.
+#[test]
+fn log_three_threads() {
+    BOUNDED.unordered().run(
+        ring(1),
+        &[Take(0, 1)],
+        &[&[Take(W, 1)], &[Take(W, 1)], &[Take(2 * W, 1)]],
+    );
+}
+
+/// Reads that write nothing, while slots are claimed.
+#[test]
+fn log_looks() {
+    FULL.run(
+        ring(3),
+        &[Take(0, 1)],
+        &[&[Take(100, 1), Take(200, 1)], &[Room(100), Ready(100, 2)]],
+    );
+}
