@@ -7,11 +7,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-copy=target/mutants/copy
-log=$PWD/target/mutants/log
+work=${MUTANTS_DIR:-target/mutants}
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+copy=$work/copy
+log=$work/log
 limit=${MUTANT_SECONDS:-120}
 mkdir -p "$copy"
-export CARGO_TARGET_DIR="$PWD/target/mutants/target"
+export CARGO_TARGET_DIR=$work/target
 
 # Runs one named test. 3: does not compile.
 run() (
@@ -19,7 +22,7 @@ run() (
     case $1 in
         loom)
             export RUSTFLAGS="--cfg ringgate_loom"
-            command="cargo test --quiet --release --test models" ;;
+            command="cargo test --quiet --profile models --test models" ;;
         lib) command="cargo test --quiet --lib" ;;
         *) command="cargo test --quiet --test $1" ;;
     esac
@@ -36,8 +39,8 @@ check() {
         cp -R "$item" "$copy/$item"
     done
     if ! FROM=$from TO=$to perl -0777 -i -pe '
-        BEGIN { s/\\n/\n/g for $ENV{FROM}, $ENV{TO} }
-        $n = s/\Q$ENV{FROM}\E/$ENV{TO}/g;
+        BEGIN { ($text = $ENV{FROM}) =~ s/\s//g; $text = join "\\s*", map quotemeta, split //, $text }
+        $n = s/$text/$ENV{TO}/g;
         END { $? = $n == 1 ? 0 : 1 }' "$copy/$file"; then
         echo "STALE     $what: not exactly once in $file: $from"
         failed=$((failed + 1))
@@ -49,7 +52,7 @@ check() {
     case $status in
         0) echo "SURVIVED  $what ($run)"; failed=$((failed + 1)) ;;
         3) echo "BROKEN    $what: does not compile"; tail -12 "$log"; failed=$((failed + 1)) ;;
-        124) echo "caught    $what ($run: did not end within ${limit}s)" ;;
+        124) echo "UNDECIDED $what ($run: not ended after $limit s)"; failed=$((failed + 1)) ;;
         *)
             if grep -q "^test result: FAILED" "$log" || grep -q "panicked at" "$log"; then
                 echo "caught    $what ($run)"

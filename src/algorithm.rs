@@ -104,3 +104,27 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos>;
 }
+
+/// What came of one attempt to decide.
+///
+/// A decision is one attempt in straight code and, where something was in its way, a loop elsewhere. The exchange waits
+/// for every store before it, so a spilled register or a result handed over in memory delays each decision: the attempt is
+/// inlined into its caller (`inline(always)`, from `check` down), what it says fits into registers, and what is not
+/// inlined takes words, never a `State`, whose layout would go through memory. (`benches/README.md`)
+enum Attempt {
+    /// Decided: the mark of what was taken, none when there was no room.
+    Settled(Option<u64>),
+    /// Something is to be done first, or somebody else was faster.
+    Again,
+}
+
+impl Attempt {
+    /// What was decided, here or by `retry`.
+    #[inline(always)]
+    fn or_else(self, retry: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        match self {
+            Self::Settled(taken) => taken,
+            Self::Again => retry(),
+        }
+    }
+}

@@ -15,11 +15,77 @@
 //! # #[cfg(not(feature = "quanta"))]
 //! # fn main() {}
 //! ```
+//!
+//! # Contents
+//!
+//! | you want | see |
+//! |---|---|
+//! | to limit one thing | [`RateLimiter`] |
+//! | to say how much is allowed | [`Quota`], from numbers or from text such as `"100/60s"` |
+//! | the sliding window counter, the default | [`CounterRing`], with its strict, classic and even forms |
+//! | several windows decided as one | [`CounterRingBuilder::also`] |
+//! | the fixed window | [`CounterRing::fixed_window`] |
+//! | the sliding log, exact | [`TimestampRing`] |
+//! | the token bucket, the leaky bucket | [`Gcra`] |
+//! | a limiter that one connection owns | [`RateLimiter::check_mut`] |
+//! | to give permits back, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
+//! | to survive a restart | [`RateLimiter::save`], [`RateLimiter::restore`] |
+//! | time that you control, in tests | [`ManualClock`] |
+//! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words |
+//!
+//! # Guarantees
+//!
+//! L is the limit, W the window, N the cells that the window is divided into.
+//!
+//! | algorithm | state | worst admitted in any interval of length W | throughput when saturated |
+//! |---|---|---|---|
+//! | [`TimestampRing`] | 8·(L + 1) bytes | **L** | L per W |
+//! | [`CounterRing`], strict | 8 bytes packed, or 8·(N + 3) | **L** | at least L·N/(N + 1) per W |
+//! | [`CounterRing`], classic | the same, or 8·(N + 2) | 2L | L per W |
+//! | [`CounterRing`], even | the same, or 8·(N + 2) | L + ⌈L/N⌉ | L per W, paced |
+//! | fixed window | 8 bytes | 2L | L per W |
+//! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
+//!
+//! - The third column is [`RateLimiter::bound`]. It holds whatever the threads do, and is measured by the readings that the
+//!   decisions used. Windows are half-open: an admission at s counts at t when t − W < s ≤ t.
+//! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
+//! - No lock, no allocation, no system call, no thread and no timer on the decision path; no thread ever waits for another.
+//! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser, and never makes it panic.
+//! - Nothing can fail after construction, and a wrong configuration cannot be built: a [`ConfigError`] names the field,
+//!   what was given and what is allowed.
+//!
+//! # Trade-offs
+//!
+//! - Strict counter rings deny up to a cell too long, which is the price of never admitting too much in constant memory. More
+//!   cells narrow it; a [`TimestampRing`] has none of it, at 8 bytes a permit.
+//! - Several threads on one limiter share one word, which costs a transfer of its cache line for every admission. Denials
+//!   share it for reading only.
+//!
+//! # Caveats
+//!
+//! - Windows are 1 µs to 366 days and limits up to 10^12 (what the packed words have room for).
+//! - 20 years after its clock's origin a limiter may refuse for good (the words have no more ticks, and wrapping round could admit too
+//!   much). [`ManualClock`] can get there; a process does not.
+//! - The promise is about readings. Readings of two processors were seen to differ by half a microsecond;
+//!   [`RateLimiter::promise`] states the bound in true time.
+//! - The clock does not count time during which the machine is suspended (which is stricter).
+//! - On targets without 64-bit atomics, those of `portable-atomic` stand in, which may use locks.
+//!
+//! # Features
+//!
+//! | feature | default | gives |
+//! |---|---|---|
+//! | `quanta` | yes | [`QuantaClock`] and [`CoarseClock`]; needs the standard library |
+//! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
+//! | `cli` | no | the command-line tool `ringgate` |
+//!
+//! Without default features the crate is `no_std` and needs `alloc`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(feature = "std", test))]
+#[cfg(any(feature = "quanta", test))]
 extern crate std;
 
 // Floors, from the ground up: a module names only modules above it in this list.

@@ -107,7 +107,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Concurrency
     ///
     /// The permit is taken at one instruction, and is the caller's alone.
-    #[inline]
+    #[inline(always)]
     pub fn check(&self) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_n(1)
     }
@@ -122,7 +122,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Concurrency
     ///
     /// The permits are taken at one instruction, and are the caller's alone.
-    #[inline]
+    #[inline(always)]
     pub fn check_n(&self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_at(self.clock.now(), permits)
     }
@@ -137,7 +137,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Concurrency
     ///
     /// When another thread has published a newer time, that is used instead.
-    #[inline]
+    #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
         let decision = self.algorithm.decide(Shared::new(words), now, permits);
@@ -149,7 +149,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Errors
     ///
     /// As [`check`](Self::check).
-    #[inline]
+    #[inline(always)]
     pub fn check_mut(&mut self) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_n_mut(1)
     }
@@ -159,7 +159,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Errors
     ///
     /// As [`check_n`](Self::check_n).
-    #[inline]
+    #[inline(always)]
     pub fn check_n_mut(&mut self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_at_mut(self.clock.now(), permits)
     }
@@ -169,7 +169,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Errors
     ///
     /// As [`check_at`](Self::check_at).
-    #[inline]
+    #[inline(always)]
     pub fn check_at_mut(&mut self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get_mut();
         let decision = self.algorithm.decide(Exclusive::new(words), now, permits);

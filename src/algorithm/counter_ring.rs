@@ -152,7 +152,7 @@ impl Algorithm for CounterRing {
         self.window
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
         either!(self, form => form.decide(words, now, permits))
     }
@@ -295,10 +295,11 @@ impl CounterRingBuilder {
 
 fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Result<WideRing, ConfigError> {
     let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
-    // Later than one span of every window, so that a zeroed slot is in none.
+    // Later than one span of every window, so that a zeroed slot is in none; and a multiple of the span's cells, so that
+    // shares fall on the same cells as in a packed ring, whose first tick is 0.
     let first_tick = spans
         .iter()
-        .map(|(span, ticks)| (span.summed() + 1) * ticks)
+        .map(|(span, ticks)| 2 * span.summed() * ticks)
         .max()
         .unwrap_or(0);
     let layout = MarkLayout::new(limit);

@@ -182,7 +182,7 @@ impl Algorithm for Gcra {
         self.quota.window()
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
         let state = State(words);
         let units = Self::units(now);

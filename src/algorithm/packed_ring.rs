@@ -17,6 +17,7 @@
 
 use core::sync::atomic::Ordering;
 
+use super::Attempt;
 use super::span::Span;
 use crate::decision::{Receipt, Refusal};
 use crate::sync::Words;
@@ -95,24 +96,42 @@ impl PackedRing {
         self.span.room(word.window(), word.tick(), || word.newest())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
-        let state = self.state(words);
         let tick = self.cells.tick(now);
+        let taken = self
+            .attempt(words, tick, permits)
+            .or_else(|| self.retry(words, tick, permits));
+        let receipt = |taken| {
+            let at = if taken == tick { now } else { self.adopted(taken) };
+            Receipt::new(at, permits, taken)
+        };
+        taken.map(receipt).ok_or(Refusal::new(now, permits))
+    }
+
+    /// Decides as soon as nobody else is faster.
+    #[cold]
+    #[inline(never)]
+    fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         loop {
-            let seen = state.observe();
-            let word = Self::carried(seen, tick);
-            if permits > self.room(word) {
-                return Err(Refusal::new(now, permits));
+            if let Attempt::Settled(taken) = self.attempt(words, tick, permits) {
+                return taken;
             }
-            if state.replace(seen, word.plus(permits)) {
-                let at = if word.tick() == tick {
-                    now
-                } else {
-                    self.adopted(word.tick())
-                };
-                return Ok(Receipt::new(at, permits, word.tick()));
-            }
+        }
+    }
+
+    /// Decides, if nobody else is faster: the tick that is charged.
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+        let state = self.state(words);
+        let seen = state.observe();
+        let word = Self::carried(seen, tick);
+        if permits > self.room(word) {
+            Attempt::Settled(None)
+        } else if state.replace(seen, word.plus(permits)) {
+            Attempt::Settled(Some(word.tick()))
+        } else {
+            Attempt::Again
         }
     }
 

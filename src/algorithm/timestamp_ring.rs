@@ -1,16 +1,18 @@
 #![doc = include_str!("timestamp_ring.md")]
 
 use alloc::format;
-use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use super::Algorithm;
+use self::state::State;
+use super::{Algorithm, Attempt};
 use crate::decision::{Receipt, Refusal};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::sync::Words;
 use crate::time::{Divider, HORIZON, Nanos};
 use crate::word::{Head, LapLayout, Place, Slot};
+
+mod state;
 
 /// The sliding log, "compare the oldest of L": the times of the last L admissions, in a ring.
 ///
@@ -47,95 +49,6 @@ pub struct TimestampRing {
     unit: Divider,
     /// W in units, rounded up. Times begin at one window, so that a zeroed slot is just old enough.
     window: u64,
-}
-
-/// The words of one key, and what may happen to them.
-#[derive(Clone, Copy)]
-struct State<W> {
-    words: W,
-    layout: LapLayout,
-}
-
-impl<W: Words> State<W> {
-    const HEAD: usize = 0;
-
-    #[inline]
-    fn head(self) -> Head {
-        // Acquire: pairs with the Release in `claim`; whoever sees a claim sees of each slot what its claimer
-        // saw, so never a value two laps old, whose tag would look right.
-        self.layout.decode(self.words.load(Self::HEAD, Ordering::Acquire))
-    }
-
-    /// Claims positions, or takes a claim back.
-    #[inline]
-    fn claim(self, seen: Head, new: Head) -> bool {
-        // Release: pairs with the Acquire in `head`; publishes which slots the claimer has seen (and, when a
-        // claim is taken back, that its slots were made free).
-        // Relaxed on failure: the caller starts over from `head`, or gives up.
-        self.words
-            .exchange(
-                Self::HEAD,
-                seen.raw(),
-                new.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
-            .is_ok()
-    }
-
-    #[inline]
-    fn slot(self, place: Place) -> Slot {
-        // Acquire: pairs with the Release in `store`; whoever sees a slot of a later lap sees the head that had
-        // claimed it, so its exchange or its second look at the head fails.
-        Slot::decode(self.words.load(Self::index(place), Ordering::Acquire))
-    }
-
-    #[inline]
-    fn store(self, place: Place, seen: Slot, new: Slot) -> bool {
-        // Release: pairs with the Acquire in `slot`; publishes the claim that the slot tells of.
-        // Relaxed on failure: whoever came first has stored as much or more.
-        self.words
-            .exchange(
-                Self::index(place),
-                seen.raw(),
-                new.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
-            .is_ok()
-    }
-
-    #[inline]
-    fn index(place: Place) -> usize {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "below the number of slots, which are in memory"
-        )]
-        let index = place.index as usize;
-        index + 1
-    }
-
-    /// The slot at `place`, when its last claim is stored.
-    ///
-    /// If it is not, the claimer sleeps between claim and store. Nobody waits for it: the slot is filled with
-    /// the newest time of all, which is no earlier than the claimer's, and `None` says to start over.
-    #[inline]
-    fn settled(self, head: Head, place: Place) -> Option<Slot> {
-        let slot = self.slot(place);
-        if slot.is_due(place.lap) {
-            return Some(slot);
-        }
-        self.fill(head, place, slot);
-        None
-    }
-
-    #[cold]
-    fn fill(self, head: Head, place: Place, slot: Slot) {
-        // Only if the head still stands: else the slot may be of a later lap, and nothing is missing.
-        if self.head() == head {
-            self.store(place, slot, Slot::stored(head.newest(), place.lap ^ 1));
-        }
-    }
 }
 
 impl TimestampRing {
@@ -190,10 +103,7 @@ impl TimestampRing {
     }
 
     fn state<W: Words>(&self, words: W) -> State<W> {
-        State {
-            words,
-            layout: self.layout,
-        }
+        State::new(words, self.layout)
     }
 
     /// The time to judge at, rounded down.
@@ -224,9 +134,9 @@ impl TimestampRing {
 
     /// Stores the time of a claim in its slots, where nobody has done so yet.
     #[inline]
-    fn record<W: Words>(state: State<W>, first: Place, permits: u64, time: u64) {
+    fn record<W: Words>(&self, state: State<W>, first: Place, permits: u64, time: u64) {
         for position in 0..permits {
-            let place = state.layout.after(first, position);
+            let place = self.layout.after(first, position);
             let slot = state.slot(place);
             // The claim was made when the slot's time was earlier than its own, and whoever stored there
             // since, for this claim or for a later lap's, stored no earlier time than its own.
@@ -238,13 +148,66 @@ impl TimestampRing {
 
     /// The latest time among the next `permits` slots, which decides about them; `None` to start over.
     #[inline]
-    fn latest<W: Words>(state: State<W>, head: Head, permits: u64) -> Option<u64> {
+    fn latest<W: Words>(&self, state: State<W>, head: Head, permits: u64) -> Option<u64> {
         let mut latest = 0;
         for position in 0..permits {
-            let place = state.layout.after(head.place(), position);
+            let place = self.layout.after(head.place(), position);
             latest = latest.max(state.settled(head, place)?.time());
         }
         Some(latest)
+    }
+
+    /// Decides about one permit, unless a claim was not stored yet or somebody else was faster.
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        let state = self.state(words);
+        let head = state.head();
+        let asked = self.asked(now, head);
+        let place = head.place();
+        let slot = state.slot(place);
+        let young = slot.time() + self.window > asked;
+        if permits != 1 || !slot.is_due(place.lap) || (young && state.head() != head) {
+            return Attempt::Again;
+        }
+        if young {
+            // The slot was read between two looks at one head: at the second, it was too young.
+            return Attempt::Settled(None);
+        }
+        let time = self.recorded(now, head);
+        let next = head.at(time, self.layout.after(place, 1));
+        if !state.claim(head, next) {
+            return Attempt::Again;
+        }
+        // If it fails, somebody has stored on our behalf, or for a later lap: no earlier than our time. What was read
+        // does not come back: it is earlier than all that is stored in the slot from the claim on.
+        state.store(place, slot, Slot::stored(time, place.lap));
+        Attempt::Settled(Some(next.raw()))
+    }
+
+    /// Takes `permits`, however long that takes.
+    #[inline(never)]
+    fn take<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<u64> {
+        if permits > self.quota.limit() {
+            return None;
+        }
+        let state = self.state(words);
+        loop {
+            let head = state.head();
+            let asked = self.asked(now, head);
+            let Some(latest) = self.latest(state, head, permits) else {
+                continue;
+            };
+            let young = permits > 0 && latest + self.window > asked;
+            if young && state.head() == head {
+                return None; // As in `attempt`.
+            }
+            let time = self.recorded(now, head);
+            let next = head.at(time, self.layout.after(head.place(), permits));
+            if !young && state.claim(head, next) {
+                self.record(state, head.place(), permits, time);
+                return Some(next.raw());
+            }
+        }
     }
 
     /// Works out something from one state of the words: again and again until the head stood still meanwhile.
@@ -292,32 +255,16 @@ impl Algorithm for TimestampRing {
         self.quota.window()
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
-        if permits > self.quota.limit() {
-            return Err(Refusal::new(now, permits));
-        }
-        let state = self.state(words);
-        loop {
-            let head = state.head();
-            let asked = self.asked(now, head);
-            let Some(latest) = Self::latest(state, head, permits) else {
-                continue;
-            };
-            if permits > 0 && latest + self.window > asked {
-                if state.head() == head {
-                    // The slots were read between two looks at one head: at the second, they were too young.
-                    return Err(Refusal::new(now, permits));
-                }
-                continue;
-            }
-            let time = self.recorded(now, head);
-            let next = head.at(time, self.layout.after(head.place(), permits));
-            if state.claim(head, next) {
-                Self::record(state, head.place(), permits, time);
-                return Ok(Receipt::new(now.max(self.instant(asked)), permits, next.raw()));
-            }
-        }
+        let first = self.attempt(words, now, permits);
+        let taken = first.or_else(|| self.take(words, now, permits));
+        let receipt = |taken| {
+            // The time that it was judged at: it made the head newer by its own reading, rounded up, at the most.
+            let asked = self.asked(now, self.layout.decode(taken));
+            Receipt::new(now.max(self.instant(asked)), permits, taken)
+        };
+        taken.map(receipt).ok_or(Refusal::new(now, permits))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -371,7 +318,7 @@ impl Algorithm for TimestampRing {
         if state.claim(after, before) {
             return true;
         }
-        Self::record(state, before.place(), permits, time);
+        self.record(state, before.place(), permits, time);
         false
     }
 
@@ -393,7 +340,7 @@ impl Algorithm for TimestampRing {
             }
             let next = head.at(time, self.layout.after(head.place(), 1));
             if state.claim(head, next) {
-                Self::record(state, head.place(), 1, time);
+                self.record(state, head.place(), 1, time);
                 booked += 1;
             }
         }

@@ -2,13 +2,16 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 
+use self::state::State;
+use super::Attempt;
 use super::span::Span;
 use crate::decision::{Receipt, Refusal};
 use crate::sync::Words;
 use crate::time::{Cells, Divider, Nanos};
 use crate::word::{Mark, MarkLayout};
+
+mod state;
 
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
@@ -48,86 +51,8 @@ impl Window {
 
     /// The oldest cell that is summed when `cell` is the current one.
     fn oldest(&self, cell: u64) -> u64 {
-        // No underflow: the first tick of all is later than one span.
-        cell + 1 - self.span.summed()
-    }
-}
-
-/// The words of one key, and what may happen to them.
-#[derive(Clone, Copy)]
-struct State<W> {
-    words: W,
-    layout: MarkLayout,
-}
-
-impl<W: Words> State<W> {
-    const CONTROL: usize = 0;
-
-    #[inline]
-    fn control(self) -> Mark {
-        // Acquire: pairs with the Release in `open`; whoever sees an open cell sees its slots and bases.
-        self.layout
-            .decode(self.words.load(Self::CONTROL, Ordering::Acquire))
-    }
-
-    /// Moves the control word within a cell, or flags the next cell as being entered.
-    #[inline]
-    fn move_on(self, seen: Mark, new: Mark) -> bool {
-        // Relaxed: publishes nothing of its own. As a read-modify-write it continues the release sequence of
-        // the last `open`, so whoever reads it in `control` still synchronizes with that.
-        // Relaxed on failure: the caller starts over from `control`.
-        self.words
-            .exchange(
-                Self::CONTROL,
-                seen.raw(),
-                new.raw(),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            )
-            .is_ok()
-    }
-
-    /// `{ n, c, entering }` → `{ n, c, open }`; done already when it fails.
-    fn open(self, entering: Mark) {
-        // Release: pairs with the Acquire in `control`; publishes the slots and bases of the cell.
-        // Relaxed on failure: another helper has opened the cell, there is nothing left to do.
-        let _ = self.words.exchange(
-            Self::CONTROL,
-            entering.raw(),
-            entering.open().raw(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
-    }
-
-    /// A slot or a base.
-    #[inline]
-    fn mark(self, index: usize) -> Mark {
-        // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees the control word
-        // that had entered that cell, so its exchange or its second look fails.
-        self.layout.decode(self.words.load(index, Ordering::Acquire))
-    }
-
-    /// Brings a slot or a base to `mark`, unless it is as new already.
-    fn publish(self, index: usize, mark: Mark) {
-        loop {
-            let seen = self.mark(index);
-            if seen.tick() >= mark.tick() {
-                return;
-            }
-            // Release: pairs with the Acquire in `mark`; publishes that the control word has entered the cell.
-            // Relaxed on failure: the loop reads again.
-            let stored = self.words.exchange(
-                index,
-                seen.raw(),
-                mark.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
-            if stored.is_ok() {
-                return;
-            }
-        }
+        // Never below zero: the first tick of all is later than one span.
+        (cell + 1).saturating_sub(self.span.summed())
     }
 }
 
@@ -177,51 +102,83 @@ impl WideRing {
     }
 
     fn state<W: Words>(&self, words: W) -> State<W> {
-        State {
-            words,
-            layout: self.layout,
-        }
+        State::new(words, self.layout)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
-        let state = self.state(words);
         let tick = self.cells.tick(now);
+        let taken = self
+            .attempt(words, tick, permits)
+            .or_else(|| self.retry(words, tick, permits));
+        let receipt = |taken| {
+            let at = if taken == tick { now } else { self.adopted(taken) };
+            Receipt::new(at, permits, taken)
+        };
+        taken.map(receipt).ok_or(Refusal::new(now, permits))
+    }
+
+    /// Decides as soon as the cell is open and nobody else is faster.
+    #[cold]
+    #[inline(never)]
+    fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+        let state = self.state(words);
         loop {
-            let seen = state.control();
-            if seen.entering() || seen.tick() < tick {
-                self.advance(state, seen, tick);
-            } else if self
-                .windows()
-                .all(|window| permits <= Self::room(state, window, seen))
-            {
-                if state.move_on(seen, seen.plus(permits)) {
-                    let at = if seen.tick() == tick {
-                        now
-                    } else {
-                        self.adopted(seen.tick())
-                    };
-                    return Ok(Receipt::new(at, permits, seen.tick()));
-                }
-            } else if state.control() == seen {
-                // The bases were read between two looks at one control word: at the second, the
-                // window had no room.
-                return Err(Refusal::new(now, permits));
+            self.advance(state, state.control(), tick);
+            if let Attempt::Settled(taken) = self.attempt(words, tick, permits) {
+                return taken;
             }
         }
     }
 
-    /// The room in a window at an open control word. Right only if that is still the control word afterwards.
-    #[inline]
-    fn room<W: Words>(state: State<W>, window: &Window, seen: Mark) -> u64 {
-        let sum = seen.since(state.mark(window.base));
-        let cell = || window.cell(seen.tick());
-        match window.span.shares() {
-            None => window.span.room(sum, 0, || 0),
-            Some(_) => window
-                .span
-                .room(sum, cell(), || seen.since(state.mark(window.slot(cell())))),
+    /// Decides, if the cell is open and nobody else is faster: the tick that is charged.
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+        let state = self.state(words);
+        let seen = state.control();
+        if seen.entering() || seen.tick() < tick {
+            return Attempt::Again;
         }
+        if self.fits(words, seen, permits) {
+            if state.move_on(seen, seen.plus(permits)) {
+                return Attempt::Settled(Some(seen.tick()));
+            }
+        } else if state.control() == seen {
+            // The bases were read between two looks at one control word: at the second, the window had no room.
+            return Attempt::Settled(None);
+        }
+        Attempt::Again
+    }
+
+    /// Whether every window has room at an open control word. Right only if it still is the control word afterwards.
+    #[inline]
+    fn fits<W: Words>(&self, words: W, seen: Mark, permits: u64) -> bool {
+        permits <= Self::left(self.state(words), &self.first, seen)
+            // Only the first window has shares.
+            && (self.first.span.shares().is_none() || permits <= self.share_left(words, seen))
+            && (self.rest.is_empty() || self.rest_fits(words, seen, permits))
+    }
+
+    /// Whether every window but the first has room.
+    #[inline(never)]
+    fn rest_fits<W: Words>(&self, words: W, seen: Mark, permits: u64) -> bool {
+        let fits = |window| permits <= Self::left(self.state(words), window, seen);
+        self.rest.iter().all(fits)
+    }
+
+    /// What is left of a window's limit.
+    #[inline]
+    fn left<W: Words>(state: State<W>, window: &Window, seen: Mark) -> u64 {
+        let sum = seen.since(state.mark(window.base));
+        window.span.limit().saturating_sub(sum)
+    }
+
+    /// What is left of the share of the first window's current cell.
+    #[inline(never)]
+    fn share_left<W: Words>(&self, words: W, seen: Mark) -> u64 {
+        let cell = self.first.cell(seen.tick());
+        let newest = || seen.since(self.state(words).mark(self.first.slot(cell)));
+        self.first.span.room(0, cell, newest)
     }
 
     /// The instant that a decision used which adopted `tick`.
@@ -230,12 +187,12 @@ impl WideRing {
         self.cells.start(tick).unwrap_or(Nanos::MAX)
     }
 
-    /// Brings the control word nearer to being open at `tick`.
+    /// Brings the control word nearer to being open at `tick`, unless it is open there or later.
     #[cold]
     fn advance<W: Words>(&self, state: State<W>, seen: Mark, tick: u64) {
         if seen.entering() {
             self.finish(state, seen);
-        } else {
+        } else if seen.tick() < tick {
             let entering = seen.enter(tick);
             if state.move_on(seen, entering) {
                 self.finish(state, entering);

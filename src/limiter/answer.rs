@@ -7,7 +7,7 @@ use crate::sync::{AtomicU64, Shared};
 use crate::time::Nanos;
 
 /// Joins a plain decision with the state that it was about.
-#[inline]
+#[inline(always)]
 pub(super) fn answer<'a, A>(
     algorithm: &'a A,
     words: &'a [AtomicU64],

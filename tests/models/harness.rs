@@ -45,18 +45,22 @@ pub struct Model {
     pub preemptions: Option<usize>,
     /// Whether the answers must be those of some order of the calls.
     pub ordered: bool,
+    /// A further window, in nanoseconds, and its bound.
+    pub also: Option<(u64, u64)>,
 }
 
 /// Every execution. For two threads, of which each has little to do.
 pub const FULL: Model = Model {
     preemptions: None,
     ordered: true,
+    also: None,
 };
 
 /// Every execution with up to three preemptions. (With two, a recycled slot is known to be missed.)
 pub const BOUNDED: Model = Model {
     preemptions: Some(3),
     ordered: true,
+    also: None,
 };
 
 impl Model {
@@ -64,6 +68,14 @@ impl Model {
     pub const fn unordered(self) -> Self {
         Self {
             ordered: false,
+            ..self
+        }
+    }
+
+    /// Asserts the bound of a further window.
+    pub const fn and_within(self, bound: u64, window: u64) -> Self {
+        Self {
+            also: Some((bound, window)),
             ..self
         }
     }
@@ -93,7 +105,7 @@ impl Model {
                 handles.into_iter().map(|handle| handle.join().unwrap()).collect();
 
             let plain = Plain::copy(&words);
-            within_bound(&*algorithm, before, &first, threads, &answers);
+            within_bound(&*algorithm, before, &first, threads, &answers, self.also);
             comes_to_rest(&*algorithm, &plain.twin(), before, threads);
             if let Some(expected) = &expected {
                 let seen = (answers, outlook(&*algorithm, &plain, before, threads));
@@ -298,6 +310,7 @@ fn within_bound<A: Algorithm>(
     first: &[Answer],
     threads: &[&[Call]],
     answers: &[Vec<Answer>],
+    also: Option<(u64, u64)>,
 ) {
     let mut log = Vec::new();
     let lists = core::iter::once((before, first))
@@ -319,18 +332,19 @@ fn within_bound<A: Algorithm>(
         }
     }
     let window = u64::try_from(algorithm.window().as_nanos()).unwrap();
-    for &(end, _) in &log {
-        // Half-open: t - W < s <= t.
-        let sum: u64 = log
-            .iter()
-            .filter(|&&(at, _)| at <= end && at + window > end)
-            .map(|&(_, permits)| permits)
-            .sum();
-        assert!(
-            sum <= algorithm.bound(),
-            "{sum} of {} in the window up to {end}: {log:?}",
-            algorithm.bound()
-        );
+    for (bound, window) in [(algorithm.bound(), window)].into_iter().chain(also) {
+        for &(end, _) in &log {
+            // Half-open: t - W < s <= t.
+            let sum: u64 = log
+                .iter()
+                .filter(|&&(at, _)| at <= end && at + window > end)
+                .map(|&(_, permits)| permits)
+                .sum();
+            assert!(
+                sum <= bound,
+                "{sum} of {bound} in the window up to {end}: {log:?}"
+            );
+        }
     }
 }
 

@@ -1,0 +1,87 @@
+use core::sync::atomic::Ordering;
+
+use crate::sync::Words;
+use crate::word::{Mark, MarkLayout};
+
+/// The words of one key, and what may happen to them.
+#[derive(Clone, Copy)]
+pub(super) struct State<W> {
+    words: W,
+    layout: MarkLayout,
+}
+
+impl<W: Words> State<W> {
+    const CONTROL: usize = 0;
+
+    #[inline]
+    pub(super) fn new(words: W, layout: MarkLayout) -> Self {
+        Self { words, layout }
+    }
+
+    #[inline]
+    pub(super) fn control(self) -> Mark {
+        // Acquire: pairs with the Release in `open`; whoever sees an open cell sees its slots and bases.
+        self.layout
+            .decode(self.words.load(Self::CONTROL, Ordering::Acquire))
+    }
+
+    /// Moves the control word within a cell, or flags the next cell as being entered.
+    #[inline]
+    pub(super) fn move_on(self, seen: Mark, new: Mark) -> bool {
+        // Relaxed: publishes nothing of its own. As a read-modify-write it continues the release sequence of
+        // the last `open`, so whoever reads it in `control` still synchronizes with that.
+        // Relaxed on failure: the caller starts over from `control`.
+        self.words
+            .exchange(
+                Self::CONTROL,
+                seen.raw(),
+                new.raw(),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    /// `{ n, c, entering }` → `{ n, c, open }`; done already when it fails.
+    pub(super) fn open(self, entering: Mark) {
+        // Release: pairs with the Acquire in `control`; publishes the slots and bases of the cell.
+        // Relaxed on failure: another helper has opened the cell, there is nothing left to do.
+        let _ = self.words.exchange(
+            Self::CONTROL,
+            entering.raw(),
+            entering.open().raw(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// A slot or a base.
+    #[inline]
+    pub(super) fn mark(self, index: usize) -> Mark {
+        // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees the control word
+        // that had entered that cell, so its exchange or its second look fails.
+        self.layout.decode(self.words.load(index, Ordering::Acquire))
+    }
+
+    /// Brings a slot or a base to `mark`, unless it is as new already.
+    pub(super) fn publish(self, index: usize, mark: Mark) {
+        loop {
+            let seen = self.mark(index);
+            if seen.tick() >= mark.tick() {
+                return;
+            }
+            // Release: pairs with the Acquire in `mark`; publishes that the control word has entered the cell.
+            // Relaxed on failure: the loop reads again.
+            let stored = self.words.exchange(
+                index,
+                seen.raw(),
+                mark.raw(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            if stored.is_ok() {
+                return;
+            }
+        }
+    }
+}

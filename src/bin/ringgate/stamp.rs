@@ -1,0 +1,183 @@
+//! The time of a log line.
+
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+/// Bytes of `17/May/2015:10:05:03 +0000`.
+pub(crate) const STAMP: usize = 26;
+
+const MONTHS: [&[u8; 3]; 12] = [
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+];
+
+/// A reader of time stamps that remembers the last one: a busy log repeats it.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps {
+    last: Option<([u8; STAMP], i64)>,
+}
+
+impl Stamps {
+    /// The instant of `17/May/2015:10:05:03 +0000`, in seconds since 1970-01-01T00:00:00Z; `None` when the text has
+    /// another form or there is no such time.
+    #[inline]
+    pub(crate) fn second(&mut self, text: &[u8; STAMP]) -> Option<i64> {
+        match self.last {
+            Some((last, second)) if last == *text => Some(second),
+            _ => {
+                let second = instant(text)?;
+                self.last = Some((*text, second));
+                Some(second)
+            }
+        }
+    }
+}
+
+/// The form is judged here, whether there is such a time by jiff.
+fn instant(text: &[u8; STAMP]) -> Option<i64> {
+    let &[
+        day @ ..,
+        b'/',
+        m0,
+        m1,
+        m2,
+        b'/',
+        c0,
+        c1,
+        y0,
+        y1,
+        b':',
+        h0,
+        h1,
+        b':',
+        n0,
+        n1,
+        b':',
+        s0,
+        s1,
+        b' ',
+        sign,
+        oh0,
+        oh1,
+        om0,
+        om1,
+    ] = text
+    else {
+        return None;
+    };
+    let month = MONTHS.iter().position(|month| **month == [m0, m1, m2])?;
+    let year = i16::from(two(c0, c1)?) * 100 + i16::from(two(y0, y1)?);
+    // A leap second is the second before it, as in jiff's own parsers.
+    let second = match two(s0, s1)? {
+        60 => 59,
+        second => second,
+    };
+    let time = DateTime::new(
+        year,
+        i8::try_from(month).ok()? + 1,
+        two(day[0], day[1])?,
+        two(h0, h1)?,
+        two(n0, n1)?,
+        second,
+        0,
+    )
+    .ok()?;
+    let (hours, minutes) = (i32::from(two(oh0, oh1)?), i32::from(two(om0, om1)?));
+    let east = match sign {
+        b'+' => hours * 3600 + minutes * 60,
+        b'-' => -(hours * 3600 + minutes * 60),
+        _ => return None,
+    };
+    let offset = Offset::from_seconds(east).ok().filter(|_| minutes < 60)?;
+    Some(offset.to_timestamp(time).ok()?.as_second())
+}
+
+/// A number of two digits.
+fn two(tens: u8, ones: u8) -> Option<i8> {
+    if !tens.is_ascii_digit() || !ones.is_ascii_digit() {
+        return None;
+    }
+    // At most 99.
+    i8::try_from((tens - b'0') * 10 + (ones - b'0')).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stamps;
+
+    fn second(text: &str) -> Option<i64> {
+        Stamps::default().second(text.as_bytes().try_into().unwrap())
+    }
+
+    /// jiff's own parser of such text, which is slower.
+    fn expected(text: &str) -> i64 {
+        let broken = jiff::fmt::strtime::parse("%d/%b/%Y:%H:%M:%S %z", text).unwrap();
+        broken.to_timestamp().unwrap().as_second()
+    }
+
+    #[test]
+    fn times_are_those_of_jiff() {
+        for text in [
+            "17/May/2015:10:05:03 +0000",
+            "01/Jan/1970:00:00:00 +0000",
+            "31/Dec/1969:23:59:59 -0000",
+            "29/Feb/2024:23:59:59 +1345",
+            "29/Feb/2000:00:00:00 -0930",
+            "30/Jun/2015:23:59:60 +0000",
+            "01/Mar/2100:00:00:00 -1200",
+        ] {
+            assert_eq!(second(text), Some(expected(text)), "{text}");
+        }
+        assert_eq!(second("17/May/2015:10:05:03 +0000"), Some(1_431_857_103));
+        assert_eq!(second("17/May/2015:12:05:03 +0200"), Some(1_431_857_103));
+        assert_eq!(second("17/May/2015:04:35:03 -0530"), Some(1_431_857_103));
+    }
+
+    #[test]
+    fn every_month_is_known() {
+        for (month, name) in (1..).zip([
+            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        ]) {
+            let iso: jiff::Timestamp = format!("2023-{month:02}-28T01:02:03Z").parse().unwrap();
+            assert_eq!(
+                second(&format!("28/{name}/2023:01:02:03 +0000")),
+                Some(iso.as_second())
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in [
+            "31/Feb/2015:10:05:03 +0000",
+            "29/Feb/2100:10:05:03 +0000",
+            "00/May/2015:10:05:03 +0000",
+            "17/May/2015:24:05:03 +0000",
+            "17/May/2015:10:60:03 +0000",
+            "17/May/2015:10:05:61 +0000",
+            "17/May/2015:10:05:03 +0060",
+            "17/May/2015:10:05:03 +9900",
+            "17/May/2015:10:05:03  0000",
+            "17/may/2015:10:05:03 +0000",
+            "17/05 /2015:10:05:03 +0000",
+            "17-May-2015:10:05:03 +0000",
+            "17/May/2015 10:05:03 +0000",
+            " 7/May/2015:10:05:03 +0000",
+            "+7/May/2015:10:05:03 +0000",
+            "31/Dec/9999:23:59:59 -2300",
+        ] {
+            assert_eq!(second(text), None, "{text}");
+        }
+        assert_eq!(Stamps::default().second(&[0; super::STAMP]), None);
+    }
+
+    #[test]
+    fn a_remembered_stamp_is_not_taken_for_another() {
+        let mut stamps = Stamps::default();
+        let mut at = |text: &[u8; super::STAMP]| stamps.second(text);
+        let first = at(b"17/May/2015:10:05:03 +0000");
+        assert_eq!(at(b"17/May/2015:10:05:03 +0000"), first);
+        assert_eq!(at(b"17/May/2015:10:05:04 +0000"), first.map(|second| second + 1));
+        assert_eq!(at(b"32/May/2015:10:05:04 +0000"), None);
+        assert_eq!(at(b"17/May/2015:10:05:04 -0001"), first.map(|second| second + 61));
+    }
+}
