@@ -158,10 +158,11 @@ impl Algorithm for CounterRing {
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        if permits > self.most() {
-            return None;
+        match permits {
+            0 => Some(now),
+            permits if permits > self.most() => None,
+            permits => either!(self, form => form.ready_at(words, now, permits)),
         }
-        either!(self, form => form.ready_at(words, now, permits))
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
@@ -169,7 +170,7 @@ impl Algorithm for CounterRing {
     }
 
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        either!(self, form => form.refund(words, receipt, permits))
+        permits <= receipt.permits() && either!(self, form => form.refund(words, receipt, permits))
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {

@@ -199,12 +199,12 @@ impl Algorithm for Gcra {
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        if permits > self.burst {
-            return None;
+        if permits == 0 || permits > self.burst {
+            return (permits == 0).then_some(now);
         }
         let after = self.after(State(words).observe(), Self::units(now), permits);
         let ready = after.saturating_sub(self.tolerance());
-        (permits == 0 || ready <= LAST).then(|| now.max(Nanos::new(ready.div_ceil(UNITS))))
+        (ready <= LAST).then(|| now.max(Nanos::new(ready.div_ceil(UNITS))))
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {

@@ -64,10 +64,13 @@ fn log_sleeper_for_two_laps() {
 /// Had the older reading turned that back, the slot would be judged too early.
 #[test]
 fn log_older_reading() {
-    FULL.unordered().run(
+    BOUNDED.unordered().run(
         ring(2),
         &[Take(0, 1), Take(100, 1)],
-        &[&[Take(2 * W, 1)], &[Take(W + 200, 1), Take(2 * W + 300, 1)]],
+        &[
+            &[Take(2 * W, 1)],
+            &[Take(W + 200, 1), Take(2 * W + 300, 1), Take(2 * W + 400, 1)],
+        ],
     );
     BOUNDED.unordered().run(
         ring(2),
