@@ -1,2 +1,359 @@
-//! Benches.
-fn main() {}
+//! What one decision costs: one thread, one limiter, nobody else.
+//!
+//! `cargo bench --bench decision` first prints a table of ratios, measured here, then criterion's own
+//! statistics of the same loops. A figure in nanoseconds says as much about the machine as about the crate, and on a
+//! shared machine little about either; so what counts is the ratio to the least that any limiter must do, measured in the same
+//! process within the same few milliseconds:
+//!
+//! - an admission against one clock read and one compare-exchange loop on a line of its own;
+//! - a denial against one clock read and one load of such a line;
+//! - `check_at`, which is given the time, against the compare-exchange loop alone.
+//!
+//! No figure makes this fail. See `benches/README.md` for a run.
+
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::time::Instant;
+
+use criterion::Criterion;
+use ringgate::{
+    Algorithm, Clock, ConfigError, CounterRing, Gcra, Nanos, QuantaClock, Quota, RateLimiter, TimestampRing,
+};
+
+/// Does something so many times, and says how long that took.
+type Work = Box<dyn FnMut(u64) -> Duration>;
+
+struct Case {
+    /// What it is compared with: the first case of the same group.
+    group: &'static str,
+    name: &'static str,
+    /// The ratio that we mean to stay within, where one was promised.
+    target: Option<f64>,
+    work: Work,
+}
+
+fn main() -> Result<(), ConfigError> {
+    let has = |flag: &str| std::env::args().any(|arg| arg == flag);
+    let mut cases = cases()?;
+    if !has("--list") {
+        // `cargo bench` says `--bench`; without it, and with `--test`, all that counts is that it runs.
+        let rounds = if has("--bench") && !has("--test") { 301 } else { 1 };
+        print_ratios(&mut cases, rounds);
+    }
+    let mut criterion = Criterion::default().configure_from_args();
+    for case in &mut cases {
+        criterion
+            .benchmark_group(case.group)
+            .bench_function(case.name, |bencher| bencher.iter_custom(&mut case.work));
+    }
+    criterion.final_summary();
+    Ok(())
+}
+
+fn cases() -> Result<Vec<Case>, ConfigError> {
+    let day = Duration::from_secs(24 * 3600);
+    // Admitted for as long as a bench may run, in the form that is named: `of` sees to that.
+    let packed = CounterRing::fixed_window(Quota::per_second(10_000_000_000)?)?;
+    let fresh = CounterRing::builder(Quota::per_minute(100)?).cells(4).build()?;
+    let wide = CounterRing::new(Quota::per_minute(10_000_000_000)?)?;
+    let even = CounterRing::builder(Quota::per_minute(10_000_000_000)?)
+        .even()
+        .build()?;
+    let several = CounterRing::builder(Quota::per_minute(10_000_000_000)?)
+        .also(Quota::per_hour(60_000_000_000)?)
+        .build()?;
+    // A thousand in a microsecond: a lap of the ring takes longer than its window, so every slot is old enough.
+    let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(1))?)?;
+    let gcra = Gcra::new(Quota::per_second(1_000_000_000)?)?;
+    // Used up before the bench, and for a day.
+    let few = Quota::new(100, day)?;
+    let many = Quota::new(1_000_000, day)?;
+
+    let mut cases = Vec::new();
+    let mut group = |group, members: Vec<(&'static str, Option<f64>, Work)>| {
+        cases.extend(members.into_iter().map(|(name, target, work)| Case {
+            group,
+            name,
+            target,
+            work,
+        }));
+    };
+    group("clock", vec![("one clock read", None, clock_read())]);
+    group(
+        "admitted",
+        vec![
+            ("clock + compare-exchange", None, clock_and_exchange()),
+            ("CounterRing, packed", Some(1.3), admitted(of(1, packed.clone()))),
+            (
+                "CounterRing, packed, fresh",
+                Some(1.3),
+                admitted_afresh(of(1, fresh.clone())),
+            ),
+            ("CounterRing, wide", Some(1.3), admitted(of(8, wide.clone()))),
+            ("CounterRing, wide, even", None, admitted(of(7, even))),
+            (
+                "CounterRing, two windows",
+                None,
+                admitted(of(15, several.clone())),
+            ),
+            ("TimestampRing", Some(1.6), admitted(of(1_001, log.clone()))),
+            ("Gcra", Some(1.3), admitted(of(1, gcra.clone()))),
+        ],
+    );
+    group(
+        "admitted, at()",
+        vec![
+            ("clock + compare-exchange", None, clock_and_exchange()),
+            ("CounterRing, packed", None, admitted_at(of(1, packed.clone()))),
+            ("CounterRing, wide", None, admitted_at(of(8, wide.clone()))),
+            ("TimestampRing", None, admitted_at(of(1_001, log.clone()))),
+            ("Gcra", None, admitted_at(of(1, gcra.clone()))),
+        ],
+    );
+    group(
+        "admitted, check_at",
+        vec![
+            ("compare-exchange", None, exchange()),
+            ("CounterRing, packed", None, admitted_given(of(1, packed.clone()))),
+            ("CounterRing, wide", None, admitted_given(of(8, wide.clone()))),
+            ("TimestampRing", None, admitted_given(of(1_001, log.clone()))),
+            ("Gcra", None, admitted_given(of(1, gcra.clone()))),
+        ],
+    );
+    group(
+        "admitted, check_mut",
+        vec![
+            ("clock + compare-exchange", None, clock_and_exchange()),
+            ("CounterRing, packed", None, admitted_mut(of(1, packed))),
+            ("CounterRing, wide", None, admitted_mut(of(8, wide))),
+            ("TimestampRing", None, admitted_mut(of(1_001, log))),
+            ("Gcra", None, admitted_mut(of(1, gcra))),
+        ],
+    );
+    group(
+        "denied",
+        vec![
+            ("clock + load", None, clock_and_load()),
+            (
+                "CounterRing, packed",
+                Some(1.2),
+                denied(of(1, CounterRing::new(few)?)),
+            ),
+            (
+                "CounterRing, wide",
+                Some(1.2),
+                denied(of(8, CounterRing::new(many)?)),
+            ),
+            (
+                "CounterRing, two windows",
+                None,
+                denied(of(15, CounterRing::builder(many).also(few).build()?)),
+            ),
+            (
+                "TimestampRing",
+                Some(1.2),
+                denied(of(101, TimestampRing::new(few)?)),
+            ),
+            ("Gcra", Some(1.2), denied(of(1, Gcra::new(few)?))),
+        ],
+    );
+    group(
+        "denied, retry_after()",
+        vec![
+            ("clock + load", None, clock_and_load()),
+            (
+                "CounterRing, packed",
+                None,
+                denied_retry(of(1, CounterRing::new(few)?)),
+            ),
+            (
+                "CounterRing, wide",
+                None,
+                denied_retry(of(8, CounterRing::new(many)?)),
+            ),
+            (
+                "TimestampRing",
+                None,
+                denied_retry(of(101, TimestampRing::new(few)?)),
+            ),
+            ("Gcra", None, denied_retry(of(1, Gcra::new(few)?))),
+        ],
+    );
+    Ok(cases)
+}
+
+/// A limiter with a clock of its own, whose state is `words` words: so the form of a ring is the one that is named.
+fn of<A: Algorithm>(words: usize, algorithm: A) -> RateLimiter<A> {
+    assert_eq!(algorithm.words(), words);
+    RateLimiter::new(algorithm)
+}
+
+// The limiter goes through `black_box` in every turn, so that nothing of it is kept in registers from one decision to the
+// next: a caller who does something else in between has no such luck.
+
+fn admitted<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    counted(move || black_box(&limiter).check().is_ok())
+}
+
+fn admitted_at<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    counted(move || {
+        black_box(&limiter)
+            .check()
+            .is_ok_and(|admitted| black_box(admitted.at()) > Nanos::ZERO)
+    })
+}
+
+fn admitted_mut<A: Algorithm + 'static>(mut limiter: RateLimiter<A>) -> Work {
+    counted(move || black_box(&mut limiter).check_mut().is_ok())
+}
+
+/// With a time of the caller's own instead of a reading, 16 ns later at every turn.
+fn admitted_given<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    let mut now = limiter.clock().now().get();
+    counted(move || {
+        now += 16;
+        black_box(&limiter)
+            .check_at(Nanos::new(black_box(now)), 1)
+            .is_ok()
+    })
+}
+
+/// Limiters of a usual quota, each from its first admission to its last; made outside the measured time.
+fn admitted_afresh(model: RateLimiter<CounterRing>) -> Work {
+    Box::new(move |decisions| {
+        let each = model.algorithm().most();
+        let (mut time, mut left) = (Duration::ZERO, decisions);
+        while left > 0 {
+            let new = || RateLimiter::with_clock(model.algorithm().clone(), model.clock().clone());
+            let limiters: [_; 16] = core::array::from_fn(|_| new());
+            let start = Instant::now();
+            for limiter in &limiters {
+                let turns = left.min(each);
+                left -= turns;
+                assert_eq!(turns, count(turns, || black_box(limiter).check().is_ok()));
+            }
+            time += start.elapsed();
+        }
+        time
+    })
+}
+
+fn denied<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    use_up(&limiter);
+    counted(move || black_box(&limiter).check().is_err())
+}
+
+fn denied_retry<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    use_up(&limiter);
+    counted(move || {
+        black_box(&limiter)
+            .check()
+            .is_err_and(|denied| black_box(denied.retry_after()).is_some())
+    })
+}
+
+fn use_up<A: Algorithm>(limiter: &RateLimiter<A>) {
+    assert!(limiter.check_n(limiter.algorithm().most()).is_ok());
+}
+
+/// On cache lines of its own, as a limiter's state is.
+#[repr(align(128))]
+struct Alone(AtomicU64);
+
+fn clock_read() -> Work {
+    let clock = QuantaClock::new();
+    counted(move || black_box(&clock).now() > black_box(Nanos::ZERO))
+}
+
+fn clock_and_exchange() -> Work {
+    let clock = QuantaClock::new();
+    let word = Alone(AtomicU64::new(0));
+    counted(move || {
+        let now = black_box(&clock).now();
+        add(&black_box(&word).0, now.get())
+    })
+}
+
+fn exchange() -> Work {
+    let word = Alone(AtomicU64::new(0));
+    counted(move || add(&black_box(&word).0, black_box(16)))
+}
+
+#[inline]
+fn add(word: &AtomicU64, more: u64) -> bool {
+    let mut seen = word.load(Ordering::Relaxed);
+    loop {
+        match word.compare_exchange(
+            seen,
+            seen.wrapping_add(more),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return true,
+            Err(newer) => seen = newer,
+        }
+    }
+}
+
+fn clock_and_load() -> Work {
+    let clock = QuantaClock::new();
+    let word = Alone(AtomicU64::new(0));
+    counted(move || black_box(&clock).now().get() > black_box(&word).0.load(Ordering::Relaxed))
+}
+
+/// Every turn must say true: an admission that was a denial would be a figure about something else.
+fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
+    Box::new(move |turns| {
+        let start = Instant::now();
+        let count = count(turns, &mut turn);
+        let time = start.elapsed();
+        assert_eq!(turns, count);
+        time
+    })
+}
+
+#[inline]
+fn count(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
+    (0..turns).map(|_| u64::from(turn())).sum()
+}
+
+/// Runs all cases in alternating rounds, and prints the median of each and of its ratio to the first of its group in the same
+/// round.
+fn print_ratios(cases: &mut [Case], rounds: usize) {
+    const TURNS: u64 = 10_000;
+    let mut nanos = vec![Vec::with_capacity(rounds); cases.len()];
+    for _ in 0..rounds {
+        for (case, nanos) in cases.iter_mut().zip(&mut nanos) {
+            nanos.push((case.work)(TURNS).as_secs_f64() * 1e9 / TURNS as f64);
+        }
+    }
+    println!("one thread, {rounds} alternating rounds of {TURNS} decisions each; medians");
+    println!(
+        "{:<23} {:<27} {:>11} {:>7} {:>7}",
+        "", "", "ns/decision", "ratio", "target"
+    );
+    let mut first = 0;
+    for (index, case) in cases.iter().enumerate() {
+        if case.group != cases[first].group {
+            first = index;
+        }
+        let ratios = nanos[index]
+            .iter()
+            .zip(&nanos[first])
+            .map(|(this, least)| this / least);
+        let target = case.target.map_or(String::new(), |target| format!("{target:.1}"));
+        println!(
+            "{:<23} {:<27} {:>11.1} {:>7.2} {target:>7}",
+            if index == first { case.group } else { "" },
+            case.name,
+            median(nanos[index].clone()),
+            median(ratios.collect()),
+        );
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

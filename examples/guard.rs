@@ -1,2 +1,182 @@
-//! Guards a hot path.
-fn main() {}
+//! Guards a hot path with each algorithm in turn, and checks afterwards that none admitted more than it promised.
+//!
+//! ```text
+//! cargo run --release --example guard
+//! cargo run --release --example guard -- --seconds 0.5
+//! ```
+//!
+//! One worker per core asks as fast as it can, so nearly all decisions are denials: a limiter that is hammered admits its
+//! quota and no more, however many ask. Each worker keeps a log of its admissions, and the log is what the
+//! promise is held against. If a window holds more than the bound, the program says so and ends with status 1.
+
+use core::error::Error;
+use core::time::Duration;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Instant;
+
+use ringgate::{Algorithm, Clock, CounterRing, Gcra, Nanos, Quota, RateLimiter, TimestampRing};
+
+const WINDOW: Duration = Duration::from_millis(100);
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let guard = Guard {
+        workers: thread::available_parallelism()?.get(),
+        time: seconds()?,
+    };
+    println!(
+        "{} threads, windows of {WINDOW:?}, {:?} for each algorithm",
+        guard.workers, guard.time
+    );
+    println!(
+        "{:<28} {:>11} {:>11} {:>9} {:>11} {:>13} {:>8}",
+        "algorithm", "decisions/s", "ns/decision", "admitted", "denied", "worst window", "bound"
+    );
+
+    // Few enough permits that all counts fit into one word, and too many for that. Decisions are the same.
+    let few = Quota::new(100, WINDOW)?;
+    let many = Quota::new(10_000, WINDOW)?;
+    let second = Quota::new(60_000, Duration::from_secs(1))?;
+    let ring = CounterRing::builder;
+
+    let kept = [
+        guard.run("CounterRing strict, packed", ring(few).cells(3).build()?, &[]),
+        guard.run("CounterRing strict, wide", CounterRing::new(many)?, &[]),
+        guard.run("CounterRing classic", ring(many).classic().build()?, &[]),
+        guard.run("CounterRing even", ring(many).even().build()?, &[]),
+        guard.run("CounterRing fixed window", CounterRing::fixed_window(many)?, &[]),
+        guard.run(
+            "CounterRing two windows",
+            ring(many).also(second).build()?,
+            &[second],
+        ),
+        guard.run("TimestampRing", TimestampRing::new(many)?, &[]),
+        guard.run("Gcra", Gcra::new(many)?, &[]),
+    ];
+    Ok(if kept.contains(&false) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// How long each algorithm is on guard: three seconds, or what `--seconds` says.
+fn seconds() -> Result<Duration, Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    match (arguments.next().as_deref(), arguments.next()) {
+        (None, _) => Ok(Duration::from_secs(3)),
+        (Some("--seconds"), Some(number)) => Ok(Duration::try_from_secs_f64(number.parse()?)?),
+        _ => Err("usage: guard [--seconds NUMBER]".into()),
+    }
+}
+
+struct Guard {
+    workers: usize,
+    time: Duration,
+}
+
+/// What one worker has seen.
+struct Worker {
+    /// When each of its requests was admitted.
+    admitted: Vec<Nanos>,
+    denied: u64,
+    busy: Duration,
+}
+
+impl Guard {
+    /// Hammers a limiter, prints a line, and says whether every promise was kept: the algorithm's own, and that of its
+    /// further windows.
+    fn run<A: Algorithm + Sync>(&self, name: &str, algorithm: A, further: &[Quota]) -> bool {
+        let limiter = RateLimiter::new(algorithm);
+        let workers = self.hammer(&limiter);
+
+        let mut admitted: Vec<Nanos> = workers.iter().flat_map(|w| &w.admitted).copied().collect();
+        admitted.sort_unstable();
+        let denied: u64 = workers.iter().map(|worker| worker.denied).sum();
+        let busy: f64 = workers.iter().map(|worker| worker.busy.as_secs_f64()).sum();
+        let decisions = admitted.len() as f64 + denied as f64;
+        // As one worker sees it: all of them decide at the same time.
+        let each = busy / decisions;
+        print!(
+            "{name:<28} {:>11.0} {:>11.1} {:>9} {denied:>11}",
+            self.workers as f64 / each,
+            each * 1e9,
+            admitted.len()
+        );
+
+        let mut kept = holds(&admitted, limiter.algorithm().window(), limiter.bound());
+        for quota in further {
+            print!("{:<74}", format!("  and in {:?}", quota.window()));
+            kept &= holds(&admitted, quota.window(), quota.limit());
+        }
+        kept
+    }
+
+    fn hammer<A: Algorithm + Sync>(&self, limiter: &RateLimiter<A>) -> Vec<Worker> {
+        // Room for everything that can be admitted, should one worker get it all: no allocation while we measure.
+        let windows = self.time.as_millis() / limiter.algorithm().window().as_millis() + 2;
+        let room = limiter.bound() as usize * windows as usize;
+        let mut workers: Vec<Worker> = (0..self.workers)
+            .map(|_| Worker {
+                admitted: Vec::with_capacity(room),
+                denied: 0,
+                busy: Duration::ZERO,
+            })
+            .collect();
+        // In bursts, with a little less than a window of silence after each: the worst window of most limiters follows a
+        // time in which nobody asked.
+        let start = Instant::now();
+        while start.elapsed() < self.time {
+            let end = limiter.clock().now().saturating_add(WINDOW.mul_f64(2.3));
+            thread::scope(|scope| {
+                for worker in &mut workers {
+                    scope.spawn(move || worker.burst(limiter, end));
+                }
+            });
+            thread::sleep(WINDOW.mul_f64(0.9));
+        }
+        workers
+    }
+}
+
+impl Worker {
+    /// The hot path: nothing but decisions. Each tells the time that it was made at, so no other clock is read.
+    fn burst<A: Algorithm>(&mut self, limiter: &RateLimiter<A>, end: Nanos) {
+        let start = Instant::now();
+        loop {
+            let now = match limiter.check() {
+                Ok(admitted) => {
+                    self.admitted.push(admitted.at());
+                    admitted.at()
+                }
+                Err(denied) => {
+                    self.denied += 1;
+                    denied.at()
+                }
+            };
+            if now >= end {
+                break;
+            }
+        }
+        self.busy += start.elapsed();
+    }
+}
+
+/// Prints the fullest window in the log of admissions beside the bound, and says whether it is within.
+fn holds(admitted: &[Nanos], window: Duration, bound: u64) -> bool {
+    let mut worst = 0;
+    let mut first = 0;
+    for (last, &at) in admitted.iter().enumerate() {
+        // An admission that is exactly a window old no longer counts.
+        while at.saturating_since(admitted[first]) >= window {
+            first += 1;
+        }
+        worst = worst.max(last + 1 - first);
+    }
+    let kept = worst as u64 <= bound;
+    println!(" {worst:>13} {bound:>8}");
+    if !kept {
+        eprintln!("{worst} admissions in {window:?}, but at most {bound} are promised");
+    }
+    kept
+}

@@ -89,6 +89,12 @@ fn log_several_permits() {
     );
     FULL.unordered()
         .run(ring(2), &[], &[&[Take(0, 2)], &[Take(W, 1), Take(2 * W, 2)]]);
+    // A sleeper for two laps: its slots look as they did, but tell of a later time.
+    BOUNDED.unordered().run(
+        ring(2),
+        &[],
+        &[&[Take(0, 2)], &[Take(W, 2), Take(2 * W, 2), Take(2 * W + 100, 2)]],
+    );
 }
 
 /// A refund races with a claim: it succeeds while its claim is the newest, or not at all.
