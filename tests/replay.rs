@@ -1,0 +1,19 @@
+//! The command-line tool, run as a user runs it, against limiters worked out by brute force.
+
+#![cfg(all(feature = "cli", not(miri), not(ringgate_loom)))]
+
+extern crate alloc;
+
+#[path = "replay/brute_force.rs"]
+mod brute_force;
+#[path = "replay/log.rs"]
+mod log;
+#[path = "replay/tool.rs"]
+mod tool;
+
+#[path = "replay/agreement.rs"]
+mod agreement;
+#[path = "replay/answers.rs"]
+mod answers;
+#[path = "replay/input.rs"]
+mod input;

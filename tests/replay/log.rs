@@ -1,0 +1,77 @@
+//! Logs made up for the tests.
+
+use crate::brute_force::civil;
+
+/// Marsaglia's xorshift: the same numbers every time.
+#[derive(Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// 2020-02-28T23:30:00Z: the leap day is half an hour away.
+pub(crate) const START: i64 = 1_582_932_600;
+
+/// A line of the combined format at `second`, as seen `minutes` east of Greenwich.
+pub(crate) fn line_at(address: &str, second: i64, minutes: i64) -> String {
+    let (year, month, day, rest) = civil(second + minutes * 60);
+    let month = &"JanFebMarAprMayJunJulAugSepOctNovDec"[3 * month as usize..][..3];
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let (east, past) = (minutes.abs() / 60, minutes.abs() % 60);
+    format!(
+        "{address} - - [{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} {sign}{east:02}{past:02}] \
+         \"GET /a\\\"b HTTP/1.1\" 200 17 \"-\" \"agent\""
+    )
+}
+
+/// A line in Greenwich.
+pub(crate) fn line(address: &str, second: i64) -> String {
+    line_at(address, second, 0)
+}
+
+/// Lines in order of time, of 60 clients: half the requests are those of seven, with bursts and pauses.
+pub(crate) fn lines(count: usize, seed: u64) -> Vec<String> {
+    let mut random = Random::new(seed);
+    let mut second = START;
+    (0..count)
+        .map(|_| {
+            second += match random.below(100) {
+                0 => random.below(90) as i64,
+                1..20 => 1,
+                _ => 0,
+            };
+            let client = match random.below(2) {
+                0 => random.below(7),
+                _ => random.below(60),
+            };
+            let zone = [0, 0, 120, -210, 345][random.below(5) as usize];
+            line_at(&format!("192.0.2.{client}"), second, zone)
+        })
+        .collect()
+}
+
+/// The lines in another order, every one within reach of every place.
+pub(crate) fn shuffled(mut lines: Vec<String>, seed: u64) -> Vec<String> {
+    let mut random = Random::new(seed);
+    for place in (1..lines.len()).rev() {
+        lines.swap(place, random.below(place as u64 + 1) as usize);
+    }
+    lines
+}
+
+/// The lines as a file.
+pub(crate) fn text(lines: &[String]) -> String {
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
