@@ -138,9 +138,9 @@ impl TimestampRing {
         for position in 0..permits {
             let place = self.layout.after(first, position);
             let slot = state.slot(place);
-            // The claim was made when the slot's time was earlier than its own, and whoever stored there
-            // since, for this claim or for a later lap's, stored no earlier time than its own.
-            if slot.time() < time && slot.is_due(place.lap) {
+            // At the claim the slot's time was earlier than the claim's. Whoever stored there since, for this claim or
+            // a later lap's, or freed it for a later lap, left no earlier time than the claim's.
+            if slot.time() < time {
                 state.store(place, slot, Slot::stored(time, place.lap));
             }
         }

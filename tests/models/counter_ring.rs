@@ -169,6 +169,22 @@ fn wide_looks() {
         &[Take(0, 1)],
         &[&[Take(3 * W, 1)], &[Room(W)]],
     );
+    BOUNDED.run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(2 * W, 1)],
+        &[&[Take(3 * W, 1), Take(5 * W, 1)], &[Room(2 * W)]],
+    );
+}
+
+/// A thread reads the control word and sleeps; when it reads the base, the base is of a later cell. Whenever it asks, there is
+/// a permit for it.
+#[test]
+fn wide_denial_of_the_past() {
+    BOUNDED.run(
+        ring(2, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(0, 1)], &[Take(2 * W, 1), Take(4 * W, 1)]],
+    );
 }
 
 /// Each cell has its own share.
@@ -186,15 +202,15 @@ fn wide_even() {
 fn wide_two_windows() {
     let quota = |limit, cells| Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
     let both = CounterRing::builder(quota(1, 1))
-        .also(quota(2, 3))
+        .also(quota(1, 3))
         .cells(1)
         .unpacked()
         .build()
         .unwrap();
-    BOUNDED.and_within(2, 3 * W).run(
+    BOUNDED.and_within(1, 3 * W).run(
         both,
         &[Take(0, 1)],
-        &[&[Take(2 * W, 1)], &[Take(2 * W, 1), Take(4 * W, 1)]],
+        &[&[Take(2 * W, 1)], &[Take(2 * W, 1), Take(7 * W, 1)]],
     );
 }
 
@@ -202,9 +218,9 @@ fn wide_two_windows() {
 #[test]
 fn wide_three_threads() {
     BOUNDED.run(
-        ring(1, 1).build().unwrap(),
+        ring(1, 1).classic().build().unwrap(),
         &[Take(0, 1)],
-        &[&[Take(2 * W, 1)], &[Take(2 * W, 1)], &[Take(0, 1)]],
+        &[&[Take(W, 1)], &[Take(W, 1)], &[Take(0, 1)]],
     );
 }
 
@@ -238,6 +254,16 @@ fn packed_neighbouring_cells() {
             &[Take(2 * SEC, 1), Take(3 * SEC, 1)],
             &[Take(3 * SEC, 1), Take(5 * SEC, 1)],
         ],
+    );
+}
+
+/// An older reading adopts the newer cell, and is stamped with it: its own cell may be full.
+#[test]
+fn packed_older_reading() {
+    FULL.run(
+        packed(2, 1),
+        &[Take(SEC / 2, 2)],
+        &[&[Take(2 * SEC, 1)], &[Take(SEC / 2, 1)]],
     );
 }
 

@@ -26,9 +26,20 @@ fn log_without_a_lap() {
     FULL.run(
         ring(4),
         &[],
-        &[&[Take(0, 1), Take(100, 1)], &[Take(100, 1), Take(50, 1)]],
+        &[&[Take(0, 1), Take(W / 2, 1)], &[Take(W / 2, 1), Take(100, 1)]],
     );
-    FULL.run(ring(3), &[], &[&[Take(0, 2)], &[Take(100, 1), Take(100, 1)]]);
+    FULL.run(ring(4), &[], &[&[Take(0, 2)], &[Take(W / 2, 1), Take(W / 2, 1)]]);
+}
+
+/// A thread reads the head and sleeps; when it reads the slot, the slot tells of two laps later. Whenever it asks, there
+/// is a permit for it.
+#[test]
+fn log_denial_of_the_past() {
+    BOUNDED.run(
+        ring(2),
+        &[],
+        &[&[Take(W + 100, 1)], &[Take(0, 1), Take(0, 1), Take(W, 1)]],
+    );
 }
 
 /// A claimer sleeps before it stores, and the ring comes round to its slot: the slot is filled for it, no earlier
@@ -105,7 +116,7 @@ fn log_refund() {
         &[],
         &[&[Take(0, 1), GiveBack(1)], &[Take(0, 1), GiveBack(1)]],
     );
-    FULL.run(ring(3), &[], &[&[Take(0, 2), GiveBack(1)], &[Take(100, 1)]]);
+    FULL.run(ring(3), &[], &[&[Take(0, 2), GiveBack(1)], &[Take(W / 2, 1)]]);
     BOUNDED.unordered().run(
         ring(1),
         &[],
