@@ -214,13 +214,13 @@ fn wide_two_windows() {
     );
 }
 
-/// Three threads: one enters, one helps, one still charges the cell before.
+/// Three threads: one enters a cell, the others still ask in the cell before, and help.
 #[test]
 fn wide_three_threads() {
     BOUNDED.run(
-        ring(1, 1).classic().build().unwrap(),
+        ring(2, 1).classic().build().unwrap(),
         &[Take(0, 1)],
-        &[&[Take(W, 1)], &[Take(W, 1)], &[Take(0, 1)]],
+        &[&[Take(W, 1)], &[Take(0, 1)], &[Take(0, 1)]],
     );
 }
 

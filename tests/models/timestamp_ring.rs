@@ -93,18 +93,28 @@ fn log_older_reading() {
 /// Several permits at once, over the lap's end, beside single ones.
 #[test]
 fn log_several_permits() {
-    FULL.unordered().run(
+    BOUNDED.unordered().run(
         ring(3),
         &[Take(0, 2)],
         &[&[Take(W, 2)], &[Take(W, 2), Take(2 * W, 2)]],
     );
-    FULL.unordered()
+    BOUNDED
+        .unordered()
         .run(ring(2), &[], &[&[Take(0, 2)], &[Take(W, 1), Take(2 * W, 2)]]);
-    // A sleeper for two laps: its slots look as they did, but tell of a later time.
+    // A sleeper for two laps: its second slot looks as it did, but tells of a later time.
     BOUNDED.unordered().run(
         ring(2),
         &[],
-        &[&[Take(0, 2)], &[Take(W, 2), Take(2 * W, 2), Take(2 * W + 100, 2)]],
+        &[
+            &[Take(0, 2)],
+            &[
+                Take(W, 2),
+                Take(2 * W, 1),
+                Take(2 * W + W / 2, 1),
+                Take(3 * W, 1),
+                Take(3 * W + 100, 1),
+            ],
+        ],
     );
 }
 
