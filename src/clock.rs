@@ -28,11 +28,12 @@ pub trait Clock {
     /// lock.
     fn now(&self) -> Nanos;
 
-    /// How far two readings may be from the true time between them.
+    /// How far the time between two readings may be from the true time between them, when that is `over`.
     ///
     /// A limiter promises its bound for every interval of one window *by the readings*. In true time the
     /// promise is for intervals shorter by this much ([`RateLimiter::promise`](crate::RateLimiter::promise)).
-    fn error(&self) -> Duration {
+    fn error(&self, over: Duration) -> Duration {
+        let _ = over;
         Duration::ZERO
     }
 }
@@ -43,7 +44,7 @@ impl<C: Clock + ?Sized> Clock for &C {
         (**self).now()
     }
 
-    fn error(&self) -> Duration {
-        (**self).error()
+    fn error(&self, over: Duration) -> Duration {
+        (**self).error(over)
     }
 }

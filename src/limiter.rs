@@ -136,7 +136,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// When another thread has published a newer time, that is used instead.
+    /// When another thread has published a newer time, that is used instead. (GCRA has no need to: an older reading finds the
+    /// word further ahead.)
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
@@ -182,16 +183,11 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     }
 
     /// Gives back what was taken, if that can still be done exactly: for counter rings while no later cell was entered, for
-    /// the others while nothing was admitted since.
+    /// GCRA while nothing was admitted since, for a timestamp ring never.
     ///
     /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
     /// taken, or [`Settled::Forfeited`] with the permits that stay spent. Giving them back later would let
     /// a window overrun that others have been decided by.
-    ///
-    /// # Concurrency
-    ///
-    /// A timestamp ring that is asked for its whole limit by another thread during the refund may count the
-    /// permits for up to one more window.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }
@@ -228,8 +224,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// Charges what was spent when `saved` was made, `elapsed` ago, as if all of it had been spent just now.
     ///
-    /// This is conservative: the limiter is never looser than one that had not been restarted, whatever quota or
-    /// algorithm it has now. `elapsed` is how long ago the state was saved, as far as the caller
+    /// This is conservative: what still counted then counts for a whole window more, so with the same quota and
+    /// algorithm the bound holds across the restart. With another quota or algorithm the same permits are charged, as far as its words can
+    /// hold them. `elapsed` is how long ago the state was saved, as far as the caller
     /// trusts the wall clock; [`Duration::ZERO`] is always safe. Once everything saved would have left its
     /// window, nothing is charged.
     pub fn restore(&self, saved: &SavedState, elapsed: Duration) {
@@ -249,9 +246,10 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// The bound in true time: the clock's error is taken off the window.
     #[must_use]
     pub fn promise(&self) -> Promise {
+        let window = self.algorithm.window();
         Promise {
             permits: self.algorithm.bound(),
-            interval: self.algorithm.window().saturating_sub(self.clock.error()),
+            interval: window.saturating_sub(self.clock.error(window)),
         }
     }
 

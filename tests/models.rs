@@ -11,6 +11,8 @@
 //!   helpers may fill in a later time than a sleeper would have;
 //! - *rest*: after eight windows of silence (the longest of several is shorter) the state admits everything again, and nothing more.
 
+extern crate alloc;
+
 #[path = "models/harness.rs"]
 mod harness;
 

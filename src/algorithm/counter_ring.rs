@@ -120,7 +120,7 @@ impl CounterRing {
         }
     }
 
-    /// Width of the narrowest cells: how much earlier or later than an exact log a decision may turn.
+    /// The time in which nothing changes by itself: a cell, or with several windows the tick that all their cells consist of.
     #[must_use]
     pub fn cell(&self) -> Duration {
         Duration::from_nanos(either!(self, form => form.cells()).width())
@@ -154,6 +154,9 @@ impl Algorithm for CounterRing {
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        if permits == 0 {
+            return Ok(Receipt::new(now, 0, 0));
+        }
         either!(self, form => form.decide(words, now, permits))
     }
 
@@ -170,10 +173,16 @@ impl Algorithm for CounterRing {
     }
 
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        permits <= receipt.permits() && either!(self, form => form.refund(words, receipt, permits))
+        if permits == 0 || permits > receipt.permits() {
+            return permits == 0;
+        }
+        either!(self, form => form.refund(words, receipt, permits))
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        if permits == 0 {
+            return 0;
+        }
         either!(self, form => form.charge(words, now, permits))
     }
 
@@ -242,9 +251,9 @@ impl CounterRingBuilder {
     ///
     /// # Errors
     ///
-    /// - `cells`: not 1 to 4096, or so many that a cell is under 2 nanoseconds wide;
+    /// - `cells`: not 1 to 4096, or so many that a cell is under 10 nanoseconds wide;
     /// - `limit`: so large that its counts and the ticks of 20 years do not share a word (a limit of
-    ///   10^6 needs cells of 0.3 ms, 10^9 of 0.3 s, 10^12 of 5 min);
+    ///   10^6 needs cells of 0.15 ms, 10^9 of 0.15 s, 10^12 of 2.5 min);
     /// - `windows`: several windows for an even ring.
     pub fn build(self) -> Result<CounterRing, ConfigError> {
         if self.cells == 0 || self.cells > CounterRing::MAX_CELLS {
@@ -264,22 +273,23 @@ impl CounterRingBuilder {
         let window = self.first.window();
         let mut quotas = self.more;
         quotas.insert(0, self.first);
-        // Cells so wide that N of them cover the window: rounding makes the ring stricter only.
-        let wanted = |quota: &Quota| quota.window_nanos().div_ceil(self.cells);
-        let width = quotas.iter().map(wanted).min().unwrap_or(0);
-        if width < 2 {
+        let narrowest = quotas.iter().map(|quota| quota.window_nanos()).min().unwrap_or(0) / self.cells;
+        if narrowest < MIN_CELL {
             return Err(ConfigError::new(
                 "cells",
-                format!("{} cells in {window:?}", self.cells),
-                "cells of at least 2ns",
+                format!(
+                    "{} cells in {:?}",
+                    self.cells,
+                    quotas.iter().map(|quota| quota.window()).min().unwrap_or(window)
+                ),
+                format!("cells of at least {:?}", Duration::from_nanos(MIN_CELL)),
             ));
         }
+        let (width, ticks) = ticks(&quotas, self.cells);
         let spans: Vec<(Span, u64)> = quotas
             .iter()
-            .map(|quota| {
-                let ticks = wanted(quota).div_ceil(width);
-                (Span::new(self.variant, quota.limit(), self.cells), ticks)
-            })
+            .zip(ticks)
+            .map(|(quota, ticks)| (Span::new(self.variant, quota.limit(), self.cells), ticks))
             .collect();
         let horizon = HORIZON / width;
         let form = match spans.as_slice() {
@@ -292,6 +302,36 @@ impl CounterRingBuilder {
         };
         Ok(CounterRing { window, form })
     }
+}
+
+/// The narrowest cell, in nanoseconds: rounding up to a whole one then widens a cell by less than a tenth.
+const MIN_CELL: u64 = 10;
+
+/// The nanoseconds of a tick, and for each window the ticks of a cell: so many that N cells cover the window, since rounding
+/// up makes a ring stricter only.
+///
+/// A tick is the narrowest cell if the other windows' cells are about whole numbers of it, else a part of it: the
+/// coarsest that makes no cell more than a twentieth too wide, or the best of sixteen.
+fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
+    let wanted = |quota: &Quota| quota.window_nanos().div_ceil(cells);
+    let narrowest = quotas.iter().map(wanted).min().unwrap_or(1);
+    let too_wide = |width: u64| {
+        let excess = |quota| wanted(quota).next_multiple_of(width) - wanted(quota);
+        // In twentieths of the cell, rounded down.
+        quotas
+            .iter()
+            .map(|quota| 20 * excess(quota) / wanted(quota))
+            .max()
+            .unwrap_or(0)
+    };
+    let width = (1..=16)
+        .map(|parts| narrowest.div_ceil(parts))
+        .min_by_key(|&width| too_wide(width))
+        .unwrap_or(narrowest);
+    (
+        width,
+        quotas.iter().map(|quota| wanted(quota).div_ceil(width)).collect(),
+    )
 }
 
 fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Result<WideRing, ConfigError> {

@@ -10,7 +10,7 @@
 //!
 //! Take the admissions whose stamps s lie in an interval of length W, in the order of their exchanges. The first
 //! leaves the word above the interval's beginning by its own n·T at least; each further one adds its n·T, since words never
-//! decrease; the last leaves it at most b·T above its own stamp. So the sum of all n·T is less than
+//! decrease (but for a refund, which takes back exactly the newest admission); the last leaves it at most b·T above its own stamp. So the sum of all n·T is less than
 //! W + b·T, and with T ≥ W/L the sum of all n at most L + b. Nowhere does the argument need stamps to be in order, so a clock that
 //! steps back can only refuse more. (models `gcra_*`)
 //!
@@ -184,12 +184,15 @@ impl Algorithm for Gcra {
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        if permits == 0 {
+            return Ok(Receipt::new(now, 0, 0));
+        }
         let state = State(words);
         let units = Self::units(now);
         loop {
             let seen = state.observe();
             let after = self.after(seen, units, permits);
-            if after - units > self.tolerance() && permits > 0 {
+            if after - units > self.tolerance() {
                 return Err(Refusal::new(now, permits));
             }
             if state.replace(seen, after) {
@@ -216,12 +219,13 @@ impl Algorithm for Gcra {
     /// Succeeds while nothing was charged since: the word before the charge is then put back. (Later charges
     /// began where this one ended; how much earlier they would have begun without it cannot be told from the word.)
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        if permits == 0 || permits > receipt.permits() {
+            return permits == 0;
+        }
         let before = receipt.mark();
         let now = Self::units(receipt.at());
         let charged = self.after(before, now, receipt.permits());
-        let Some(kept) = receipt.permits().checked_sub(permits) else {
-            return false;
-        };
+        let kept = receipt.permits() - permits;
         let after = if kept == 0 {
             before
         } else {
@@ -231,6 +235,9 @@ impl Algorithm for Gcra {
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        if permits == 0 {
+            return 0;
+        }
         let state = State(words);
         let units = Self::units(now);
         loop {

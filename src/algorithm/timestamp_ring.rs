@@ -139,7 +139,7 @@ impl TimestampRing {
             let place = self.layout.after(first, position);
             let slot = state.slot(place);
             // At the claim the slot's time was earlier than the claim's. Whoever stored there since, for this claim or
-            // a later lap's, or freed it for a later lap, left no earlier time than the claim's.
+            // a later lap's, left no earlier time than the claim's.
             if slot.time() < time {
                 state.store(place, slot, Slot::stored(time, place.lap));
             }
@@ -197,7 +197,7 @@ impl TimestampRing {
             let Some(latest) = self.latest(state, head, permits) else {
                 continue;
             };
-            let young = permits > 0 && latest + self.window > asked;
+            let young = latest + self.window > asked;
             if young && state.head() == head {
                 return None; // As in `attempt`.
             }
@@ -257,6 +257,9 @@ impl Algorithm for TimestampRing {
 
     #[inline(always)]
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        if permits == 0 {
+            return Ok(Receipt::new(now, 0, 0));
+        }
         let first = self.attempt(words, now, permits);
         let taken = first.or_else(|| self.take(words, now, permits));
         let receipt = |taken| {
@@ -291,35 +294,10 @@ impl Algorithm for TimestampRing {
         })
     }
 
-    /// Succeeds while nothing was charged since, and then as if the permits had never been taken.
-    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        if permits > receipt.permits() || permits > self.quota.limit() {
-            return false;
-        }
-        let state = self.state(words);
-        let after = self.layout.decode(receipt.mark());
-        let before = after.at(after.newest(), self.layout.before(after.place(), permits));
-        let time = after.newest();
-        // What the claim was judged by: a slot is as free now as it was then.
-        let free = self.asked(receipt.at(), self.layout.decode(0)) - self.window;
-        if state.head() != after {
-            return false;
-        }
-        // Free the slots first: to everybody else they look like claims not stored yet, which is harmless
-        // whatever happens next.
-        for position in 0..permits {
-            let place = self.layout.after(before.place(), position);
-            state.store(
-                place,
-                Slot::stored(time, place.lap),
-                Slot::stored(free, place.lap ^ 1),
-            );
-        }
-        if state.claim(after, before) {
-            return true;
-        }
-        self.record(state, before.place(), permits, time);
-        false
+    /// Never succeeds, but for zero permits: a log only moves on. Taking its newest entry back would let its head return to a former word, and a thread that
+    /// slept in between would act on what it saw before.
+    fn refund<W: Words>(&self, _words: W, _receipt: &Receipt, permits: u64) -> bool {
+        permits == 0
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {

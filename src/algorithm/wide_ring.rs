@@ -17,7 +17,7 @@ mod state;
 pub(super) struct WideRing {
     layout: MarkLayout,
     cells: Cells,
-    /// The window whose cells are the narrowest, one tick each.
+    /// The window that was given first: the only one in a ring with shares.
     first: Window,
     rest: Box<[Window]>,
 }
@@ -57,7 +57,7 @@ impl Window {
 }
 
 impl WideRing {
-    /// The spans with the width of their cells in ticks, the narrowest (one tick) first.
+    /// The spans, with the width of their cells in ticks.
     pub(super) fn new(layout: MarkLayout, width: u64, first_tick: u64, spans: &[(Span, u64)]) -> Self {
         let mut base = 1;
         let mut windows: Vec<Window> = Vec::with_capacity(spans.len());
@@ -340,7 +340,7 @@ impl WideRing {
             if seen.entering() || seen.tick() != receipt.mark() {
                 return false;
             }
-            let here = state.mark(self.first.slot(seen.tick()));
+            let here = state.mark(self.first.slot(self.first.cell(seen.tick())));
             if permits <= seen.since(here) {
                 if state.move_on(seen, seen.minus(permits)) {
                     return true;

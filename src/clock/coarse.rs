@@ -14,7 +14,7 @@ std::thread_local! {
 /// A clock that an upkeep thread brings up to date every `interval`, so that a reading is one load.
 ///
 /// A reading is late by up to the interval and whatever the system delays the thread by.
-/// [`error`](Clock::error) says the interval, and [`RateLimiter::promise`](crate::RateLimiter::promise)
+/// [`error`](Clock::error) says twice the interval, and [`RateLimiter::promise`](crate::RateLimiter::promise)
 /// takes it off the interval that is promised in true time. Widen the quota's window by the error to have the bound in
 /// every true window.
 ///
@@ -23,7 +23,10 @@ std::thread_local! {
 /// The upkeep thread does not survive a fork, and may be starved. A thread that reads the same time
 /// 64 times in a row looks at the precise clock instead, and goes on doing so until the coarse
 /// time moves again: so a clock that stands still is noticed where it is read, at the price of a precise reading
-/// in 64.
+/// in 64. When the coarse time takes over again it may be a little behind the precise one, so readings can step
+/// back (which a limiter bears, as [`Clock`] says).
+///
+/// Dropping the last clone stops the upkeep thread, and waits for it for up to one interval.
 #[derive(Clone, Debug)]
 pub struct CoarseClock {
     clock: ::quanta::Clock,
@@ -71,7 +74,7 @@ impl CoarseClock {
     #[cold]
     fn look(&self, coarse: Nanos) -> Nanos {
         let precise = self.since_origin(self.clock.now());
-        if precise.saturating_since(coarse) > 2 * self.interval {
+        if precise.saturating_since(coarse) > self.interval.saturating_mul(2) {
             precise
         } else {
             SEEN.set((coarse.get(), 0));
@@ -95,8 +98,10 @@ impl Clock for CoarseClock {
         coarse
     }
 
-    fn error(&self) -> Duration {
-        self.interval
+    /// The error of the precise clock, and twice the interval: once for the upkeep, once for what a thread puts up with before
+    /// it looks at the precise clock.
+    fn error(&self, over: Duration) -> Duration {
+        super::quanta::error(over).saturating_add(self.interval.saturating_mul(2))
     }
 }
 

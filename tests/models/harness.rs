@@ -1,19 +1,21 @@
 //! Runs calls in threads, and judges what they answered.
 
-use std::cell::Cell;
+use core::cell::Cell;
 use std::collections::HashSet;
 
 use ringgate::sync::{AtomicU64, Ordering, Shared, Words};
 use ringgate::{Algorithm, Nanos, Receipt};
 
+#[cfg(not(ringgate_loom))]
+use alloc::sync::Arc;
 #[cfg(ringgate_loom)]
 use loom::{sync::Arc, thread};
 #[cfg(not(ringgate_loom))]
-use std::{sync::Arc, thread};
+use std::thread;
 
 /// One call of a thread.
 #[derive(Clone, Copy, Debug)]
-pub enum Call {
+pub(crate) enum Call {
     /// Takes permits at a time.
     Take(u64, u64),
     /// Gives back so many permits of the latest receipt of this thread, if it has one.
@@ -28,7 +30,7 @@ pub enum Call {
 
 /// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub(crate) enum Answer {
     Admitted { at: u64, permits: u64 },
     Denied,
     GivenBack(bool),
@@ -40,24 +42,24 @@ pub enum Answer {
 
 /// How a model is judged, and how hard it is searched.
 #[derive(Clone, Copy, Debug)]
-pub struct Model {
+pub(crate) struct Model {
     /// Preemptions that loom tries; `None`: all. Two threads are searched without a bound.
-    pub preemptions: Option<usize>,
+    pub(crate) preemptions: Option<usize>,
     /// Whether the answers must be those of some order of the calls.
-    pub ordered: bool,
+    pub(crate) ordered: bool,
     /// A further window, in nanoseconds, and its bound.
-    pub also: Option<(u64, u64)>,
+    pub(crate) also: Option<(u64, u64)>,
 }
 
 /// Every execution. For two threads, of which each has little to do.
-pub const FULL: Model = Model {
+pub(crate) const FULL: Model = Model {
     preemptions: None,
     ordered: true,
     also: None,
 };
 
 /// Every execution with up to three preemptions. (With two, a recycled slot is known to be missed.)
-pub const BOUNDED: Model = Model {
+pub(crate) const BOUNDED: Model = Model {
     preemptions: Some(3),
     ordered: true,
     also: None,
@@ -65,7 +67,7 @@ pub const BOUNDED: Model = Model {
 
 impl Model {
     /// Leaves the order of the answers alone.
-    pub const fn unordered(self) -> Self {
+    pub(crate) const fn unordered(self) -> Self {
         Self {
             ordered: false,
             ..self
@@ -73,7 +75,7 @@ impl Model {
     }
 
     /// Asserts the bound of a further window.
-    pub const fn and_within(self, bound: u64, window: u64) -> Self {
+    pub(crate) const fn and_within(self, bound: u64, window: u64) -> Self {
         Self {
             also: Some((bound, window)),
             ..self
@@ -82,14 +84,14 @@ impl Model {
 
     /// Runs the calls of each thread, one thread beside the other, in every execution that the model
     /// covers, after `before` was called in order.
-    pub fn run<A>(self, algorithm: A, before: &'static [Call], threads: &'static [&'static [Call]])
+    pub(crate) fn run<A>(self, algorithm: A, before: &'static [Call], threads: &'static [&'static [Call]])
     where
         A: Algorithm + Clone + Send + Sync + 'static,
     {
         let expected = self
             .ordered
-            .then(|| std::sync::Arc::new(orders(&algorithm, before, threads)));
-        let algorithm = std::sync::Arc::new(algorithm);
+            .then(|| alloc::sync::Arc::new(orders(&algorithm, before, threads)));
+        let algorithm = alloc::sync::Arc::new(algorithm);
         self.explore(move || {
             let words: Arc<Vec<AtomicU64>> =
                 Arc::new((0..algorithm.words()).map(|_| AtomicU64::new(0)).collect());
@@ -97,7 +99,7 @@ impl Model {
             let handles: Vec<_> = threads
                 .iter()
                 .map(|calls| {
-                    let (algorithm, words) = (std::sync::Arc::clone(&algorithm), Arc::clone(&words));
+                    let (algorithm, words) = (alloc::sync::Arc::clone(&algorithm), Arc::clone(&words));
                     thread::spawn(move || play(&*algorithm, Shared::new(&words), calls))
                 })
                 .collect();
@@ -126,8 +128,13 @@ impl Model {
 
     #[cfg(not(ringgate_loom))]
     fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
-        // Miri interleaves by its seed, and is given many of them; real threads need many tries.
-        let times = if cfg!(miri) { 2 } else { 300 };
+        // Miri interleaves by its seed, and is given many of them; real threads need many tries, more of them where nobody
+        // knows how many executions there are.
+        let times = match (cfg!(miri), self.preemptions) {
+            (true, _) => 2,
+            (false, Some(_)) => 400,
+            (false, None) => 200,
+        };
         for _ in 0..times {
             execution();
         }

@@ -25,11 +25,10 @@ impl<W: Words> State<W> {
         self.layout.decode(self.words.load(Self::HEAD, Ordering::Acquire))
     }
 
-    /// Claims positions, or takes a claim back.
+    /// Claims positions.
     #[inline]
     pub(super) fn claim(self, seen: Head, new: Head) -> bool {
-        // Release: pairs with the Acquire in `head`; publishes which slots the claimer has seen (and, when a
-        // claim is taken back, that its slots were made free).
+        // Release: pairs with the Acquire in `head`; publishes which slots the claimer has seen.
         // Relaxed on failure: the caller starts over from `head`, or gives up.
         self.words
             .exchange(

@@ -1,0 +1,322 @@
+//! What a limiter answers is true: when to try again, what is left, when it is as good as new; and a denial
+//! changes none of it.
+
+use proptest::prelude::*;
+use ringgate::{Algorithm, Nanos};
+
+use super::walk::{
+    Act, Move, Outcome, Walk, acts, anywhere, asks, asks_and_refunds, back_and_forth, config, forward,
+    history, nanos, size, subject,
+};
+use crate::common::{Any, State};
+
+/// Everything that can be asked of a state at one time without changing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answers {
+    remaining: u64,
+    pub(crate) spent: u64,
+    idle_at: Option<Nanos>,
+    ready_at: Vec<Option<Nanos>>,
+}
+
+impl Answers {
+    pub(crate) fn at(it: &Any, state: &State, now: Nanos) -> Self {
+        let most = it.most();
+        let sizes = (0..8).chain([most / 3, most / 2, most - 1, most, most + 1, u64::MAX]);
+        Self {
+            remaining: it.remaining(state.shared(), now),
+            spent: it.spent(state.shared(), now),
+            idle_at: it.idle_at(state.shared(), now),
+            ready_at: sizes
+                .map(|permits| it.ready_at(state.shared(), now, permits))
+                .collect(),
+        }
+    }
+
+    /// The answers at `now` and at many times after it, until long after everything has left the window.
+    pub(crate) fn from(it: &Any, state: &State, now: Nanos) -> Vec<Self> {
+        later(it, now).map(|then| Self::at(it, state, then)).collect()
+    }
+}
+
+pub(crate) fn later(it: &Any, now: Nanos) -> impl Iterator<Item = Nanos> {
+    let window = nanos(it.window());
+    let parts = (0..).map(move |part| window / 7 * part).take(16);
+    [0, 1, window - 1, window, window + 1, 10 * window]
+        .into_iter()
+        .chain(parts)
+        .map(move |nanos| Nanos::new(now.get().saturating_add(nanos)))
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// `ready_at` is the earliest instant: the same request is admitted then, and refused one nanosecond earlier
+    /// (which is the last of the cell before).
+    #[test]
+    fn a_retry_is_admitted_when_promised_and_no_earlier(
+        subject in subject(),
+        history in history(back_and_forth(), acts()),
+        more in size(),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+            for permits in [1, it.most() / 2, it.most(), more.of(it.most())] {
+                let now = walk.at();
+                let Some(ready) = it.ready_at(walk.state.shared(), now, permits) else {
+                    // Within the horizon only too large a request is never admitted, or one behind a debt of decades.
+                    prop_assert!(permits > it.most() || walk.in_debt);
+                    continue;
+                };
+                prop_assert!(permits <= it.most() && ready >= now);
+                prop_assert_eq!(ready == now, permits <= it.remaining(walk.state.shared(), now));
+                let copy = walk.state.clone();
+                if ready > now {
+                    let before = Nanos::new(ready.get() - 1);
+                    prop_assert!(it.remaining(copy.shared(), before) < permits);
+                    prop_assert!(it.decide(copy.clone().shared(), before, permits).is_err());
+                    prop_assert!(it.decide(copy.clone().shared(), now, permits).is_err());
+                }
+                prop_assert!(it.remaining(copy.shared(), ready) >= permits);
+                prop_assert!(it.decide(copy.shared(), ready, permits).is_ok());
+            }
+        }
+    }
+
+    /// At the end of time too: a promise is kept, and one nanosecond before it nothing is admitted.
+    #[test]
+    fn a_retry_is_honest_wherever_the_clock_stands(
+        subject in subject(),
+        history in history(anywhere(), asks_and_refunds()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+            for permits in [1, it.most()] {
+                let now = walk.at();
+                let ready = it.ready_at(walk.state.shared(), now, permits);
+                if let Some(ready) = ready {
+                    prop_assert!(it.decide(walk.state.clone().shared(), ready, permits).is_ok());
+                }
+                let before = ready.map_or(Nanos::MAX, |ready| Nanos::new(ready.get().saturating_sub(1)));
+                if before >= now && ready != Some(now) {
+                    prop_assert!(it.decide(walk.state.clone().shared(), before, permits).is_err());
+                }
+            }
+        }
+    }
+
+    /// `remaining` is the most that one request gets.
+    #[test]
+    fn what_remains_is_what_one_request_gets(subject in subject(), history in history(anywhere(), acts())) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+            let remaining = it.remaining(walk.state.shared(), walk.at());
+            prop_assert!(remaining <= it.most());
+            prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining).is_ok());
+            prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining + 1).is_err());
+        }
+    }
+
+    /// Looking changes nothing at all, and a denial nothing that can be asked for now or later.
+    #[test]
+    fn a_denied_request_changes_nothing(subject in subject(), history in history(back_and_forth(), acts())) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for (step, act) in history {
+            walk.go(step);
+            let before = walk.state.clone();
+            let answers = Answers::from(it, &walk.state, walk.at());
+            prop_assert_eq!(format!("{:?}", &before), format!("{:?}", &walk.state));
+            if matches!(walk.act(act), Outcome::Denied(_)) {
+                prop_assert_eq!(Answers::from(it, &walk.state, walk.at()), answers);
+                // One word, and the log of times, are not even written to.
+                if it.words() == 1 || matches!(it, Any::Stamps(_)) {
+                    prop_assert_eq!(format!("{:?}", &before), format!("{:?}", &walk.state));
+                }
+            }
+        }
+    }
+
+    /// A crowd of denied requests does not put off by a nanosecond what is promised to anybody.
+    #[test]
+    fn a_flood_of_denied_requests_puts_nothing_off(
+        subject in subject(),
+        history in history(forward(), acts()),
+        flood in prop::collection::vec((0..60_u64, size()), 1..40),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+        }
+        let most = it.most();
+        let Some(ready) = it.ready_at(walk.state.shared(), walk.at(), most) else {
+            return Ok(());
+        };
+        for (permille, size) in flood {
+            walk.go(Move::Permille(permille));
+            if walk.at() >= ready {
+                break;
+            }
+            // More than what is left, so that it is denied.
+            let left = it.remaining(walk.state.shared(), walk.at());
+            let permits = size.of(most).max(left + 1);
+            prop_assert_eq!(walk.ask(permits), Outcome::Denied(permits));
+            prop_assert_eq!(it.ready_at(walk.state.shared(), walk.at(), most), Some(ready));
+        }
+    }
+
+    /// From `idle_at` on every answer is a fresh limiter's; one nanosecond earlier something still counts.
+    #[test]
+    fn an_idle_state_is_equal_to_a_fresh_one(subject in subject(), history in history(back_and_forth(), acts())) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        let fresh = State::fresh(it);
+        for op in history {
+            walk.step(op);
+            let Some(idle) = it.idle_at(walk.state.shared(), walk.at()) else {
+                prop_assert!(walk.in_debt);
+                continue;
+            };
+            prop_assert!(idle >= walk.at());
+            prop_assert_eq!(idle == walk.at(), it.spent(walk.state.shared(), walk.at()) == 0);
+            prop_assert_eq!(it.spent(walk.state.shared(), idle), 0);
+            // The newest reading may be ahead of the caller's; the next one is not older than it.
+            let idle = idle.max(Nanos::new(walk.newest));
+            prop_assert_eq!(Answers::from(it, &walk.state, idle), Answers::from(it, &fresh, idle));
+            if it.spent(walk.state.shared(), walk.at()) > 0 {
+                let idle = it.idle_at(walk.state.shared(), walk.at()).expect("as above");
+                prop_assert!(it.spent(walk.state.shared(), Nanos::new(idle.get() - 1)) > 0);
+            }
+        }
+    }
+
+    /// From then on every decision is a fresh limiter's as well.
+    #[test]
+    fn an_idle_state_decides_as_a_fresh_one(
+        subject in subject(),
+        before in history(forward(), asks()),
+        after in history(forward(), asks()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in before {
+            walk.step(op);
+        }
+        let idle = it.idle_at(walk.state.shared(), walk.at()).expect("there is no debt");
+        let mut fresh = Walk::new(it);
+        walk.go(Move::To(idle.get()));
+        fresh.go(Move::To(idle.get()));
+        for op in after {
+            prop_assert_eq!(walk.step(op), fresh.step(op));
+        }
+    }
+
+    /// After a window and a cell of silence (two units of time for a log; for a bucket, the time it takes to
+    /// fill) a limiter is as good as new, whatever was asked of it.
+    #[test]
+    fn silence_makes_a_limiter_as_good_as_new(
+        subject in subject(),
+        history in history(back_and_forth(), asks_and_refunds()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+        }
+        let windows = subject.bounds.iter().map(|&(window, _)| nanos(window)).max().expect("one window");
+        let silence = match it {
+            Any::Counter(ring) => {
+                // Every window's cells are whole cells of the narrowest, so each may be wider by one of those than its
+                // part of the window; there are at most 12, and one more is summed.
+                let cell = nanos(ring.cell());
+                let exact = subject.bounds.len() == 1;
+                let cells = windows.div_ceil(cell);
+                if exact { (cells + 1) * cell } else { 2 * windows + 26 * cell }
+            }
+            Any::Stamps(_) => windows + 2 * super::reference::unit(it.most()),
+            Any::Gcra(gcra) => {
+                let limit = gcra.bound() - gcra.burst();
+                (windows * gcra.burst()).div_ceil(limit) + gcra.burst()
+            }
+        };
+        walk.now = walk.newest + silence;
+        let fresh = State::fresh(it);
+        prop_assert_eq!(it.spent(walk.state.shared(), walk.at()), 0);
+        prop_assert_eq!(Answers::at(it, &walk.state, walk.at()), Answers::at(it, &fresh, walk.at()));
+        // Even rings give the largest share in some cells only.
+        let ready = it.ready_at(walk.state.shared(), walk.at(), it.most()).expect("it is the most");
+        prop_assert!(ready.get() <= walk.now + nanos(it.window()));
+        prop_assert!(it.decide(walk.state.shared(), ready, it.most()).is_ok());
+    }
+
+    /// What is charged beyond the limit is seen by every later decision: a state in debt admits at no time more than one
+    /// that was not charged, and nothing before the debt fits.
+    #[test]
+    fn debt_is_seen_by_every_later_decision(
+        subject in subject(),
+        history in history(forward(), asks()),
+        debt in size(),
+        after in history(forward(), asks()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+        }
+        let mut twin = State::clone(&walk.state);
+        let left = it.remaining(walk.state.shared(), walk.at());
+        let debt = debt.of(it.most());
+        walk.act(Act::Charge(super::walk::Size::Exactly(debt)));
+        prop_assert_eq!(it.remaining(walk.state.shared(), walk.at()), left.saturating_sub(debt));
+        for (step, act) in after {
+            walk.go(step);
+            let Act::Ask(size) = act else { continue };
+            prop_assert!(
+                it.remaining(walk.state.shared(), walk.at()) <= it.remaining(twin.shared(), walk.at())
+            );
+            let permits = size.of(it.most());
+            // What the state in debt admits the other does, and then both hold it.
+            if walk.ask(permits) == Outcome::Admitted(permits) {
+                prop_assert!(it.decide(twin.exclusive(), walk.at(), permits).is_ok());
+            }
+        }
+    }
+
+    /// `spent`, charged to a fresh state, makes that one at least as strict, for ever.
+    #[test]
+    fn what_is_spent_stands_for_the_whole_state(
+        subject in subject(),
+        before in history(forward(), acts()),
+        after in history(forward(), asks()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in before {
+            walk.step(op);
+        }
+        let spent = it.spent(walk.state.shared(), walk.at());
+        let mut restored = Walk::new(it);
+        restored.go(Move::To(walk.now));
+        restored.act(Act::Charge(super::walk::Size::Exactly(spent)));
+        for (step, act) in after {
+            restored.go(step);
+            walk.go(step);
+            let Act::Ask(size) = act else { continue };
+            let permits = size.of(it.most());
+            prop_assert!(
+                it.remaining(restored.state.shared(), restored.at())
+                    <= it.remaining(walk.state.shared(), walk.at())
+            );
+            if restored.ask(permits) == Outcome::Admitted(permits) {
+                prop_assert_eq!(walk.ask(permits), Outcome::Admitted(permits));
+            }
+        }
+    }
+}

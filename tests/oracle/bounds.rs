@@ -1,0 +1,322 @@
+//! No interval of one window ever holds more than the bound; and the bound is reached, so that it says no
+//! more than it must.
+
+use proptest::prelude::*;
+use ringgate::{Algorithm, CounterRing, CounterRingBuilder, Gcra, Nanos, Quota, TimestampRing};
+
+use super::walk::{
+    Move, Walk, acts, anywhere, asks, back_and_forth, config, forward, history, nanos, subject,
+};
+use crate::common::{Any, Subject};
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn no_window_holds_more_than_the_bound(subject in subject(), history in history(forward(), asks())) {
+        let mut walk = Walk::new(&subject.algorithm);
+        for op in history {
+            walk.step(op);
+        }
+        prop_assert_eq!(subject.broken(&walk.log), None);
+    }
+
+    /// Refunds, debts, and clocks that step back, stand still, jump by decades and end.
+    #[test]
+    fn no_clock_and_no_refund_lets_a_window_hold_more(
+        subject in subject(),
+        history in history(anywhere(), acts()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        for op in history {
+            walk.step(op);
+        }
+        prop_assert_eq!(subject.broken(&walk.log), None);
+    }
+
+    /// Many callers whose clocks differ by a constant share one limiter.
+    #[test]
+    fn clocks_that_differ_let_no_window_hold_more(
+        subject in subject(),
+        late in prop::collection::vec(0..1500_u64, 1..5),
+        history in history(back_and_forth(), acts()),
+        turns in prop::collection::vec(any::<prop::sample::Index>(), 80),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        for ((step, act), turn) in history.into_iter().zip(turns) {
+            walk.go(step);
+            let now = walk.now;
+            walk.go(Move::Back(late[turn.index(late.len())]));
+            walk.act(act);
+            walk.now = now;
+        }
+        prop_assert_eq!(subject.broken(&walk.log), None);
+    }
+
+    /// Every method with every number, in every state that can be reached: the test is that nothing panics, which in
+    /// a debug build includes every overflow.
+    #[test]
+    fn no_reading_and_no_number_panics(
+        subject in subject(),
+        history in history(anywhere(), acts()),
+        now in prop_oneof![Just(0), Just(u64::MAX), any::<u64>()],
+        permits in prop_oneof![Just(0), Just(1), Just(u64::MAX), any::<u64>()],
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        for op in history {
+            walk.step(op);
+        }
+        let (it, now) = (walk.algorithm, Nanos::new(now));
+        let state = walk.state.clone();
+        let spent = it.spent(state.shared(), now);
+        prop_assert!(it.remaining(state.shared(), now) <= it.most());
+        prop_assert!(spent > 0 || it.idle_at(state.shared(), now) == Some(now));
+        if let Some(ready) = it.ready_at(state.shared(), now, permits) {
+            prop_assert!(ready >= now && permits <= it.most());
+        }
+        prop_assert!(it.charge(state.shared(), now, permits) <= permits);
+        let receipt = it.decide(state.shared(), now, 0).expect("zero permits are always admitted");
+        it.refund(state.shared(), &receipt, permits);
+    }
+}
+
+fn builder(limit: u64) -> CounterRingBuilder {
+    CounterRing::builder(Quota::per_second(limit).expect("a small limit"))
+}
+
+/// One of each, with a second as window, and the most that the adversaries below get out of it in one window.
+fn subjects() -> Vec<(Subject, u64)> {
+    let rate = |limit| Quota::per_second(limit).expect("a small limit");
+    let ring = |builder: CounterRingBuilder| builder.build().expect("a small ring");
+    let gcra = |limit, burst| Gcra::token_bucket(rate(limit), burst).expect("a small burst");
+    let tenfold = Quota::new(50, core::time::Duration::from_secs(10)).expect("a small quota");
+    vec![
+        (Subject::new("strict", ring(builder(10).cells(10))), 10),
+        (
+            Subject::new("strict, unpacked", ring(builder(10).cells(10).unpacked())),
+            10,
+        ),
+        (Subject::new("strict, one cell", ring(builder(10).cells(1))), 10),
+        (
+            Subject::new("strict, uneven cells", ring(builder(10).cells(7))),
+            10,
+        ),
+        (Subject::new("strict, wide", ring(builder(1000).cells(10))), 1000),
+        (Subject::new("classic", ring(builder(10).classic().cells(10))), 20),
+        (
+            Subject::new(
+                "classic, unpacked",
+                ring(builder(10).classic().cells(10).unpacked()),
+            ),
+            20,
+        ),
+        (
+            Subject::new("classic, wide", ring(builder(1000).classic().cells(4))),
+            2000,
+        ),
+        (Subject::new("even", ring(builder(10).even().cells(10))), 11),
+        (
+            Subject::new("even, uneven shares", ring(builder(10).even().cells(4))),
+            13,
+        ),
+        (
+            Subject::new("even, unpacked", ring(builder(100).even().cells(10).unpacked())),
+            110,
+        ),
+        (
+            Subject::new(
+                "fixed window",
+                CounterRing::fixed_window(rate(10)).expect("a small ring"),
+            ),
+            20,
+        ),
+        (
+            Subject::new("two windows", ring(builder(10).cells(5).also(tenfold))).and(tenfold.window(), 50),
+            10,
+        ),
+        (
+            Subject::new(
+                "two windows, classic",
+                ring(builder(10).classic().cells(5).also(tenfold)),
+            )
+            .and(tenfold.window(), 100),
+            20,
+        ),
+        (
+            Subject::new(
+                "two windows, the longer first",
+                ring(CounterRing::builder(tenfold).cells(5).also(rate(10))),
+            )
+            .and(rate(10).window(), 10),
+            50,
+        ),
+        (
+            Subject::new("timestamps", TimestampRing::new(rate(10)).expect("a small ring")),
+            10,
+        ),
+        (
+            Subject::new(
+                "timestamps, many",
+                TimestampRing::new(rate(300)).expect("a small ring"),
+            ),
+            300,
+        ),
+        // In half-open windows a bucket reaches one less than its burst and its limit: the permit that would be the
+        // last falls due exactly one window after the first.
+        (Subject::new("bucket", gcra(10, 10)), 19),
+        (Subject::new("bucket of one", gcra(10, 1)), 10),
+        (Subject::new("bucket of many", gcra(10, 95)), 104),
+    ]
+}
+
+/// Asks for one permit until refused.
+fn hammer(walk: &mut Walk<'_>) {
+    while walk.ask(1) != super::walk::Outcome::Denied(1) {}
+}
+
+type Adversary = fn(&mut Walk<'_>);
+
+/// Runs an adversary from many phases within a cell and a window.
+fn attack(subject: &Subject, adversary: Adversary) -> u64 {
+    let mut most = 0;
+    // Large limits: a burst is a thousand calls, and phases matter to cells, not to limits.
+    let phases = match subject.algorithm.bound() {
+        0..=110 => 10,
+        _ => 3,
+    };
+    for phase in 0..phases {
+        let mut walk = Walk::new(&subject.algorithm);
+        walk.go(Move::Window(0));
+        walk.go(Move::Permille(phase * 1000 / phases));
+        for _ in 0..3 {
+            adversary(&mut walk);
+        }
+        assert_eq!(
+            subject.broken(&walk.log),
+            None,
+            "{} at phase {phase}",
+            subject.name
+        );
+        most = most.max(walk.log.worst(subject.bounds[0].0));
+    }
+    most
+}
+
+/// Everything in the last nanosecond of a cell, and again in the first of the next.
+fn around_the_edge(walk: &mut Walk<'_>) {
+    walk.go(Move::CellEnd);
+    hammer(walk);
+    walk.go(Move::NextCell);
+    hammer(walk);
+}
+
+/// One call, silence for most of a window, everything as late as the first call's cell counts, everything as
+/// soon as it does not.
+fn one_then_silence(walk: &mut Walk<'_>, silence: u64) {
+    walk.ask(1);
+    walk.go(Move::Permille(silence));
+    hammer(walk);
+    for _ in 0..60 {
+        walk.go(Move::Permille(20));
+        hammer(walk);
+    }
+}
+
+/// Everything in the first nanosecond of a cell, everything at the end of every cell after it, until one window has passed.
+fn every_edge(walk: &mut Walk<'_>) {
+    walk.go(Move::NextCell);
+    hammer(walk);
+    for _ in 0..12 {
+        walk.go(Move::CellEnd);
+        hammer(walk);
+        walk.go(Move::NextCell);
+        hammer(walk);
+    }
+}
+
+/// Twice the limit, evenly: two calls at a time, and one at a time.
+fn twice_the_limit(walk: &mut Walk<'_>) {
+    let window = nanos(walk.algorithm.window());
+    let limit = walk.algorithm.bound();
+    for _ in 0..4 * limit {
+        walk.go(Move::Nanos(window / (2 * limit)));
+        walk.ask(1);
+    }
+}
+
+/// Everything the moment it is promised, again and again.
+fn on_the_dot(walk: &mut Walk<'_>) {
+    for _ in 0..400 {
+        let ready = walk.algorithm.ready_at(walk.state.shared(), walk.at(), 1);
+        walk.go(Move::To(ready.expect("one permit is at most the limit").get()));
+        hammer(walk);
+    }
+}
+
+/// A burst, silence to just before it leaves the window, and everything that fits from then on.
+fn just_before_it_leaves(walk: &mut Walk<'_>) {
+    walk.go(Move::CellEnd);
+    hammer(walk);
+    walk.go(Move::Window(-1));
+    for _ in 0..5 {
+        hammer(walk);
+        walk.go(Move::Nanos(1));
+    }
+}
+
+#[test]
+fn adversaries_reach_the_bound_and_no_more() {
+    let adversaries: [Adversary; 8] = [
+        around_the_edge,
+        |walk| one_then_silence(walk, 500),
+        |walk| one_then_silence(walk, 950),
+        |walk| one_then_silence(walk, 999),
+        every_edge,
+        twice_the_limit,
+        on_the_dot,
+        just_before_it_leaves,
+    ];
+    for (subject, expected) in subjects() {
+        let most = adversaries
+            .iter()
+            .map(|&adversary| attack(&subject, adversary))
+            .max();
+        assert_eq!(most, Some(expected), "{}", subject.name);
+        let slack = u64::from(matches!(subject.algorithm, Any::Gcra(_)));
+        assert_eq!(subject.algorithm.bound(), expected + slack, "{}", subject.name);
+    }
+}
+
+/// "At least L·N/(N + 1) per W when saturated", and the others' L.
+#[test]
+fn saturated_throughput_is_as_promised() {
+    let windows = 60;
+    for (subject, _) in subjects() {
+        let name = &subject.name;
+        if name.starts_with("two windows") {
+            continue;
+        }
+        let mut walk = Walk::new(&subject.algorithm);
+        let window = nanos(subject.algorithm.window());
+        let limit = match &subject.algorithm {
+            Any::Gcra(gcra) => gcra.bound() - gcra.burst(),
+            it if name.starts_with("classic") || name.starts_with("fixed") => it.bound() / 2,
+            it if name.starts_with("even") => it.bound() - it.most(),
+            it => it.bound(),
+        };
+        while walk.now < windows * window {
+            walk.go(Move::Nanos(window / (20 * limit)));
+            walk.ask(1);
+        }
+        let admitted = walk.log.count(walk.now, walk.now + 1);
+        let promised = match &subject.algorithm {
+            Any::Counter(ring) if name.starts_with("strict") => {
+                let cell = nanos(ring.cell());
+                // The first window's limit, then L in every N + 1 cells.
+                limit * (walk.now / (window.div_ceil(cell) * cell + cell))
+            }
+            _ => limit * (windows - 1),
+        };
+        assert!(admitted >= promised, "{name}: {admitted} of {promised}");
+    }
+}

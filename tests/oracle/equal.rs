@@ -1,0 +1,394 @@
+//! Decision for decision against the brute-force models, and one form of an algorithm against another.
+
+use proptest::prelude::*;
+use ringgate::{Algorithm, Gcra, Nanos, Receipt, TimestampRing};
+
+use super::reference::{Bucket, CellLog, Queue, unit};
+use super::walk::{
+    Act, Kind, Outcome, Ring, Walk, acts, anywhere, asks, back_and_forth, config, forward, history, limit,
+    nanos, quota, ring, several, size, small_debt, subject,
+};
+use crate::common::{Any, State};
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// A ring's decisions and answers are the sum of its cells, for any clock, with refunds and debts.
+    #[test]
+    fn a_counter_ring_equals_the_list_of_its_cells(
+        ring in ring(),
+        history in history(back_and_forth(), acts()),
+    ) {
+        let it = ring.build();
+        let (state, mut model) = (State::fresh(&it), CellLog::new(ring, it.words()));
+        let cell = nanos(it.cell());
+        prop_assert_eq!(cell, ring.width());
+        let mut held: Vec<(Receipt, u64)> = Vec::new();
+        let mut now = 0;
+        let mut debt = 0;
+        for (step, act) in history {
+            now = step.apply(now, ring.window, cell);
+            let at = Nanos::new(now);
+            match act {
+                Act::Ask(size) => {
+                    let permits = size.of(it.most());
+                    let present = model.present(now);
+                    let decision = it.decide(state.shared(), at, permits);
+                    prop_assert_eq!(
+                        decision.as_ref().ok().map(|receipt| receipt.at().get()),
+                        model.decide(now, permits)
+                    );
+                    held.extend(decision.ok().map(|receipt| (receipt, present)));
+                }
+                Act::Refund(which, part) => if let Some(which) = held.len().checked_sub(which + 1) {
+                    let (receipt, present) = held.remove(which);
+                    let permits = receipt.permits() * part / 1000;
+                    let done = it.refund(state.shared(), &receipt, permits);
+                    if done || debt == 0 {
+                        prop_assert_eq!(done, model.refund(present, permits));
+                    }
+                }
+                Act::Charge(size) => {
+                    let permits = size.of(it.most());
+                    let spent = model.spent(now);
+                    let booked = it.charge(state.shared(), at, permits);
+                    // What a word has no room for is forgiven, and makes no difference while it is the newest debt. Up
+                    // to as much debt again as the limit always has room.
+                    prop_assert!(booked == permits || spent.saturating_add(permits) > 2 * ring.limit + 1);
+                    model.charge(now, booked.min(1 << 40));
+                    debt += booked.min(1 << 40);
+                }
+            }
+            prop_assert_eq!(it.remaining(state.shared(), at), model.remaining(now));
+            let held_back = |spent: u64| if debt == 0 { spent } else { spent.min(ring.limit + 1) };
+            prop_assert_eq!(held_back(it.spent(state.shared(), at)), held_back(model.spent(now)));
+            prop_assert_eq!(it.idle_at(state.shared(), at).map(Nanos::get), model.idle_at(now));
+            for permits in [0, 1, 2, it.most() / 2, it.most()] {
+                if permits <= it.most() {
+                    prop_assert_eq!(
+                        it.ready_at(state.shared(), at, permits).map(Nanos::get),
+                        model.ready_at(now, permits)
+                    );
+                }
+            }
+        }
+    }
+
+    /// Readings that are whole units, a window of whole units, a clock that does not step back: no rounding, and the ring
+    /// is "the oldest of L" to the nanosecond, with debts of any size.
+    #[test]
+    fn a_timestamp_ring_equals_a_queue(
+        limit in limit(),
+        window in 10..100_000_u64,
+        history in history(forward(), acts()),
+    ) {
+        let unit = unit(limit);
+        let window = (window * unit).max(1_000);
+        let it = TimestampRing::new(quota(limit, window.next_multiple_of(unit))).expect("ten units");
+        let window = nanos(it.window());
+        let state = State::fresh(&it);
+        // Every charge, in nanoseconds.
+        let mut log: Vec<u64> = Vec::new();
+        let mut last: Option<Receipt> = None;
+        let mut now = 0_u64;
+        for (step, act) in history {
+            now = step.apply(now, window, window.div_ceil(5)).next_multiple_of(unit);
+            let at = Nanos::new(now);
+            let spent = log.iter().filter(|&&then| then + window > now).count() as u64;
+            prop_assert_eq!(it.remaining(state.shared(), at), limit.saturating_sub(spent));
+            prop_assert_eq!(it.spent(state.shared(), at), spent.min(limit));
+            match act {
+                Act::Ask(size) => {
+                    let permits = size.of(limit);
+                    let decision = it.decide(state.shared(), at, permits);
+                    prop_assert_eq!(decision.is_ok(), permits == 0 || spent.saturating_add(permits) <= limit);
+                    if let Ok(receipt) = decision {
+                        prop_assert_eq!(receipt.at(), at);
+                        log.extend((0..permits).map(|_| now));
+                        last = Some(receipt);
+                    }
+                }
+                Act::Refund(_, part) => if let Some(receipt) = last.take() {
+                    let permits = receipt.permits() * part / 1000;
+                    // A log only moves on.
+                    prop_assert_eq!(it.refund(state.shared(), &receipt, permits), permits == 0);
+                }
+                Act::Charge(size) => {
+                    let permits = size.of(limit);
+                    prop_assert_eq!(it.charge(state.shared(), at, permits), permits);
+                    log.extend((0..permits.min(2 * limit)).map(|_| now));
+                }
+            }
+        }
+    }
+
+    /// Any readings, any clock: what is recorded is rounded up, what is asked is rounded down, and an older reading
+    /// is judged at the newest time that is certain.
+    #[test]
+    fn a_timestamp_ring_equals_a_queue_of_rounded_times(
+        limit in limit(),
+        window in 10_000..1_000_000_000_u64,
+        history in history(back_and_forth(), acts()),
+    ) {
+        let it = TimestampRing::new(quota(limit, window)).expect("ten units");
+        let (state, mut model) = (State::fresh(&it), Queue::new(limit, window));
+        let mut now = 0;
+        for (step, act) in history {
+            now = step.apply(now, window, window.div_ceil(5));
+            let at = Nanos::new(now);
+            match act {
+                Act::Ask(size) => {
+                    let permits = size.of(limit);
+                    let decision = it.decide(state.shared(), at, permits);
+                    prop_assert_eq!(decision.is_ok(), model.decide(now, permits));
+                }
+                Act::Refund(..) => {}
+                Act::Charge(size) => {
+                    let permits = size.of(limit);
+                    it.charge(state.shared(), at, permits);
+                    model.charge(now, permits.min(2 * limit));
+                }
+            }
+            prop_assert_eq!(it.remaining(state.shared(), at), model.remaining(now));
+            prop_assert_eq!(it.spent(state.shared(), at), model.spent(now).min(limit));
+            for permits in [1, limit.div_ceil(2), limit] {
+                prop_assert_eq!(
+                    it.ready_at(state.shared(), at, permits).map(Nanos::get),
+                    Some(model.ready_at(now, permits))
+                );
+            }
+        }
+    }
+
+    /// GCRA is a bucket with a level that time refills.
+    #[test]
+    fn gcra_equals_a_bucket(
+        limit in limit(),
+        window in 2_000..10_000_000_000_u64,
+        burst in 1..100_u64,
+        history in history(forward(), prop_oneof![6 => asks(), 1 => small_debt().prop_map(Act::Charge)]),
+    ) {
+        let it = Gcra::token_bucket(quota(limit, window), burst).expect("a small burst");
+        let (state, mut model) = (State::fresh(&it), Bucket::new(limit, window, burst));
+        let mut now = 0;
+        for (step, act) in history {
+            now = step.apply(now, window, window.div_ceil(5));
+            let at = Nanos::new(now);
+            match act {
+                Act::Ask(size) => {
+                    let permits = size.of(burst);
+                    let decision = it.decide(state.shared(), at, permits);
+                    prop_assert_eq!(decision.is_ok(), model.decide(now, permits));
+                }
+                Act::Refund(..) => {}
+                Act::Charge(size) => {
+                    let permits = size.of(burst);
+                    prop_assert_eq!(it.charge(state.shared(), at, permits), permits);
+                    model.charge(now, permits);
+                }
+            }
+            prop_assert_eq!(it.remaining(state.shared(), at), model.remaining(now));
+            prop_assert_eq!(it.spent(state.shared(), at), model.spent(now));
+            for permits in [1, burst.div_ceil(2), burst] {
+                prop_assert_eq!(
+                    it.ready_at(state.shared(), at, permits).map(Nanos::get),
+                    Some(model.ready_at(now, permits))
+                );
+            }
+        }
+    }
+
+    /// The sandwich. With w the cell width, N·w the window rounded up to whole cells: a strict ring admits only if the
+    /// log of the window would; and it denies only if the log of a window of (N + 1)·w would.
+    ///
+    /// For it denies at t when the cells from the N-th before the present one hold too much; they begin after
+    /// t − (N + 1)·w. A lone caller who stays under the limit in every (N + 1)·w is therefore never denied.
+    #[test]
+    fn a_strict_ring_lies_between_two_logs(
+        ring in ring().prop_filter("strict", |ring| ring.kind == Kind::Strict),
+        history in history(forward(), asks()),
+    ) {
+        let it = Any::from(ring.build());
+        let mut walk = Walk::new(&it);
+        let wider = (ring.cells + 1) * ring.width();
+        for (step, act) in history {
+            walk.go(step);
+            let narrow = walk.log.count(walk.now, ring.window);
+            let wide = walk.log.count(walk.now, wider);
+            match walk.act(act) {
+                Outcome::Admitted(permits) => prop_assert!(narrow + permits <= ring.limit),
+                Outcome::Denied(permits) => prop_assert!(wide.saturating_add(permits) > ring.limit),
+                _ => {}
+            }
+        }
+    }
+
+    /// The same for several windows: all logs have room when it admits, and some wider one has none when it denies.
+    #[test]
+    fn a_ring_of_several_windows_lies_between_two_logs_of_each(
+        several in several().prop_filter("strict", |several| !several.classic),
+        history in history(forward(), asks()),
+    ) {
+        let it = Any::from(several.build());
+        let mut walk = Walk::new(&it);
+        let windows: Vec<(u64, u64, u64)> = several
+            .quotas
+            .iter()
+            .zip(several.widths())
+            .map(|(quota, width)| (nanos(quota.window()), (several.cells + 1) * width, quota.limit()))
+            .collect();
+        for (step, act) in history {
+            walk.go(step);
+            let log = walk.log.clone();
+            let now = walk.now;
+            let narrow = |permits: u64| {
+                windows.iter().all(|&(window, _, limit)| log.count(now, window).saturating_add(permits) <= limit)
+            };
+            let wide = |permits: u64| {
+                windows.iter().all(|&(_, wider, limit)| log.count(now, wider).saturating_add(permits) <= limit)
+            };
+            match walk.act(act) {
+                Outcome::Admitted(permits) => prop_assert!(narrow(permits)),
+                Outcome::Denied(permits) => prop_assert!(!wide(permits)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The log of the window, and that of a window two units longer.
+    #[test]
+    fn a_timestamp_ring_lies_between_two_logs(
+        limit in limit(),
+        window in 10_000..1_000_000_000_u64,
+        history in history(forward(), asks()),
+    ) {
+        let it = Any::from(TimestampRing::new(quota(limit, window)).expect("ten units"));
+        let mut walk = Walk::new(&it);
+        for (step, act) in history {
+            walk.go(step);
+            let narrow = walk.log.count(walk.now, window);
+            let wide = walk.log.count(walk.now, window + 2 * unit(limit));
+            match walk.act(act) {
+                Outcome::Admitted(permits) => prop_assert!(narrow + permits <= limit),
+                Outcome::Denied(permits) => prop_assert!(wide.saturating_add(permits) > limit),
+                _ => {}
+            }
+        }
+    }
+
+    /// The two forms of a ring decide and answer alike for clocks that do not step back. (When one does, a denial of the
+    /// packed form has entered no cell and one of the other form has, so that the caller is judged in another cell; the
+    /// model above says how.)
+    #[test]
+    fn packed_and_unpacked_rings_are_alike(
+        ring in ring(),
+        history in history(forward(), prop_oneof![
+            8 => asks(),
+            1 => small_debt().prop_map(Act::Charge),
+        ]),
+        refunds in prop::collection::vec(prop::option::weighted(0.2, 0..=1000_u64), 80),
+    ) {
+        let packed = Ring { unpacked: false, ..ring }.build();
+        let unpacked = Ring { unpacked: true, ..ring }.build();
+        let (left, right) = (State::fresh(&packed), State::fresh(&unpacked));
+        let (mut now, mut in_debt) = (0, false);
+        for ((step, act), refund) in history.into_iter().zip(refunds) {
+            now = step.apply(now, ring.window, ring.width());
+            let at = Nanos::new(now);
+            match act {
+                Act::Ask(size) => {
+                    let permits = size.of(packed.most());
+                    let one = packed.decide(left.shared(), at, permits);
+                    let other = unpacked.decide(right.shared(), at, permits);
+                    prop_assert_eq!(one.is_ok(), other.is_ok());
+                    // A packed sum that debt has stopped gives nothing back.
+                    let refund = refund.filter(|_| !in_debt);
+                    if let (Ok(one), Ok(other), Some(part)) = (one, other, refund) {
+                        prop_assert_eq!(one.at(), other.at());
+                        let permits = permits * part / 1000;
+                        prop_assert!(packed.refund(left.shared(), &one, permits));
+                        prop_assert!(unpacked.refund(right.shared(), &other, permits));
+                    }
+                }
+                Act::Charge(size) => {
+                    let permits = size.of(packed.most());
+                    // More than this the other form forgives.
+                    if unpacked.spent(right.shared(), at) + permits > 2 * ring.limit + 1 {
+                        continue;
+                    }
+                    in_debt = true;
+                    packed.charge(left.shared(), at, permits);
+                    unpacked.charge(right.shared(), at, permits);
+                }
+                Act::Refund(..) => {}
+            }
+            let stopped = |spent: u64| spent.min(ring.limit + 1);
+            prop_assert_eq!(
+                stopped(packed.spent(left.shared(), at)),
+                stopped(unpacked.spent(right.shared(), at))
+            );
+            prop_assert_eq!(packed.remaining(left.shared(), at), unpacked.remaining(right.shared(), at));
+            prop_assert_eq!(packed.idle_at(left.shared(), at), unpacked.idle_at(right.shared(), at));
+            for permits in [0, 1, 2, packed.most(), packed.most() + 1] {
+                prop_assert_eq!(
+                    packed.ready_at(left.shared(), at, permits),
+                    unpacked.ready_at(right.shared(), at, permits)
+                );
+            }
+        }
+    }
+
+    /// Words that one thread owns and words that are shared hold the same after any history.
+    #[test]
+    fn exclusive_and_shared_words_are_alike(subject in subject(), history in history(anywhere(), asks())) {
+        let it = &subject.algorithm;
+        let (shared, mut owned) = (State::fresh(it), State::fresh(it));
+        let mut now = 0;
+        let window = nanos(it.window());
+        for (step, act) in history {
+            now = step.apply(now, window, window.div_ceil(5));
+            let Act::Ask(size) = act else { continue };
+            let (at, permits) = (Nanos::new(now), size.of(it.most()));
+            prop_assert_eq!(
+                it.decide(shared.shared(), at, permits),
+                it.decide(owned.exclusive(), at, permits)
+            );
+            prop_assert_eq!(format!("{:?}", shared), format!("{:?}", owned));
+        }
+    }
+
+    /// A caller who asks for no more than a log of N + 1 cells has room for is never denied.
+    #[test]
+    fn a_lone_caller_under_the_limit_is_never_denied(
+        ring in ring().prop_filter("no shares", |ring| ring.kind != Kind::Even),
+        moves in prop::collection::vec((forward(), size()), 1..80),
+    ) {
+        let it = Any::from(ring.build());
+        let mut walk = Walk::new(&it);
+        let wider = (ring.cells + 1) * ring.width();
+        for (step, size) in moves {
+            walk.go(step);
+            let room = ring.limit - walk.log.count(walk.now, wider).min(ring.limit);
+            let permits = size.of(it.most()).min(room);
+            prop_assert_eq!(walk.ask(permits), Outcome::Admitted(permits));
+        }
+    }
+}
+
+/// Where a ring's cells and shares lie does not depend on its form. (The shares of 10 in 4 cells are 2, 3, 2, 3.)
+#[test]
+fn both_forms_of_an_even_ring_give_a_cell_the_same_share() {
+    let ring = |unpacked| Ring {
+        kind: Kind::Even,
+        limit: 10,
+        window: 4_000,
+        cells: 4,
+        unpacked,
+    };
+    let shares = |unpacked| {
+        let it = ring(unpacked).build();
+        [0, 1_000, 2_000, 3_000].map(|at| it.remaining(State::fresh(&it).shared(), Nanos::new(at)))
+    };
+    assert_eq!(shares(false), [2, 3, 2, 3]);
+    assert_eq!(shares(true), [2, 3, 2, 3]);
+}

@@ -1,0 +1,283 @@
+//! Brute-force models: everything is counted anew from a list of all charges, in plain nanoseconds.
+
+use super::walk::{Kind, Ring};
+
+/// A counter ring of one window, as the list of its charges by cell.
+///
+/// This is the definition of the ring's decisions, exact and for any clock: the sum of the summed cells up to
+/// the present one, which is the caller's or the newest published.
+#[derive(Clone, Debug)]
+pub(crate) struct CellLog {
+    ring: Ring,
+    /// Cell and permits of each charge.
+    charges: Vec<(u64, u64)>,
+    newest: u64,
+    /// Whether a denial may enter a cell: in a ring of several words. For a clock that steps back, the cell that was
+    /// entered stays the present one.
+    denial_enters: bool,
+}
+
+impl CellLog {
+    pub(crate) fn new(ring: Ring, words: usize) -> Self {
+        Self {
+            ring,
+            charges: Vec::new(),
+            newest: 0,
+            denial_enters: words > 1,
+        }
+    }
+
+    fn summed(&self) -> u64 {
+        self.ring.cells + u64::from(self.ring.kind == Kind::Strict)
+    }
+
+    pub(crate) fn present(&self, now: u64) -> u64 {
+        (now / self.ring.width()).max(self.newest)
+    }
+
+    fn sum(&self, first: u64, last: u64) -> u64 {
+        let counts = |&&(cell, _): &&(u64, u64)| first <= cell && cell <= last;
+        self.charges
+            .iter()
+            .filter(counts)
+            .map(|&(_, permits)| permits)
+            .sum()
+    }
+
+    fn spent_in(&self, cell: u64) -> u64 {
+        self.sum((cell + 1).saturating_sub(self.summed()), cell)
+    }
+
+    fn room_in(&self, cell: u64) -> u64 {
+        let room = self.ring.limit.saturating_sub(self.spent_in(cell));
+        if self.ring.kind != Kind::Even {
+            return room;
+        }
+        // The share of cell i is ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋, cells being counted from the clock's origin.
+        let (limit, cells) = (self.ring.limit, self.ring.cells);
+        let share = (cell % cells + 1) * limit / cells - (cell % cells) * limit / cells;
+        room.min(share.saturating_sub(self.sum(cell, cell)))
+    }
+
+    /// The stamp of the decision, when it is an admission.
+    pub(crate) fn decide(&mut self, now: u64, permits: u64) -> Option<u64> {
+        if permits == 0 {
+            return Some(now);
+        }
+        let cell = self.present(now);
+        let admitted = permits <= self.room_in(cell);
+        if admitted {
+            self.charges.push((cell, permits));
+        }
+        if admitted || self.denial_enters {
+            self.newest = cell;
+        }
+        admitted.then(|| now.max(cell * self.ring.width()))
+    }
+
+    pub(crate) fn charge(&mut self, now: u64, permits: u64) {
+        if permits == 0 {
+            return;
+        }
+        self.newest = self.present(now);
+        self.charges.push((self.newest, permits));
+    }
+
+    /// Takes back `permits` that were charged to `cell`, whichever of its charges they were.
+    pub(crate) fn refund(&mut self, cell: u64, mut permits: u64) -> bool {
+        if permits == 0 {
+            return true;
+        }
+        if cell != self.newest {
+            return false;
+        }
+        for charge in self.charges.iter_mut().filter(|charge| charge.0 == cell) {
+            let back = permits.min(charge.1);
+            charge.1 -= back;
+            permits -= back;
+        }
+        assert_eq!(
+            permits, 0,
+            "a receipt is handed back once, for no more than it took"
+        );
+        true
+    }
+
+    pub(crate) fn remaining(&self, now: u64) -> u64 {
+        self.room_in(self.present(now))
+    }
+
+    pub(crate) fn spent(&self, now: u64) -> u64 {
+        self.spent_in(self.present(now))
+    }
+
+    pub(crate) fn ready_at(&self, now: u64, permits: u64) -> Option<u64> {
+        self.first_at(now, |cell| permits <= self.room_in(cell))
+    }
+
+    pub(crate) fn idle_at(&self, now: u64) -> Option<u64> {
+        self.first_at(now, |cell| self.spent_in(cell) == 0)
+    }
+
+    fn first_at(&self, now: u64, wanted: impl Fn(u64) -> bool) -> Option<u64> {
+        let present = self.present(now);
+        (present..=present + self.summed() + self.ring.cells)
+            .find(|&cell| wanted(cell))
+            .map(|cell| {
+                if cell == present {
+                    now
+                } else {
+                    cell * self.ring.width()
+                }
+            })
+    }
+}
+
+/// "The oldest of L", as an unbounded list of times, in the ring's units.
+///
+/// `look` is how a time is looked at, which has to do with clocks that step back only: what was recorded is certain to be past
+/// but for one unit, by which it may have been rounded up.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    limit: u64,
+    window: u64,
+    unit: u64,
+    times: Vec<u64>,
+    newest: Option<u64>,
+}
+
+impl Queue {
+    pub(crate) fn new(limit: u64, window: u64) -> Self {
+        let unit = unit(limit);
+        Self {
+            limit,
+            window: window.div_ceil(unit),
+            unit,
+            times: Vec::new(),
+            newest: None,
+        }
+    }
+
+    fn asked(&self, now: u64) -> u64 {
+        let one_before = |newest: u64| newest.saturating_sub(1);
+        (now / self.unit).max(self.newest.map_or(0, one_before))
+    }
+
+    fn recorded(&self, now: u64) -> u64 {
+        now.div_ceil(self.unit).max(self.newest.unwrap_or(0))
+    }
+
+    pub(crate) fn spent(&self, now: u64) -> u64 {
+        let asked = self.asked(now);
+        self.times
+            .iter()
+            .filter(|&&time| time + self.window > asked)
+            .count() as u64
+    }
+
+    pub(crate) fn remaining(&self, now: u64) -> u64 {
+        self.limit.saturating_sub(self.spent(now))
+    }
+
+    pub(crate) fn decide(&mut self, now: u64, permits: u64) -> bool {
+        let admitted = permits <= self.remaining(now);
+        if admitted {
+            self.charge(now, permits);
+        }
+        admitted
+    }
+
+    pub(crate) fn charge(&mut self, now: u64, permits: u64) {
+        if permits == 0 {
+            return;
+        }
+        let time = self.recorded(now);
+        self.newest = Some(time);
+        self.times.extend((0..permits).map(|_| time));
+    }
+
+    pub(crate) fn ready_at(&self, now: u64, permits: u64) -> u64 {
+        if permits <= self.remaining(now) {
+            return now;
+        }
+        let newest_first = self.times.iter().rev();
+        let kept = usize::try_from(self.limit - permits).expect("a small limit");
+        let oldest = newest_first
+            .skip(kept)
+            .max()
+            .expect("it is refused for some time");
+        (oldest + self.window) * self.unit
+    }
+}
+
+/// Nanoseconds per unit of a timestamp ring: the smallest of 1, 2, 5, 10, … that gives 20 years of 366 days
+/// beside the index of `limit` slots and one bit.
+pub(crate) fn unit(limit: u64) -> u64 {
+    let twenty_years = 20 * 366 * 24 * 3600 * 1_000_000_000_u128;
+    let mut slots = 1_u128;
+    while slots < u128::from(limit) {
+        slots *= 2;
+    }
+    let times = (1 << 63) / slots - 1;
+    (0..)
+        .flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)))
+        .find(|&unit| u128::from(unit) * times >= twenty_years)
+        .expect("some unit is large enough")
+}
+
+/// A bucket with a level, refilled as time passes; in sixteenths of a nanosecond.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    permit: i128,
+    full: i128,
+    level: i128,
+    then: u64,
+}
+
+impl Bucket {
+    pub(crate) fn new(limit: u64, window: u64, burst: u64) -> Self {
+        let permit = (i128::from(window) * 16 + i128::from(limit) - 1) / i128::from(limit);
+        let full = permit * i128::from(burst);
+        Self {
+            permit,
+            full,
+            level: full,
+            then: 0,
+        }
+    }
+
+    /// Refills up to `now`, which is never earlier than before.
+    fn level(&self, now: u64) -> i128 {
+        self.full.min(self.level + i128::from(now - self.then) * 16)
+    }
+
+    pub(crate) fn remaining(&self, now: u64) -> u64 {
+        u64::try_from(self.level(now).max(0) / self.permit).expect("at most the burst")
+    }
+
+    pub(crate) fn decide(&mut self, now: u64, permits: u64) -> bool {
+        let admitted = permits <= self.remaining(now);
+        if admitted {
+            self.charge(now, permits);
+        }
+        admitted
+    }
+
+    pub(crate) fn charge(&mut self, now: u64, permits: u64) {
+        if permits == 0 {
+            return;
+        }
+        self.level = self.level(now) - self.permit * i128::from(permits);
+        self.then = now;
+    }
+
+    pub(crate) fn spent(&self, now: u64) -> u64 {
+        let missing = self.full - self.level(now);
+        u64::try_from((missing + self.permit - 1) / self.permit).expect("a small debt")
+    }
+
+    pub(crate) fn ready_at(&self, now: u64, permits: u64) -> u64 {
+        let missing = self.permit * i128::from(permits) - self.level(now);
+        now + u64::try_from((missing.max(0) + 15) / 16).expect("a wait of a few windows")
+    }
+}

@@ -1,0 +1,152 @@
+//! A refund that succeeds leaves no trace, and one that does not changes nothing.
+
+use proptest::prelude::*;
+use ringgate::{Algorithm, CounterRing, Nanos, Quota};
+
+use super::answers::Answers;
+use super::walk::{Act, Move, Walk, asks, back_and_forth, config, forward, history, size, subject};
+use crate::common::{Any, State};
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// The twin took only what was kept, and was not asked what the other was refused. (Clocks that do not step back: the
+    /// time of a charge stays published when the charge is given back.)
+    #[test]
+    fn a_refund_leaves_no_trace(
+        subject in subject(),
+        before in history(forward(), asks()),
+        permits in 1..9_u64,
+        part in prop_oneof![Just(1000), 0..1000_u64],
+        between in prop::collection::vec((forward(), size()), 0..3),
+        after in history(forward(), asks()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in before {
+            walk.step(op);
+        }
+        let twin = walk.state.clone();
+        let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), permits) else {
+            return Ok(());
+        };
+        let back = permits * part / 1000;
+        let kept = permits - back;
+        prop_assert!(kept == 0 || it.decide(twin.shared(), walk.at(), kept).is_ok());
+        for (step, size) in between {
+            walk.go(step);
+            let more = size.of(it.most());
+            if it.decide(walk.state.shared(), walk.at(), more).is_ok() {
+                prop_assert!(it.decide(twin.shared(), walk.at(), more).is_ok());
+            }
+        }
+        let untouched = walk.state.clone();
+        if !it.refund(walk.state.shared(), &receipt, back) {
+            prop_assert_eq!(format!("{:?}", &walk.state), format!("{untouched:?}"));
+            return Ok(());
+        }
+        prop_assert_eq!(Answers::from(it, &walk.state, walk.at()), Answers::from(it, &twin, walk.at()));
+        for (step, act) in after {
+            walk.go(step);
+            let Act::Ask(size) = act else { continue };
+            let permits = size.of(it.most());
+            prop_assert_eq!(
+                it.decide(walk.state.shared(), walk.at(), permits).is_ok(),
+                it.decide(twin.shared(), walk.at(), permits).is_ok()
+            );
+        }
+    }
+
+    /// At once, with nobody in between, a refund always succeeds, but for a log.
+    #[test]
+    fn what_is_given_back_at_once_is_always_taken_back(
+        subject in subject(),
+        history in history(back_and_forth(), asks()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for (step, act) in history {
+            walk.go(step);
+            let Act::Ask(size) = act else { continue };
+            let permits = size.of(it.most());
+            let left = it.remaining(walk.state.shared(), walk.at());
+            if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), permits) {
+                if matches!(it, Any::Stamps(_)) {
+                    // A log only moves on.
+                    prop_assert_eq!(it.refund(walk.state.shared(), &receipt, permits), permits == 0);
+                    continue;
+                }
+                prop_assert!(it.refund(walk.state.shared(), &receipt, permits));
+                let again = it.remaining(walk.state.shared(), Nanos::new(walk.newest));
+                prop_assert!(again >= left.min(permits) || walk.now < walk.newest);
+            }
+            walk.ask(1);
+        }
+    }
+
+    /// More than a receipt took cannot be given back.
+    #[test]
+    fn a_refund_of_more_than_was_taken_is_refused(
+        subject in subject(),
+        others in 0..3_u64,
+        permits in 0..3_u64,
+        excess in 1..4_u64,
+    ) {
+        let it = &subject.algorithm;
+        let (state, now) = (State::fresh(it), Nanos::new(1_000_000));
+        let _: Result<_, _> = it.decide(state.shared(), now, others);
+        if let Ok(receipt) = it.decide(state.shared(), now, permits) {
+            let before = format!("{state:?}");
+            prop_assert!(!it.refund(state.shared(), &receipt, permits + excess));
+            prop_assert_eq!(format!("{state:?}"), before);
+        }
+    }
+
+    /// Once a later cell holds something (a later charge, for the others), a refund is refused: what was decided since
+    /// counted what would be given back.
+    #[test]
+    fn a_refund_after_later_decisions_is_refused(
+        subject in subject(),
+        history in history(forward(), asks()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+        }
+        if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), 1) {
+            walk.go(Move::NextCell);
+            walk.go(Move::Window(0));
+            if it.decide(walk.state.shared(), walk.at(), 1).is_ok() {
+                let before = format!("{:?}", walk.state);
+                prop_assert!(!it.refund(walk.state.shared(), &receipt, 1));
+                prop_assert_eq!(format!("{:?}", walk.state), before);
+            }
+        }
+    }
+}
+
+/// The first window's cells need not be the narrowest: the cell to look at is that window's, not the narrowest one's.
+/// (Totals wrap after eight permits here, so that a wrong cell soon tells a wrong count.)
+#[test]
+fn windows_in_any_order_give_back_what_was_taken() {
+    let quota = |text: &str| text.parse::<Quota>().expect("a quota");
+    for [first, second] in [["3/2s", "2/1s"], ["2/1s", "3/2s"]] {
+        let ring = CounterRing::builder(quota(first))
+            .also(quota(second))
+            .cells(3)
+            .build();
+        let it = Any::from(ring.expect("a ring"));
+        let mut walk = Walk::new(&it);
+        for step in 0..3_000 {
+            walk.go(Move::Nanos(step * step % 31 * 113_000_000));
+            if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), 1) {
+                assert!(
+                    it.refund(walk.state.shared(), &receipt, 1),
+                    "{first} and {second} at step {step}"
+                );
+            }
+            walk.ask(1);
+        }
+    }
+}

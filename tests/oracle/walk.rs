@@ -1,0 +1,458 @@
+//! Subjects, histories, and a walk of one subject through one history.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Nanos, Quota, Receipt, TimestampRing};
+
+use crate::common::{Any, Log, State, Subject};
+
+/// Twenty years of 365 days in nanoseconds: within the horizon of every representation.
+pub(crate) const HORIZON: u64 = 20 * 365 * 24 * 3600 * 1_000_000_000;
+
+/// How often each property is tried.
+pub(crate) fn config() -> Config {
+    Config {
+        cases: 256,
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+/// A move of the clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Move {
+    Stay,
+    Nanos(u64),
+    /// Thousandths of the window.
+    Permille(u64),
+    /// To the last nanosecond of the present cell.
+    CellEnd,
+    /// To the first nanosecond of the next cell.
+    NextCell,
+    /// One window, and this much more or less.
+    Window(i64),
+    Days(u64),
+    /// Back by thousandths of the window.
+    Back(u64),
+    To(u64),
+}
+
+impl Move {
+    pub(crate) fn apply(self, now: u64, window: u64, cell: u64) -> u64 {
+        match self {
+            Self::Stay => now,
+            Self::Nanos(nanos) => now.saturating_add(nanos),
+            Self::Permille(part) => now.saturating_add(thousandths(window, part)),
+            Self::CellEnd => now.saturating_add(cell - 1 - now % cell),
+            Self::NextCell => now.saturating_add(cell - now % cell),
+            Self::Window(more) => now.saturating_add(window).saturating_add_signed(more),
+            Self::Days(days) => now.saturating_add(days * 24 * 3600 * 1_000_000_000),
+            Self::Back(part) => now.saturating_sub(thousandths(window, part)),
+            Self::To(instant) => instant,
+        }
+    }
+}
+
+fn thousandths(whole: u64, part: u64) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(part) / 1000).unwrap_or(u64::MAX)
+}
+
+/// How many permits to ask for, in terms of the most that one request can get.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Size {
+    Exactly(u64),
+    Permille(u64),
+    Most,
+    TooMany,
+    Huge,
+}
+
+impl Size {
+    pub(crate) fn of(self, most: u64) -> u64 {
+        match self {
+            Self::Exactly(permits) => permits,
+            Self::Permille(part) => thousandths(most, part),
+            Self::Most => most,
+            Self::TooMany => most + 1,
+            Self::Huge => u64::MAX,
+        }
+    }
+}
+
+/// What a caller does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    Ask(Size),
+    /// Gives back thousandths of one of the charges that are held, the newest being number 0.
+    Refund(usize, u64),
+    Charge(Size),
+}
+
+pub(crate) type Op = (Move, Act);
+
+pub(crate) fn forward() -> impl Strategy<Value = Move> + Clone {
+    prop_oneof![
+        6 => Just(Move::Stay),
+        2 => (1..4_u64).prop_map(Move::Nanos),
+        6 => (0..400_u64).prop_map(Move::Permille),
+        1 => (400..3000_u64).prop_map(Move::Permille),
+        2 => Just(Move::CellEnd),
+        3 => Just(Move::NextCell),
+        3 => (-2..=2_i64).prop_map(Move::Window),
+    ]
+}
+
+/// Forward, back, decades at once, and to the ends of time.
+pub(crate) fn anywhere() -> impl Strategy<Value = Move> + Clone {
+    prop_oneof![
+        12 => forward(),
+        3 => (0..3000_u64).prop_map(Move::Back),
+        1 => (0..9000_u64).prop_map(Move::Days),
+        1 => prop_oneof![
+            Just(0),
+            Just(1),
+            Just(u64::MAX >> 1),
+            Just((u64::MAX >> 1) - 1),
+            Just(u64::MAX),
+            any::<u64>(),
+            0..HORIZON,
+        ].prop_map(Move::To),
+    ]
+}
+
+/// Forward and back, within the horizon.
+pub(crate) fn back_and_forth() -> impl Strategy<Value = Move> + Clone {
+    prop_oneof![
+        12 => forward(),
+        3 => (0..3000_u64).prop_map(Move::Back),
+        1 => (0..30_u64).prop_map(Move::Days),
+    ]
+}
+
+pub(crate) fn size() -> impl Strategy<Value = Size> + Clone {
+    prop_oneof![
+        1 => Just(Size::Exactly(0)),
+        8 => Just(Size::Exactly(1)),
+        3 => (1..4_u64).prop_map(Size::Exactly),
+        3 => (0..1000_u64).prop_map(Size::Permille),
+        2 => Just(Size::Most),
+        1 => Just(Size::TooMany),
+        1 => Just(Size::Huge),
+    ]
+}
+
+/// Debts that every form of a ring can book in full: at most the limit and one more.
+pub(crate) fn small_debt() -> impl Strategy<Value = Size> + Clone {
+    prop_oneof![
+        (0..3_u64).prop_map(Size::Exactly),
+        (0..1000_u64).prop_map(Size::Permille),
+        Just(Size::TooMany),
+    ]
+}
+
+pub(crate) fn asks() -> impl Strategy<Value = Act> + Clone {
+    size().prop_map(Act::Ask)
+}
+
+pub(crate) fn asks_and_refunds() -> impl Strategy<Value = Act> + Clone {
+    prop_oneof![
+        4 => asks(),
+        1 => (0..4_usize, 0..=1000_u64).prop_map(|(which, part)| Act::Refund(which, part)),
+    ]
+}
+
+pub(crate) fn acts() -> impl Strategy<Value = Act> + Clone {
+    prop_oneof![
+        8 => asks_and_refunds(),
+        1 => prop_oneof![4 => small_debt(), 1 => size()].prop_map(Act::Charge),
+    ]
+}
+
+pub(crate) fn history(
+    moves: impl Strategy<Value = Move>,
+    acts: impl Strategy<Value = Act>,
+) -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec((moves, acts), 1..80)
+}
+
+/// Windows that cells divide, windows that they do not, and the shortest and the longest.
+pub(crate) fn window() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 1_000..100_000_u64,
+        3 => 1_000_000..10_000_000_000_u64,
+        2 => prop::sample::select(vec![
+            1_000_u64, 1_001, 1_000_000, 1_000_000_000, 60_000_000_000, 3_600_000_000_000,
+        ]),
+    ]
+}
+
+pub(crate) fn limit() -> impl Strategy<Value = u64> {
+    prop_oneof![5 => 1..8_u64, 3 => 8..40_u64, 1 => 40..400_u64]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Strict,
+    Classic,
+    Even,
+}
+
+/// A counter ring of one window, by its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    pub(crate) kind: Kind,
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
+    pub(crate) cells: u64,
+    pub(crate) unpacked: bool,
+}
+
+impl Ring {
+    pub(crate) fn build(self) -> CounterRing {
+        self.try_build()
+            .expect("a ring that the strategy has built already")
+    }
+
+    fn try_build(self) -> Result<CounterRing, ConfigError> {
+        let builder = CounterRing::builder(quota(self.limit, self.window)).cells(self.cells);
+        let builder = match self.kind {
+            Kind::Strict => builder.strict(),
+            Kind::Classic => builder.classic(),
+            Kind::Even => builder.even(),
+        };
+        let builder = if self.unpacked {
+            builder.unpacked()
+        } else {
+            builder
+        };
+        builder.build()
+    }
+
+    pub(crate) fn width(self) -> u64 {
+        self.window.div_ceil(self.cells)
+    }
+}
+
+pub(crate) fn ring() -> impl Strategy<Value = Ring> {
+    let kind = prop::sample::select(vec![Kind::Strict, Kind::Classic, Kind::Even]);
+    (kind, limit(), window(), 1..13_u64, any::<bool>())
+        .prop_map(|(kind, limit, window, cells, unpacked)| Ring {
+            kind,
+            limit,
+            window,
+            cells,
+            unpacked,
+        })
+        .prop_filter("too large a limit for such cells", |ring| {
+            ring.try_build().is_ok()
+        })
+}
+
+/// A ring of several windows over one state, in any order.
+#[derive(Clone, Debug)]
+pub(crate) struct Several {
+    pub(crate) quotas: Vec<Quota>,
+    pub(crate) cells: u64,
+    pub(crate) classic: bool,
+}
+
+impl Several {
+    pub(crate) fn build(&self) -> CounterRing {
+        self.try_build()
+            .expect("a ring that the strategy has built already")
+    }
+
+    fn try_build(&self) -> Result<CounterRing, ConfigError> {
+        let mut builder = CounterRing::builder(self.quotas[0]).cells(self.cells);
+        if self.classic {
+            builder = builder.classic();
+        }
+        for &quota in &self.quotas[1..] {
+            builder = builder.also(quota);
+        }
+        builder.build()
+    }
+
+    /// Cell width of each window: a multiple of the narrowest.
+    pub(crate) fn widths(&self) -> Vec<u64> {
+        let wanted = |quota: &Quota| nanos(quota.window()).div_ceil(self.cells);
+        let finest = self.quotas.iter().map(wanted).min().expect("at least one window");
+        self.quotas
+            .iter()
+            .map(|quota| wanted(quota).div_ceil(finest) * finest)
+            .collect()
+    }
+}
+
+pub(crate) fn several() -> impl Strategy<Value = Several> {
+    let more = prop::collection::vec((1..30_u64, limit()), 1..3);
+    let cells = 1..9_u64;
+    (window(), limit(), more, cells, any::<bool>(), any::<bool>())
+        .prop_map(|(window, limit, more, cells, classic, turned)| {
+            let mut quotas = vec![quota(limit, window)];
+            for (factor, more) in more {
+                quotas.push(quota(limit + more, window * factor + factor / 3));
+            }
+            if turned {
+                // The window with the narrowest cells need not be the first.
+                quotas.reverse();
+            }
+            Several {
+                quotas,
+                cells,
+                classic,
+            }
+        })
+        .prop_filter("too large a limit for such cells", |several| {
+            several.try_build().is_ok()
+        })
+}
+
+pub(crate) fn quota(limit: u64, window: u64) -> Quota {
+    Quota::new(limit, Duration::from_nanos(window)).expect("a quota within the ranges")
+}
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).expect("less than 584 years")
+}
+
+/// Every algorithm and variant.
+pub(crate) fn subject() -> impl Strategy<Value = Subject> {
+    prop_oneof![
+        3 => ring().prop_map(|ring| Subject::new(format!("{ring:?}"), ring.build())),
+        1 => (limit(), window()).prop_map(|(limit, window)| {
+            let ring = CounterRing::fixed_window(quota(limit, window)).expect("a small limit");
+            Subject::new(format!("fixed window, {limit} in {window}ns"), ring)
+        }),
+        2 => several().prop_map(|several| {
+            let mut subject = Subject::new(format!("{several:?}"), several.build());
+            let loose = if several.classic { 2 } else { 1 };
+            for quota in &several.quotas[1..] {
+                subject = subject.and(quota.window(), loose * quota.limit());
+            }
+            subject
+        }),
+        2 => (limit(), 10_000..10_000_000_000_u64).prop_map(|(limit, window)| {
+            let ring = TimestampRing::new(quota(limit, window)).expect("ten units of 100 ns");
+            Subject::new(format!("timestamp ring, {limit} in {window}ns"), ring)
+        }),
+        2 => bucket().prop_map(|gcra| Subject::new(format!("{gcra:?}"), gcra)),
+    ]
+}
+
+pub(crate) fn bucket() -> impl Strategy<Value = Gcra> {
+    let burst = prop_oneof![
+        2 => Just(None),
+        1 => Just(Some(1)),
+        3 => (1..100_u64).prop_map(Some),
+    ];
+    (limit(), window(), burst)
+        .prop_filter_map("more than one permit per nanosecond", |(limit, window, burst)| {
+            Gcra::token_bucket(quota(limit, window), burst.unwrap_or(limit)).ok()
+        })
+}
+
+/// One caller's walk through a history.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) algorithm: &'a Any,
+    pub(crate) state: State,
+    /// The caller's own reading.
+    pub(crate) now: u64,
+    /// The newest reading of all.
+    pub(crate) newest: u64,
+    pub(crate) log: Log,
+    held: Vec<(Receipt, usize)>,
+    /// Whether anything was ever charged beyond what fits.
+    pub(crate) in_debt: bool,
+    window: u64,
+    cell: u64,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Admitted(u64),
+    Denied(u64),
+    GivenBack(bool),
+    Booked,
+    Nothing,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(algorithm: &'a Any) -> Self {
+        let window = nanos(algorithm.window());
+        let cell = match algorithm {
+            Any::Counter(ring) => nanos(ring.cell()),
+            Any::Stamps(_) | Any::Gcra(_) => window.div_ceil(5),
+        };
+        Self {
+            algorithm,
+            state: State::fresh(algorithm),
+            now: 0,
+            newest: 0,
+            log: Log::default(),
+            held: Vec::new(),
+            in_debt: false,
+            window,
+            cell,
+        }
+    }
+
+    pub(crate) fn at(&self) -> Nanos {
+        Nanos::new(self.now)
+    }
+
+    pub(crate) fn go(&mut self, step: Move) {
+        self.now = step.apply(self.now, self.window, self.cell);
+        self.newest = self.newest.max(self.now);
+    }
+
+    pub(crate) fn ask(&mut self, permits: u64) -> Outcome {
+        match self.algorithm.decide(self.state.shared(), self.at(), permits) {
+            Ok(receipt) => {
+                self.log.add(receipt.at(), receipt.permits());
+                assert_eq!(receipt.permits(), permits);
+                self.held.push((receipt, self.log.len() - 1));
+                Outcome::Admitted(permits)
+            }
+            Err(refusal) => {
+                assert_eq!((refusal.at(), refusal.permits()), (self.at(), permits));
+                Outcome::Denied(permits)
+            }
+        }
+    }
+
+    pub(crate) fn step(&mut self, (step, act): Op) -> Outcome {
+        self.go(step);
+        self.act(act)
+    }
+
+    pub(crate) fn act(&mut self, act: Act) -> Outcome {
+        match act {
+            Act::Ask(size) => self.ask(size.of(self.algorithm.most())),
+            Act::Refund(which, part) => {
+                let Some(which) = self.held.len().checked_sub(which + 1) else {
+                    return Outcome::Nothing;
+                };
+                // A receipt can be handed back once.
+                let (receipt, index) = self.held.remove(which);
+                let permits = thousandths(receipt.permits(), part);
+                let done = self.algorithm.refund(self.state.shared(), &receipt, permits);
+                if done {
+                    self.log.remove(index, permits);
+                }
+                Outcome::GivenBack(done)
+            }
+            Act::Charge(size) => {
+                let permits = size.of(self.algorithm.most());
+                let booked = self.algorithm.charge(self.state.shared(), self.at(), permits);
+                assert!(booked <= permits);
+                self.in_debt |= permits > 0;
+                Outcome::Booked
+            }
+        }
+    }
+}

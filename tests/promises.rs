@@ -1,0 +1,267 @@
+//! What a decision does not do: allocate, write where it is denied, wait.
+#![cfg(not(ringgate_loom))]
+
+#[expect(dead_code, reason = "the log is for tests of bounds")]
+mod common;
+
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+
+use common::{Any, State, Subject};
+use ringgate::sync::Words;
+use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, TimestampRing};
+
+fn subjects() -> Vec<Subject> {
+    let quota = Quota::per_second(10).expect("a quota");
+    let more = Quota::per_minute(100).expect("a quota");
+    let builder = || CounterRing::builder(quota);
+    vec![
+        Subject::new("packed", builder().build().expect("a ring")),
+        Subject::new("unpacked", builder().unpacked().build().expect("a ring")),
+        Subject::new("even", builder().even().build().expect("a ring")),
+        Subject::new(
+            "even, unpacked",
+            builder().even().unpacked().build().expect("a ring"),
+        ),
+        Subject::new("several", builder().also(more).build().expect("a ring")),
+        Subject::new("many cells", builder().cells(4096).build().expect("a ring")),
+        Subject::new("timestamps", TimestampRing::new(quota).expect("a ring")),
+        Subject::new("bucket", Gcra::new(quota).expect("a bucket")),
+    ]
+}
+
+/// Words that keep account of what is done to them.
+#[derive(Clone, Copy)]
+struct Counted<'a> {
+    state: &'a State,
+    loads: &'a Cell<u64>,
+    exchanges: &'a Cell<u64>,
+}
+
+impl Words for Counted<'_> {
+    fn load(self, index: usize, order: Ordering) -> u64 {
+        self.loads.set(self.loads.get() + 1);
+        self.state.shared().load(index, order)
+    }
+
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.exchanges.set(self.exchanges.get() + 1);
+        self.state
+            .shared()
+            .exchange(index, current, new, success, failure)
+    }
+}
+
+/// Loads and exchanges of one decision, and whether it admitted.
+fn cost(it: &Any, state: &State, now: u64, permits: u64) -> (bool, u64, u64) {
+    let (loads, exchanges) = (Cell::new(0), Cell::new(0));
+    let words = Counted {
+        state,
+        loads: &loads,
+        exchanges: &exchanges,
+    };
+    let admitted = it.decide(words, Nanos::new(now), permits).is_ok();
+    (admitted, loads.get(), exchanges.get())
+}
+
+/// The counting allocator, seen to count.
+#[test]
+fn an_allocation_is_counted() {
+    let counted = allocation_counter::measure(|| drop(core::hint::black_box(vec![0_u8; 100])));
+    assert_eq!(counted.count_total, 1);
+}
+
+#[test]
+fn nothing_is_allocated_after_construction() {
+    for subject in subjects() {
+        let clock = ManualClock::new();
+        let mut limiter = RateLimiter::with_clock(subject.algorithm, clock.clone());
+        let counted = allocation_counter::measure(|| {
+            // Miri: one step takes milliseconds.
+            for step in 0..if cfg!(miri) { 20 } else { 2_000_u64 } {
+                clock.advance(Duration::from_millis(step % 90));
+                let taken = limiter
+                    .check_n(step % 4)
+                    .map(|admitted| (admitted.remaining(), admitted.into_receipt()));
+                match taken {
+                    Ok((_, receipt)) if step % 3 == 0 => drop(limiter.refund(receipt)),
+                    Ok((_, receipt)) if step % 3 == 1 => drop(limiter.settle(receipt, 5)),
+                    _ => {}
+                }
+                if let Err(denied) = limiter.check() {
+                    core::hint::black_box((denied.retry_after(), denied.remaining()));
+                }
+                let peek = limiter.peek();
+                core::hint::black_box((peek.remaining(), peek.spent(), peek.retry_after(2)));
+                core::hint::black_box(limiter.check_n_mut(11).is_ok());
+                let saved = limiter.save();
+                limiter.restore(&saved, Duration::from_secs(1));
+            }
+        });
+        assert_eq!(counted.count_total, 0, "{}", subject.name);
+    }
+}
+
+#[cfg(all(feature = "quanta", not(miri)))] // Miri has no time stamp counter to calibrate.
+#[test]
+fn nothing_is_allocated_by_the_default_clock() {
+    let quota = Quota::per_minute(100).expect("a quota");
+    let limiter = RateLimiter::new(CounterRing::new(quota).expect("a ring"));
+    let counted = allocation_counter::measure(|| {
+        for _ in 0..1_000 {
+            core::hint::black_box(limiter.check().is_ok());
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
+/// "One load, a few plain operations and, when admitted, one compare-exchange": what each algorithm's documentation says it
+/// touches, in a cell that is open.
+#[test]
+fn a_decision_touches_what_is_documented() {
+    for subject in subjects() {
+        let (it, state) = (&subject.algorithm, State::fresh(&subject.algorithm));
+        let most = it.most();
+        // The first look at a cell may enter it, if only to deny.
+        assert!(!cost(it, &state, 0, u64::MAX).0);
+        let (admitted, loads, exchanges) = cost(it, &state, 0, 1);
+        assert!(admitted);
+        let windows = match subject.name.as_str() {
+            "several" => 2,
+            // An even ring looks at its newest cell too.
+            "even, unpacked" => 2,
+            _ => 1,
+        };
+        let documented = match it {
+            _ if it.words() == 1 => (1, 1),
+            // The head and one slot.
+            Any::Stamps(_) => (2, 2),
+            _ => (1 + windows, 1),
+        };
+        assert!(
+            loads <= documented.0 && exchanges == documented.1,
+            "{}: {loads} loads, {exchanges} exchanges",
+            subject.name
+        );
+        while cost(it, &state, 0, most).0 {}
+        while cost(it, &state, 0, 1).0 {}
+        // A denial looks once more at the control word or the head, and writes nothing.
+        let (_, loads, exchanges) = cost(it, &state, 0, 1);
+        let again = u64::from(it.words() > 1);
+        assert!(
+            loads <= documented.0 + again && exchanges == 0,
+            "{}: {loads} loads",
+            subject.name
+        );
+    }
+}
+
+/// A denial in a cell that is open writes nothing; in one that is not, only a ring of several words does, once.
+#[test]
+fn a_flood_of_denials_writes_nothing() {
+    for subject in subjects() {
+        let (it, state) = (&subject.algorithm, State::fresh(&subject.algorithm));
+        while cost(it, &state, 0, 1).0 {}
+        let cell = match it {
+            Any::Counter(ring) => u64::try_from(ring.cell().as_nanos()).expect("a second at most"),
+            Any::Stamps(_) | Any::Gcra(_) => 1,
+        };
+        let (_, _, entered) = cost(it, &state, cell, it.most() + 1);
+        assert!(
+            entered == 0 || matches!(it, Any::Counter(_)) && it.words() > 1,
+            "{}",
+            subject.name
+        );
+        // An even ring gives the next cell's share, and no more than the most.
+        let too_many = [it.most(), it.most() + 1, u64::MAX];
+        let too_many = if subject.name.starts_with("even") {
+            &too_many[1..]
+        } else {
+            &too_many
+        };
+        for nanos in 0..cell.min(100) {
+            for &permits in too_many {
+                let (admitted, _, exchanges) = cost(it, &state, cell + nanos, permits);
+                assert_eq!((admitted, exchanges), (false, 0), "{}", subject.name);
+            }
+        }
+    }
+}
+
+/// A decision costs the same however many cells there are, once its cell is open.
+#[test]
+fn the_cost_of_a_decision_does_not_grow_with_the_cells() {
+    let costs: Vec<_> = [1, 5, 100, 4096]
+        .map(|cells| {
+            let quota = Quota::per_minute(1000).expect("a quota");
+            let ring = CounterRing::builder(quota)
+                .cells(cells)
+                .unpacked()
+                .build()
+                .expect("a ring");
+            let it = Any::from(ring);
+            let state = State::fresh(&it);
+            cost(&it, &state, 0, 1);
+            cost(&it, &state, 0, 1)
+        })
+        .into_iter()
+        .collect();
+    assert!(costs.iter().all(|&cost| cost == costs[0]), "{costs:?}");
+}
+
+/// State sizes that the documentation states.
+#[test]
+fn states_are_as_small_as_documented() {
+    let quota = |text: &str| text.parse::<Quota>().expect("a quota");
+    let words = |text: &str, cells| {
+        CounterRing::builder(quota(text))
+            .cells(cells)
+            .build()
+            .expect("a ring")
+            .words()
+    };
+    // 5 per minute, 30 per second, 100 per minute with a few cells: one word.
+    assert_eq!(
+        (words("5/min", 5), words("30/s", 3), words("100/min", 3)),
+        (1, 1, 1)
+    );
+    // Else N + 3 words for strict, N + 2 for classic and even; a ring of five cells is 64 bytes.
+    assert_eq!((words("1000/s", 5), words("1000/s", 60)), (8, 63));
+    assert_eq!(CounterRing::new(quota("1000/s")).expect("a ring").words() * 8, 64);
+    assert_eq!(CounterRing::DEFAULT_CELLS, 5);
+    let builder = || CounterRing::builder(quota("1000/s")).cells(60);
+    assert_eq!(builder().classic().build().expect("a ring").words(), 62);
+    assert_eq!(builder().even().build().expect("a ring").words(), 62);
+    assert_eq!(
+        builder().also(quota("9999/min")).build().expect("a ring").words(),
+        1 + 2 * 62
+    );
+    assert_eq!(TimestampRing::new(quota("1000/s")).expect("a ring").words(), 1001);
+    assert_eq!(Gcra::new(quota("1000/s")).expect("a bucket").words(), 1);
+    assert_eq!(
+        CounterRing::fixed_window(quota("30/s")).expect("a ring").words(),
+        1
+    );
+}
+
+/// Too short a slice is the one thing that panics.
+#[test]
+fn too_few_words_panic() {
+    for subject in subjects() {
+        let it = subject.algorithm;
+        let none: [ringgate::sync::AtomicU64; 0] = [];
+        let decided = std::panic::catch_unwind(|| {
+            it.decide(ringgate::sync::Shared::new(&none), Nanos::ZERO, 1)
+                .is_ok()
+        });
+        assert!(decided.is_err(), "{}", subject.name);
+    }
+}

@@ -1,0 +1,377 @@
+//! Quotas from numbers and from text: what is accepted, what is refused, and in which words.
+#![cfg(not(ringgate_loom))]
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn parsed(text: &str) -> (u64, u64) {
+    let quota: Quota = text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"));
+    (
+        quota.limit(),
+        u64::try_from(quota.window().as_nanos()).expect("at most 366 days"),
+    )
+}
+
+fn refused(text: &str) -> ConfigError {
+    match text.parse::<Quota>() {
+        Ok(quota) => panic!("{text:?} was read as {quota}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn text_in_every_documented_form_is_read() {
+    for (text, limit, window) in [
+        ("100/60s", 100, 60 * SECOND),
+        ("5/min", 5, 60 * SECOND),
+        ("10 per second", 10, SECOND),
+        ("2 in 500ms", 2, SECOND / 2),
+        ("  7  /  3  s  ", 7, 3 * SECOND),
+        ("1/s", 1, SECOND),
+        ("0012/1s", 12, SECOND),
+        ("1_000_000/h", 1_000_000, 3600 * SECOND),
+        ("1000000000000/366d", 1_000_000_000_000, 366 * 86_400 * SECOND),
+        ("1/1000ns", 1, 1_000),
+        ("1/1us", 1, 1_000),
+        ("1/1.5µs", 1, 1_500),
+        ("1/1μs", 1, 1_000),
+        ("3/0.25 s", 3, SECOND / 4),
+        ("3/1.000000001s", 3, SECOND + 1),
+        ("3/1.50000000000000000000000000s", 3, SECOND * 3 / 2),
+        ("3/0.5d", 3, 12 * 3600 * SECOND),
+        ("3 PER 2 Hours", 3, 7200 * SECOND),
+        ("3 In MIN", 3, 60 * SECOND),
+        ("9/2000 nanoseconds", 9, 2_000),
+        ("9 per microsecond", 9, 1_000),
+        ("9 per 10 microseconds", 9, 10_000),
+        ("9 per millisecond", 9, 1_000_000),
+        ("9 per 10 milliseconds", 9, 10_000_000),
+        ("9 per sec", 9, SECOND),
+        ("9 per 2 secs", 9, 2 * SECOND),
+        ("9 per 2 seconds", 9, 2 * SECOND),
+        ("9 per m", 9, 60 * SECOND),
+        ("9 per 2 mins", 9, 120 * SECOND),
+        ("9 per minute", 9, 60 * SECOND),
+        ("9 per 2 minutes", 9, 120 * SECOND),
+        ("9 per hr", 9, 3600 * SECOND),
+        ("9 per 2 hrs", 9, 7200 * SECOND),
+        ("9 per hour", 9, 3600 * SECOND),
+        ("9 per day", 9, 86_400 * SECOND),
+        ("9 per 2 days", 9, 2 * 86_400 * SECOND),
+    ] {
+        assert_eq!(parsed(text), (limit, window), "{text:?}");
+    }
+}
+
+#[test]
+fn text_of_no_documented_form_is_refused() {
+    for text in [
+        "",
+        " ",
+        "/",
+        "5",
+        "5/",
+        "/s",
+        "5/60",
+        "5 s",
+        "5s",
+        "-5/s",
+        "+5/s",
+        "5.0/s",
+        "1e3/s",
+        "five/s",
+        "_5/s",
+        "5_/s",
+        "5/-1s",
+        "5/+1s",
+        "5/.5s",
+        "5/5.s",
+        "5/1.2.3s",
+        "5/1,5s",
+        "5/1e3s",
+        "5/0.1ns",
+        "5/1.0000000001s",
+        "5/1_000s",
+        "5/weeks",
+        "5/1 w",
+        "5/s s",
+        "5/60s/2",
+        "5 per",
+        "per s",
+        "5per s",
+        "5/per s",
+        "5/1s2",
+        "5\u{0}/s",
+        "٥/s",
+        "5/0.00000000000000000000000000000000000000001d",
+    ] {
+        let error = refused(text);
+        assert_eq!(error.field, "quota", "{text:?}: {error}");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "quota is {text:?}, but allowed is a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, 5/min, \
+                 10 per second, 2 in 500ms"
+            )
+        );
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_by_the_name_of_their_field() {
+    for (text, words) in [
+        (
+            "0/s",
+            "limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+        ),
+        (
+            "1000000000001/s",
+            "limit is 1000000000001 permits, but allowed is 1 to 1000000000000 permits",
+        ),
+        (
+            "99999999999999999999999999/s",
+            "limit is 99999999999999999999999999 permits, but allowed is 1 to 1000000000000 permits",
+        ),
+        ("1/0s", "window is 0ns, but allowed is 1µs to 366 days"),
+        ("1/999ns", "window is 999ns, but allowed is 1µs to 366 days"),
+        ("1/366.5d", "window is 31665600s, but allowed is 1µs to 366 days"),
+        ("1/300000d", "window is 300000d, but allowed is 1µs to 366 days"),
+        (
+            "1/99999999999999999999s",
+            "window is 99999999999999999999s, but allowed is 1µs to 366 days",
+        ),
+    ] {
+        assert_eq!(refused(text).to_string(), words, "{text:?}");
+    }
+}
+
+#[test]
+fn numbers_make_quotas_within_the_ranges() {
+    assert_eq!(
+        Quota::new(1, Quota::MIN_WINDOW).expect("the shortest").window(),
+        Quota::MIN_WINDOW
+    );
+    assert_eq!(
+        Quota::new(1, Quota::MAX_WINDOW).expect("the longest").window(),
+        Quota::MAX_WINDOW
+    );
+    assert_eq!(
+        Quota::per_second(Quota::MAX_LIMIT).expect("the largest").limit(),
+        Quota::MAX_LIMIT
+    );
+    for (quota, seconds) in [
+        (Quota::per_second(3), 1),
+        (Quota::per_minute(3), 60),
+        (Quota::per_hour(3), 3_600),
+        (Quota::per_day(3), 86_400),
+    ] {
+        let quota = quota.expect("three permits");
+        assert_eq!((quota.limit(), quota.window()), (3, Duration::from_secs(seconds)));
+    }
+    for made in [
+        Quota::per_second(0),
+        Quota::per_minute(0),
+        Quota::per_hour(0),
+        Quota::per_day(0),
+    ] {
+        assert_eq!(made.expect_err("no permits").field, "limit");
+    }
+    for window in [
+        Duration::ZERO,
+        Duration::from_nanos(999),
+        Duration::from_secs(366 * 86_400 + 1),
+        Duration::MAX,
+    ] {
+        let error = Quota::new(1, window).expect_err("out of range");
+        assert_eq!((error.field, error.given), ("window", format!("{window:?}")));
+    }
+    assert_eq!(
+        Quota::new(u64::MAX, Duration::MAX)
+            .expect_err("out of range")
+            .field,
+        "limit"
+    );
+}
+
+#[test]
+fn a_quota_is_written_in_the_largest_unit_that_divides_it() {
+    for (text, written) in [
+        ("100/60s", "100/1min"),
+        ("100/61s", "100/61s"),
+        ("5/24h", "5/1d"),
+        ("5/90min", "5/90min"),
+        ("5/1500ms", "5/1500ms"),
+        ("5/1us", "5/1us"),
+        ("5/1001ns", "5/1001ns"),
+    ] {
+        assert_eq!(text.parse::<Quota>().expect("a quota").to_string(), written);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        // Miri: a character takes microseconds there.
+        cases: if cfg!(miri) { 4 } else { 2_000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_written_quota_is_read_back(
+        limit in prop_oneof![1..100_u64, 1..=Quota::MAX_LIMIT],
+        units in 1..40_000_u64,
+        unit in prop::sample::select(vec![1, 1_000, 1_000_000, SECOND, 60 * SECOND, 3600 * SECOND, 86_400 * SECOND]),
+        more in prop_oneof![Just(0), 0..1_000_000_000_u64],
+    ) {
+        let window = Duration::from_nanos((units * unit + more).clamp(1_000, 366 * 86_400 * SECOND));
+        let quota = Quota::new(limit, window).expect("within the ranges");
+        prop_assert_eq!(quota.to_string().parse(), Ok(quota));
+        prop_assert_eq!(quota.to_string().to_uppercase().parse(), Ok(quota));
+    }
+
+    /// No text panics, and what is read is within the ranges.
+    #[test]
+    fn no_text_makes_a_quota_out_of_range(text in "[0-9_./ a-zA-Zµμ]{0,24}|[0-9]{1,30} ?(/|per|in) ?[0-9.]{0,30} ?[a-z]{1,5}|\\PC{0,12}") {
+        if let Ok(quota) = text.parse::<Quota>() {
+            prop_assert!((1..=Quota::MAX_LIMIT).contains(&quota.limit()));
+            prop_assert!((Quota::MIN_WINDOW..=Quota::MAX_WINDOW).contains(&quota.window()));
+        }
+    }
+}
+
+/// What each algorithm refuses: the field, what was given, what is allowed, in these words.
+#[test]
+fn a_bad_configuration_is_refused_in_words() {
+    let quota = |text: &str| text.parse::<Quota>().expect("a quota");
+    let ring = |text: &str, cells| CounterRing::builder(quota(text)).cells(cells).build().map(drop);
+    for (made, words) in [
+        (ring("1/s", 0), "cells is 0 cells, but allowed is 1 to 4096 cells"),
+        (
+            ring("1/s", 4097),
+            "cells is 4097 cells, but allowed is 1 to 4096 cells",
+        ),
+        (
+            ring("1/s", u64::MAX),
+            "cells is 18446744073709551615 cells, but allowed is 1 to 4096 cells",
+        ),
+        (
+            ring("1/1us", 1001),
+            "cells is 1001 cells in 1µs, but allowed is cells of at least 10ns",
+        ),
+        (
+            CounterRing::builder(quota("10/s"))
+                .even()
+                .also(quota("100/min"))
+                .build()
+                .map(drop),
+            "windows is 2 windows for an even ring, but allowed is one window for an even ring, several for a strict or \
+             classic one",
+        ),
+        (
+            TimestampRing::new(quota("1048577/s")).map(drop),
+            "limit is 1048577 permits, but allowed is 1 to 1048576 permits for a timestamp ring",
+        ),
+        (
+            TimestampRing::new(quota("1048576/1us")).map(drop),
+            "window is 1µs with a limit of 1048576, but allowed is at least 1ms with such a limit",
+        ),
+        (
+            Gcra::new(quota("1001/1us")).map(drop),
+            "limit is 1001 permits in 1µs, but allowed is at most one permit per nanosecond, here 1000 permits",
+        ),
+        (
+            Gcra::token_bucket(quota("1/day"), 0).map(drop),
+            "burst is 0 permits, but allowed is 1 to 366 permits, which take 366 days to refill",
+        ),
+        (
+            Gcra::leaky_bucket(quota("1/day"), 367).map(drop),
+            "burst is 367 permits, but allowed is 1 to 366 permits, which take 366 days to refill",
+        ),
+    ] {
+        let error = made.expect_err(words);
+        assert_eq!(error.to_string(), words);
+        assert!(words.starts_with(&format!("{} is {}, ", error.field, error.given)));
+        assert!(words.ends_with(&format!(" is {}", error.allowed)));
+    }
+}
+
+/// What an error says is allowed is allowed, and one more is not.
+#[test]
+fn what_is_said_to_be_allowed_is_allowed() {
+    for (limit, window) in [
+        (Quota::MAX_LIMIT, Duration::from_secs(1)),
+        (1_000_000, Duration::from_micros(500)),
+        (1_000_000_000, Duration::from_millis(500)),
+        (5_000, Duration::from_micros(1)),
+    ] {
+        let ring = |limit| CounterRing::new(Quota::new(limit, window).expect("a quota"));
+        let error = ring(limit).expect_err("too many permits for such cells");
+        assert_eq!(error.field, "limit");
+        let most = error
+            .allowed
+            .strip_prefix("at most ")
+            .expect("a number of permits");
+        let most = most
+            .split(' ')
+            .next()
+            .and_then(|most| most.parse().ok())
+            .expect("a number");
+        assert!(ring(most).is_ok(), "{error}");
+        assert_eq!(ring(most + 1).expect_err("one more").field, "limit");
+    }
+    // The examples of the documentation: 10^6 needs cells of 0.3 ms, 10^9 of 0.3 s, 10^12 of 5 min.
+    for (limit, cell) in [
+        (1_000_000, Duration::from_micros(300)),
+        (1_000_000_000, Duration::from_millis(300)),
+        (Quota::MAX_LIMIT, Duration::from_secs(300)),
+    ] {
+        assert!(
+            CounterRing::new(Quota::new(limit, 5 * cell).expect("a quota")).is_ok(),
+            "{limit} in {cell:?}"
+        );
+        assert!(
+            CounterRing::new(Quota::new(limit, cell).expect("a quota")).is_err(),
+            "{limit} in {cell:?}"
+        );
+    }
+    // 0.1 µs at a limit of 100 is below every window; 1 µs at 1,000, 1 ms at 10^6.
+    for (limit, window) in [
+        (1_000, Duration::from_micros(1)),
+        (1 << 20, Duration::from_millis(1)),
+    ] {
+        assert!(TimestampRing::new(Quota::new(limit, window).expect("a quota")).is_ok());
+    }
+    let short = Quota::new(1 << 20, Duration::from_nanos(999_999)).expect("a quota");
+    // Rounded up to whole units, this is ten of them.
+    assert!(TimestampRing::new(short).is_ok());
+    let shorter = Quota::new(1 << 20, Duration::from_micros(900)).expect("a quota");
+    assert!(TimestampRing::new(shorter).is_err());
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_quota_is_text_to_serde() {
+    let quota: Quota = "100/60s".parse().expect("a quota");
+    let text = serde_json::to_string(&quota).expect("text");
+    assert_eq!(text, "\"100/1min\"");
+    assert_eq!(serde_json::from_str::<Quota>(&text).expect("a quota"), quota);
+    // An escape cannot be borrowed from the input.
+    assert_eq!(
+        serde_json::from_str::<Quota>("\"5\\/s\"")
+            .expect("a quota")
+            .limit(),
+        5
+    );
+    let error = serde_json::from_str::<Quota>("\"0/s\"").expect_err("no permits");
+    assert!(
+        error
+            .to_string()
+            .contains("limit is 0 permits, but allowed is 1 to"),
+        "{error}"
+    );
+    assert!(serde_json::from_str::<Quota>("5").is_err());
+}
