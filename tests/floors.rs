@@ -44,7 +44,10 @@ fn named(text: &str) -> Vec<(usize, String)> {
     for (number, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
         for rest in code.split("crate::").skip(1) {
-            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let name: String = rest
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
             names.push((number + 1, name));
         }
     }
@@ -54,7 +57,10 @@ fn named(text: &str) -> Vec<(usize, String)> {
 #[test]
 fn modules_name_only_lower_floors() {
     let floors = floors();
-    assert!(floors.len() >= 9, "the list of modules in lib.rs was not found: {floors:?}");
+    assert!(
+        floors.len() >= 9,
+        "the list of modules in lib.rs was not found: {floors:?}"
+    );
     let mut seen = 0;
     for (floor, module) in floors.iter().enumerate() {
         for file in files_of(module) {
