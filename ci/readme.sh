@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Shows that the commands that README.md gives to a newcomer work as they are written there.
+source "$(dirname "$0")/common.sh"
+
+log=../shared/data/access.log
+if [[ ! -f $log ]]; then
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    for second in 00 01 01 30 59; do
+        echo "192.0.2.1 - - [17/May/2015:10:05:$second +0000] \"GET / HTTP/1.1\" 200 17 \"-\" \"-\""
+    done >"$log"
+    echo "no ../shared/data/access.log: five lines of our own instead"
+fi
+cargo run --locked --release --example guard
+cargo run --locked --release --features cli -- replay --rule 20/60s "$log"

@@ -1,0 +1,131 @@
+//! Quotas from any text and algorithms from any numbers: built or declined, never a panic, and what
+//! is built decides at any time.
+
+#![no_main]
+
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use ringgate::sync::Shared;
+use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Nanos, Quota, TimestampRing};
+use ringgate_fuzz::{Any, fresh};
+
+#[derive(Arbitrary, Debug)]
+struct Numbers {
+    limit: u64,
+    limit_bits: u8,
+    window: u64,
+    window_bits: u8,
+    cells: u64,
+    cells_bits: u8,
+    burst: u64,
+    more: Option<(u64, u64)>,
+    unpacked: bool,
+    calls: Vec<(u64, u64)>,
+}
+
+/// Cuts a number so that all magnitudes come up.
+fn cut(number: u64, bits: u8) -> u64 {
+    number >> (bits % 64)
+}
+
+fn quota(limit: u64, window: u64) -> Option<Quota> {
+    let quota = Quota::new(limit, Duration::from_nanos(window));
+    let valid = (1..=Quota::MAX_LIMIT).contains(&limit)
+        && (Quota::MIN_WINDOW..=Quota::MAX_WINDOW).contains(&Duration::from_nanos(window));
+    assert_eq!(quota.is_ok(), valid);
+    checked(quota)
+}
+
+/// An error names the field, what was given and what is allowed.
+fn checked<T>(result: Result<T, ConfigError>) -> Option<T> {
+    result
+        .inspect_err(|error| {
+            assert!(["limit", "window", "windows", "cells", "burst", "quota"].contains(&error.field));
+            assert!(!error.given.is_empty() && !error.allowed.is_empty());
+            assert!(error.to_string().contains(error.field));
+        })
+        .ok()
+}
+
+fn same_from_its_text(quota: Quota) {
+    assert_eq!(quota.to_string().parse(), Ok(quota));
+}
+
+fn exercise(algorithm: &Any, calls: &[(u64, u64)]) {
+    assert!(algorithm.words() > 0);
+    assert!((1..=algorithm.bound()).contains(&algorithm.most()));
+    assert!(algorithm.window() >= Quota::MIN_WINDOW);
+    // Larger states differ from these in length only, and zeroing them takes most of the time.
+    if algorithm.words() > 1 << 10 {
+        return;
+    }
+    let words = fresh(algorithm.words());
+    let words = Shared::new(&words);
+    let ready = algorithm.ready_at(words, Nanos::ZERO, algorithm.most());
+    assert!(
+        ready.is_some(),
+        "a fresh limiter admits the most at its origin or soon after"
+    );
+    assert_eq!(algorithm.ready_at(words, Nanos::ZERO, algorithm.most() + 1), None);
+    for &(now, permits) in calls.iter().take(16) {
+        let now = Nanos::new(now);
+        let decision = algorithm.decide(words, now, permits);
+        let _ = algorithm.remaining(words, now);
+        let _ = algorithm.spent(words, now);
+        let _ = algorithm.idle_at(words, now);
+        let _ = algorithm.ready_at(words, now, permits);
+        match decision {
+            Ok(receipt) if permits % 3 == 0 => {
+                let _ = algorithm.refund(words, &receipt, permits);
+            }
+            Err(_) if permits % 3 == 0 => {
+                let _ = algorithm.charge(words, now, permits);
+            }
+            _ => {}
+        }
+    }
+}
+
+fuzz_target!(|input: (Numbers, &str)| {
+    let (numbers, text) = input;
+    if let Some(quota) = checked(text.parse()) {
+        same_from_its_text(quota);
+    }
+    let Some(first) = quota(
+        cut(numbers.limit, numbers.limit_bits),
+        cut(numbers.window, numbers.window_bits),
+    ) else {
+        return;
+    };
+    same_from_its_text(first);
+
+    let ring = || {
+        let mut ring = CounterRing::builder(first).cells(cut(numbers.cells, numbers.cells_bits));
+        if numbers.unpacked {
+            ring = ring.unpacked();
+        }
+        if let Some(more) = numbers.more.and_then(|(limit, window)| {
+            quota(cut(limit, numbers.limit_bits), cut(window, numbers.window_bits))
+        }) {
+            ring = ring.also(more);
+        }
+        ring
+    };
+    let rings = [
+        ring().strict().build(),
+        ring().classic().build(),
+        ring().even().build(),
+        CounterRing::new(first),
+        CounterRing::fixed_window(first),
+    ];
+    let built = rings.into_iter().map(|ring| checked(ring).map(Any::Ring)).chain([
+        checked(TimestampRing::new(first)).map(Any::Log),
+        checked(Gcra::new(first)).map(Any::Bucket),
+        checked(Gcra::token_bucket(first, numbers.burst)).map(Any::Bucket),
+    ]);
+    for algorithm in built.flatten() {
+        exercise(&algorithm, &numbers.calls);
+    }
+});

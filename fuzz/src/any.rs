@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use ringgate::sync::Words;
+use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Receipt, Refusal, TimestampRing};
+
+/// Any of the algorithms, chosen at run time.
+#[derive(Clone, Debug)]
+pub enum Any {
+    Ring(CounterRing),
+    Log(TimestampRing),
+    Bucket(Gcra),
+}
+
+macro_rules! any {
+    ($any:expr, $algorithm:ident => $work:expr) => {
+        match $any {
+            Any::Ring($algorithm) => $work,
+            Any::Log($algorithm) => $work,
+            Any::Bucket($algorithm) => $work,
+        }
+    };
+}
+
+impl Algorithm for Any {
+    fn words(&self) -> usize {
+        any!(self, algorithm => algorithm.words())
+    }
+
+    fn most(&self) -> u64 {
+        any!(self, algorithm => algorithm.most())
+    }
+
+    fn bound(&self) -> u64 {
+        any!(self, algorithm => algorithm.bound())
+    }
+
+    fn window(&self) -> Duration {
+        any!(self, algorithm => algorithm.window())
+    }
+
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        any!(self, algorithm => algorithm.decide(words, now, permits))
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        any!(self, algorithm => algorithm.ready_at(words, now, permits))
+    }
+
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        any!(self, algorithm => algorithm.remaining(words, now))
+    }
+
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        any!(self, algorithm => algorithm.refund(words, receipt, permits))
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        any!(self, algorithm => algorithm.charge(words, now, permits))
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        any!(self, algorithm => algorithm.spent(words, now))
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        any!(self, algorithm => algorithm.idle_at(words, now))
+    }
+}

@@ -1,0 +1,30 @@
+//! What the fuzz targets share: the algorithm under test as an input, time as an input, and the
+//! plain references that decisions are compared with.
+
+mod any;
+mod log;
+mod reference;
+mod setting;
+mod time;
+
+pub use any::Any;
+pub use log::Log;
+pub use reference::{Event, Reference};
+pub use setting::{Kind, Setting};
+pub use time::{HORIZON, Step};
+
+use ringgate::sync::AtomicU64;
+use std::sync::atomic::Ordering;
+
+/// Fresh words.
+pub fn fresh(words: usize) -> Vec<AtomicU64> {
+    (0..words).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// The same words, for trying something out.
+pub fn copy(words: &[AtomicU64]) -> Vec<AtomicU64> {
+    words
+        .iter()
+        .map(|word| AtomicU64::new(word.load(Ordering::Relaxed)))
+        .collect()
+}

@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing};
+
+use crate::Any;
+
+/// Which algorithm.
+#[derive(Arbitrary, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Strict,
+    Classic,
+    Even,
+    /// Three windows over one state, counted strictly.
+    Several,
+    TimestampRing,
+    Gcra,
+}
+
+/// An algorithm and a quota, small ones more often than large ones.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Setting {
+    pub kind: Kind,
+    limit: u16,
+    window: u16,
+    window_scale: u8,
+    cells: u8,
+    burst: u8,
+    unpacked: bool,
+}
+
+impl Setting {
+    pub fn limit(&self) -> u64 {
+        // Mostly 1 to 16: the edges are near then.
+        match self.limit {
+            limit @ ..0xf000 => 1 + u64::from(limit % 16),
+            limit @ 0xf000.. => 1 + u64::from(limit - 0xf000) / 16,
+        }
+    }
+
+    pub fn window(&self) -> Duration {
+        let scale = [1_000, 1_000, 7_919, 1_000_000, 1_000_000_000, 60_000_000_000]
+            [usize::from(self.window_scale % 6)];
+        Duration::from_nanos((1 + u64::from(self.window)) * scale)
+    }
+
+    pub fn cells(&self) -> u64 {
+        match self.cells {
+            cells @ ..240 => 1 + u64::from(cells % 12),
+            cells @ 240.. => u64::from(cells - 200),
+        }
+    }
+
+    pub fn burst(&self) -> u64 {
+        1 + u64::from(self.burst)
+    }
+
+    /// Every window of the algorithm, with what it promises for it.
+    pub fn promises(&self, algorithm: &Any) -> Vec<(u64, Duration)> {
+        use ringgate::Algorithm;
+        let mut promises = vec![(algorithm.bound(), algorithm.window())];
+        if self.kind == Kind::Several {
+            promises.extend(
+                self.more()
+                    .into_iter()
+                    .flatten()
+                    .map(|quota| (quota.limit(), quota.window())),
+            );
+        }
+        promises
+    }
+
+    fn more(&self) -> [Result<Quota, ConfigError>; 2] {
+        [
+            Quota::new(self.limit() * 2, self.window() * 3),
+            Quota::new(self.limit().div_ceil(2), self.window() / 4),
+        ]
+    }
+
+    /// # Errors
+    ///
+    /// When the library declines to build it.
+    pub fn build(&self) -> Result<Any, ConfigError> {
+        let quota = Quota::new(self.limit(), self.window())?;
+        let ring = CounterRing::builder(quota).cells(self.cells());
+        let ring = if self.unpacked { ring.unpacked() } else { ring };
+        Ok(match self.kind {
+            Kind::Strict => Any::Ring(ring.build()?),
+            Kind::Classic => Any::Ring(ring.classic().build()?),
+            Kind::Even => Any::Ring(ring.even().build()?),
+            Kind::Several => {
+                let [longer, shorter] = self.more();
+                Any::Ring(ring.also(longer?).also(shorter?).build()?)
+            }
+            Kind::TimestampRing => Any::Log(TimestampRing::new(quota)?),
+            Kind::Gcra => Any::Bucket(Gcra::token_bucket(quota, self.burst())?),
+        })
+    }
+}
