@@ -138,6 +138,12 @@ impl Reference {
     }
 
     pub fn take(&mut self, now: Nanos, permits: u64, debt: bool) {
+        if permits == 0 {
+            // Nothing was taken, and no reading published.
+            let now = Nanos::ZERO;
+            self.events.push(Event { now, permits, debt });
+            return;
+        }
         let used = self.used(now);
         if self.kind == Kind::TimestampRing && now < self.published {
             // As in `fits`, and what was recorded stays.

@@ -32,7 +32,7 @@ use crate::word::MarkLayout;
 ///
 /// A decision is one load and one compare-exchange on the control word, and one load of the base, however many cells
 /// there are; the first look at a new cell enters it, in a number of steps that grows with N. State: 8 bytes when the quota
-/// fits into one word (5 per minute, 30 per second, 100 per minute, with a few cells), else 8·(N + 3)
+/// fits into one word (5 per minute or 30 per second with 5 cells, 100 per minute with 4), else 8·(N + 3)
 /// bytes, for classic and even 8·(N + 2). Which of the two is chosen from the quota; the promise is the same.
 ///
 /// # Examples
