@@ -142,7 +142,7 @@ fn log_refund() {
             &[Take(0, 2), Take(W, 2)],
         ],
     );
-    BOUNDED.run(
+    BOUNDED.unordered().run(
         ring(2),
         &[Take(100, 1)],
         &[
