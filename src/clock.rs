@@ -1,5 +1,6 @@
 //! Where readings of time come from.
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use crate::time::Nanos;
@@ -35,6 +36,17 @@ pub trait Clock {
     fn error(&self, over: Duration) -> Duration {
         let _ = over;
         Duration::ZERO
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    #[inline]
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+
+    fn error(&self, over: Duration) -> Duration {
+        (**self).error(over)
     }
 }
 

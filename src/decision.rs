@@ -69,7 +69,8 @@ impl Refusal {
     }
 }
 
-/// What became of a charge that was settled at its actual cost.
+/// What became of a charge that was settled at its actual cost. May be ignored: the state is right
+/// either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Settled {

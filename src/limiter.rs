@@ -33,10 +33,11 @@ use own_words::OwnWords;
 ///
 /// # Cost
 ///
-/// A decision is one reading of the clock, one load of the control word, a few plain operations and, when admitted, one
-/// compare-exchange. Nothing is allocated, no system call is made, and no thread ever waits for
-/// another. A denial writes nothing shared, except that the first look at a new cell of a wide ring may enter
-/// it.
+/// A decision is one reading of the clock, one or two loads, a few plain operations and, when
+/// admitted, one compare-exchange (for a timestamp ring one more for each permit); more when another
+/// thread was faster. Nothing is allocated, no system call is made, and no thread waits for another
+/// that sleeps. A denial changes no count: in a wide ring the first look at a new cell may enter it,
+/// and in a timestamp ring a look may finish what another thread has begun to record.
 ///
 /// # Examples
 ///
@@ -82,6 +83,9 @@ pub struct Promise {
 #[cfg(feature = "quanta")]
 impl<A: Algorithm> RateLimiter<A, QuantaClock> {
     /// A limiter with a clock of its own, fresh.
+    ///
+    /// The first clock of a process calibrates the processor's counter, for up to 200 ms: construct it
+    /// before serving. Many limiters share one with [`with_clock`](Self::with_clock) and a clone.
     pub fn new(algorithm: A) -> Self {
         Self::with_clock(algorithm, QuantaClock::new())
     }
@@ -157,6 +161,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// As [`check_n`](Self::check_n), without any locked instruction.
     ///
+    /// The answer keeps the limiter borrowed; turn it into a [receipt](Admitted::into_receipt) to
+    /// settle it later.
+    ///
     /// # Errors
     ///
     /// As [`check_n`](Self::check_n).
@@ -188,13 +195,32 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
     /// taken, or [`Settled::Forfeited`] with the permits that stay spent. Giving them back later would let
     /// a window overrun that others have been decided by.
+    ///
+    /// `taken` must come from this limiter. Another's may give back what was never taken from this
+    /// one, and then the bound does not hold.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }
 
     /// Settles an estimate at its actual cost: what was taken too much is given back as by
-    /// [`refund`](Self::refund); what was taken too little is charged now, as debt that later
-    /// decisions see.
+    /// [`refund`](Self::refund), with the same conditions; what was taken too little is charged now,
+    /// as debt that later decisions see.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, Settled};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let ring = CounterRing::new(Quota::per_minute(1_000)?)?;
+    /// let limiter = RateLimiter::with_clock(ring, ManualClock::new());
+    /// let estimate = limiter.check_n(100).expect("the window is empty").into_receipt();
+    /// // The work is done, and has cost less than was thought.
+    /// assert_eq!(limiter.settle(estimate, 70), Settled::Exact);
+    /// assert_eq!(limiter.peek().spent(), 70);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let receipt = taken.into();
         let words = Shared::new(self.words.get());
@@ -214,6 +240,26 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     }
 
     /// What is spent, in a form that outlives the process.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter};
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let quota = Quota::per_minute(10)?;
+    /// let before = RateLimiter::with_clock(CounterRing::new(quota)?, ManualClock::new());
+    /// assert!(before.check_n(8).is_ok());
+    /// let saved = before.save();
+    ///
+    /// // After the restart nobody knows how long it took, so no time is assumed.
+    /// let after = RateLimiter::with_clock(CounterRing::new(quota)?, ManualClock::new());
+    /// after.restore(&saved, Duration::ZERO);
+    /// assert_eq!(after.peek().remaining(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn save(&self) -> SavedState {
         let now = self.clock.now();
         let words = Shared::new(self.words.get());
@@ -229,6 +275,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// hold them. `elapsed` is how long ago the state was saved, as far as the caller
     /// trusts the wall clock; [`Duration::ZERO`] is always safe. Once everything saved would have left its
     /// window, nothing is charged.
+    ///
+    /// Adds to what is spent already: call it once, on a fresh limiter.
     pub fn restore(&self, saved: &SavedState, elapsed: Duration) {
         let spent = saved.spent_after(elapsed);
         if spent > 0 {
@@ -238,12 +286,14 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     }
 
     /// The most permits admitted in any interval of one window, by the readings that the decisions used.
+    /// Of several windows, the bound of the one that was given first.
     #[must_use]
     pub fn bound(&self) -> u64 {
         self.algorithm.bound()
     }
 
-    /// The bound in true time: the clock's error is taken off the window.
+    /// The bound in true time: the clock's error is taken off the window. Of several windows, the one
+    /// that was given first.
     #[must_use]
     pub fn promise(&self) -> Promise {
         let window = self.algorithm.window();
@@ -253,7 +303,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         }
     }
 
-    /// The algorithm, with its quota.
+    /// The algorithm.
     #[must_use]
     pub fn algorithm(&self) -> &A {
         &self.algorithm

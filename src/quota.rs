@@ -152,8 +152,9 @@ const UNITS: [(u64, &[&str]); 7] = [
 ];
 
 /// Reads `100/60s`, `5/min`, `10 per second`, `2 in 500ms`: a limit (digits, `_` between them allowed),
-/// one of `/`, `per` and `in`, an optional number (a decimal point allowed) and a unit from
-/// nanoseconds to days. Spaces between the parts and the case of letters do not matter.
+/// one of `/`, `per` and `in` (the words between spaces), an optional number (a decimal point allowed)
+/// and a unit: `ns`, `us`, `ms`, `s`, `min` or `m`, `h`, `d`, or its name. Other spaces, and the case of
+/// letters, do not matter. Anything else is an error that shows what was given.
 impl FromStr for Quota {
     type Err = ConfigError;
 

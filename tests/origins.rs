@@ -562,3 +562,13 @@ fn fault_a_limiter_wedges() {
 fn clock_time<A: Algorithm>(limiter: &RateLimiter<A, ManualClock>) -> Nanos {
     limiter.peek().at()
 }
+
+/// Rounding the time per permit up must not make the longest window refuse its own limit as burst.
+#[test]
+fn fault_a_limit_is_no_burst_in_the_longest_window() {
+    for limit in 1..200 {
+        let quota = Quota::new(limit, Quota::MAX_WINDOW).expect("a quota");
+        let bucket = Gcra::new(quota).expect("the limit is a burst");
+        assert_eq!(bucket.burst(), limit);
+    }
+}

@@ -285,11 +285,11 @@ fn a_bad_configuration_is_refused_in_words() {
         ),
         (
             Gcra::token_bucket(quota("1/day"), 0).map(drop),
-            "burst is 0 permits, but allowed is 1 to 366 permits, which take 366 days to refill",
+            "burst is 0 permits, but allowed is 1 to 366 permits, the limit or what 366 days refill",
         ),
         (
             Gcra::leaky_bucket(quota("1/day"), 367).map(drop),
-            "burst is 367 permits, but allowed is 1 to 366 permits, which take 366 days to refill",
+            "burst is 367 permits, but allowed is 1 to 366 permits, the limit or what 366 days refill",
         ),
     ] {
         let error = made.expect_err(words);

@@ -181,10 +181,6 @@ impl Reference {
     pub fn forgive(&mut self) {
         self.exact = false;
     }
-
-    pub fn is_exact(&self) -> bool {
-        self.exact
-    }
 }
 
 /// The share of a cell.

@@ -120,7 +120,7 @@ impl CounterRing {
         }
     }
 
-    /// The time in which nothing changes by itself: a cell, or with several windows the tick that all their cells consist of.
+    /// Width of a cell; with several windows, of the tick that all their cells consist of.
     #[must_use]
     pub fn cell(&self) -> Duration {
         Duration::from_nanos(either!(self, form => form.cells()).width())
@@ -208,7 +208,8 @@ pub struct CounterRingBuilder {
 
 impl CounterRingBuilder {
     /// Cells per window, 1 to [`CounterRing::MAX_CELLS`]. More cells follow an exact log more closely (decisions
-    /// differ from it by less than a cell) and cost memory, not time.
+    /// differ from it by less than a cell) and cost memory, and steps where a cell is entered or a retry
+    /// time is asked for; a decision costs the same.
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = cells;
         self

@@ -103,7 +103,7 @@ impl Gcra {
     /// # Errors
     ///
     /// - `limit`: more than one permit per nanosecond;
-    /// - `burst`: zero, or so many permits that they take more than 366 days to refill.
+    /// - `burst`: zero, or more than the limit and so many permits that they take more than 366 days to refill.
     pub fn token_bucket(quota: Quota, burst: u64) -> Result<Self, ConfigError> {
         let (limit, window) = (quota.limit(), quota.window_nanos());
         if limit > window {
@@ -120,12 +120,13 @@ impl Gcra {
             reason = "366 days are 55 bits of nanoseconds"
         )]
         let longest = Quota::MAX_WINDOW.as_nanos() as u64 * UNITS;
-        let most = longest / permit;
+        // The limit itself is always a burst: rounded up, its time is longer than a window by less than 23 days.
+        let most = (longest / permit).max(limit);
         if burst == 0 || burst > most {
             return Err(ConfigError::new(
                 "burst",
                 format!("{burst} permits"),
-                format!("1 to {most} permits, which take 366 days to refill"),
+                format!("1 to {most} permits, the limit or what 366 days refill"),
             ));
         }
         Ok(Self { quota, burst, permit })

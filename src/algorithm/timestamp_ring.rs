@@ -22,7 +22,10 @@ mod state;
 /// # Cost
 ///
 /// A decision for one permit is two loads and two compare-exchanges, on the head and on one slot; for n permits n
-/// slots. [`remaining`](Algorithm::remaining) and [`idle_at`](Algorithm::idle_at) look at up to L slots.
+/// slots. [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent) and [`idle_at`](Algorithm::idle_at)
+/// look at up to L slots, [`ready_at`](Algorithm::ready_at) at as many as permits are asked for, and all of
+/// them start over when an admission comes between: with a large limit under load that takes milliseconds to
+/// seconds, so keep them off the hot path.
 ///
 /// Times are counted in the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds that gives 20 years beside the index (10 ns at a limit of 100,
 /// 100 ns at 1,000). What is recorded is rounded up and what is asked is rounded down, so rounding makes the limiter

@@ -140,6 +140,26 @@ impl<A> fmt::Debug for Admitted<'_, A> {
 }
 
 /// A request was denied. Nothing was consumed, and nothing was extended.
+///
+/// It borrows the limiter, to work out the retry time when asked. To return it as an error that
+/// borrows nothing, take what is of use out of it:
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{Algorithm, Denied};
+///
+/// #[derive(Debug)]
+/// enum ApiError {
+///     /// Too many requests; with the time to wait, unless they are too many at once.
+///     Limited(Option<Duration>),
+/// }
+///
+/// impl<A: Algorithm> From<Denied<'_, A>> for ApiError {
+///     fn from(denied: Denied<'_, A>) -> Self {
+///         Self::Limited(denied.retry_after())
+///     }
+/// }
+/// ```
 pub struct Denied<'a, A> {
     peek: Peek<'a, A>,
     permits: u64,

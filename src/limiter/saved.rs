@@ -14,7 +14,9 @@ pub struct SavedState {
 }
 
 impl SavedState {
-    pub(super) fn new(spent: u64, idle_after: Duration) -> Self {
+    /// States that `spent` permits counted, and would no longer count after `idle_after`: for a form of
+    /// one's own to keep states in.
+    pub fn new(spent: u64, idle_after: Duration) -> Self {
         Self {
             spent,
             idle_after_nanos: u64::try_from(idle_after.as_nanos()).unwrap_or(u64::MAX),
