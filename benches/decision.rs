@@ -1,9 +1,9 @@
 //! What one decision costs: one thread, one limiter, nobody else.
 //!
-//! `cargo bench --bench decision` first prints a table of ratios, measured here, then criterion's own
-//! statistics of the same loops. A figure in nanoseconds says as much about the machine as about the crate, and on a
-//! shared machine little about either; so what counts is the ratio to the least that any limiter must do, measured in the same
-//! process within the same few milliseconds:
+//! `cargo bench --bench decision` first prints a table of ratios, measured here, then criterion's
+//! own statistics of the same loops. A figure in nanoseconds says as much about the machine as
+//! about the crate, and on a shared machine little about either; so what counts is the ratio to the
+//! least that any limiter must do, measured in the same process within the same few milliseconds:
 //!
 //! - an admission against one clock read and one compare-exchange loop on a line of its own;
 //! - a denial against one clock read and one load of such a line;
@@ -63,7 +63,8 @@ fn cases() -> Result<Vec<Case>, ConfigError> {
     let several = CounterRing::builder(Quota::per_minute(10_000_000_000)?)
         .also(Quota::per_hour(60_000_000_000)?)
         .build()?;
-    // A thousand in a microsecond: a lap of the ring takes longer than its window, so every slot is old enough.
+    // A thousand in a microsecond: a lap of the ring takes longer than its window, so every slot is
+    // old enough.
     let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(1))?)?;
     let gcra = Gcra::new(Quota::per_second(1_000_000_000)?)?;
     // Used up before the bench, and for a day.
@@ -183,14 +184,15 @@ fn cases() -> Result<Vec<Case>, ConfigError> {
     Ok(cases)
 }
 
-/// A limiter with a clock of its own, whose state is `words` words: so the form of a ring is the one that is named.
+/// A limiter with a clock of its own, whose state is `words` words: so the form of a ring is the
+/// one that is named.
 fn of<A: Algorithm>(words: usize, algorithm: A) -> RateLimiter<A> {
     assert_eq!(algorithm.words(), words);
     RateLimiter::new(algorithm)
 }
 
-// The limiter goes through `black_box` in every turn, so that nothing of it is kept in registers from one decision to the
-// next: a caller who does something else in between has no such luck.
+// The limiter goes through `black_box` in every turn, so that nothing of it is kept in registers
+// from one decision to the next: a caller who does something else in between has no such luck.
 
 fn admitted<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
     counted(move || black_box(&limiter).check().is_ok())
@@ -318,8 +320,8 @@ fn count(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
     (0..turns).map(|_| u64::from(turn())).sum()
 }
 
-/// Runs all cases in alternating rounds, and prints the median of each and of its ratio to the first of its group in the same
-/// round.
+/// Runs all cases in alternating rounds, and prints the median of each and of its ratio to the
+/// first of its group in the same round.
 fn print_ratios(cases: &mut [Case], rounds: usize) {
     const TURNS: u64 = 10_000;
     let mut nanos = vec![Vec::with_capacity(rounds); cases.len()];

@@ -1,13 +1,15 @@
-//! Guards a hot path with each algorithm in turn, and checks afterwards that none admitted more than it promised.
+//! Guards a hot path with each algorithm in turn, and checks afterwards that none admitted more
+//! than it promised.
 //!
 //! ```text
 //! cargo run --release --example guard
 //! cargo run --release --example guard -- --seconds 0.5
 //! ```
 //!
-//! One worker per core asks as fast as it can, so nearly all decisions are denials: a limiter that is hammered admits its
-//! quota and no more, however many ask. Each worker keeps a log of its admissions, and the log is what the
-//! promise is held against. If a window holds more than the bound, the program says so and ends with status 1.
+//! One worker per core asks as fast as it can, so nearly all decisions are denials: a limiter that
+//! is hammered admits its quota and no more, however many ask. Each worker keeps a log of its
+//! admissions, and the log is what the promise is held against. If a window holds more than the
+//! bound, the program says so and ends with status 1.
 
 use core::error::Error;
 use core::time::Duration;
@@ -84,8 +86,8 @@ struct Worker {
 }
 
 impl Guard {
-    /// Hammers a limiter, prints a line, and says whether every promise was kept: the algorithm's own, and that of its
-    /// further windows.
+    /// Hammers a limiter, prints a line, and says whether every promise was kept: the algorithm's
+    /// own, and that of its further windows.
     fn run<A: Algorithm + Sync>(&self, name: &str, algorithm: A, further: &[Quota]) -> bool {
         let limiter = RateLimiter::new(algorithm);
         let workers = self.hammer(&limiter);
@@ -113,7 +115,8 @@ impl Guard {
     }
 
     fn hammer<A: Algorithm + Sync>(&self, limiter: &RateLimiter<A>) -> Vec<Worker> {
-        // Room for everything that can be admitted, should one worker get it all: no allocation while we measure.
+        // Room for everything that can be admitted, should one worker get it all: no allocation
+        // while we measure.
         let windows = self.time.as_millis() / limiter.algorithm().window().as_millis() + 2;
         let room = limiter.bound() as usize * windows as usize;
         let mut workers: Vec<Worker> = (0..self.workers)
@@ -123,8 +126,8 @@ impl Guard {
                 busy: Duration::ZERO,
             })
             .collect();
-        // In bursts, with a little less than a window of silence after each: the worst window of most limiters follows a
-        // time in which nobody asked.
+        // In bursts, with a little less than a window of silence after each: the worst window of
+        // most limiters follows a time in which nobody asked.
         let start = Instant::now();
         while start.elapsed() < self.time {
             let end = limiter.clock().now().saturating_add(WINDOW.mul_f64(2.3));
@@ -140,7 +143,8 @@ impl Guard {
 }
 
 impl Worker {
-    /// The hot path: nothing but decisions. Each tells the time that it was made at, so no other clock is read.
+    /// The hot path: nothing but decisions. Each tells the time that it was made at, so no other
+    /// clock is read.
     fn burst<A: Algorithm>(&mut self, limiter: &RateLimiter<A>, end: Nanos) {
         let start = Instant::now();
         loop {

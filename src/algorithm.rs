@@ -30,8 +30,8 @@ pub use timestamp_ring::TimestampRing;
 ///   admissions than [`bound`](Self::bound) in an interval of one [`window`](Self::window), measured
 ///   by [`Receipt::at`].
 /// - Zero permits are always admitted, and charge nothing.
-/// - Methods neither allocate nor block, whatever other threads do. They panic only when the slice is
-///   shorter than `words`.
+/// - Methods neither allocate nor block, whatever other threads do. Given words that nobody but this
+///   policy has written since they were zero, they panic only when the slice is shorter than `words`.
 pub trait Algorithm {
     /// How many words one key takes.
     fn words(&self) -> usize;
@@ -72,8 +72,9 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64;
 
-    /// Gives back `permits` of what `receipt` took, so that every later decision is the one that would
-    /// have been made had they never been taken; false, and nothing given back, when that can no longer be done.
+    /// Gives back `permits` of what `receipt` took, so that every later decision is the one that
+    /// would have been made had they never been taken; false, and nothing given back, when that can
+    /// no longer be done.
     ///
     /// # Panics
     ///
@@ -88,8 +89,8 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64;
 
-    /// What still counts at the time `now`, in permits: charged to a fresh state, it would make that one at least
-    /// as strict as this one, from then on and for ever.
+    /// What still counts at the time `now`, in permits: charged to a fresh state, it would make
+    /// that one at least as strict as this one, from then on and for ever.
     ///
     /// # Panics
     ///
@@ -107,10 +108,11 @@ pub trait Algorithm {
 
 /// What came of one attempt to decide.
 ///
-/// A decision is one attempt in straight code and, where something was in its way, a loop elsewhere. The exchange waits
-/// for every store before it, so a spilled register or a result handed over in memory delays each decision: the attempt is
-/// inlined into its caller (`inline(always)`, from `check` down), what it says fits into registers, and what is not
-/// inlined takes words, never a `State`, whose layout would go through memory. (`benches/README.md`)
+/// A decision is one attempt in straight code and, where something was in its way, a loop
+/// elsewhere. The exchange waits for every store before it, so a spilled register or a result
+/// handed over in memory delays each decision: the attempt is inlined into its caller
+/// (`inline(always)`, from `check` down), what it says fits into registers, and what is not inlined
+/// takes words, never a `State`, whose layout would go through memory. (`benches/README.md`)
 enum Attempt {
     /// Decided: the mark of what was taken, none when there was no room.
     Settled(Option<u64>),

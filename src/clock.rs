@@ -19,9 +19,9 @@ pub use manual::ManualClock;
 
 /// A source of readings, in nanoseconds since an origin of its own.
 ///
-/// Readings need not be monotonic, within a thread or between threads: a limiter adopts the newest time
-/// that anybody has published, so an older reading makes it stricter, never looser. Readings of one limiter must
-/// come from one clock (or from clocks with one origin).
+/// Readings need not be monotonic, within a thread or between threads: a limiter adopts the newest
+/// time that anybody has published, so an older reading makes it stricter, never looser. Readings
+/// of one limiter must come from one clock (or from clocks with one origin).
 pub trait Clock {
     /// The time now.
     ///

@@ -46,26 +46,30 @@
 //! | fixed window | 8 bytes | 2L | L per W |
 //! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
 //!
-//! - The third column is [`RateLimiter::bound`]. It holds whatever the threads do, and is measured by the readings that the
-//!   decisions used. Windows are half-open: an admission at s counts at t when t − W < s ≤ t.
+//! - The third column is [`RateLimiter::bound`]. It holds whatever the threads do, and is measured
+//!   by the readings that the decisions used. Windows are half-open: an admission at s counts at t
+//!   when t − W < s ≤ t.
 //! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
-//! - No lock, no allocation, no system call, no thread and no timer on the decision path; no thread ever waits for another.
-//! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser, and never makes it panic.
-//! - Nothing can fail after construction, and a wrong configuration cannot be built: a [`ConfigError`] names the field,
-//!   what was given and what is allowed.
+//! - No lock, no allocation, no system call, no thread and no timer on the decision path; no thread
+//!   ever waits for another.
+//! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser, and never
+//!   makes it panic.
+//! - Nothing can fail after construction, and a wrong configuration cannot be built: a
+//!   [`ConfigError`] names the field, what was given and what is allowed.
 //!
 //! # Trade-offs
 //!
-//! - Strict counter rings deny up to a cell too long, which is the price of never admitting too much in constant memory. More
-//!   cells narrow it; a [`TimestampRing`] has none of it, at 8 bytes a permit.
-//! - Several threads on one limiter share one word, which costs a transfer of its cache line for every admission. Denials
-//!   share it for reading only.
+//! - Strict counter rings deny up to a cell too long, which is the price of never admitting too
+//!   much in constant memory. More cells narrow it; a [`TimestampRing`] has none of it, at 8 bytes
+//!   a permit.
+//! - Several threads on one limiter share one word, which costs a transfer of its cache line for
+//!   every admission. Denials share it for reading only.
 //!
 //! # Caveats
 //!
 //! - Windows are 1 µs to 366 days and limits up to 10^12 (what the packed words have room for).
-//! - 20 years after its clock's origin a limiter may refuse for good (the words have no more ticks, and wrapping round could admit too
-//!   much). [`ManualClock`] can get there; a process does not.
+//! - 20 years after its clock's origin a limiter may refuse for good (the words have no more ticks,
+//!   and wrapping round could admit too much). [`ManualClock`] can get there; a process does not.
 //! - The promise is about readings. Readings of two processors were seen to differ by half a microsecond;
 //!   [`RateLimiter::promise`] states the bound in true time.
 //! - The clock does not count time during which the machine is suspended (which is stricter).

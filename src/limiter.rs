@@ -28,8 +28,9 @@ use own_words::OwnWords;
 ///
 /// # Guarantee
 ///
-/// In any interval of one window, at most [`bound`](Self::bound) permits are admitted, by the readings that the decisions
-/// used; [`promise`](Self::promise) says it in true time. A denied request consumes nothing.
+/// In any interval of one window, at most [`bound`](Self::bound) permits are admitted, by the
+/// readings that the decisions used; [`promise`](Self::promise) says it in true time. A denied
+/// request consumes nothing.
 ///
 /// # Cost
 ///
@@ -140,8 +141,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// When another thread has published a newer time, that is used instead. (GCRA has no need to: an older reading finds the
-    /// word further ahead.)
+    /// When another thread has published a newer time, that is used instead. (GCRA has no need to:
+    /// an older reading finds the word further ahead.)
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
@@ -149,7 +150,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         answer::answer(&self.algorithm, words, decision)
     }
 
-    /// As [`check`](Self::check), without any locked instruction: for a limiter that one connection or one thread owns.
+    /// As [`check`](Self::check), without any locked instruction: for a limiter that one connection
+    /// or one thread owns.
     ///
     /// # Errors
     ///
@@ -189,8 +191,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         Peek::new(&self.algorithm, self.words.get(), self.clock.now())
     }
 
-    /// Gives back what was taken, if that can still be done exactly: for counter rings while no later cell was entered, for
-    /// GCRA while nothing was admitted since, for a timestamp ring never.
+    /// Gives back what was taken, if that can still be done exactly: for counter rings while no
+    /// later cell was entered, for GCRA while nothing was admitted since, for a timestamp ring
+    /// never.
     ///
     /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
     /// taken, or [`Settled::Forfeited`] with the permits that stay spent. Giving them back later would let
@@ -270,11 +273,11 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// Charges what was spent when `saved` was made, `elapsed` ago, as if all of it had been spent just now.
     ///
-    /// This is conservative: what still counted then counts for a whole window more, so with the same quota and
-    /// algorithm the bound holds across the restart. With another quota or algorithm the same permits are charged, as far as its words can
-    /// hold them. `elapsed` is how long ago the state was saved, as far as the caller
-    /// trusts the wall clock; [`Duration::ZERO`] is always safe. Once everything saved would have left its
-    /// window, nothing is charged.
+    /// This is conservative: what still counted then counts for a whole window more, so with the
+    /// same quota and algorithm the bound holds across the restart. With another quota or algorithm
+    /// the same permits are charged, as far as its words can hold them. `elapsed` is how long ago
+    /// the state was saved, as far as the caller trusts the wall clock; [`Duration::ZERO`] is
+    /// always safe. Once everything saved would have left its window, nothing is charged.
     ///
     /// Adds to what is spent already: call it once, on a fresh limiter.
     pub fn restore(&self, saved: &SavedState, elapsed: Duration) {

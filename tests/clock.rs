@@ -123,8 +123,9 @@ mod real {
         TURN.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Within a thread a reading is never earlier than the last by more than the stated error, and readings lie between
-    /// those of the system's clock taken around them, give or take its calibration.
+    /// Within a thread a reading is never earlier than the last by more than the stated error, and
+    /// readings lie between those of the system's clock taken around them, give or take its
+    /// calibration.
     #[test]
     fn the_default_clock_follows_time() {
         let outside = Instant::now();
@@ -201,8 +202,8 @@ mod real {
         );
     }
 
-    /// It is never ahead of time, and it comes to show any time that has passed. (It may step back by a little where it
-    /// has looked at the precise clock in between, as any clock may.)
+    /// It is never ahead of time, and it comes to show any time that has passed. (It may step back
+    /// by a little where it has looked at the precise clock in between, as any clock may.)
     #[test]
     fn a_coarse_clock_follows_time() {
         let _turn = turn();
@@ -217,8 +218,9 @@ mod real {
         }
     }
 
-    /// The upkeep thread of a clock with a long interval sleeps; the test puts the coarse time back to what
-    /// it was long ago, as if the thread had stood still since. If the thread wakes up meanwhile, the round does not count.
+    /// The upkeep thread of a clock with a long interval sleeps; the test puts the coarse time back
+    /// to what it was long ago, as if the thread had stood still since. If the thread wakes up
+    /// meanwhile, the round does not count.
     #[test]
     fn a_clock_that_stands_still_is_noticed_where_it_is_read() {
         let _turn = turn();
@@ -237,7 +239,8 @@ mod real {
                 continue;
             }
             let noticed = readings.iter().position(|&now| now > frozen);
-            // Patience is 64 readings; after that every reading is the precise one until the coarse time moves.
+            // Patience is 64 readings; after that every reading is the precise one until the coarse
+            // time moves.
             assert!(noticed.is_some_and(|first| first <= 64), "{noticed:?}");
             let since = &readings[noticed.unwrap_or(0)..];
             assert!(
@@ -253,8 +256,9 @@ mod real {
     #[test]
     fn an_interval_of_half_of_all_time_does_not_panic() {
         let _turn = turn();
-        // Forgotten, since the upkeep thread is joined with the last clone, and sleeps for the whole interval. The tests that
-        // take turns would find it running, so this one has a process of its own.
+        // Forgotten, since the upkeep thread is joined with the last clone, and sleeps for the
+        // whole interval. The tests that take turns would find it running, so this one has a
+        // process of its own.
         if std::env::var_os("RINGGATE_TEST_ALONE").is_none() {
             let status = std::process::Command::new(std::env::current_exe().expect("this test"))
                 .args(["--exact", "real::an_interval_of_half_of_all_time_does_not_panic"])

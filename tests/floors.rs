@@ -1,7 +1,8 @@
 //! Holds the architecture: a module names only itself and modules on floors below it.
 //!
-//! The floors are the order of the `mod` lines of `lib.rs`, from the ground up. A module's files are `name.rs` and
-//! everything in `name/`; every `crate::other` in them must be a module that stands earlier in that list, or the same.
+//! The floors are the order of the `mod` lines of `lib.rs`, from the ground up. A module's files
+//! are `name.rs` and everything in `name/`; every `crate::other` in them must be a module that
+//! stands earlier in that list, or the same.
 #![cfg(not(any(miri, ringgate_loom)))]
 
 use std::fs;

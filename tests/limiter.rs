@@ -94,7 +94,8 @@ fn owned_checks_decide_as_shared_ones() {
     }
 }
 
-/// What an answer says, apart from the limiter's borrow: when, how many, how many are left, and when to try again.
+/// What an answer says, apart from the limiter's borrow: when, how many, how many are left, and
+/// when to try again.
 type Plain = (Nanos, u64, u64, Option<Duration>);
 
 fn plain(answer: Result<Admitted<'_, Any>, Denied<'_, Any>>) -> Result<Plain, Plain> {
@@ -208,7 +209,8 @@ fn a_log_gives_nothing_back() {
     assert_eq!(limiter.refund(nothing), Settled::Exact);
 }
 
-/// Counter rings give back until a later cell is entered, whatever came in between; GCRA while nothing came in between.
+/// Counter rings give back until a later cell is entered, whatever came in between; GCRA while
+/// nothing came in between.
 #[test]
 fn a_refund_that_comes_too_late_is_forfeited() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
@@ -278,8 +280,8 @@ fn settling_charges_the_actual_cost() {
     }
 }
 
-/// What no word can hold is forgiven, and the answer says how much. (A ring of one word, and the log of times, can hold
-/// whatever makes a difference.)
+/// What no word can hold is forgiven, and the answer says how much. (A ring of one word, and the
+/// log of times, can hold whatever makes a difference.)
 #[test]
 fn debt_beyond_all_measure_is_forgiven_or_booked() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
@@ -389,7 +391,8 @@ fn what_is_saved_is_what_is_spent() {
         clock.advance(Duration::from_nanos(1));
         assert_eq!(limiter.save().spent(), 0, "{name}");
 
-        // Restored into a process whose clock begins at zero: at once, and just before and just after it is idle.
+        // Restored into a process whose clock begins at zero: at once, and just before and just
+        // after it is idle.
         for (elapsed, spent) in [
             (Duration::ZERO, 7),
             (saved.idle_after() - Duration::from_nanos(1), 7),
@@ -455,8 +458,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A restart in the middle of a history: what was admitted before and after it together keeps the bound, and the restored
-    /// limiter admits only what the old one, had it gone on, would have admitted too.
+    /// A restart in the middle of a history: what was admitted before and after it together keeps
+    /// the bound, and the restored limiter admits only what the old one, had it gone on, would have
+    /// admitted too.
     #[test]
     fn a_restart_gives_nothing_away(
         which in 0..6_usize,
@@ -478,8 +482,8 @@ proptest! {
         }
         let saved = old.save();
         clock.advance(Duration::from_millis(pause));
-        // The new one counts from the same origin here, so that one log can hold both; and the wall clock may have lost part of
-        // the pause.
+        // The new one counts from the same origin here, so that one log can hold both; and the wall
+        // clock may have lost part of the pause.
         let restored = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
         restored.restore(&saved, Duration::from_millis(pause * doubt / 1_000));
         for (millis, permits) in after {

@@ -1,15 +1,17 @@
 //! Models of every concurrent protocol.
 //!
-//! The same models run in three ways: exhaustively under loom (`ci/loom.sh`), many times with real threads under
-//! plain `cargo test`, and with many seeds under Miri (`ci/miri.sh`).
+//! The same models run in three ways: exhaustively under loom (`ci/loom.sh`), many times with real
+//! threads under plain `cargo test`, and with many seeds under Miri (`ci/miri.sh`).
 //!
 //! What is asserted of every execution, by `harness`:
 //!
 //! - *bound*: no interval of one window holds more than the bound, by the stamps of the receipts;
-//! - *order*: the answers are those of the same calls one after the other, in some order that keeps the order
-//!   within each thread, judged by the same policy over plain cells (entering a cell counts as a step of its own); not asserted where
-//!   helpers may fill in a later time than a sleeper would have;
-//! - *rest*: after eight windows of silence (the longest of several is shorter) the state admits everything again, and nothing more.
+//! - *order*: the answers are those of the same calls one after the other, in some order that keeps
+//!   the order within each thread, judged by the same policy over plain cells (entering a cell
+//!   counts as a step of its own); not asserted where helpers may fill in a later time than a
+//!   sleeper would have;
+//! - *rest*: after eight windows of silence (the longest of several is shorter) the state admits
+//!   everything again, and nothing more.
 
 extern crate alloc;
 

@@ -1,5 +1,5 @@
-//! The histories that the project comes from, under their numbers, and the faults of the originals and of peers that
-//! a single limiter could have, each under its name.
+//! The histories that the project comes from, under their numbers, and the faults of the originals
+//! and of peers that a single limiter could have, each under its name.
 #![cfg(not(ringgate_loom))]
 
 #[expect(
@@ -295,7 +295,8 @@ fn fault_ring_moves_on_by_one_cell_however_many_have_passed() {
     }
 }
 
-/// Check and add as separate steps, so that concurrent callers passed together (25 for a cap of 10 at 16 threads).
+/// Check and add as separate steps, so that concurrent callers passed together (25 for a cap of 10
+/// at 16 threads).
 #[test]
 fn fault_check_and_add_are_separate() {
     let rounds = if cfg!(miri) { 2 } else { 40 };
@@ -353,7 +354,8 @@ fn fault_cost_over_the_limit_resets_the_state() {
     }
 }
 
-/// A thread with an older clock rolled the window back (220 for 10), or a subtraction wrapped (millions for 6000).
+/// A thread with an older clock rolled the window back (220 for 10), or a subtraction wrapped
+/// (millions for 6000).
 #[test]
 fn fault_older_clock_rolls_the_window_back() {
     for subject in ten_per_second() {
@@ -390,8 +392,8 @@ fn fault_idle_longer_than_the_window_skips_the_check() {
     }
 }
 
-/// Refill rounding lost tokens at slow rates, or gave 1.67 times the rate at high ones: over a long run a bucket
-/// admits its rate, within one part in 16·W/L, and never more.
+/// Refill rounding lost tokens at slow rates, or gave 1.67 times the rate at high ones: over a long
+/// run a bucket admits its rate, within one part in 16·W/L, and never more.
 #[test]
 fn fault_refill_is_rounded() {
     let cases = [

@@ -123,8 +123,8 @@ fn nothing_is_allocated_by_the_default_clock() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// "One load, a few plain operations and, when admitted, one compare-exchange": what each algorithm's documentation says it
-/// touches, in a cell that is open.
+/// "One load, a few plain operations and, when admitted, one compare-exchange": what each
+/// algorithm's documentation says it touches, in a cell that is open.
 #[test]
 fn a_decision_touches_what_is_documented() {
     for subject in subjects() {
@@ -164,7 +164,8 @@ fn a_decision_touches_what_is_documented() {
     }
 }
 
-/// A denial in a cell that is open writes nothing; in one that is not, only a ring of several words does, once.
+/// A denial in a cell that is open writes nothing; in one that is not, only a ring of several words
+/// does, once.
 #[test]
 fn a_flood_of_denials_writes_nothing() {
     for subject in subjects() {

@@ -1,5 +1,5 @@
-//! Real threads and real clocks: hundreds of windows, and the log of it all checked afterwards, by the readings
-//! and by the calls.
+//! Real threads and real clocks: hundreds of windows, and the log of it all checked afterwards, by
+//! the readings and by the calls.
 //!
 //! Run it under ThreadSanitizer as it is: what it takes is set by the clock, not by a number of calls.
 #![cfg(not(ringgate_loom))]
@@ -61,8 +61,8 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// What one thread does over and over: takes one to four permits, and gives every fifth charge back, part of it
-/// or all.
+/// What one thread does over and over: takes one to four permits, and gives every fifth charge
+/// back, part of it or all.
 fn call<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, turn: u64) -> Option<Call> {
     let before = limiter.clock().now();
     let permits = 1 + turn % 7 / 2;
@@ -108,8 +108,8 @@ fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
     worst
 }
 
-/// After all of that nothing is stuck: a window and a cell later (for a bucket and for several windows, some more)
-/// the limiter gives all it has, in one of the next cells.
+/// After all of that nothing is stuck: a window and a cell later (for a bucket and for several
+/// windows, some more) the limiter gives all it has, in one of the next cells.
 fn is_as_good_as_new<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, now: Nanos) -> bool {
     let later = now.saturating_add(25 * WINDOW);
     let most = limiter.algorithm().most();
@@ -122,10 +122,11 @@ fn is_as_good_as_new<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, now: N
 
 /// By the readings: exact, for the bound is promised of the stamps.
 ///
-/// By the calls: a decision's reading is taken between the two of its call by the same thread, or is a newer one that
-/// another thread had published by then. Readings of two moments differ from the true time between them by at most the
-/// clock's error e, so the stamp lies between `before` − e and `after` + e; and the stamps of calls wholly
-/// within an interval of W − 2e − 1 ns lie within a half-open one of W.
+/// By the calls: a decision's reading is taken between the two of its call by the same thread, or
+/// is a newer one that another thread had published by then. Readings of two moments differ from
+/// the true time between them by at most the clock's error e, so the stamp lies between `before` −
+/// e and `after` + e; and the stamps of calls wholly within an interval of W − 2e − 1 ns lie within
+/// a half-open one of W.
 #[cfg(feature = "quanta")]
 #[test]
 fn no_window_of_a_real_clock_holds_more_than_the_bound() {
@@ -231,7 +232,8 @@ fn no_reading_from_any_thread_lets_a_window_hold_more() {
                         let mut calls = Vec::new();
                         for turn in 0..20_000_u64 {
                             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                            // Threads are up to a window apart, drift on, and once in a while one is years ahead.
+                            // Threads are up to a window apart, drift on, and once in a while one
+                            // is years ahead.
                             let jitter = noise >> 43;
                             let years = if turn == 15_000 && thread == 0 { 1 << 58 } else { 0 };
                             let now = Nanos::new(turn * 20_000 + jitter + years);

@@ -3,7 +3,8 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use ringgate::Nanos;
 
-/// Twenty years in nanoseconds: until then decisions are compared with the references. Later only the promises hold.
+/// Twenty years in nanoseconds: until then decisions are compared with the references. Later only
+/// the promises hold.
 pub const HORIZON: u64 = 20 * 365 * 24 * 3600 * 1_000_000_000;
 
 /// How the clock moves between two calls.

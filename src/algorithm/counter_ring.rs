@@ -24,16 +24,17 @@ use crate::word::MarkLayout;
 /// | [`even`](CounterRingBuilder::even) | L + ⌈L/N⌉ | L per W, paced |
 /// | [`fixed_window`](Self::fixed_window) | 2L | L per W |
 ///
-/// Strict counts the current cell and the N before it, which is all that an interval of one window can
-/// touch. Classic, which is what most limiters do, counts N cells. Even is classic with a share of the limit for
-/// each cell, so that the limit cannot be used up at the window's beginning.
+/// Strict counts the current cell and the N before it, which is all that an interval of one window
+/// can touch. Classic, which is what most limiters do, counts N cells. Even is classic with a share
+/// of the limit for each cell, so that the limit cannot be used up at the window's beginning.
 ///
 /// # Cost
 ///
-/// A decision is one load and one compare-exchange on the control word, and one load of the base, however many cells
-/// there are; the first look at a new cell enters it, in a number of steps that grows with N. State: 8 bytes when the quota
-/// fits into one word (5 per minute or 30 per second with 5 cells, 100 per minute with 4), else 8·(N + 3)
-/// bytes, for classic and even 8·(N + 2). Which of the two is chosen from the quota; the promise is the same.
+/// A decision is one load and one compare-exchange on the control word, and one load of the base,
+/// however many cells there are; the first look at a new cell enters it, in a number of steps that
+/// grows with N. State: 8 bytes when the quota fits into one word (5 per minute or 30 per second
+/// with 5 cells, 100 per minute with 4), else 8·(N + 3) bytes, for classic and even 8·(N + 2).
+/// Which of the two is chosen from the quota; the promise is the same.
 ///
 /// # Examples
 ///
@@ -99,8 +100,8 @@ impl CounterRing {
         Self::builder(quota).build()
     }
 
-    /// The fixed window: one cell, which begins anew at every multiple of the window. At most twice the limit in
-    /// any interval of one window, as much within an instant around the edge.
+    /// The fixed window: one cell, which begins anew at every multiple of the window. At most twice
+    /// the limit in any interval of one window, as much within an instant around the edge.
     ///
     /// # Errors
     ///
@@ -207,9 +208,9 @@ pub struct CounterRingBuilder {
 }
 
 impl CounterRingBuilder {
-    /// Cells per window, 1 to [`CounterRing::MAX_CELLS`]. More cells follow an exact log more closely (decisions
-    /// differ from it by less than a cell) and cost memory, and steps where a cell is entered or a retry
-    /// time is asked for; a decision costs the same.
+    /// Cells per window, 1 to [`CounterRing::MAX_CELLS`]. More cells follow an exact log more
+    /// closely (decisions differ from it by less than a cell) and cost memory, and steps where a
+    /// cell is entered or a retry time is asked for; a decision costs the same.
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = cells;
         self
@@ -234,8 +235,9 @@ impl CounterRingBuilder {
         self
     }
 
-    /// Adds a window over the same state: a request is admitted when every window has room, and charged to all in one
-    /// compare-exchange. Each window has the same number of cells; strict and classic only.
+    /// Adds a window over the same state: a request is admitted when every window has room, and
+    /// charged to all in one compare-exchange. Each window has the same number of cells; strict and
+    /// classic only.
     pub fn also(mut self, quota: Quota) -> Self {
         self.more.push(quota);
         self
@@ -308,11 +310,12 @@ impl CounterRingBuilder {
 /// The narrowest cell, in nanoseconds: rounding up to a whole one then widens a cell by less than a tenth.
 const MIN_CELL: u64 = 10;
 
-/// The nanoseconds of a tick, and for each window the ticks of a cell: so many that N cells cover the window, since rounding
-/// up makes a ring stricter only.
+/// The nanoseconds of a tick, and for each window the ticks of a cell: so many that N cells cover
+/// the window, since rounding up makes a ring stricter only.
 ///
-/// A tick is the narrowest cell if the other windows' cells are about whole numbers of it, else a part of it: the
-/// coarsest that makes no cell more than a twentieth too wide, or the best of sixteen.
+/// A tick is the narrowest cell if the other windows' cells are about whole numbers of it, else a
+/// part of it: the coarsest that makes no cell more than a twentieth too wide, or the best of
+/// sixteen.
 fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
     let wanted = |quota: &Quota| quota.window_nanos().div_ceil(cells);
     let narrowest = quotas.iter().map(wanted).min().unwrap_or(1);
@@ -337,8 +340,9 @@ fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
 
 fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Result<WideRing, ConfigError> {
     let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
-    // Later than one span of every window, so that a zeroed slot is in none; and a multiple of the span's cells, so that
-    // shares fall on the same cells as in a packed ring, whose first tick is 0.
+    // Later than one span of every window, so that a zeroed slot is in none; and a multiple of the
+    // span's cells, so that shares fall on the same cells as in a packed ring, whose first tick is
+    // 0.
     let first_tick = spans
         .iter()
         .map(|(span, ticks)| 2 * span.summed() * ticks)

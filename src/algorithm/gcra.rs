@@ -8,11 +8,13 @@
 //!
 //! # Proof sketch
 //!
-//! Take the admissions whose stamps s lie in an interval of length W, in the order of their exchanges. The first
-//! leaves the word above the interval's beginning by its own n·T at least; each further one adds its n·T, since words never
-//! decrease (but for a refund, which takes back exactly the newest admission); the last leaves it at most b·T above its own stamp. So the sum of all n·T is less than
-//! W + b·T, and with T ≥ W/L the sum of all n at most L + b. Nowhere does the argument need stamps to be in order, so a clock that
-//! steps back can only refuse more. (models `gcra_*`)
+//! Take the admissions whose stamps s lie in an interval of length W, in the order of their
+//! exchanges. The first leaves the word above the interval's beginning by its own n·T at least;
+//! each further one adds its n·T, since words never decrease (but for a refund, which takes back
+//! exactly the newest admission); the last leaves it at most b·T above its own stamp. So the sum of
+//! all n·T is less than W + b·T, and with T ≥ W/L the sum of all n at most L + b. Nowhere does the
+//! argument need stamps to be in order, so a clock that steps back can only refuse more. (models
+//! `gcra_*`)
 //!
 //! An exchange succeeds only on the word that was judged. The same word met again after a refund is the same
 //! state, since nothing else exists.
@@ -30,14 +32,14 @@ use crate::time::Nanos;
 
 /// GCRA, the token bucket or leaky bucket as a meter: a burst of b permits, refilled at L per W.
 ///
-/// Worst case in any interval of one window: b + L. With the default burst b = L that is 2L, right after an idle
-/// time; a burst of 1 paces requests evenly.
+/// Worst case in any interval of one window: b + L. With the default burst b = L that is 2L, right
+/// after an idle time; a burst of 1 paces requests evenly.
 ///
 /// # Cost
 ///
-/// One load, one compare-exchange, 8 bytes. Time is counted in sixteenths of a nanosecond, and the time per permit
-/// is rounded up to one: the rate is low by at most one part in 16·W/L (W in nanoseconds): by
-/// 0.006 % at a million permits per second, never high.
+/// One load, one compare-exchange, 8 bytes. Time is counted in sixteenths of a nanosecond, and the
+/// time per permit is rounded up to one: the rate is low by at most one part in 16·W/L (W in
+/// nanoseconds): by 0.006 % at a million permits per second, never high.
 ///
 /// Source of the formula: ITU-T I.371, annex A, in the form of the virtual scheduling algorithm.
 ///
@@ -103,7 +105,8 @@ impl Gcra {
     /// # Errors
     ///
     /// - `limit`: more than one permit per nanosecond;
-    /// - `burst`: zero, or more than the limit and so many permits that they take more than 366 days to refill.
+    /// - `burst`: zero, or more than the limit and so many permits that they take more than 366
+    ///   days to refill.
     pub fn token_bucket(quota: Quota, burst: u64) -> Result<Self, ConfigError> {
         let (limit, window) = (quota.limit(), quota.window_nanos());
         if limit > window {
@@ -120,7 +123,8 @@ impl Gcra {
             reason = "366 days are 55 bits of nanoseconds"
         )]
         let longest = Quota::MAX_WINDOW.as_nanos() as u64 * UNITS;
-        // The limit itself is always a burst: rounded up, its time is longer than a window by less than 23 days.
+        // The limit itself is always a burst: rounded up, its time is longer than a window by less
+        // than 23 days.
         let most = (longest / permit).max(limit);
         if burst == 0 || burst > most {
             return Err(ConfigError::new(
@@ -132,8 +136,8 @@ impl Gcra {
         Ok(Self { quota, burst, permit })
     }
 
-    /// The leaky bucket as a meter: holds up to `capacity` requests, and drains at the quota's rate. Another name
-    /// for the same thing.
+    /// The leaky bucket as a meter: holds up to `capacity` requests, and drains at the quota's
+    /// rate. Another name for the same thing.
     ///
     /// # Errors
     ///
@@ -217,8 +221,9 @@ impl Algorithm for Gcra {
         self.tolerance().saturating_sub(ahead) / self.permit
     }
 
-    /// Succeeds while nothing was charged since: the word before the charge is then put back. (Later charges
-    /// began where this one ended; how much earlier they would have begun without it cannot be told from the word.)
+    /// Succeeds while nothing was charged since: the word before the charge is then put back.
+    /// (Later charges began where this one ended; how much earlier they would have begun without it
+    /// cannot be told from the word.)
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         if permits == 0 || permits > receipt.permits() {
             return permits == 0;

@@ -2,18 +2,19 @@
 //!
 //! # States and protocol
 //!
-//! The word (see [`Packed`]) is the whole state, so there is one event, *admit*: load the word, carry it to the
-//! current tick by a shift, and if the window has room exchange it for the same with the permits
-//! added. Entering a cell is no event of its own: it happens within the admission that first charges the cell,
-//! and a denial writes nothing at all.
+//! The word (see [`Packed`]) is the whole state, so there is one event, *admit*: load the word,
+//! carry it to the current tick by a shift, and if the window has room exchange it for the same
+//! with the permits added. Entering a cell is no event of its own: it happens within the admission
+//! that first charges the cell, and a denial writes nothing at all.
 //!
 //! # Proof sketch
 //!
-//! An exchange succeeds only on the word that was judged, so the judgement holds at that instruction,
-//! and the word always equals the counts of the newest `span` cells (`sums_equal_counts` in the tests of the word).
-//! From there on the argument is the one of [the wide ring](super::counter_ring): strict sums the
-//! N + 1 cells that an interval of one window can touch. A stale word fails the exchange; the same word met again later is the same
-//! state, since nothing else exists. (models `packed_*`)
+//! An exchange succeeds only on the word that was judged, so the judgement holds at that
+//! instruction, and the word always equals the counts of the newest `span` cells
+//! (`sums_equal_counts` in the tests of the word). From there on the argument is the one of [the
+//! wide ring](super::counter_ring): strict sums the N + 1 cells that an interval of one window can
+//! touch. A stale word fails the exchange; the same word met again later is the same state, since
+//! nothing else exists. (models `packed_*`)
 
 use core::sync::atomic::Ordering;
 

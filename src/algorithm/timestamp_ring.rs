@@ -16,21 +16,21 @@ mod state;
 
 /// The sliding log, "compare the oldest of L": the times of the last L admissions, in a ring.
 ///
-/// Never more than L in any interval of one window, and never less when asked for: the exact limiter, at 8·(L + 1)
-/// bytes.
+/// Never more than L in any interval of one window, and never less when asked for: the exact
+/// limiter, at 8·(L + 1) bytes.
 ///
 /// # Cost
 ///
-/// A decision for one permit is two loads and two compare-exchanges, on the head and on one slot; for n permits n
-/// slots. [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent) and [`idle_at`](Algorithm::idle_at)
-/// look at up to L slots, [`ready_at`](Algorithm::ready_at) at as many as permits are asked for, and all of
-/// them start over when an admission comes between: with a large limit under load that takes milliseconds to
-/// seconds, so keep them off the hot path.
+/// A decision for one permit is two loads and two compare-exchanges, on the head and on one slot;
+/// for n permits n slots. [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent) and
+/// [`idle_at`](Algorithm::idle_at) look at up to L slots, [`ready_at`](Algorithm::ready_at) at as
+/// many as permits are asked for, and all of them start over when an admission comes between: with
+/// a large limit under load that takes milliseconds to seconds, so keep them off the hot path.
 ///
-/// Times are counted in the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds that gives 20 years beside the index (10 ns at a limit of 100,
-/// 100 ns at 1,000). What is recorded is rounded up and what is asked is rounded down, so rounding makes the limiter
-/// stricter, by less than two units; readings that are whole units, as those of a log with whole seconds are,
-/// are exact.
+/// Times are counted in the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds that gives 20 years
+/// beside the index (10 ns at a limit of 100, 100 ns at 1,000). What is recorded is rounded up and
+/// what is asked is rounded down, so rounding makes the limiter stricter, by less than two units;
+/// readings that are whole units, as those of a log with whole seconds are, are exact.
 ///
 /// # Examples
 ///
@@ -141,8 +141,8 @@ impl TimestampRing {
         for position in 0..permits {
             let place = self.layout.after(first, position);
             let slot = state.slot(place);
-            // At the claim the slot's time was earlier than the claim's. Whoever stored there since, for this claim or
-            // a later lap's, left no earlier time than the claim's.
+            // At the claim the slot's time was earlier than the claim's. Whoever stored there
+            // since, for this claim or a later lap's, left no earlier time than the claim's.
             if slot.time() < time {
                 state.store(place, slot, Slot::stored(time, place.lap));
             }
@@ -181,8 +181,9 @@ impl TimestampRing {
         if !state.claim(head, next) {
             return Attempt::Again;
         }
-        // If it fails, somebody has stored on our behalf, or for a later lap: no earlier than our time. What was read
-        // does not come back: it is earlier than all that is stored in the slot from the claim on.
+        // If it fails, somebody has stored on our behalf, or for a later lap: no earlier than our
+        // time. What was read does not come back: it is earlier than all that is stored in the slot
+        // from the claim on.
         state.store(place, slot, Slot::stored(time, place.lap));
         Attempt::Settled(Some(next.raw()))
     }
@@ -266,7 +267,8 @@ impl Algorithm for TimestampRing {
         let first = self.attempt(words, now, permits);
         let taken = first.or_else(|| self.take(words, now, permits));
         let receipt = |taken| {
-            // The time that it was judged at: it made the head newer by its own reading, rounded up, at the most.
+            // The time that it was judged at: it made the head newer by its own reading, rounded
+            // up, at the most.
             let asked = self.asked(now, self.layout.decode(taken));
             Receipt::new(now.max(self.instant(asked)), permits, taken)
         };
@@ -297,8 +299,9 @@ impl Algorithm for TimestampRing {
         })
     }
 
-    /// Never succeeds, but for zero permits: a log only moves on. Taking its newest entry back would let its head return to a former word, and a thread that
-    /// slept in between would act on what it saw before.
+    /// Never succeeds, but for zero permits: a log only moves on. Taking its newest entry back
+    /// would let its head return to a former word, and a thread that slept in between would act on
+    /// what it saw before.
     fn refund<W: Words>(&self, _words: W, _receipt: &Receipt, permits: u64) -> bool {
         permits == 0
     }

@@ -144,13 +144,15 @@ impl WideRing {
                 return Attempt::Settled(Some(seen.tick()));
             }
         } else if state.control() == seen {
-            // The bases were read between two looks at one control word: at the second, the window had no room.
+            // The bases were read between two looks at one control word: at the second, the window
+            // had no room.
             return Attempt::Settled(None);
         }
         Attempt::Again
     }
 
-    /// Whether every window has room at an open control word. Right only if it still is the control word afterwards.
+    /// Whether every window has room at an open control word. Right only if it still is the control
+    /// word afterwards.
     #[inline]
     fn fits<W: Words>(&self, words: W, seen: Mark, permits: u64) -> bool {
         permits <= Self::left(self.state(words), &self.first, seen)

@@ -14,17 +14,17 @@ std::thread_local! {
 /// A clock that an upkeep thread brings up to date every `interval`, so that a reading is one load.
 ///
 /// A reading is late by up to the interval and whatever the system delays the thread by.
-/// [`error`](Clock::error) says twice the interval, and [`RateLimiter::promise`](crate::RateLimiter::promise)
-/// takes it off the interval that is promised in true time. Widen the quota's window by the error to have the bound in
-/// every true window.
+/// [`error`](Clock::error) says twice the interval, and
+/// [`RateLimiter::promise`](crate::RateLimiter::promise) takes it off the interval that is promised
+/// in true time. Widen the quota's window by the error to have the bound in every true window.
 ///
 /// # Caveats
 ///
 /// The upkeep thread does not survive a fork, and may be starved. A thread that reads the same time
-/// 64 times in a row looks at the precise clock instead, and goes on doing so until the coarse
-/// time moves again: so a clock that stands still is noticed where it is read, at the price of a precise reading
-/// in 64. When the coarse time takes over again it may be a little behind the precise one, so readings can step
-/// back (which a limiter bears, as [`Clock`] says).
+/// 64 times in a row looks at the precise clock instead, and goes on doing so until the coarse time
+/// moves again: so a clock that stands still is noticed where it is read, at the price of a precise
+/// reading in 64. When the coarse time takes over again it may be a little behind the precise one,
+/// so readings can step back (which a limiter bears, as [`Clock`] says).
 ///
 /// Dropping the last clone stops the upkeep thread, and waits for it for up to one interval.
 #[derive(Clone, Debug)]
@@ -44,8 +44,8 @@ impl CoarseClock {
     ///
     /// # Errors
     ///
-    /// When the interval is zero, when the thread cannot be started, or when this process has an upkeep thread
-    /// already: use a clone of the first clock.
+    /// When the interval is zero, when the thread cannot be started, or when this process has an
+    /// upkeep thread already: use a clone of the first clock.
     pub fn start(interval: Duration) -> Result<Self, CoarseClockError> {
         if interval.is_zero() {
             return Err(CoarseClockError::ZeroInterval);
@@ -98,8 +98,8 @@ impl Clock for CoarseClock {
         coarse
     }
 
-    /// The error of the precise clock, and twice the interval: once for the upkeep, once for what a thread puts up with before
-    /// it looks at the precise clock.
+    /// The error of the precise clock, and twice the interval: once for the upkeep, once for what a
+    /// thread puts up with before it looks at the precise clock.
     fn error(&self, over: Duration) -> Duration {
         super::quanta::error(over).saturating_add(self.interval.saturating_mul(2))
     }

@@ -6,10 +6,11 @@ use crate::time::Nanos;
 /// The processor's time stamp counter through [`quanta`](https://docs.rs/quanta), or the system's
 /// monotonic clock where there is none. The default clock.
 ///
-/// The origin is the moment of construction. A reading costs about 10 ns and no system call; constructing the first clock of a
-/// process calibrates the counter, for up to 200 ms.
+/// The origin is the moment of construction. A reading costs about 10 ns and no system call;
+/// constructing the first clock of a process calibrates the counter, for up to 200 ms.
 ///
-/// Where the counter stops while the machine is suspended that time is not counted, which makes a limiter stricter.
+/// Where the counter stops while the machine is suspended that time is not counted, which makes a
+/// limiter stricter.
 #[derive(Clone, Debug)]
 pub struct QuantaClock {
     clock: ::quanta::Clock,
@@ -39,8 +40,9 @@ impl Clock for QuantaClock {
         Nanos::new(self.clock.delta_as_nanos(self.origin, self.clock.raw()))
     }
 
-    /// 1 µs, which is more than readings of two threads were seen to disagree by (445 ns in 8 million), and 50 millionths of
-    /// the time in between, which is more than the calibrated counter was seen to drift by (18.5 millionths).
+    /// 1 µs, which is more than readings of two threads were seen to disagree by (445 ns in 8
+    /// million), and 50 millionths of the time in between, which is more than the calibrated
+    /// counter was seen to drift by (18.5 millionths).
     fn error(&self, over: Duration) -> Duration {
         error(over)
     }

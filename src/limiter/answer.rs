@@ -88,8 +88,8 @@ impl<A> fmt::Debug for Peek<'_, A> {
 
 /// A request was admitted.
 ///
-/// Keep it, or the [`Receipt`] that it turns into, to refund or settle the charge; dropping it leaves the permits
-/// spent.
+/// Keep it, or the [`Receipt`] that it turns into, to refund or settle the charge; dropping it
+/// leaves the permits spent.
 pub struct Admitted<'a, A> {
     peek: Peek<'a, A>,
     receipt: Receipt,
@@ -108,8 +108,8 @@ impl<A: Algorithm> Admitted<'_, A> {
         self.receipt.permits()
     }
 
-    /// The most permits that one further request would get, at the time of the decision. Worked out when asked
-    /// for.
+    /// The most permits that one further request would get, at the time of the decision. Worked out
+    /// when asked for.
     ///
     /// # Concurrency
     ///
@@ -189,9 +189,9 @@ impl<A: Algorithm> Denied<'_, A> {
         self.peek.remaining()
     }
 
-    /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked; `None`: never, it is
-    /// for more permits than the limit. One nanosecond earlier (for counter rings, one cell) it would not
-    /// be. Worked out when asked for.
+    /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked;
+    /// `None`: never, it is for more permits than the limit. One nanosecond earlier (for counter
+    /// rings, one cell) it would not be. Worked out when asked for.
     ///
     /// # Concurrency
     ///

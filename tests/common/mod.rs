@@ -1,5 +1,5 @@
-//! What the test binaries share: words that can be copied and compared, any algorithm behind one type, and the
-//! exact log.
+//! What the test binaries share: words that can be copied and compared, any algorithm behind one
+//! type, and the exact log.
 
 use core::fmt;
 use core::sync::atomic::Ordering;
@@ -143,8 +143,8 @@ impl Log {
         self.0.iter().filter(counts).map(|&(_, permits)| permits).sum()
     }
 
-    /// The most permits in any half-open interval of one window, over the whole history: the worst one ends at
-    /// an admission.
+    /// The most permits in any half-open interval of one window, over the whole history: the worst
+    /// one ends at an admission.
     pub(crate) fn worst(&self, window: Duration) -> u64 {
         let window = u64::try_from(window.as_nanos()).expect("a window of at most 366 days");
         let mut sorted = self.0.clone();

@@ -25,7 +25,8 @@ fn wide_one_cell() {
     );
 }
 
-/// Two threads enter one cell at once, in every execution: one asks for too much, the other must get its permit.
+/// Two threads enter one cell at once, in every execution: one asks for too much, the other must
+/// get its permit.
 #[test]
 fn wide_one_cell_in_full() {
     FULL.run(
@@ -176,8 +177,8 @@ fn wide_looks() {
     );
 }
 
-/// A thread reads the control word and sleeps; when it reads the base, the base is of a later cell. Whenever it asks, there is
-/// a permit for it.
+/// A thread reads the control word and sleeps; when it reads the base, the base is of a later cell.
+/// Whenever it asks, there is a permit for it.
 #[test]
 fn wide_denial_of_the_past() {
     BOUNDED.run(

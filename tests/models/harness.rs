@@ -128,8 +128,8 @@ impl Model {
 
     #[cfg(not(ringgate_loom))]
     fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
-        // Miri interleaves by its seed, and is given many of them; real threads need many tries, more of them where nobody
-        // knows how many executions there are.
+        // Miri interleaves by its seed, and is given many of them; real threads need many tries,
+        // more of them where nobody knows how many executions there are.
         let times = match (cfg!(miri), self.preemptions) {
             (true, _) => 1,
             (false, Some(_)) => 400,

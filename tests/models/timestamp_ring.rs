@@ -31,8 +31,8 @@ fn log_without_a_lap() {
     FULL.run(ring(4), &[], &[&[Take(0, 2)], &[Take(W / 2, 1), Take(W / 2, 1)]]);
 }
 
-/// A thread reads the head and sleeps; when it reads the slot, the slot tells of two laps later. Whenever it asks, there
-/// is a permit for it.
+/// A thread reads the head and sleeps; when it reads the slot, the slot tells of two laps later.
+/// Whenever it asks, there is a permit for it.
 #[test]
 fn log_denial_of_the_past() {
     BOUNDED.run(
@@ -42,8 +42,8 @@ fn log_denial_of_the_past() {
     );
 }
 
-/// A claimer sleeps before it stores, and the ring comes round to its slot: the slot is filled for it, no earlier
-/// than its own time.
+/// A claimer sleeps before it stores, and the ring comes round to its slot: the slot is filled for
+/// it, no earlier than its own time.
 #[test]
 fn log_sleeper_is_helped() {
     FULL.unordered().run(
@@ -71,8 +71,9 @@ fn log_sleeper_for_two_laps() {
     );
 }
 
-/// A claimer sleeps; an older reading claims after it; then the sleeper's slot is filled with the newest time of the head.
-/// Had the older reading turned that back, the slot would be judged too early.
+/// A claimer sleeps; an older reading claims after it; then the sleeper's slot is filled with the
+/// newest time of the head. Had the older reading turned that back, the slot would be judged too
+/// early.
 #[test]
 fn log_older_reading() {
     BOUNDED.unordered().run(

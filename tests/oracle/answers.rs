@@ -51,8 +51,8 @@ pub(crate) fn later(it: &Any, now: Nanos) -> impl Iterator<Item = Nanos> {
 proptest! {
     #![proptest_config(config())]
 
-    /// `ready_at` is the earliest instant: the same request is admitted then, and refused one nanosecond earlier
-    /// (which is the last of the cell before).
+    /// `ready_at` is the earliest instant: the same request is admitted then, and refused one
+    /// nanosecond earlier (which is the last of the cell before).
     #[test]
     fn a_retry_is_admitted_when_promised_and_no_earlier(
         subject in subject(),
@@ -66,7 +66,8 @@ proptest! {
             for permits in [1, it.most() / 2, it.most(), more.of(it.most())] {
                 let now = walk.at();
                 let Some(ready) = it.ready_at(walk.state.shared(), now, permits) else {
-                    // Within the horizon only too large a request is never admitted, or one behind a debt of decades.
+                    // Within the horizon only too large a request is never admitted, or one behind
+                    // a debt of decades.
                     prop_assert!(permits > it.most() || walk.in_debt);
                     continue;
                 };
@@ -233,8 +234,9 @@ proptest! {
         let windows = subject.bounds.iter().map(|&(window, _)| nanos(window)).max().expect("one window");
         let silence = match it {
             Any::Counter(ring) => {
-                // Every window's cells are whole cells of the narrowest, so each may be wider by one of those than its
-                // part of the window; there are at most 12, and one more is summed.
+                // Every window's cells are whole cells of the narrowest, so each may be wider by
+                // one of those than its part of the window; there are at most 12, and one more is
+                // summed.
                 let cell = nanos(ring.cell());
                 let exact = subject.bounds.len() == 1;
                 let cells = windows.div_ceil(cell);
@@ -256,8 +258,8 @@ proptest! {
         prop_assert!(it.decide(walk.state.shared(), ready, it.most()).is_ok());
     }
 
-    /// What is charged beyond the limit is seen by every later decision: a state in debt admits at no time more than one
-    /// that was not charged, and nothing before the debt fits.
+    /// What is charged beyond the limit is seen by every later decision: a state in debt admits at
+    /// no time more than one that was not charged, and nothing before the debt fits.
     #[test]
     fn debt_is_seen_by_every_later_decision(
         subject in subject(),

@@ -53,8 +53,8 @@ proptest! {
         prop_assert_eq!(subject.broken(&walk.log), None);
     }
 
-    /// Every method with every number, in every state that can be reached: the test is that nothing panics, which in
-    /// a debug build includes every overflow.
+    /// Every method with every number, in every state that can be reached: the test is that nothing
+    /// panics, which in a debug build includes every overflow.
     #[test]
     fn no_reading_and_no_number_panics(
         subject in subject(),
@@ -161,8 +161,8 @@ fn subjects() -> Vec<(Subject, u64)> {
             ),
             300,
         ),
-        // In half-open windows a bucket reaches one less than its burst and its limit: the permit that would be the
-        // last falls due exactly one window after the first.
+        // In half-open windows a bucket reaches one less than its burst and its limit: the permit
+        // that would be the last falls due exactly one window after the first.
         (Subject::new("bucket", gcra(10, 10)), 19),
         (Subject::new("bucket of one", gcra(10, 1)), 10),
         (Subject::new("bucket of many", gcra(10, 95)), 104),
@@ -222,7 +222,8 @@ fn one_then_silence(walk: &mut Walk<'_>, silence: u64) {
     }
 }
 
-/// Everything in the first nanosecond of a cell, everything at the end of every cell after it, until one window has passed.
+/// Everything in the first nanosecond of a cell, everything at the end of every cell after it,
+/// until one window has passed.
 fn every_edge(walk: &mut Walk<'_>) {
     walk.go(Move::NextCell);
     hammer(walk);

@@ -52,8 +52,8 @@ proptest! {
                     let permits = size.of(it.most());
                     let spent = model.spent(now);
                     let booked = it.charge(state.shared(), at, permits);
-                    // What a word has no room for is forgiven, and makes no difference while it is the newest debt. Up
-                    // to as much debt again as the limit always has room.
+                    // What a word has no room for is forgiven, and makes no difference while it is
+                    // the newest debt. Up to as much debt again as the limit always has room.
                     prop_assert!(booked == permits || spent.saturating_add(permits) > 2 * ring.limit + 1);
                     model.charge(now, booked.min(1 << 40));
                     debt += booked.min(1 << 40);
@@ -74,8 +74,8 @@ proptest! {
         }
     }
 
-    /// Readings that are whole units, a window of whole units, a clock that does not step back: no rounding, and the ring
-    /// is "the oldest of L" to the nanosecond, with debts of any size.
+    /// Readings that are whole units, a window of whole units, a clock that does not step back: no
+    /// rounding, and the ring is "the oldest of L" to the nanosecond, with debts of any size.
     #[test]
     fn a_timestamp_ring_equals_a_queue(
         limit in limit(),
@@ -122,8 +122,8 @@ proptest! {
         }
     }
 
-    /// Any readings, any clock: what is recorded is rounded up, what is asked is rounded down, and an older reading
-    /// is judged at the newest time that is certain.
+    /// Any readings, any clock: what is recorded is rounded up, what is asked is rounded down, and
+    /// an older reading is judged at the newest time that is certain.
     #[test]
     fn a_timestamp_ring_equals_a_queue_of_rounded_times(
         limit in limit(),
@@ -198,8 +198,9 @@ proptest! {
         }
     }
 
-    /// The sandwich. With w the cell width, N·w the window rounded up to whole cells: a strict ring admits only if the
-    /// log of the window would; and it denies only if the log of a window of (N + 1)·w would.
+    /// The sandwich. With w the cell width, N·w the window rounded up to whole cells: a strict ring
+    /// admits only if the log of the window would; and it denies only if the log of a window of (N
+    /// + 1)·w would.
     ///
     /// For it denies at t when the cells from the N-th before the present one hold too much; they begin after
     /// t − (N + 1)·w. A lone caller who stays under the limit in every (N + 1)·w is therefore never denied.
@@ -223,7 +224,8 @@ proptest! {
         }
     }
 
-    /// The same for several windows: all logs have room when it admits, and some wider one has none when it denies.
+    /// The same for several windows: all logs have room when it admits, and some wider one has none
+    /// when it denies.
     #[test]
     fn a_ring_of_several_windows_lies_between_two_logs_of_each(
         several in several().prop_filter("strict", |several| !several.classic),
@@ -276,9 +278,9 @@ proptest! {
         }
     }
 
-    /// The two forms of a ring decide and answer alike for clocks that do not step back. (When one does, a denial of the
-    /// packed form has entered no cell and one of the other form has, so that the caller is judged in another cell; the
-    /// model above says how.)
+    /// The two forms of a ring decide and answer alike for clocks that do not step back. (When one
+    /// does, a denial of the packed form has entered no cell and one of the other form has, so that
+    /// the caller is judged in another cell; the model above says how.)
     #[test]
     fn packed_and_unpacked_rings_are_alike(
         ring in ring(),
@@ -375,7 +377,8 @@ proptest! {
     }
 }
 
-/// Where a ring's cells and shares lie does not depend on its form. (The shares of 10 in 4 cells are 2, 3, 2, 3.)
+/// Where a ring's cells and shares lie does not depend on its form. (The shares of 10 in 4 cells
+/// are 2, 3, 2, 3.)
 #[test]
 fn both_forms_of_an_even_ring_give_a_cell_the_same_share() {
     let ring = |unpacked| Ring {

@@ -12,8 +12,8 @@ pub(crate) struct CellLog {
     /// Cell and permits of each charge.
     charges: Vec<(u64, u64)>,
     newest: u64,
-    /// Whether a denial may enter a cell: in a ring of several words. For a clock that steps back, the cell that was
-    /// entered stays the present one.
+    /// Whether a denial may enter a cell: in a ring of several words. For a clock that steps back,
+    /// the cell that was entered stays the present one.
     denial_enters: bool,
 }
 
@@ -135,8 +135,8 @@ impl CellLog {
 
 /// "The oldest of L", as an unbounded list of times, in the ring's units.
 ///
-/// `look` is how a time is looked at, which has to do with clocks that step back only: what was recorded is certain to be past
-/// but for one unit, by which it may have been rounded up.
+/// `look` is how a time is looked at, which has to do with clocks that step back only: what was
+/// recorded is certain to be past but for one unit, by which it may have been rounded up.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     limit: u64,

@@ -10,8 +10,8 @@ use crate::common::{Any, State};
 proptest! {
     #![proptest_config(config())]
 
-    /// The twin took only what was kept, and was not asked what the other was refused. (Clocks that do not step back: the
-    /// time of a charge stays published when the charge is given back.)
+    /// The twin took only what was kept, and was not asked what the other was refused. (Clocks that
+    /// do not step back: the time of a charge stays published when the charge is given back.)
     #[test]
     fn a_refund_leaves_no_trace(
         subject in subject(),
@@ -102,8 +102,8 @@ proptest! {
         }
     }
 
-    /// Once a later cell holds something (a later charge, for the others), a refund is refused: what was decided since
-    /// counted what would be given back.
+    /// Once a later cell holds something (a later charge, for the others), a refund is refused:
+    /// what was decided since counted what would be given back.
     #[test]
     fn a_refund_after_later_decisions_is_refused(
         subject in subject(),
@@ -126,8 +126,9 @@ proptest! {
     }
 }
 
-/// The first window's cells need not be the narrowest: the cell to look at is that window's, not the narrowest one's.
-/// (Totals wrap after eight permits here, so that a wrong cell soon tells a wrong count.)
+/// The first window's cells need not be the narrowest: the cell to look at is that window's, not
+/// the narrowest one's. (Totals wrap after eight permits here, so that a wrong cell soon tells a
+/// wrong count.)
 #[test]
 fn windows_in_any_order_give_back_what_was_taken() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");

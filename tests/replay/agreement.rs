@@ -43,7 +43,8 @@ fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
         ("--algorithm classic --cells 10", cells(10, 10, false)),
         ("--algorithm fixed", cells(1, 1, false)),
     ];
-    // Brute force knows the shares only when they are equal, and buckets only in whole sixteenths of a nanosecond.
+    // Brute force knows the shares only when they are equal, and buckets only in whole sixteenths
+    // of a nanosecond.
     if limit % 5 == 0 {
         models.push(("--algorithm even", cells(5, 5, true)));
     }

@@ -1,16 +1,16 @@
-//! What the tool must find, worked out from nothing: its own parser, its own calendar, and limiters that look at
-//! every admission there was. It names nothing of the crate.
+//! What the tool must find, worked out from nothing: its own parser, its own calendar, and limiters
+//! that look at every admission there was. It names nothing of the crate.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
-/// How a naive limiter decides: by all its admissions so far (in seconds; it may forget what no longer counts), and
-/// the time of the request.
+/// How a naive limiter decides: by all its admissions so far (in seconds; it may forget what no
+/// longer counts), and the time of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Model {
     /// An admission at s counts at t when t - W < s <= t.
     Log,
-    /// Admissions in the current cell of W/N and in those before it, `summed` in all. With `shares`, the current cell
-    /// alone holds at most L/N, too; N divides L.
+    /// Admissions in the current cell of W/N and in those before it, `summed` in all. With
+    /// `shares`, the current cell alone holds at most L/N, too; N divides L.
     Cells { cells: i64, summed: i64, shares: bool },
     /// A bucket of L that drains at L/W.
     Bucket,

@@ -43,8 +43,8 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn slot(self, place: Place) -> Slot {
-        // Acquire: pairs with the Release in `store`; whoever sees a slot of a later lap sees the head that had
-        // claimed it, so its exchange or its second look at the head fails.
+        // Acquire: pairs with the Release in `store`; whoever sees a slot of a later lap sees the
+        // head that had claimed it, so its exchange or its second look at the head fails.
         Slot::decode(self.words.load(Self::index(place), Ordering::Acquire))
     }
 

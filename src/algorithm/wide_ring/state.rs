@@ -58,8 +58,8 @@ impl<W: Words> State<W> {
     /// A slot or a base.
     #[inline]
     pub(super) fn mark(self, index: usize) -> Mark {
-        // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees the control word
-        // that had entered that cell, so its exchange or its second look fails.
+        // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees
+        // the control word that had entered that cell, so its exchange or its second look fails.
         self.layout.decode(self.words.load(index, Ordering::Acquire))
     }
 
@@ -70,8 +70,8 @@ impl<W: Words> State<W> {
             if seen.tick() >= mark.tick() {
                 return;
             }
-            // Release: pairs with the Acquire in `mark`; publishes that the control word has entered the cell.
-            // Relaxed on failure: the loop reads again.
+            // Release: pairs with the Acquire in `mark`; publishes that the control word has
+            // entered the cell. Relaxed on failure: the loop reads again.
             let stored = self.words.exchange(
                 index,
                 seen.raw(),

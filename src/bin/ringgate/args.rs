@@ -19,8 +19,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Tells what a limiter would have done to the requests of an access log.
     ///
-    /// Each client address has a limiter of its own, and every request asks it for one permit, in order of time;
-    /// requests of the same second keep the order of their lines.
+    /// Each client address has a limiter of its own, and every request asks it for one permit, in
+    /// order of time; requests of the same second keep the order of their lines.
     #[command(after_long_help = NOTES)]
     Replay(ReplayArgs),
 }

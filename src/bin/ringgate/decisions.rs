@@ -34,8 +34,8 @@ pub(crate) struct Client {
 pub(crate) struct Span {
     pub(crate) first: i64,
     pub(crate) last: i64,
-    /// The limiter's reading at `first`, in nanoseconds: how far that is into the window that begins at a whole
-    /// multiple.
+    /// The limiter's reading at `first`, in nanoseconds: how far that is into the window that
+    /// begins at a whole multiple.
     phase: u64,
     /// The most seconds after `first` that the limiter can count.
     longest: u64,

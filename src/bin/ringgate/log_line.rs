@@ -78,8 +78,8 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The time in `user [time] "request`, and what follows the quotation mark.
 ///
-/// A user name is the client's choice: it may hold spaces and brackets, but servers escape a quotation mark in it.
-/// So the time is what comes last before the first one that is not escaped.
+/// A user name is the client's choice: it may hold spaces and brackets, but servers escape a
+/// quotation mark in it. So the time is what comes last before the first one that is not escaped.
 fn bracketed(text: &[u8]) -> Result<(&[u8; STAMP], &[u8]), Malformed> {
     let mut missing = Malformed::Bracket;
     // The user's name has a byte at least.

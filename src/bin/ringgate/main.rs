@@ -23,8 +23,8 @@ use args::{AlgorithmName, Args, Command, ReplayArgs};
 use failure::Failure;
 use report::Report;
 
-/// The exit status of wrong arguments, of an input that cannot be read, and of a log without a request; clap's
-/// too.
+/// The exit status of wrong arguments, of an input that cannot be read, and of a log without a
+/// request; clap's too.
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {

@@ -97,8 +97,8 @@ pub(crate) fn replay<A: Algorithm>(policy: &A, path: Option<&Path>) -> Result<Ou
     }
 }
 
-/// Decides the requests in the order of their lines, after showing each to `keep`, and returns the first that is
-/// earlier than the one before it.
+/// Decides the requests in the order of their lines, after showing each to `keep`, and returns the
+/// first that is earlier than the one before it.
 fn follow<A: Algorithm, R: BufRead>(
     decisions: &mut Decisions<'_, A>,
     requests: &mut Requests<R>,
@@ -114,7 +114,8 @@ fn follow<A: Algorithm, R: BufRead>(
     Ok(None)
 }
 
-/// Decides `held` and the rest of the log in order of time, requests of the same second in the order of their lines.
+/// Decides `held` and the rest of the log in order of time, requests of the same second in the
+/// order of their lines.
 fn in_order_of_time<A: Algorithm, R: BufRead>(
     policy: &A,
     mut requests: Requests<R>,

@@ -17,8 +17,8 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// The instant of `17/May/2015:10:05:03 +0000`, in seconds since 1970-01-01T00:00:00Z; `None` when the text has
-    /// another form or there is no such time.
+    /// The instant of `17/May/2015:10:05:03 +0000`, in seconds since 1970-01-01T00:00:00Z; `None`
+    /// when the text has another form or there is no such time.
     #[inline]
     pub(crate) fn second(&mut self, text: &[u8; STAMP]) -> Option<i64> {
         match self.last {
