@@ -244,7 +244,8 @@ impl CounterRingBuilder {
     }
 
     /// Keeps one word per cell even where the quota fits into a single word, for comparing the two
-    /// forms. Decisions are the same.
+    /// forms. Decisions are the same; a debt of more than about the limit is forgiven here, where a
+    /// single word has no need to.
     pub fn unpacked(mut self) -> Self {
         self.packed = false;
         self

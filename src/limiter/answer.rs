@@ -29,8 +29,10 @@ pub(super) fn answer<'a, A>(
 ///
 /// # Concurrency
 ///
-/// Each method looks at the state as it is when it is called, as of the time of the peek. What others take
-/// in between shows; the answer may be old when you read it.
+/// Each method looks at the state as it is when it is called, as of the time of the peek. What others
+/// take in between shows; the answer may be old when you read it. Where the state is several words, a
+/// look starts over when an admission comes in between, so under load it can take many times as long
+/// as a decision.
 #[must_use = "a peek works out nothing until it is asked"]
 pub struct Peek<'a, A> {
     algorithm: &'a A,
