@@ -84,11 +84,6 @@ fn log_older_reading() {
             &[Take(W + 200, 1), Take(2 * W + 300, 1), Take(2 * W + 400, 1)],
         ],
     );
-    BOUNDED.unordered().run(
-        ring(2),
-        &[Take(0, 1), Take(100, 1)],
-        &[&[Take(2 * W, 1)], &[Take(W + 200, 1)], &[Take(2 * W + 300, 1)]],
-    );
 }
 
 /// Several permits at once, over the lap's end, beside single ones.
