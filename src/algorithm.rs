@@ -9,12 +9,14 @@ use crate::time::Nanos;
 mod counter_ring;
 mod gcra;
 mod packed_ring;
+mod reclaim;
 mod span;
 mod timestamp_ring;
 mod wide_ring;
 
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;
+pub use reclaim::Reclaim;
 pub use timestamp_ring::TimestampRing;
 
 /// A rate-limiting algorithm: a pure policy over the atomic words of one key.
@@ -127,6 +129,15 @@ impl Attempt {
         match self {
             Self::Settled(taken) => taken,
             Self::Again => retry(),
+        }
+    }
+
+    /// What was decided, as the caller is told; `None` to try again.
+    #[inline(always)]
+    fn answered<T>(self, answer: impl FnOnce(Option<u64>) -> T) -> Option<T> {
+        match self {
+            Self::Settled(taken) => Some(answer(taken)),
+            Self::Again => None,
         }
     }
 }

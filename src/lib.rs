@@ -31,7 +31,7 @@
 //! | to give permits back, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
 //! | to survive a restart | [`RateLimiter::save`], [`RateLimiter::restore`] |
 //! | time that you control, in tests | [`ManualClock`] |
-//! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words |
+//! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!
 //! # Guarantees
 //!
@@ -103,7 +103,7 @@ mod clock;
 mod algorithm;
 mod limiter;
 
-pub use algorithm::{Algorithm, CounterRing, CounterRingBuilder, Gcra, TimestampRing};
+pub use algorithm::{Algorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use clock::{Clock, ManualClock};
 #[cfg(feature = "quanta")]
 pub use clock::{CoarseClock, CoarseClockError, QuantaClock};

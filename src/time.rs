@@ -143,6 +143,18 @@ impl Cells {
         (self.width.quotient(now.get()) + self.first).min(self.last)
     }
 
+    /// The instant that a decision used which charged the cell at `tick`: the caller's reading `now` if
+    /// that fell into it (`present` is its tick), else the cell's beginning.
+    #[inline(always)]
+    pub(crate) fn stamp(&self, now: Nanos, present: u64, tick: u64) -> Nanos {
+        if tick == present { now } else { self.adopted(tick) }
+    }
+
+    #[cold]
+    fn adopted(&self, tick: u64) -> Nanos {
+        self.start(tick).unwrap_or(Nanos::MAX)
+    }
+
     /// The first instant of the cell numbered `tick`; `None` when time stands still before it.
     pub(crate) fn start(&self, tick: u64) -> Option<Nanos> {
         if tick > self.last {

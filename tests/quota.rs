@@ -277,7 +277,7 @@ fn a_bad_configuration_is_refused_in_words() {
         ),
         (
             TimestampRing::new(quota("1048576/1us")).map(drop),
-            "window is 1µs with a limit of 1048576, but allowed is at least 1ms with such a limit",
+            "window is 1µs with a limit of 1048576, but allowed is at least 5ms with such a limit",
         ),
         (
             Gcra::new(quota("1001/1us")).map(drop),
@@ -323,11 +323,11 @@ fn what_is_said_to_be_allowed_is_allowed() {
         assert!(ring(most).is_ok(), "{error}");
         assert_eq!(ring(most + 1).expect_err("one more").field, "limit");
     }
-    // The examples of the documentation: 10^6 needs cells of 0.3 ms, 10^9 of 0.3 s, 10^12 of 5 min.
+    // The examples of the documentation: 10^6 needs cells of 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min.
     for (limit, cell) in [
-        (1_000_000, Duration::from_micros(300)),
-        (1_000_000_000, Duration::from_millis(300)),
-        (Quota::MAX_LIMIT, Duration::from_secs(300)),
+        (1_000_000, Duration::from_micros(600)),
+        (1_000_000_000, Duration::from_millis(600)),
+        (Quota::MAX_LIMIT, Duration::from_secs(606)),
     ] {
         assert!(
             CounterRing::new(Quota::new(limit, 5 * cell).expect("a quota")).is_ok(),
@@ -338,17 +338,17 @@ fn what_is_said_to_be_allowed_is_allowed() {
             "{limit} in {cell:?}"
         );
     }
-    // 0.1 µs at a limit of 100 is below every window; 1 µs at 1,000, 1 ms at 10^6.
+    // 0.5 µs at a limit of 100 is below every window; 5 µs at 1,000, 5 ms at 10^6.
     for (limit, window) in [
-        (1_000, Duration::from_micros(1)),
-        (1 << 20, Duration::from_millis(1)),
+        (1_000, Duration::from_micros(5)),
+        (1 << 20, Duration::from_millis(5)),
     ] {
         assert!(TimestampRing::new(Quota::new(limit, window).expect("a quota")).is_ok());
     }
-    let short = Quota::new(1 << 20, Duration::from_nanos(999_999)).expect("a quota");
+    let short = Quota::new(1 << 20, Duration::from_nanos(4_999_999)).expect("a quota");
     // Rounded up to whole units, this is ten of them.
     assert!(TimestampRing::new(short).is_ok());
-    let shorter = Quota::new(1 << 20, Duration::from_micros(900)).expect("a quota");
+    let shorter = Quota::new(1 << 20, Duration::from_micros(4_500)).expect("a quota");
     assert!(TimestampRing::new(shorter).is_err());
 }
 

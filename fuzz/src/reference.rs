@@ -57,7 +57,7 @@ impl Reference {
                 // The cells of further windows begin where the definition leaves open.
                 Kind::Several => false,
                 // Up to here a timestamp ring counts single nanoseconds.
-                Kind::TimestampRing => limit <= 8,
+                Kind::TimestampRing => limit <= 2,
                 _ => true,
             },
         }
@@ -105,8 +105,8 @@ impl Reference {
                 sum.saturating_add(permits) <= self.limit
             }
             Kind::Gcra => {
-                let permit = u128::from((self.window * 16).div_ceil(self.limit));
-                let units = |nanos: Nanos| u128::from(nanos.get()) * 16;
+                let permit = u128::from((self.window * 2).div_ceil(self.limit));
+                let units = |nanos: Nanos| u128::from(nanos.get()) * 2;
                 let arrival = |seen: u128, now: Nanos, permits: u64| {
                     seen.max(units(now)) + u128::from(permits) * permit
                 };

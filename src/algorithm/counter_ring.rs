@@ -4,16 +4,16 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::Algorithm;
 use super::packed_ring::PackedRing;
 use super::span::{Span, Variant};
 use super::wide_ring::WideRing;
+use super::{Algorithm, Reclaim};
 use crate::decision::{Receipt, Refusal};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::sync::Words;
-use crate::time::{HORIZON, Nanos};
-use crate::word::MarkLayout;
+use crate::time::{Cells, HORIZON, Nanos};
+use crate::word::{FIRST_WORD_BITS, MarkLayout};
 
 /// The sliding window counter: the window as N cells, and a count for each.
 ///
@@ -158,7 +158,10 @@ impl Algorithm for CounterRing {
         if permits == 0 {
             return Ok(Receipt::new(now, 0, 0));
         }
-        either!(self, form => form.decide(words, now, permits))
+        either!(self, form => {
+            let tick = form.cells().tick(now);
+            answer(form.cells(), now, tick, permits, form.decide(words, tick, permits))
+        })
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -194,6 +197,83 @@ impl Algorithm for CounterRing {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         either!(self, form => form.idle_at(words, now))
     }
+}
+
+impl Reclaim for CounterRing {
+    fn span(&self) -> Duration {
+        let ticks = match &self.form {
+            Form::Packed(packed) => packed.span().summed(),
+            Form::Wide(wide) => wide.longest(),
+        };
+        self.cell() * u32::try_from(ticks).unwrap_or(u32::MAX)
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+        if permits == 0 {
+            return Some(Ok(Receipt::new(now, 0, 0)));
+        }
+        either!(self, form => {
+            let tick = form.cells().tick(now);
+            form.attempt_or_advance(words, tick, permits)
+                .answered(|taken| answer(form.cells(), now, tick, permits, taken))
+        })
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        either!(self, form => form.is_idle(first, now))
+    }
+
+    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+        either!(self, form => form.later(first, now))
+    }
+
+    /// Cells stay what they are, so that the counts keep their meaning; of an even ring, the shares
+    /// are those of the lower limit.
+    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
+        let form = match &self.form {
+            Form::Wide(wide) if wide.spans().count() > 1 => {
+                return Err(ConfigError::new(
+                    "windows",
+                    format!("{} windows", wide.spans().count()),
+                    "one window for a ring whose limit is lowered",
+                ));
+            }
+            _ => {
+                let most = either!(self, form => form.span().limit());
+                if limit == 0 || limit > most {
+                    return Err(ConfigError::new(
+                        "limit",
+                        format!("{limit} permits"),
+                        format!("1 to {most} permits, the limit that is lowered"),
+                    ));
+                }
+                match &self.form {
+                    Form::Packed(packed) => Form::Packed(packed.lowered(limit)),
+                    Form::Wide(wide) => Form::Wide(wide.lowered(limit)),
+                }
+            }
+        };
+        Ok(Self {
+            window: self.window,
+            form,
+        })
+    }
+}
+
+/// What a caller with the reading `now`, in the cell at `tick`, is told when the cell at `taken` was
+/// charged, or none.
+#[inline(always)]
+fn answer(
+    cells: &Cells,
+    now: Nanos,
+    tick: u64,
+    permits: u64,
+    taken: Option<u64>,
+) -> Result<Receipt, Refusal> {
+    taken
+        .map(|taken| Receipt::new(cells.stamp(now, tick, taken), permits, taken))
+        .ok_or(Refusal::new(now, permits))
 }
 
 /// A [`CounterRing`] in the making.
@@ -257,7 +337,7 @@ impl CounterRingBuilder {
     ///
     /// - `cells`: not 1 to 4096, or so many that a cell is under 10 nanoseconds wide;
     /// - `limit`: so large that its counts and the ticks of 20 years do not share a word (a limit of
-    ///   10^6 needs cells of 0.15 ms, 10^9 of 0.15 s, 10^12 of 2.5 min);
+    ///   10^6 needs cells of 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min);
     /// - `windows`: several windows for an even ring.
     pub fn build(self) -> Result<CounterRing, ConfigError> {
         if self.cells == 0 || self.cells > CounterRing::MAX_CELLS {
@@ -343,7 +423,7 @@ fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Re
     let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
     // Later than one span of every window, so that a zeroed slot is in none; and a multiple of the
     // span's cells, so that shares fall on the same cells as in a packed ring, whose first tick is
-    // 0.
+    // one span.
     let first_tick = spans
         .iter()
         .map(|(span, ticks)| 2 * span.summed() * ticks)
@@ -353,7 +433,7 @@ fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Re
     let last = horizon + first_tick;
     if layout.last_tick() < last {
         // One bit is the flag, one keeps debt apart; the rest is for the tick and the limit.
-        let bits = u64::BITS - 2 - (u64::BITS - last.leading_zeros());
+        let bits = FIRST_WORD_BITS - 2 - (u64::BITS - last.leading_zeros());
         return Err(ConfigError::new(
             "limit",
             format!("{limit} permits with cells of {:?}", Duration::from_nanos(width)),

@@ -20,12 +20,12 @@ use core::sync::atomic::Ordering;
 
 use super::Attempt;
 use super::span::Span;
-use crate::decision::{Receipt, Refusal};
+use crate::decision::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, Nanos};
 use crate::word::{Packed, PackedLayout};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct PackedRing {
     layout: PackedLayout,
     cells: Cells,
@@ -56,14 +56,25 @@ impl<W: Words> State<W> {
 }
 
 impl PackedRing {
-    /// `None` when the sums leave too few bits for a tick that counts to `last_tick`.
-    pub(super) fn new(span: Span, width: u64, last_tick: u64) -> Option<Self> {
+    /// `None` when the sums leave too few bits for ticks that count `horizon` cells.
+    pub(super) fn new(span: Span, width: u64, horizon: u64) -> Option<Self> {
         let layout = PackedLayout::new(span.limit(), span.summed())?;
-        (layout.last_tick() >= last_tick).then(|| Self {
+        // Not 0, so that a written word is not; and a multiple of the cells that shares repeat after, so
+        // that they fall on the same cells as in a wide ring.
+        let first_tick = span.summed();
+        (layout.last_tick() >= horizon + first_tick).then(|| Self {
             layout,
-            cells: Cells::new(width, 0, layout.last_tick()),
+            cells: Cells::new(width, first_tick, layout.last_tick()),
             span,
         })
+    }
+
+    /// The same ring over the same word, with a lower limit.
+    pub(super) fn lowered(&self, limit: u64) -> Self {
+        Self {
+            span: self.span.lowered(limit),
+            ..*self
+        }
     }
 
     pub(super) const fn span(&self) -> &Span {
@@ -97,17 +108,11 @@ impl PackedRing {
         self.span.room(word.window(), word.tick(), || word.newest())
     }
 
+    /// Decides: the tick that is charged.
     #[inline(always)]
-    pub(super) fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
-        let tick = self.cells.tick(now);
-        let taken = self
-            .attempt(words, tick, permits)
-            .or_else(|| self.retry(words, tick, permits));
-        let receipt = |taken| {
-            let at = if taken == tick { now } else { self.adopted(taken) };
-            Receipt::new(at, permits, taken)
-        };
-        taken.map(receipt).ok_or(Refusal::new(now, permits))
+    pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+        self.attempt(words, tick, permits)
+            .or_else(|| self.retry(words, tick, permits))
     }
 
     /// Decides as soon as nobody else is faster.
@@ -136,10 +141,21 @@ impl PackedRing {
         }
     }
 
-    /// The instant that a decision used which adopted `tick`.
-    #[cold]
-    fn adopted(&self, tick: u64) -> Nanos {
-        self.cells.start(tick).unwrap_or(Nanos::MAX)
+    /// Decides as `attempt`: there is nothing to do before.
+    #[inline(always)]
+    pub(super) fn attempt_or_advance<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+        self.attempt(words, tick, permits)
+    }
+
+    pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        let (word, tick) = (self.layout.decode(first), self.cells.tick(now));
+        tick > word.tick() && Self::carried(word, tick).window() == 0
+    }
+
+    pub(super) fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+        let word = self.layout.decode(first);
+        let tick = self.cells.tick(now).max(word.tick() + 1);
+        (tick <= self.layout.last_tick()).then(|| Self::carried(word, tick).raw())
     }
 
     pub(super) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {

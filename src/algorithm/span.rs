@@ -16,6 +16,7 @@ pub(super) enum Variant {
 /// The cells of one window: how many are summed, and up to what.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
+    variant: Variant,
     limit: u64,
     bound: u64,
     /// Cells that are summed, the current one included.
@@ -43,11 +44,21 @@ impl Span {
                 (_, Some(shares)) => shares.largest(),
             };
         Self {
+            variant,
             limit,
             bound,
             summed,
             shares,
         }
+    }
+
+    /// The same cells, up to a lower limit.
+    pub(super) fn lowered(&self, limit: u64) -> Self {
+        let cells = match self.variant {
+            Variant::Strict => self.summed - 1,
+            Variant::Classic | Variant::Even => self.summed,
+        };
+        Self::new(self.variant, limit, cells)
     }
 
     pub(super) const fn limit(&self) -> u64 {

@@ -4,7 +4,7 @@ use alloc::format;
 use core::time::Duration;
 
 use self::state::State;
-use super::{Algorithm, Attempt};
+use super::{Algorithm, Attempt, Reclaim};
 use crate::decision::{Receipt, Refusal};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -28,7 +28,7 @@ mod state;
 /// a large limit under load that takes milliseconds to seconds, so keep them off the hot path.
 ///
 /// Times are counted in the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds that gives 20 years
-/// beside the index (10 ns at a limit of 100, 100 ns at 1,000). What is recorded is rounded up and
+/// beside the index (50 ns at a limit of 100, 500 ns at 1,000). What is recorded is rounded up and
 /// what is asked is rounded down, so rounding makes the limiter stricter, by less than two units;
 /// readings that are whole units, as those of a log with whole seconds are, are exact.
 ///
@@ -50,8 +50,11 @@ pub struct TimestampRing {
     layout: LapLayout,
     /// Nanoseconds per unit of time.
     unit: Divider,
-    /// W in units, rounded up. Times begin at one window, so that a zeroed slot is just old enough.
+    /// W in units, rounded up.
     window: u64,
+    /// The first time of all: one unit after the window that begins at 0, so that a zeroed slot is old
+    /// enough, and so is a time of 1.
+    first: u64,
 }
 
 impl TimestampRing {
@@ -63,7 +66,7 @@ impl TimestampRing {
     /// # Errors
     ///
     /// - `limit`: more than [`MAX_LIMIT`](Self::MAX_LIMIT);
-    /// - `window`: shorter than ten units of time (0.1 µs at a limit of 100, 1 µs at 1,000, 1 ms at 10^6).
+    /// - `window`: shorter than ten units of time (0.5 µs at a limit of 100, 5 µs at 1,000, 5 ms at 10^6).
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         if quota.limit() > Self::MAX_LIMIT {
             return Err(ConfigError::new(
@@ -87,6 +90,7 @@ impl TimestampRing {
             layout,
             unit: Divider::new(unit),
             window,
+            first: window + 1,
         })
     }
 
@@ -112,7 +116,7 @@ impl TimestampRing {
     /// The time to judge at, rounded down.
     #[inline]
     fn asked(&self, now: Nanos, head: Head) -> u64 {
-        let time = self.unit.quotient(now.get()) + self.window;
+        let time = self.unit.quotient(now.get()) + self.first;
         // The newest time was rounded up: what is certain is that a clock has shown the unit before it.
         time.min(self.layout.last_time())
             .max(head.newest().saturating_sub(1))
@@ -123,14 +127,14 @@ impl TimestampRing {
     fn recorded(&self, now: Nanos, head: Head) -> u64 {
         let whole = self.unit.quotient(now.get());
         let part = u64::from(whole * self.unit.divisor() < now.get());
-        let time = whole + part + self.window;
+        let time = whole + part + self.first;
         time.min(self.layout.last_time()).max(head.newest())
     }
 
     /// The instant at which a time begins.
     fn instant(&self, time: u64) -> Nanos {
         Nanos::new(
-            time.saturating_sub(self.window)
+            time.saturating_sub(self.first)
                 .saturating_mul(self.unit.divisor()),
         )
     }
@@ -162,7 +166,7 @@ impl TimestampRing {
 
     /// Decides about one permit, unless a claim was not stored yet or somebody else was faster.
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         let state = self.state(words);
         let head = state.head();
         let asked = self.asked(now, head);
@@ -191,27 +195,49 @@ impl TimestampRing {
     /// Takes `permits`, however long that takes.
     #[inline(never)]
     fn take<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<u64> {
+        loop {
+            if let Attempt::Settled(taken) = self.attempt_many(words, now, permits) {
+                return taken;
+            }
+        }
+    }
+
+    /// Decides about any number of permits, unless a claim was not stored yet (now it is) or somebody
+    /// else was faster.
+    #[inline(never)]
+    fn attempt_many<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits > self.quota.limit() {
-            return None;
+            return Attempt::Settled(None);
         }
         let state = self.state(words);
-        loop {
-            let head = state.head();
-            let asked = self.asked(now, head);
-            let Some(latest) = self.latest(state, head, permits) else {
-                continue;
-            };
-            let young = latest + self.window > asked;
-            if young && state.head() == head {
-                return None; // As in `attempt`.
-            }
-            let time = self.recorded(now, head);
-            let next = head.at(time, self.layout.after(head.place(), permits));
-            if !young && state.claim(head, next) {
-                self.record(state, head.place(), permits, time);
-                return Some(next.raw());
-            }
+        let head = state.head();
+        let asked = self.asked(now, head);
+        let Some(latest) = self.latest(state, head, permits) else {
+            return Attempt::Again;
+        };
+        let young = latest + self.window > asked;
+        if young && state.head() == head {
+            return Attempt::Settled(None); // As in `attempt_one`.
         }
+        let time = self.recorded(now, head);
+        let next = head.at(time, self.layout.after(head.place(), permits));
+        if young || !state.claim(head, next) {
+            return Attempt::Again;
+        }
+        self.record(state, head.place(), permits, time);
+        Attempt::Settled(Some(next.raw()))
+    }
+
+    /// What a caller with the reading `now` is told when the head was claimed as `taken`, or not.
+    #[inline(always)]
+    fn answer(&self, now: Nanos, permits: u64, taken: Option<u64>) -> Result<Receipt, Refusal> {
+        let receipt = |taken| {
+            // The time that it was judged at: it made the head newer by its own reading, rounded
+            // up, at the most.
+            let asked = self.asked(now, self.layout.decode(taken));
+            Receipt::new(now.max(self.instant(asked)), permits, taken)
+        };
+        taken.map(receipt).ok_or(Refusal::new(now, permits))
     }
 
     /// Works out something from one state of the words: again and again until the head stood still meanwhile.
@@ -264,15 +290,9 @@ impl Algorithm for TimestampRing {
         if permits == 0 {
             return Ok(Receipt::new(now, 0, 0));
         }
-        let first = self.attempt(words, now, permits);
+        let first = self.attempt_one(words, now, permits);
         let taken = first.or_else(|| self.take(words, now, permits));
-        let receipt = |taken| {
-            // The time that it was judged at: it made the head newer by its own reading, rounded
-            // up, at the most.
-            let asked = self.asked(now, self.layout.decode(taken));
-            Receipt::new(now.max(self.instant(asked)), permits, taken)
-        };
-        taken.map(receipt).ok_or(Refusal::new(now, permits))
+        self.answer(now, permits, taken)
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -340,5 +360,51 @@ impl Algorithm for TimestampRing {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.ready_at(words, now, self.quota.limit())
+    }
+}
+
+impl Reclaim for TimestampRing {
+    fn span(&self) -> Duration {
+        Duration::from_nanos(self.first.saturating_mul(self.unit.divisor()))
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+        if permits == 0 {
+            return Some(Ok(Receipt::new(now, 0, 0)));
+        }
+        let attempt = match self.attempt_one(words, now, permits) {
+            Attempt::Again => self.attempt_many(words, now, permits),
+            settled => settled,
+        };
+        attempt.answered(|taken| self.answer(now, permits, taken))
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        let head = self.layout.decode(first);
+        // No slot was ever claimed later than at `newest`.
+        head.newest() + self.window < self.asked(now, head)
+    }
+
+    /// The same place. In an idle log the newest time becomes the latest that is old enough at `now`: a slot
+    /// whose claimer still sleeps will be filled with it.
+    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+        let head = self.layout.decode(first);
+        let newest = (head.newest() + 1).max(self.asked(now, head) - self.window);
+        (newest <= self.layout.last_time()).then(|| head.at(newest, head.place()).raw())
+    }
+
+    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
+        if limit == self.quota.limit() {
+            return Ok(self.clone());
+        }
+        Err(ConfigError::new(
+            "limit",
+            format!("{limit} permits"),
+            format!(
+                "{} permits for this timestamp ring, which has a slot for each",
+                self.quota.limit()
+            ),
+        ))
     }
 }

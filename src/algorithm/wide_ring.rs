@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use self::state::State;
 use super::Attempt;
 use super::span::Span;
-use crate::decision::{Receipt, Refusal};
+use crate::decision::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, Divider, Nanos};
 use crate::word::{Mark, MarkLayout};
@@ -79,6 +79,19 @@ impl WideRing {
         }
     }
 
+    /// The same ring over the same words, with a lower limit for the first window.
+    pub(super) fn lowered(&self, limit: u64) -> Self {
+        let mut ring = self.clone();
+        ring.first.span = self.first.span.lowered(limit);
+        ring
+    }
+
+    /// The longest time that a cell is summed for, in ticks.
+    pub(super) fn longest(&self) -> u64 {
+        let ticks = |window: &Window| window.span.summed() * window.ticks.divisor();
+        self.windows().map(ticks).max().unwrap_or(0)
+    }
+
     pub(super) const fn span(&self) -> &Span {
         &self.first.span
     }
@@ -105,30 +118,41 @@ impl WideRing {
         State::new(words, self.layout)
     }
 
+    /// Decides: the tick that is charged.
     #[inline(always)]
-    pub(super) fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
-        let tick = self.cells.tick(now);
-        let taken = self
-            .attempt(words, tick, permits)
-            .or_else(|| self.retry(words, tick, permits));
-        let receipt = |taken| {
-            let at = if taken == tick { now } else { self.adopted(taken) };
-            Receipt::new(at, permits, taken)
-        };
-        taken.map(receipt).ok_or(Refusal::new(now, permits))
+    pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
+        self.attempt(words, tick, permits)
+            .or_else(|| self.retry(words, tick, permits))
+    }
+
+    /// Decides as `attempt`; if that is not possible, does one step towards it.
+    #[inline(always)]
+    pub(super) fn attempt_or_advance<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+        let attempt = self.attempt(words, tick, permits);
+        if matches!(attempt, Attempt::Again) {
+            self.step(words, tick);
+        }
+        attempt
     }
 
     /// Decides as soon as the cell is open and nobody else is faster.
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        let state = self.state(words);
         loop {
-            self.advance(state, state.control(), tick);
+            self.step(words, tick);
             if let Attempt::Settled(taken) = self.attempt(words, tick, permits) {
                 return taken;
             }
         }
+    }
+
+    /// Brings the words nearer to being open at `tick`, whoever has entered what.
+    #[cold]
+    #[inline(never)]
+    fn step<W: Words>(&self, words: W, tick: u64) {
+        let state = self.state(words);
+        self.advance(state, state.control(), tick);
     }
 
     /// Decides, if the cell is open and nobody else is faster: the tick that is charged.
@@ -181,12 +205,6 @@ impl WideRing {
         let cell = self.first.cell(seen.tick());
         let newest = || seen.since(self.state(words).mark(self.first.slot(cell)));
         self.first.span.room(0, cell, newest)
-    }
-
-    /// The instant that a decision used which adopted `tick`.
-    #[cold]
-    fn adopted(&self, tick: u64) -> Nanos {
-        self.cells.start(tick).unwrap_or(Nanos::MAX)
     }
 
     /// Brings the control word nearer to being open at `tick`, unless it is open there or later.
@@ -333,6 +351,21 @@ impl WideRing {
         } else {
             self.cells.start(tick)
         }
+    }
+
+    pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        let (control, tick) = (self.layout.decode(first), self.cells.tick(now));
+        // A cell that is being entered is not counted as idle: somebody is about to charge it.
+        let passed =
+            |window: &Window| window.cell(tick) >= window.cell(control.tick()) + window.span.summed();
+        !control.entering() && self.windows().all(passed)
+    }
+
+    /// The next control word has its cell yet to be entered: whoever decides does so.
+    pub(super) fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+        let control = self.layout.decode(first);
+        let tick = self.cells.tick(now).max(control.tick() + 1);
+        (!control.entering() && tick <= self.layout.last_tick()).then(|| control.enter(tick).raw())
     }
 
     pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {

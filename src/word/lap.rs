@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use super::FIRST_WORD_BITS;
+
 /// Which slot a position of the ring falls on, and in which lap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -15,7 +17,8 @@ pub(crate) struct Place {
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
-/// | 63 − i | `newest` | the time of the newest claim, in the ring's units |
+/// | 2 | | clear ([`FIRST_WORD_BITS`]) |
+/// | 61 − i | `newest` | the time of the newest claim, in the ring's units |
 /// | 1 | `lap` | laps gone round, modulo 2 |
 /// | i | `index` | the slot that the next claim takes |
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,9 +47,9 @@ impl LapLayout {
         self.slots
     }
 
-    /// The last time that the head can hold.
+    /// The last time that the head can hold; a slot can hold it too.
     pub(crate) const fn last_time(self) -> u64 {
-        u64::MAX >> (self.index_bits + 1)
+        u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.index_bits + 1)
     }
 
     #[inline]
@@ -86,8 +89,10 @@ impl Head {
     /// The next position to be claimed.
     #[inline]
     pub(crate) const fn place(self) -> Place {
+        let index = self.raw & ((1 << self.layout.index_bits) - 1);
         Place {
-            index: self.raw & ((1 << self.layout.index_bits) - 1),
+            // Never beyond the slots, but for words that no log has written.
+            index: if index < self.layout.slots { index } else { 0 },
             lap: (self.raw >> self.layout.index_bits) & 1,
         }
     }

@@ -2,11 +2,14 @@
 
 use core::fmt;
 
+use super::FIRST_WORD_BITS;
+
 /// A word of a wide counter ring: control, base or slot.
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
-/// | 63 − b | `tick` | the cell that the word speaks of |
+/// | 2 | | clear ([`FIRST_WORD_BITS`]) |
+/// | 61 − b | `tick` | the cell that the word speaks of |
 /// | b | `total` | permits admitted so far, modulo 2^b |
 /// | 1 | `entering` | control only: the cell is being entered, the total is frozen |
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,7 @@ impl MarkLayout {
 
     /// The last tick that a word can hold.
     pub(crate) const fn last_tick(self) -> u64 {
-        u64::MAX >> (self.total_bits + 1)
+        u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.total_bits + 1)
     }
 
     /// The largest window sum that can be told from a smaller one.

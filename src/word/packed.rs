@@ -2,10 +2,13 @@
 
 use core::fmt;
 
+use super::FIRST_WORD_BITS;
+
 /// A whole counter ring in one word.
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
+/// | 2 | | clear ([`FIRST_WORD_BITS`]) |
 /// | the rest | `tick` | the newest cell that was charged |
 /// | c each, `span` of them | `sums`, S(span − 1) down to S(0) | S(j): permits in the newest j + 1 cells |
 ///
@@ -39,7 +42,7 @@ impl PackedLayout {
     /// the tick.
     pub(crate) const fn new(limit: u64, span: u64) -> Option<Self> {
         let sum_bits = u64::BITS - (limit + 1).leading_zeros();
-        if span * sum_bits as u64 >= u64::BITS as u64 {
+        if span * sum_bits as u64 >= FIRST_WORD_BITS as u64 {
             return None;
         }
         let mut ones = 0;
@@ -48,7 +51,7 @@ impl PackedLayout {
             ones = (ones << sum_bits) | 1;
             cell += 1;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "below 64, just seen")]
+        #[expect(clippy::cast_possible_truncation, reason = "below 62, just seen")]
         let sums_bits = span as u32 * sum_bits;
         Some(Self {
             sum_bits,
@@ -60,7 +63,7 @@ impl PackedLayout {
 
     /// The last tick that the word can hold.
     pub(crate) const fn last_tick(self) -> u64 {
-        u64::MAX >> self.sums_bits
+        u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.sums_bits)
     }
 
     /// The value at which a sum stops.
@@ -172,7 +175,7 @@ mod tests {
     /// The word against a plain list of counts, over every step of a long walk.
     #[test]
     fn sums_equal_counts() {
-        for (limit, span) in [(1, 2), (5, 4), (6, 3), (7, 3), (100, 5), (1, 31), (1000, 1)] {
+        for (limit, span) in [(1, 2), (5, 4), (6, 3), (7, 3), (100, 5), (1, 30), (1000, 1)] {
             let layout = PackedLayout::new(limit, span).unwrap();
             let mut word = layout.decode(0);
             let mut counts: VecDeque<u64> = (0..span).map(|_| 0).collect();
@@ -220,13 +223,13 @@ mod tests {
         // The stopped sums leave with their cells, as exact ones would.
         assert_eq!(word.later(2).window(), 7);
         assert_eq!(word.later(3).window(), 0);
-        assert_eq!(word.later(u64::MAX >> 9).window(), 0);
+        assert_eq!(word.later(layout.last_tick() - word.tick()).window(), 0);
     }
 
     #[test]
     fn sums_that_leave_no_tick_do_not_fit() {
-        assert!(PackedLayout::new(1, 32).is_none());
+        assert!(PackedLayout::new(1, 31).is_none());
         assert!(PackedLayout::new((1 << 40) - 2, 2).is_none());
-        assert_eq!(PackedLayout::new(1, 31).unwrap().last_tick(), 3);
+        assert_eq!(PackedLayout::new(1, 30).unwrap().last_tick(), 3);
     }
 }

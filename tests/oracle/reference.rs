@@ -211,21 +211,21 @@ impl Queue {
 }
 
 /// Nanoseconds per unit of a timestamp ring: the smallest of 1, 2, 5, 10, … that gives 20 years of 366 days
-/// beside the index of `limit` slots and one bit.
+/// in 62 bits beside the index of `limit` slots and one bit.
 pub(crate) fn unit(limit: u64) -> u64 {
     let twenty_years = 20 * 366 * 24 * 3600 * 1_000_000_000_u128;
     let mut slots = 1_u128;
     while slots < u128::from(limit) {
         slots *= 2;
     }
-    let times = (1 << 63) / slots - 1;
+    let times = (1 << 61) / slots - 1;
     (0..)
         .flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)))
         .find(|&unit| u128::from(unit) * times >= twenty_years)
         .expect("some unit is large enough")
 }
 
-/// A bucket with a level, refilled as time passes; in sixteenths of a nanosecond.
+/// A bucket with a level, refilled as time passes; in halves of a nanosecond.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     permit: i128,
@@ -236,7 +236,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub(crate) fn new(limit: u64, window: u64, burst: u64) -> Self {
-        let permit = (i128::from(window) * 16 + i128::from(limit) - 1) / i128::from(limit);
+        let permit = (i128::from(window) * 2 + i128::from(limit) - 1) / i128::from(limit);
         let full = permit * i128::from(burst);
         Self {
             permit,
@@ -248,7 +248,7 @@ impl Bucket {
 
     /// Refills up to `now`, which is never earlier than before.
     fn level(&self, now: u64) -> i128 {
-        self.full.min(self.level + i128::from(now - self.then) * 16)
+        self.full.min(self.level + i128::from(now - self.then) * 2)
     }
 
     pub(crate) fn remaining(&self, now: u64) -> u64 {
@@ -278,6 +278,6 @@ impl Bucket {
 
     pub(crate) fn ready_at(&self, now: u64, permits: u64) -> u64 {
         let missing = self.permit * i128::from(permits) - self.level(now);
-        now + u64::try_from((missing.max(0) + 15) / 16).expect("a wait of a few windows")
+        now + u64::try_from((missing.max(0) + 1) / 2).expect("a wait of a few windows")
     }
 }

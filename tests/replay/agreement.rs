@@ -43,12 +43,12 @@ fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
         ("--algorithm classic --cells 10", cells(10, 10, false)),
         ("--algorithm fixed", cells(1, 1, false)),
     ];
-    // Brute force knows the shares only when they are equal, and buckets only in whole sixteenths
+    // Brute force knows the shares only when they are equal, and buckets only in whole halves
     // of a nanosecond.
     if limit % 5 == 0 {
         models.push(("--algorithm even", cells(5, 5, true)));
     }
-    if window * 16_000_000_000 % limit == 0 {
+    if window * 2_000_000_000 % limit == 0 {
         models.push(("--algorithm gcra", Model::Bucket));
     }
     models
