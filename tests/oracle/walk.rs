@@ -275,13 +275,12 @@ impl Several {
         builder.build()
     }
 
-    /// Cell width of each window: a multiple of the narrowest.
+    /// Cell width of each window: a multiple of the tick, which may be a part of the narrowest.
     pub(crate) fn widths(&self) -> Vec<u64> {
-        let wanted = |quota: &Quota| nanos(quota.window()).div_ceil(self.cells);
-        let finest = self.quotas.iter().map(wanted).min().expect("at least one window");
+        let tick = nanos(self.build().cell());
         self.quotas
             .iter()
-            .map(|quota| wanted(quota).div_ceil(finest) * finest)
+            .map(|quota| nanos(quota.window()).div_ceil(self.cells).next_multiple_of(tick))
             .collect()
     }
 }
