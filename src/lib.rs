@@ -40,9 +40,9 @@
 //! | algorithm | state | worst admitted in any interval of length W | throughput when saturated |
 //! |---|---|---|---|
 //! | [`TimestampRing`] | 8·(L + 1) bytes | **L** | L per W |
-//! | [`CounterRing`], strict | 8 bytes packed, or 8·(N + 3) | **L** | at least L·N/(N + 1) per W |
-//! | [`CounterRing`], classic | the same, or 8·(N + 2) | 2L | L per W |
-//! | [`CounterRing`], even | the same, or 8·(N + 2) | L + ⌈L/N⌉ | L per W, paced |
+//! | [`CounterRing`], strict | 8 bytes packed, or 8·(N + 2) | **L** | at least L·N/(N + 1) per W |
+//! | [`CounterRing`], classic | the same, or 8·(N + 1) | 2L | L per W |
+//! | [`CounterRing`], even | the same, or 8·(N + 1) | L + ⌈L/N⌉ | L per W, paced |
 //! | fixed window | 8 bytes | 2L | L per W |
 //! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
 //!

@@ -33,7 +33,8 @@ use crate::word::{FIRST_WORD_BITS, MarkLayout};
 /// A decision is one load and one compare-exchange on the control word, and one load of the base,
 /// however many cells there are; the first look at a new cell enters it, in a number of steps that
 /// grows with N. State: 8 bytes when the quota fits into one word (5 per minute or 30 per second
-/// with 5 cells, 100 per minute with 4), else 8·(N + 3) bytes, for classic and even 8·(N + 2).
+/// with 5 cells, 100 per minute with 4), else 8·(N + 2) bytes, for classic and even 8·(N + 1) (24 at the
+/// least).
 /// Which of the two is chosen from the quota; the promise is the same.
 ///
 /// # Examples
@@ -83,7 +84,7 @@ macro_rules! either {
 }
 
 impl CounterRing {
-    /// Cells per window when none are named: a ring of five cells is 64 bytes, and strict lets
+    /// Cells per window when none are named: a ring of five cells is 56 bytes, and strict lets
     /// 5/6 of the limit through when saturated.
     pub const DEFAULT_CELLS: u64 = 5;
 

@@ -28,13 +28,23 @@ struct Window {
     span: Span,
     /// Ticks of the control word in one cell of this window.
     ticks: Divider,
-    /// Slots, as many as cells are summed.
+    /// Slots: one fewer than cells are summed, since the base tells of the oldest; at least one.
     slots: Divider,
     /// The index of the base word; the slots follow it.
     base: usize,
 }
 
 impl Window {
+    /// How many slots a window has.
+    fn slots(span: &Span) -> u64 {
+        (span.summed() - 1).max(1)
+    }
+
+    /// How many words a window has: its base and its slots.
+    fn words(span: &Span) -> usize {
+        1 + usize::try_from(Self::slots(span)).expect("a span of a few thousand cells")
+    }
+
     #[inline]
     fn cell(&self, tick: u64) -> u64 {
         self.ticks.quotient(tick)
@@ -65,10 +75,10 @@ impl WideRing {
             windows.push(Window {
                 span,
                 ticks: Divider::new(ticks),
-                slots: Divider::new(span.summed()),
+                slots: Divider::new(Window::slots(&span)),
                 base,
             });
-            base += 1 + usize::try_from(span.summed()).expect("a span of a few thousand cells");
+            base += Window::words(&span);
         }
         let rest = windows.split_off(1);
         Self {
@@ -105,8 +115,7 @@ impl WideRing {
     }
 
     pub(super) fn words(&self) -> usize {
-        let slots: u64 = self.windows().map(|window| 1 + window.span.summed()).sum();
-        1 + usize::try_from(slots).expect("a span of a few thousand cells")
+        1 + self.spans().map(Window::words).sum::<usize>()
     }
 
     #[inline]
@@ -220,20 +229,22 @@ impl WideRing {
         }
     }
 
-    /// Publishes the slots and bases of the cell that is being entered, and opens it. Anybody may do
+    /// Publishes the bases and slots of the cell that is being entered, and opens it. Anybody may do
     /// this, any number of times, however late.
     fn finish<W: Words>(&self, state: State<W>, entering: Mark) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let here = entering.at(cell);
-            state.publish(window.slot(cell), here);
+            // The base first: the slot takes the place of the oldest cell's, which the base tells of. Whoever
+            // has found that gone finds the base published.
             let base = Self::first_mark(state, window, window.oldest(cell)..cell).unwrap_or(here);
             state.publish(window.base, base.at(cell));
+            state.publish(window.slot(cell), here);
         }
         state.open(entering);
     }
 
-    /// The mark of the first cell among `cells` that was ever entered.
+    /// The mark of the first cell among `cells` that was ever entered, if a slot still tells of it.
     fn first_mark<W: Words>(
         state: State<W>,
         window: &Window,
@@ -285,8 +296,13 @@ impl WideRing {
 
     /// The sum of a window whose current cell is `cell`, entered or not.
     fn sum_at<W: Words>(state: State<W>, window: &Window, seen: Mark, cell: u64) -> u64 {
-        // A cell that no slot tells of begins with the present total.
-        Self::first_mark(state, window, window.oldest(cell)..=cell).map_or(0, |base| seen.since(base))
+        // The base after the slots: if it is not of this cell even then, no slot was of this cell when it
+        // was read, and the oldest cell's was still there.
+        let first = Self::first_mark(state, window, window.oldest(cell)..=cell);
+        let base = state.mark(window.base);
+        let first = if base.tick() == cell { Some(base) } else { first };
+        // A cell that neither tells of begins with the present total.
+        first.map_or(0, |first| seen.since(first))
     }
 
     pub(super) fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
@@ -335,13 +351,17 @@ impl WideRing {
     /// The first tick from `tick` on at which a window, left alone, holds at most `sum`.
     fn thinned_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64, sum: u64) -> u64 {
         let cell = window.cell(tick);
-        // The window must have left behind the newest cell since which more was admitted.
-        (window.oldest(cell)..=cell)
+        if Self::sum_at(state, window, seen, cell) <= sum {
+            return tick;
+        }
+        // The window must have left behind the newest cell since which more was admitted. Of the oldest there
+        // may be no slot, but if it is none of the others it is that one.
+        let oldest = window.oldest(cell);
+        let last = (oldest + 1..=cell)
             .rev()
             .find(|&cell| Self::mark_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
-            .map_or(tick, |last| {
-                (last + window.span.summed()) * window.ticks.divisor()
-            })
+            .unwrap_or(oldest);
+        (last + window.span.summed()) * window.ticks.divisor()
     }
 
     /// `now` for the present tick, the beginning of a later one.

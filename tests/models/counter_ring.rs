@@ -104,6 +104,37 @@ fn wide_entering_carries_the_sum() {
     );
 }
 
+/// Two threads enter a cell whose slot takes the place of the only other one: what that told of is in
+/// the base before, so neither of them loses it. (A single slot: strict with one cell, classic with two.)
+#[test]
+fn wide_slot_is_replaced() {
+    FULL.run(
+        ring(1, 1).build().unwrap(),
+        &[Take(W - 1, 1)],
+        &[&[Take(W, 2)], &[Take(W, 1)]],
+    );
+    BOUNDED.run(
+        ring(2, 2).classic().build().unwrap(),
+        &[Take(W - 1, 2)],
+        &[&[Take(W, 1)], &[Take(W, 1)]],
+    );
+}
+
+/// Somebody looks while a slot is replaced: the base tells what the slot no longer does.
+#[test]
+fn wide_looks_while_a_slot_is_replaced() {
+    FULL.run(
+        ring(1, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(W, 1)], &[Room(W)]],
+    );
+    FULL.run(
+        ring(1, 1).build().unwrap(),
+        &[Take(0, 1)],
+        &[&[Take(W, 1)], &[Ready(W, 1)]],
+    );
+}
+
 /// A refund races with the cell being left: it succeeds in the cell of its receipt, or not at all.
 #[test]
 fn wide_refund_against_entering() {
@@ -157,10 +188,11 @@ fn wide_looks() {
         &[Take(0, 1)],
         &[&[Take(3 * W, 1)], &[Room(W)]],
     );
-    BOUNDED.run(
-        ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(2 * W, 1)],
-        &[&[Take(3 * W, 1), Take(5 * W, 1)], &[Room(2 * W)]],
+    // Neither slot nor base tells of the cell that is asked about any longer.
+    FULL.run(
+        ring(2, 1).build().unwrap(),
+        &[Take(W, 2)],
+        &[&[Take(2 * W, 1)], &[Room(W)]],
     );
 }
 

@@ -20,7 +20,7 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn control(self) -> Mark {
-        // Acquire: pairs with the Release in `open`; whoever sees an open cell sees its slots and bases.
+        // Acquire: pairs with the Release in `open`; whoever sees an open cell sees its bases and slots.
         self.layout
             .decode(self.words.load(Self::CONTROL, Ordering::Acquire))
     }
@@ -44,7 +44,7 @@ impl<W: Words> State<W> {
 
     /// `{ n, c, entering }` → `{ n, c, open }`; done already when it fails.
     pub(super) fn open(self, entering: Mark) {
-        // Release: pairs with the Acquire in `control`; publishes the slots and bases of the cell.
+        // Release: pairs with the Acquire in `control`; publishes the bases and slots of the cell.
         // Relaxed on failure: another helper has opened the cell, there is nothing left to do.
         let _ = self.words.exchange(
             Self::CONTROL,
@@ -59,29 +59,28 @@ impl<W: Words> State<W> {
     #[inline]
     pub(super) fn mark(self, index: usize) -> Mark {
         // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees
-        // the control word that had entered that cell, so its exchange or its second look fails.
+        // the control word that had entered that cell, so its exchange or its second look fails. And
+        // whoever reads a slot sees the base that was published before it.
         self.layout.decode(self.words.load(index, Ordering::Acquire))
     }
 
     /// Brings a slot or a base to `mark`, unless it is as new already.
     pub(super) fn publish(self, index: usize, mark: Mark) {
-        loop {
-            let seen = self.mark(index);
-            if seen.tick() >= mark.tick() {
-                return;
-            }
-            // Release: pairs with the Acquire in `mark`; publishes that the control word has
-            // entered the cell. Relaxed on failure: the loop reads again.
-            let stored = self.words.exchange(
-                index,
-                seen.raw(),
-                mark.raw(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
-            if stored.is_ok() {
-                return;
-            }
+        let seen = self.mark(index);
+        if seen.tick() >= mark.tick() {
+            return;
         }
+        // Release: pairs with the Acquire in `mark`; publishes that the control word has entered the cell, and of a
+        // slot that the base is published.
+        // Relaxed on failure: another helper has published it, since nobody writes what is older than the
+        // cell that is being entered. Whoever acquires what this thread publishes next sees no older
+        // word here than this thread did, whoever wrote it.
+        let _ = self.words.exchange(
+            index,
+            seen.raw(),
+            mark.raw(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
     }
 }
