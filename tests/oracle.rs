@@ -15,6 +15,8 @@ mod answers;
 mod bounds;
 #[path = "oracle/equal.rs"]
 mod equal;
+#[path = "oracle/reclaim.rs"]
+mod reclaim;
 #[path = "oracle/reference.rs"]
 mod reference;
 #[path = "oracle/refunds.rs"]

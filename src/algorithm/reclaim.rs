@@ -59,7 +59,7 @@ pub trait Reclaim: Algorithm {
     /// words are equal to fresh ones.
     ///
     /// For a counter ring the cells that are summed of its widest window (N + 1 for strict, N for
-    /// classic and even); for a log its window and one unit of time; for GCRA the time that the
+    /// classic and even); for a log its window and two units of time; for GCRA the time that the
     /// burst takes to refill. Rounded up to nanoseconds. Debt may count for longer.
     fn span(&self) -> Duration;
 

@@ -365,7 +365,8 @@ impl Algorithm for TimestampRing {
 
 impl Reclaim for TimestampRing {
     fn span(&self) -> Duration {
-        Duration::from_nanos(self.first.saturating_mul(self.unit.divisor()))
+        // Rounding takes one unit; a slot whose claimer sleeps is filled with one unit after the newest time.
+        Duration::from_nanos((self.window + 2).saturating_mul(self.unit.divisor()))
     }
 
     #[inline(always)]
@@ -387,7 +388,8 @@ impl Reclaim for TimestampRing {
     }
 
     /// The same place. In an idle log the newest time becomes the latest that is old enough at `now`: a slot
-    /// whose claimer still sleeps will be filled with it.
+    /// whose claimer still sleeps is filled with it. (Should other slots be claimed before that is
+    /// needed, it is filled with their time, as ever: such a log is stricter for one window.)
     fn later(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
         let newest = (head.newest() + 1).max(self.asked(now, head) - self.window);

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use ringgate::sync::{AtomicU64, Exclusive, Shared, Words};
-use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Receipt, Refusal, TimestampRing};
+use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Nanos, Receipt, Reclaim, Refusal, TimestampRing};
 
 /// The words of one key, as a test holds them.
 #[derive(Debug)]
@@ -112,6 +112,32 @@ impl Algorithm for Any {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         each!(self, it => it.idle_at(words, now))
+    }
+}
+
+impl Reclaim for Any {
+    fn span(&self) -> Duration {
+        each!(self, it => it.span())
+    }
+
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+        each!(self, it => it.attempt(words, now, permits))
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        each!(self, it => it.is_idle(first, now))
+    }
+
+    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+        each!(self, it => it.later(first, now))
+    }
+
+    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
+        Ok(match self {
+            Self::Counter(it) => Self::Counter(it.lowered(limit)?),
+            Self::Stamps(it) => Self::Stamps(it.lowered(limit)?),
+            Self::Gcra(it) => Self::Gcra(it.lowered(limit)?),
+        })
     }
 }
 

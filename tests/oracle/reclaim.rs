@@ -1,0 +1,408 @@
+//! Words that pass to another key are as good as new, and a lowered limit is a limit.
+
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+
+use proptest::prelude::*;
+use ringgate::sync::Words;
+use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, Reclaim, TimestampRing};
+
+use super::answers::Answers;
+use super::reference::unit;
+use super::walk::{
+    Act, Kind, Ring, Walk, acts, anywhere, asks, back_and_forth, config, forward, history, nanos, quota,
+    ring, size, subject, window,
+};
+use crate::common::{Any, State};
+
+/// What belongs to a table in word 0.
+const TABLE: u64 = 3 << 62;
+
+fn first(state: &State) -> u64 {
+    state.shared().load(0, Ordering::Relaxed)
+}
+
+/// The same words with another word 0.
+fn with_first(state: &State, first: u64) -> State {
+    let copy = state.clone();
+    let seen = copy.shared().load(0, Ordering::Relaxed);
+    let set = copy
+        .shared()
+        .exchange(0, seen, first, Ordering::Relaxed, Ordering::Relaxed);
+    assert!(set.is_ok());
+    copy
+}
+
+/// Words that are whatever they are, and that nobody can change; loads and exchanges are counted.
+#[derive(Clone, Copy)]
+struct Stone<'a> {
+    words: &'a [u64],
+    steps: &'a Cell<usize>,
+}
+
+impl Words for Stone<'_> {
+    fn load(self, index: usize, _: Ordering) -> u64 {
+        self.steps.set(self.steps.get() + 1);
+        self.words[index]
+    }
+
+    fn exchange(self, index: usize, _: u64, _: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
+        self.steps.set(self.steps.get() + 1);
+        Err(self.words[index])
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Word 0 is below 2^62, and 0 only as long as nothing was written.
+    #[test]
+    fn the_first_word_keeps_to_its_bits(subject in subject(), history in history(anywhere(), acts())) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let mut written = false;
+        for op in history {
+            let before = first(&walk.state);
+            walk.step(op);
+            let word = first(&walk.state);
+            written |= word != before;
+            prop_assert_eq!(word & TABLE, 0);
+            prop_assert!(!written || word != 0);
+        }
+    }
+
+    /// What may follow a word is above it and above every one before, and again within its bits.
+    #[test]
+    fn later_is_above_every_word_before(subject in subject(), history in history(anywhere(), acts())) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        let mut highest = 0;
+        for op in history {
+            walk.step(op);
+            let word = first(&walk.state);
+            highest = highest.max(word);
+            let now = walk.at();
+            let later = it.later(word, now);
+            if it.is_idle(word, now) {
+                prop_assert!(later.is_some_and(|later| later > highest));
+            }
+            if let Some(later) = later {
+                prop_assert!(later > word && later & TABLE == 0);
+                // A bucket that is not idle is above its present word only.
+                prop_assert!(later > highest || matches!(it, Any::Gcra(_)));
+            }
+        }
+    }
+
+    /// An idle state answers and decides as a fresh one, with the word that may follow its own and with its own.
+    #[test]
+    fn an_idle_state_is_a_fresh_one(
+        subject in subject(),
+        before in history(back_and_forth(), acts()),
+        silence in forward(),
+        after in history(forward(), acts()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in before {
+            walk.step(op);
+        }
+        walk.now = walk.newest;
+        walk.go(silence);
+        if !it.is_idle(first(&walk.state), walk.at()) {
+            walk.now = walk.newest + 2 * nanos(it.span()) + nanos(it.window());
+            // Debt counts for longer.
+            prop_assume!(it.is_idle(first(&walk.state), walk.at()));
+        }
+        let later = it.later(first(&walk.state), walk.at()).expect("it is idle");
+        let begin = walk.now;
+        let used = walk.state.clone();
+        for state in [used.clone(), with_first(&used, later)] {
+            let (mut one, mut fresh) = (Walk::new(it), Walk::new(it));
+            one.state = state;
+            (one.now, fresh.now) = (begin, begin);
+            prop_assert_eq!(Answers::from(it, &one.state, one.at()), Answers::from(it, &fresh.state, fresh.at()));
+            for &op in &after {
+                prop_assert_eq!(one.step(op), fresh.step(op));
+                prop_assert_eq!(Answers::at(it, &one.state, one.at()), Answers::at(it, &fresh.state, fresh.at()));
+            }
+        }
+    }
+
+    /// So much silence as `span` says, and the words are equal to fresh ones. (A bucket waits longer
+    /// before it says so.)
+    #[test]
+    fn an_admission_counts_for_no_longer_than_its_span(
+        subject in subject(),
+        history in history(forward(), asks()),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+        }
+        let then = walk.at().saturating_add(it.span());
+        prop_assert_eq!(it.idle_at(walk.state.shared(), then), Some(then));
+        if !matches!(it, Any::Gcra(_)) {
+            prop_assert!(it.is_idle(first(&walk.state), then));
+        }
+        let then = then.saturating_add(it.span()).saturating_add(it.window());
+        prop_assert!(it.is_idle(first(&walk.state), then));
+    }
+
+    /// A live state is left as strict as it is: it admits what it would have admitted at the tick
+    /// that follows, and nothing else.
+    #[test]
+    fn a_live_state_stays_as_strict(
+        subject in subject(),
+        before in history(back_and_forth(), acts()),
+        after in prop::collection::vec((forward(), size()), 1..20),
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in before {
+            walk.step(op);
+        }
+        walk.now = walk.newest;
+        let Some(later) = it.later(first(&walk.state), walk.at()) else { return Ok(()) };
+        let (one, other) = (with_first(&walk.state, later), walk.state.clone());
+        // From the beginning of the tick that follows, both are at the same.
+        let tick = match it {
+            Any::Counter(ring) => nanos(ring.cell()),
+            Any::Stamps(ring) => 2 * unit(ring.most()),
+            Any::Gcra(_) => 0,
+        };
+        walk.now = walk.newest + tick;
+        for (step, size) in after {
+            walk.go(step);
+            let permits = size.of(it.most());
+            let taken = it.decide(one.shared(), walk.at(), permits).is_ok();
+            prop_assert!(!taken || it.decide(other.shared(), walk.at(), permits).is_ok());
+        }
+    }
+
+    /// Trying until there is an answer is deciding.
+    #[test]
+    fn attempts_end_in_a_decision(subject in subject(), history in history(anywhere(), asks())) {
+        let it = &subject.algorithm;
+        let (one, other) = (State::fresh(it), State::fresh(it));
+        let window = nanos(it.window());
+        let mut now = 0;
+        for (step, act) in history {
+            now = step.apply(now, window, window.div_ceil(5));
+            let Act::Ask(size) = act else { continue };
+            let (at, permits) = (Nanos::new(now), size.of(it.most()));
+            // Alone, what has to be done first takes one attempt: entering a cell.
+            let tried = it
+                .attempt(one.shared(), at, permits)
+                .or_else(|| it.attempt(one.shared(), at, permits));
+            prop_assert_eq!(tried, Some(it.decide(other.shared(), at, permits)));
+            prop_assert_eq!(format!("{one:?}"), format!("{other:?}"));
+        }
+    }
+
+    /// Whatever the words hold, and even if nothing can be written, an attempt ends; over zeros so do
+    /// looks and refunds.
+    #[test]
+    fn an_attempt_ends_over_any_words(
+        subject in subject(),
+        garbage in prop::collection::vec(prop_oneof![Just(0), any::<u64>(), 0..1_000_u64], 1..40),
+        now in prop_oneof![Just(0), 0..1_u64 << 60, any::<u64>()],
+        size in size(),
+    ) {
+        let it = &subject.algorithm;
+        let (now, permits) = (Nanos::new(now), size.of(it.most()));
+        let steps = Cell::new(0);
+        let zeros = vec![0; it.words()];
+        let garbage: Vec<u64> = garbage.iter().cycle().take(it.words()).map(|word| word & !TABLE).collect();
+        for words in [&zeros, &garbage] {
+            let words = Stone { words, steps: &steps };
+            steps.set(0);
+            let tried = it.attempt(words, now, permits);
+            prop_assert!(permits == 0 || !matches!(tried, Some(Ok(_))));
+            prop_assert!(steps.get() <= 10 + 4 * it.words(), "{} steps", steps.get());
+        }
+        let words = Stone { words: &zeros, steps: &steps };
+        let receipt = ringgate::Receipt::new(now, permits, garbage[0]);
+        prop_assert!(!it.refund(words, &receipt, permits) || permits == 0);
+        it.remaining(words, now);
+        it.spent(words, now);
+        it.ready_at(words, now, 1);
+        it.idle_at(words, now);
+    }
+
+    /// A lower limit over the same cells decides as a ring that was built with it.
+    #[test]
+    fn a_lowered_ring_is_a_ring_with_that_limit(
+        ring in ring(),
+        part in 0..=1000_u64,
+        history in history(forward(), asks()),
+    ) {
+        let limit = (ring.limit * part / 1000).max(1);
+        let lowered = ring.build().lowered(limit).expect("at most its own");
+        let built = Ring { limit, ..ring }.build();
+        prop_assert_eq!(
+            (lowered.bound(), lowered.most(), lowered.window(), lowered.span()),
+            (built.bound(), built.most(), built.window(), built.span())
+        );
+        prop_assert_eq!(lowered.words(), ring.build().words());
+        alike(&lowered.into(), &built.into(), history)?;
+    }
+
+    /// The same for a bucket whose burst is its limit.
+    #[test]
+    fn a_lowered_bucket_is_a_bucket_with_that_limit(
+        limit in 1..400_u64,
+        window in window(),
+        part in 0..=1000_u64,
+        history in history(forward(), asks()),
+    ) {
+        let Ok(bucket) = Gcra::new(quota(limit, window)) else { return Ok(()) };
+        let limit = (limit * part / 1000).max(1);
+        let lowered = bucket.lowered(limit).expect("at most its own");
+        let built = Gcra::new(quota(limit, window)).expect("fewer");
+        prop_assert_eq!((lowered.bound(), lowered.burst()), (built.bound(), built.burst()));
+        alike(&lowered.into(), &built.into(), history)?;
+    }
+
+    /// Words that hold more than the lower limit refuse, and what the lower one took the higher one counts.
+    #[test]
+    fn tiers_share_their_words(ring in ring(), part in 0..1000_u64, history in history(forward(), asks())) {
+        prop_assume!(ring.kind != Kind::Even);
+        let it = Any::from(ring.build());
+        let limit = (ring.limit * part / 1000).max(1);
+        let lowered = it.lowered(limit).expect("at most its own");
+        let mut walk = Walk::new(&it);
+        for op in history {
+            walk.step(op);
+            let spent = it.spent(walk.state.shared(), walk.at());
+            prop_assert_eq!(lowered.spent(walk.state.shared(), walk.at()), spent);
+            prop_assert_eq!(lowered.remaining(walk.state.shared(), walk.at()), limit.saturating_sub(spent));
+            let one_more = lowered.decide(walk.state.clone().shared(), walk.at(), 1);
+            prop_assert_eq!(one_more.is_ok(), spent < limit);
+        }
+    }
+}
+
+fn alike(one: &Any, other: &Any, history: Vec<super::walk::Op>) -> Result<(), TestCaseError> {
+    let (mut one, mut other) = (Walk::new(one), Walk::new(other));
+    for op in history {
+        prop_assert_eq!(one.step(op), other.step(op));
+        prop_assert_eq!(
+            Answers::at(one.algorithm, &one.state, one.at()),
+            Answers::at(other.algorithm, &other.state, other.at())
+        );
+    }
+    Ok(())
+}
+
+/// The first word of a key that was never seen.
+#[test]
+fn fresh_words_are_idle_at_any_time() {
+    let quota = |text: &str| text.parse::<Quota>().expect("a quota");
+    for it in [
+        Any::from(CounterRing::new(quota("5/min")).expect("a ring")),
+        CounterRing::new(quota("1000/s")).expect("a ring").into(),
+        CounterRing::builder(quota("10/s"))
+            .also(quota("100/min"))
+            .build()
+            .expect("a ring")
+            .into(),
+        TimestampRing::new(quota("5/min")).expect("a ring").into(),
+        Gcra::new(quota("5/min")).expect("a bucket").into(),
+    ] {
+        for now in [0, 1, 1_000_000_000, super::walk::HORIZON] {
+            let now = Nanos::new(now);
+            assert!(it.is_idle(0, now));
+            let later = it.later(0, now).expect("time goes on");
+            assert!(later > 0 && later & TABLE == 0);
+            let fresh = State::fresh(&it);
+            let handed = with_first(&fresh, later);
+            assert_eq!(Answers::from(&it, &handed, now), Answers::from(&it, &fresh, now));
+        }
+    }
+}
+
+/// Words of a caller who falls asleep right after its claim: it never stores what it has claimed.
+#[derive(Clone, Copy)]
+struct Asleep<'a>(&'a State);
+
+impl Words for Asleep<'_> {
+    fn load(self, index: usize, order: Ordering) -> u64 {
+        self.0.shared().load(index, order)
+    }
+
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        one: Ordering,
+        two: Ordering,
+    ) -> Result<u64, u64> {
+        match index {
+            0 => self.0.shared().exchange(0, current, new, one, two),
+            _ => Err(!current),
+        }
+    }
+}
+
+/// A log passes on while a claimer sleeps: what it has not stored, and what is filled in for it, is
+/// old enough for whoever comes next.
+#[test]
+fn a_log_passes_on_while_a_claimer_sleeps() {
+    let quota = Quota::new(2, core::time::Duration::from_micros(10)).expect("a quota");
+    let it = Any::from(TimestampRing::new(quota).expect("a ring"));
+    let state = State::fresh(&it);
+    assert!(it.decide(state.shared(), Nanos::ZERO, 1).is_ok());
+    assert!(it.decide(Asleep(&state), Nanos::new(100), 1).is_ok());
+    let mut idle = 0;
+    for now in 10_000..10_200 {
+        let now = Nanos::new(now);
+        if it.is_idle(first(&state), now) {
+            idle += 1;
+            let later = it.later(first(&state), now).expect("it is idle");
+            let (handed, fresh) = (with_first(&state, later), State::fresh(&it));
+            assert_eq!(Answers::from(&it, &handed, now), Answers::from(&it, &fresh, now));
+            assert!(it.decide(handed.shared(), now, 2).is_ok());
+        }
+    }
+    assert_eq!(idle, 99);
+}
+
+/// A chain of refunds, each of a charge that began where the one before had ended: with all of them
+/// the word would be back where it began, whatever the clock has seen since.
+#[test]
+fn a_bucket_gives_back_its_newest_charge_only() {
+    let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");
+    let state = State::fresh(&Any::from(it.clone()));
+    let charge = |seconds: u64| {
+        let now = Nanos::new(seconds * 1_000_000_000);
+        it.decide(state.shared(), now, 10).expect("a second has passed")
+    };
+    let [one, two, three] = [0, 1, 2].map(charge);
+    assert!(it.refund(state.shared(), &three, 10));
+    assert!(!it.refund(state.shared(), &two, 10));
+    assert!(!it.refund(state.shared(), &one, 10));
+}
+
+/// What cannot be lowered, and to what.
+#[test]
+fn a_limit_is_lowered_within_its_range() {
+    let quota = |text: &str| text.parse::<Quota>().expect("a quota");
+    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    for limit in [0, 11, u64::MAX] {
+        assert_eq!(ring.lowered(limit).expect_err("out of range").field, "limit");
+    }
+    let several = CounterRing::builder(quota("10/s")).also(quota("100/min")).build();
+    let error = several.expect("a ring").lowered(5).expect_err("which of them?");
+    assert_eq!(error.field, "windows");
+    let log = TimestampRing::new(quota("10/s")).expect("a ring");
+    assert!(log.lowered(10).is_ok());
+    assert_eq!(log.lowered(5).expect_err("ten slots").field, "limit");
+    let bucket = Gcra::token_bucket(quota("10/s"), 5).expect("a bucket");
+    assert_eq!(bucket.lowered(0).expect_err("no permits").field, "limit");
+    assert_eq!(bucket.lowered(11).expect_err("more").field, "limit");
+    // The burst in proportion, and at least one.
+    let bursts = [10, 9, 2, 1].map(|limit| bucket.lowered(limit).expect("fewer").burst());
+    assert_eq!(bursts, [5, 4, 1, 1]);
+}
