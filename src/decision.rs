@@ -13,13 +13,44 @@ pub struct Receipt {
     at: Nanos,
     permits: u64,
     mark: u64,
+    #[cfg(feature = "keyed")]
+    payer: Payer,
+}
+
+/// Whose state a charge is in.
+#[cfg(feature = "keyed")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Payer {
+    /// The limiter's, or the key's.
+    Own,
+    /// The catch-all's that keys share when the table is full.
+    Shared,
+    /// Nobody's.
+    Nobody,
 }
 
 impl Receipt {
     /// States that `permits` were charged at the time `at`. `mark` is the algorithm's own, for
     /// recognising the charge when it is handed back.
     pub const fn new(at: Nanos, permits: u64, mark: u64) -> Self {
-        Self { at, permits, mark }
+        Self {
+            at,
+            permits,
+            mark,
+            #[cfg(feature = "keyed")]
+            payer: Payer::Own,
+        }
+    }
+
+    /// The same, in another's state.
+    #[cfg(feature = "keyed")]
+    pub(crate) fn paid_by(self, payer: Payer) -> Self {
+        Self { payer, ..self }
+    }
+
+    #[cfg(feature = "keyed")]
+    pub(crate) const fn payer(&self) -> Payer {
+        self.payer
     }
 
     /// The time that the decision used: the caller's reading, or a newer one that was published

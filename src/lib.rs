@@ -89,7 +89,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(feature = "quanta", test))]
+#[cfg(any(feature = "std", test))]
 extern crate std;
 
 // Floors, from the ground up: a module names only modules above it in this list.
@@ -101,14 +101,22 @@ mod word;
 mod decision;
 mod clock;
 mod algorithm;
+#[cfg(feature = "keyed")]
+mod table;
+mod answer;
 mod limiter;
+#[cfg(feature = "keyed")]
+mod keyed;
 
 pub use algorithm::{Algorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
+pub use answer::{Admitted, Denied, Peek};
 pub use clock::{Clock, ManualClock};
 #[cfg(feature = "quanta")]
 pub use clock::{CoarseClock, CoarseClockError, QuantaClock};
 pub use decision::{Receipt, Refusal, Settled};
 pub use error::ConfigError;
-pub use limiter::{Admitted, Denied, Peek, Promise, RateLimiter, SavedState};
+#[cfg(feature = "keyed")]
+pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, TableCounts, Tiers};
+pub use limiter::{Promise, RateLimiter, SavedState};
 pub use quota::Quota;
 pub use time::Nanos;

@@ -6,6 +6,7 @@ use core::time::Duration;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "quanta")]
 use crate::algorithm::CounterRing;
+use crate::answer::{Admitted, Denied, Held, Peek, answer};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
@@ -13,14 +14,12 @@ use crate::decision::{Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
-mod answer;
 mod own_words;
 mod saved;
 
-pub use answer::{Admitted, Denied, Peek};
 pub use saved::SavedState;
 
-use own_words::OwnWords;
+pub(crate) use own_words::OwnWords;
 
 /// A rate limiter for one thing: a service, a connection, a resource.
 ///
@@ -147,7 +146,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
         let decision = self.algorithm.decide(Shared::new(words), now, permits);
-        answer::answer(&self.algorithm, words, decision)
+        answer(&self.algorithm, Held::Own(words), decision)
     }
 
     /// As [`check`](Self::check), without any locked instruction: for a limiter that one connection
@@ -183,12 +182,12 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     pub fn check_at_mut(&mut self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get_mut();
         let decision = self.algorithm.decide(Exclusive::new(words), now, permits);
-        answer::answer(&self.algorithm, words, decision)
+        answer(&self.algorithm, Held::Own(words), decision)
     }
 
     /// Looks at the limiter now, and changes nothing.
     pub fn peek(&self) -> Peek<'_, A> {
-        Peek::new(&self.algorithm, self.words.get(), self.clock.now())
+        Peek::new(&self.algorithm, Held::Own(self.words.get()), self.clock.now())
     }
 
     /// Gives back what was taken, if that can still be done exactly: for counter rings while no

@@ -3,6 +3,8 @@
 //! This is the only file that knows whether an atomic is the processor's, a fallback for targets
 //! without 64-bit atomics, or a model checker's.
 
+#[cfg(feature = "keyed")]
+use alloc::boxed::Box;
 use core::marker::PhantomData;
 
 #[cfg(all(not(ringgate_loom), target_has_atomic = "64"))]
@@ -13,6 +15,50 @@ pub use loom::sync::atomic::AtomicU64;
 pub use portable_atomic::AtomicU64;
 
 pub use core::sync::atomic::Ordering;
+
+/// Whether the atomics are a model checker's, for which everything is as small as can be.
+#[cfg(feature = "keyed")]
+pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
+
+/// So many words of zero; `None` when there is no memory for them.
+///
+/// The processor's atomics come from memory that the operating system zeroes when it is first written.
+#[cfg(all(feature = "keyed", not(ringgate_loom), target_has_atomic = "64"))]
+pub(crate) fn zeroed(words: usize) -> Option<Box<[AtomicU64]>> {
+    bytemuck::allocation::try_zeroed_slice_box(words).ok()
+}
+
+/// So many words of zero; `None` when there is no memory for them.
+#[cfg(all(feature = "keyed", any(ringgate_loom, not(target_has_atomic = "64"))))]
+pub(crate) fn zeroed(words: usize) -> Option<Box<[AtomicU64]>> {
+    let mut memory = alloc::vec::Vec::new();
+    memory.try_reserve_exact(words).ok()?;
+    memory.extend((0..words).map(|_| AtomicU64::new(0)));
+    Some(memory.into_boxed_slice())
+}
+
+/// A count that takes part in no protocol, so that no model checker needs to know of it.
+#[cfg(feature = "keyed")]
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Count);
+
+#[cfg(all(feature = "keyed", target_has_atomic = "64"))]
+type Count = core::sync::atomic::AtomicU64;
+#[cfg(all(feature = "keyed", not(target_has_atomic = "64")))]
+type Count = portable_atomic::AtomicU64;
+
+#[cfg(feature = "keyed")]
+impl Tally {
+    pub(crate) fn add_one(&self) {
+        // Relaxed: a number for people, that orders nothing.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        // Relaxed: as in `add_one`.
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The state of one key, as one step of an algorithm sees it: words that can be read and
 /// compare-exchanged.

@@ -13,7 +13,11 @@ pub(crate) const FIRST_WORD_BITS: u32 = 62;
 mod lap;
 mod mark;
 mod packed;
+#[cfg(feature = "keyed")]
+mod staged;
 
 pub(crate) use lap::{Head, LapLayout, Place, Slot};
 pub(crate) use mark::{Mark, MarkLayout};
 pub(crate) use packed::{Packed, PackedLayout};
+#[cfg(feature = "keyed")]
+pub(crate) use staged::{Stage, Staged};

@@ -22,5 +22,8 @@ mod harness;
 mod counter_ring;
 #[path = "models/gcra.rs"]
 mod gcra;
+#[cfg(feature = "keyed")]
+#[path = "models/keyed.rs"]
+mod keyed;
 #[path = "models/timestamp_ring.rs"]
 mod timestamp_ring;

@@ -369,6 +369,19 @@ impl Reclaim for Gcra {
         (later <= LARGEST).then(|| Word::charged(later).0)
     }
 
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        if first == 0 {
+            return Some(Nanos::ZERO);
+        }
+        let idle = Word(first).time() + self.ahead + 1;
+        (idle <= LAST).then(|| Self::instant(idle))
+    }
+
+    /// An older reading finds the word further ahead, and is refused for it.
+    fn reached(&self, first: u64) -> Nanos {
+        Self::instant(Word(first).time())
+    }
+
     /// The burst is lowered with the limit, in proportion, rounded down, and to no less than one permit.
     fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
         let most = self.quota.limit();

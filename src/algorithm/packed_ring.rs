@@ -158,6 +158,18 @@ impl PackedRing {
         (tick <= self.layout.last_tick()).then(|| Self::carried(word, tick).raw())
     }
 
+    pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
+        let word = self.layout.decode(first);
+        let empty = (1..=self.span.summed()).find(|&later| word.later(later).window() == 0)?;
+        self.cells.start(word.tick() + empty)
+    }
+
+    pub(super) fn reached(&self, first: u64) -> Nanos {
+        self.cells
+            .start(self.layout.decode(first).tick())
+            .unwrap_or(Nanos::MAX)
+    }
+
     pub(super) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         let word = self.state(words).observe();
         self.room(Self::carried(word, self.cells.tick(now)))

@@ -92,6 +92,15 @@ pub trait Reclaim: Algorithm {
     /// [attempt](Self::attempt) changes.
     fn later(&self, first: u64, now: Nanos) -> Option<u64>;
 
+    /// The earliest instant at which the state that begins with the word `first`
+    /// [is idle](Self::is_idle), if nobody uses it; `None` when time ends before, and while a cell
+    /// is being entered.
+    fn idle_from(&self, first: u64) -> Option<Nanos>;
+
+    /// The instant that the state which begins with the word `first` has reached: a decision with an
+    /// older reading is made as of that instant, or is as strict as if it were.
+    fn reached(&self, first: u64) -> Nanos;
+
     /// The same algorithm over the same words with the limit `limit`, for keys that are allowed
     /// less: what one of them has counted the other understands. A state that holds more than the
     /// lower limit refuses.

@@ -387,13 +387,22 @@ impl Reclaim for TimestampRing {
         head.newest() + self.window < self.asked(now, head)
     }
 
-    /// The same place. In an idle log the newest time becomes the latest that is old enough at `now`: a slot
-    /// whose claimer still sleeps is filled with it. (Should other slots be claimed before that is
-    /// needed, it is filled with their time, as ever: such a log is stricter for one window.)
+    /// The same place, and the newest time is now. A slot whose claimer has slept ever since counts as taken
+    /// now, which it is filled with.
     fn later(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
-        let newest = (head.newest() + 1).max(self.asked(now, head) - self.window);
+        let newest = (head.newest() + 1).max(self.asked(now, head));
         (newest <= self.layout.last_time()).then(|| head.at(newest, head.place()).raw())
+    }
+
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        let idle = self.layout.decode(first).newest() + self.window + 1;
+        (idle <= self.layout.last_time()).then(|| self.instant(idle))
+    }
+
+    fn reached(&self, first: u64) -> Nanos {
+        // As in `asked`: what is certain is the unit before.
+        self.instant(self.layout.decode(first).newest().saturating_sub(1))
     }
 
     fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {

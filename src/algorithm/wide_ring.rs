@@ -388,6 +388,22 @@ impl WideRing {
         (!control.entering() && tick <= self.layout.last_tick()).then(|| control.enter(tick).raw())
     }
 
+    pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
+        let control = self.layout.decode(first);
+        if control.entering() {
+            return None;
+        }
+        let passed =
+            |window: &Window| (window.cell(control.tick()) + window.span.summed()) * window.ticks.divisor();
+        self.cells.start(self.windows().map(passed).fold(0, u64::max))
+    }
+
+    pub(super) fn reached(&self, first: u64) -> Nanos {
+        self.cells
+            .start(self.layout.decode(first).tick())
+            .unwrap_or(Nanos::MAX)
+    }
+
     pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         let state = self.state(words);
         loop {

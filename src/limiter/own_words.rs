@@ -3,7 +3,7 @@ use alloc::boxed::Box;
 use crate::sync::AtomicU64;
 
 /// The words of one limiter, zeroed, on cache lines that nothing else is on.
-pub(super) struct OwnWords {
+pub(crate) struct OwnWords {
     memory: Box<[AtomicU64]>,
     first: usize,
     words: usize,
@@ -13,7 +13,7 @@ pub(super) struct OwnWords {
 const LINES: usize = 128;
 
 impl OwnWords {
-    pub(super) fn new(words: usize) -> Self {
+    pub(crate) fn new(words: usize) -> Self {
         let line = LINES / size_of::<AtomicU64>();
         // Room for moving the beginning to a line's, and for filling up the last line.
         let memory: Box<[AtomicU64]> = (0..words.next_multiple_of(line) + line)
@@ -25,12 +25,12 @@ impl OwnWords {
     }
 
     #[inline]
-    pub(super) fn get(&self) -> &[AtomicU64] {
+    pub(crate) fn get(&self) -> &[AtomicU64] {
         &self.memory[self.first..][..self.words]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self) -> &mut [AtomicU64] {
+    pub(crate) fn get_mut(&mut self) -> &mut [AtomicU64] {
         &mut self.memory[self.first..][..self.words]
     }
 }

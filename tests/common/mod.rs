@@ -132,6 +132,14 @@ impl Reclaim for Any {
         each!(self, it => it.later(first, now))
     }
 
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        each!(self, it => it.idle_from(first))
+    }
+
+    fn reached(&self, first: u64) -> Nanos {
+        each!(self, it => it.reached(first))
+    }
+
     fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
         Ok(match self {
             Self::Counter(it) => Self::Counter(it.lowered(limit)?),

@@ -74,6 +74,14 @@ impl Model {
         }
     }
 
+    /// Tries so many preemptions and no more.
+    pub(crate) const fn up_to(self, preemptions: usize) -> Self {
+        Self {
+            preemptions: Some(preemptions),
+            ..self
+        }
+    }
+
     /// Asserts the bound of a further window.
     pub(crate) const fn and_within(self, bound: u64, window: u64) -> Self {
         Self {
@@ -120,14 +128,14 @@ impl Model {
     }
 
     #[cfg(ringgate_loom)]
-    fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
+    pub(crate) fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = self.preemptions;
         builder.check(execution);
     }
 
     #[cfg(not(ringgate_loom))]
-    fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
+    pub(crate) fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
         // Miri interleaves by its seed, and is given many of them; real threads need many tries,
         // more of them where nobody knows how many executions there are.
         let times = match (cfg!(miri), self.preemptions) {

@@ -93,6 +93,62 @@ proptest! {
         }
     }
 
+    /// A state is idle from the instant that is said, and not a nanosecond before.
+    #[test]
+    fn idle_from_is_the_first_idle_instant(subject in subject(), history in history(anywhere(), acts())) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+            let word = first(&walk.state);
+            let Some(from) = it.idle_from(word) else {
+                prop_assert!(!it.is_idle(word, walk.at()));
+                continue;
+            };
+            prop_assert!(it.is_idle(word, from), "{:?}", from);
+            if from > Nanos::ZERO {
+                prop_assert!(!it.is_idle(word, Nanos::new(from.get() - 1)), "{:?}", from);
+            }
+        }
+    }
+
+    /// Whoever comes with an older reading than an idle state was renewed at is judged as of that
+    /// time, or refused.
+    #[test]
+    fn a_renewed_state_does_not_go_back_in_time(
+        subject in subject(),
+        history in history(forward(), acts()),
+        silence in forward(),
+        back in 0_u64..4,
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+        }
+        walk.go(silence);
+        let word = first(&walk.state);
+        if !it.is_idle(word, walk.at()) {
+            walk.now = walk.newest + 2 * nanos(it.span()) + nanos(it.window());
+            // Debt counts for longer.
+            prop_assume!(it.is_idle(word, walk.at()));
+        }
+        let later = it.later(word, walk.at()).expect("it is idle");
+        let reached = it.reached(later);
+        prop_assert!(reached <= walk.at());
+        let cell = nanos(it.span());
+        prop_assert!(reached.get() + cell > walk.now);
+        let state = with_first(&walk.state, later);
+        let older = Nanos::new(walk.now.saturating_sub(back * nanos(it.window()) / 3));
+        // A bucket is above an older reading, and has room only for what has drained.
+        let room = it.remaining(state.shared(), older);
+        match it.decide(state.shared(), older, room.max(1)) {
+            Ok(receipt) if matches!(it, Any::Gcra(_)) => prop_assert!(receipt.at() == older),
+            Ok(receipt) => prop_assert!(receipt.at() >= reached),
+            Err(_) => prop_assert_eq!(room, 0),
+        }
+    }
+
     /// An idle state answers and decides as a fresh one, with the word that may follow its own and with its own.
     #[test]
     fn an_idle_state_is_a_fresh_one(
@@ -346,8 +402,8 @@ impl Words for Asleep<'_> {
     }
 }
 
-/// A log passes on while a claimer sleeps: what it has not stored, and what is filled in for it, is
-/// old enough for whoever comes next.
+/// A log passes on while a claimer sleeps: what it has not stored counts as taken at that time, and
+/// no longer.
 #[test]
 fn a_log_passes_on_while_a_claimer_sleeps() {
     let quota = Quota::new(2, core::time::Duration::from_micros(10)).expect("a quota");
@@ -361,9 +417,12 @@ fn a_log_passes_on_while_a_claimer_sleeps() {
         if it.is_idle(first(&state), now) {
             idle += 1;
             let later = it.later(first(&state), now).expect("it is idle");
-            let (handed, fresh) = (with_first(&state, later), State::fresh(&it));
-            assert_eq!(Answers::from(&it, &handed, now), Answers::from(&it, &fresh, now));
-            assert!(it.decide(handed.shared(), now, 2).is_ok());
+            let handed = with_first(&state, later);
+            assert_eq!(it.remaining(handed.shared(), now), 1);
+            assert!(it.decide(handed.shared(), now, 1).is_ok());
+            assert!(it.decide(handed.shared(), now, 1).is_err());
+            let then = now.saturating_add(it.span());
+            assert_eq!(it.remaining(handed.shared(), then), 2);
         }
     }
     assert_eq!(idle, 99);

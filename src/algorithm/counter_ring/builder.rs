@@ -1,0 +1,193 @@
+use alloc::format;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{CounterRing, Form};
+use crate::algorithm::packed_ring::PackedRing;
+use crate::algorithm::span::{Span, Variant};
+use crate::algorithm::wide_ring::WideRing;
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::time::HORIZON;
+use crate::word::{FIRST_WORD_BITS, MarkLayout};
+
+/// A [`CounterRing`] in the making.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct CounterRingBuilder {
+    first: Quota,
+    more: Vec<Quota>,
+    cells: u64,
+    variant: Variant,
+    packed: bool,
+}
+
+impl CounterRingBuilder {
+    /// The defaults: strict, [`CounterRing::DEFAULT_CELLS`], in one word where it fits.
+    pub(super) const fn new(quota: Quota) -> Self {
+        Self {
+            first: quota,
+            more: Vec::new(),
+            cells: CounterRing::DEFAULT_CELLS,
+            variant: Variant::Strict,
+            packed: true,
+        }
+    }
+
+    /// Cells per window, 1 to [`CounterRing::MAX_CELLS`]. More cells follow an exact log more
+    /// closely (decisions differ from it by less than a cell) and cost memory, and steps where a
+    /// cell is entered or a retry time is asked for; a decision costs the same.
+    pub fn cells(mut self, cells: u64) -> Self {
+        self.cells = cells;
+        self
+    }
+
+    /// Counts the current cell and the N before it: never more than L in a window. The default.
+    pub fn strict(mut self) -> Self {
+        self.variant = Variant::Strict;
+        self
+    }
+
+    /// Counts N cells, the current one included: up to 2L in a window, and L per W when saturated.
+    pub fn classic(mut self) -> Self {
+        self.variant = Variant::Classic;
+        self
+    }
+
+    /// Gives each cell its own share of the limit: up to L + ⌈L/N⌉ in a window, and spread over it. A
+    /// request for more than the largest share ⌈L/N⌉ is never admitted.
+    pub fn even(mut self) -> Self {
+        self.variant = Variant::Even;
+        self
+    }
+
+    /// Adds a window over the same state: a request is admitted when every window has room, and
+    /// charged to all in one compare-exchange. Each window has the same number of cells; strict and
+    /// classic only.
+    pub fn also(mut self, quota: Quota) -> Self {
+        self.more.push(quota);
+        self
+    }
+
+    /// Keeps one word per cell even where the quota fits into a single word, for comparing the two
+    /// forms. Decisions are the same; a debt of more than about the limit is forgiven here, where a
+    /// single word has no need to.
+    pub fn unpacked(mut self) -> Self {
+        self.packed = false;
+        self
+    }
+
+    /// Builds the ring.
+    ///
+    /// # Errors
+    ///
+    /// - `cells`: not 1 to 4096, or so many that a cell is under 10 nanoseconds wide;
+    /// - `limit`: so large that its counts and the ticks of 20 years do not share a word (a limit of
+    ///   10^6 needs cells of 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min);
+    /// - `windows`: several windows for an even ring.
+    pub fn build(self) -> Result<CounterRing, ConfigError> {
+        if self.cells == 0 || self.cells > CounterRing::MAX_CELLS {
+            return Err(ConfigError::new(
+                "cells",
+                format!("{} cells", self.cells),
+                format!("1 to {} cells", CounterRing::MAX_CELLS),
+            ));
+        }
+        if self.variant == Variant::Even && !self.more.is_empty() {
+            return Err(ConfigError::new(
+                "windows",
+                format!("{} windows for an even ring", self.more.len() + 1),
+                "one window for an even ring, several for a strict or classic one",
+            ));
+        }
+        let window = self.first.window();
+        let mut quotas = self.more;
+        quotas.insert(0, self.first);
+        let narrowest = quotas.iter().map(|quota| quota.window_nanos()).min().unwrap_or(0) / self.cells;
+        if narrowest < MIN_CELL {
+            return Err(ConfigError::new(
+                "cells",
+                format!(
+                    "{} cells in {:?}",
+                    self.cells,
+                    quotas.iter().map(|quota| quota.window()).min().unwrap_or(window)
+                ),
+                format!("cells of at least {:?}", Duration::from_nanos(MIN_CELL)),
+            ));
+        }
+        let (width, ticks) = ticks(&quotas, self.cells);
+        let spans: Vec<(Span, u64)> = quotas
+            .iter()
+            .zip(ticks)
+            .map(|(quota, ticks)| (Span::new(self.variant, quota.limit(), self.cells), ticks))
+            .collect();
+        let horizon = HORIZON / width;
+        let form = match spans.as_slice() {
+            &[(span, _)] if self.packed => PackedRing::new(span, width, horizon).map(Form::Packed),
+            _ => None,
+        };
+        let form = match form {
+            Some(form) => form,
+            None => Form::Wide(wide(&quotas, width, horizon, &spans)?),
+        };
+        Ok(CounterRing { window, form })
+    }
+}
+
+/// The narrowest cell, in nanoseconds: rounding up to a whole one then widens a cell by less than a tenth.
+const MIN_CELL: u64 = 10;
+
+/// The nanoseconds of a tick, and for each window the ticks of a cell: so many that N cells cover
+/// the window, since rounding up makes a ring stricter only.
+///
+/// A tick is the narrowest cell if the other windows' cells are about whole numbers of it, else a
+/// part of it: the coarsest that makes no cell more than a twentieth too wide, or the best of
+/// sixteen.
+fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
+    let wanted = |quota: &Quota| quota.window_nanos().div_ceil(cells);
+    let narrowest = quotas.iter().map(wanted).min().unwrap_or(1);
+    let too_wide = |width: u64| {
+        let excess = |quota| wanted(quota).next_multiple_of(width) - wanted(quota);
+        // In twentieths of the cell, rounded down.
+        quotas
+            .iter()
+            .map(|quota| 20 * excess(quota) / wanted(quota))
+            .max()
+            .unwrap_or(0)
+    };
+    let width = (1..=16)
+        .map(|parts| narrowest.div_ceil(parts))
+        .min_by_key(|&width| too_wide(width))
+        .unwrap_or(narrowest);
+    (
+        width,
+        quotas.iter().map(|quota| wanted(quota).div_ceil(width)).collect(),
+    )
+}
+
+fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Result<WideRing, ConfigError> {
+    let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
+    // Later than one span of every window, so that a zeroed slot is in none; and a multiple of the
+    // span's cells, so that shares fall on the same cells as in a packed ring, whose first tick is
+    // one span.
+    let first_tick = spans
+        .iter()
+        .map(|(span, ticks)| 2 * span.summed() * ticks)
+        .max()
+        .unwrap_or(0);
+    let layout = MarkLayout::new(limit);
+    let last = horizon + first_tick;
+    if layout.last_tick() < last {
+        // One bit is the flag, one keeps debt apart; the rest is for the tick and the limit.
+        let bits = FIRST_WORD_BITS - 2 - (u64::BITS - last.leading_zeros());
+        return Err(ConfigError::new(
+            "limit",
+            format!("{limit} permits with cells of {:?}", Duration::from_nanos(width)),
+            format!(
+                "at most {} permits with such cells, or wider cells",
+                (1_u64 << bits) - 1
+            ),
+        ));
+    }
+    Ok(WideRing::new(layout, width, first_tick, spans))
+}

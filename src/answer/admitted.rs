@@ -1,0 +1,74 @@
+use core::fmt;
+
+use super::Peek;
+use crate::algorithm::Algorithm;
+use crate::decision::Receipt;
+use crate::time::Nanos;
+
+/// A request was admitted.
+///
+/// Keep it, or the [`Receipt`] that it turns into, to refund or settle the charge; dropping it
+/// leaves the permits spent.
+pub struct Admitted<'a, A> {
+    peek: Peek<'a, A>,
+    receipt: Receipt,
+}
+
+impl<'a, A> Admitted<'a, A> {
+    #[inline(always)]
+    pub(super) fn new(peek: Peek<'a, A>, receipt: Receipt) -> Self {
+        Self { peek, receipt }
+    }
+}
+
+impl<A: Algorithm> Admitted<'_, A> {
+    /// The time that the decision used: the reading, or a newer one that was published before it.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.receipt.at()
+    }
+
+    /// How many permits were taken.
+    #[must_use]
+    pub const fn permits(&self) -> u64 {
+        self.receipt.permits()
+    }
+
+    /// Whether the key's table had no entry for it, so that its [`OnFull`](crate::OnFull) rule
+    /// decided. Never for one limiter.
+    #[cfg(feature = "keyed")]
+    #[must_use]
+    pub fn is_overflow(&self) -> bool {
+        self.peek.is_overflow()
+    }
+
+    /// The most permits that one further request would get, at the time of the decision. Worked out
+    /// when asked for.
+    ///
+    /// # Concurrency
+    ///
+    /// What others have taken since shows.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.peek.remaining()
+    }
+
+    /// Leaves the limiter's borrow behind.
+    pub fn into_receipt(self) -> Receipt {
+        self.receipt
+    }
+}
+
+impl<A> From<Admitted<'_, A>> for Receipt {
+    fn from(admitted: Admitted<'_, A>) -> Self {
+        admitted.receipt
+    }
+}
+
+impl<A> fmt::Debug for Admitted<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admitted")
+            .field("receipt", &self.receipt)
+            .finish_non_exhaustive()
+    }
+}

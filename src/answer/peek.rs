@@ -1,0 +1,94 @@
+use core::cell::Cell;
+use core::fmt;
+use core::time::Duration;
+
+use super::Held;
+use super::held::Look;
+use crate::algorithm::Algorithm;
+use crate::time::Nanos;
+
+/// A look at a limiter at one time, which works out what it is asked for, when it is asked.
+///
+/// # Concurrency
+///
+/// Each method looks at the state as it is when it is called, as of the time of the peek. What others
+/// take in between shows; the answer may be old when you read it. Where the state is several words, a
+/// look starts over when an admission comes in between, so under load it can take many times as long
+/// as a decision.
+#[must_use = "a peek works out nothing until it is asked"]
+pub struct Peek<'a, A> {
+    algorithm: &'a A,
+    held: Held<'a>,
+    now: Nanos,
+}
+
+impl<'a, A> Peek<'a, A> {
+    #[inline]
+    pub(crate) fn new(algorithm: &'a A, held: Held<'a>, now: Nanos) -> Self {
+        Self { algorithm, held, now }
+    }
+}
+
+impl<A> Peek<'_, A> {
+    fn look<'a>(&'a self, lost: &'a Cell<bool>) -> Look<'a> {
+        Look::new(self.held, lost)
+    }
+
+    pub(super) const fn algorithm(&self) -> &A {
+        self.algorithm
+    }
+}
+
+impl<A: Algorithm> Peek<'_, A> {
+    /// The time of the peek.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.now
+    }
+
+    /// The most permits that one request would get.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        #[cfg(feature = "keyed")]
+        if matches!(self.held, Held::NoRoom(_)) {
+            return 0;
+        }
+        self.algorithm.remaining(self.look(&Cell::new(false)), self.now)
+    }
+
+    /// The permits that still count. With debt, more than the limit.
+    #[must_use]
+    pub fn spent(&self) -> u64 {
+        self.algorithm.spent(self.look(&Cell::new(false)), self.now)
+    }
+
+    /// How long until `permits` would be admitted if nobody else asked: zero if they would be now, `None` if
+    /// they never will be, because they are more than the limit.
+    #[must_use]
+    pub fn retry_after(&self, permits: u64) -> Option<Duration> {
+        let lost = Cell::new(false);
+        let ready = self.algorithm.ready_at(self.look(&lost), self.now, permits)?;
+        #[cfg(feature = "keyed")]
+        let ready = match self.held {
+            Held::NoRoom(room) if permits > 0 => ready.max(room?),
+            _ => ready,
+        };
+        Some(ready.saturating_since(self.now))
+    }
+
+    /// Whether this is not the key's own state: its table had no entry for it, and its
+    /// [`OnFull`](crate::OnFull) rule applies. Never for one limiter.
+    #[cfg(feature = "keyed")]
+    #[must_use]
+    pub fn is_overflow(&self) -> bool {
+        self.held.is_overflow()
+    }
+}
+
+impl<A> fmt::Debug for Peek<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peek")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,343 @@
+//! A limiter for each of many keys, in fixed memory.
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::fmt;
+
+#[cfg(feature = "quanta")]
+use crate::algorithm::CounterRing;
+use crate::algorithm::Reclaim;
+use crate::answer::{Admitted, Denied, Held, Peek};
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+use crate::decision::{Payer, Receipt, Settled};
+#[cfg(feature = "quanta")]
+use crate::error::ConfigError;
+use crate::limiter::OwnWords;
+use crate::sync::Shared;
+use crate::table::{Entry, Seat, Table};
+use crate::time::Nanos;
+
+mod builder;
+mod client;
+mod counts;
+mod decide;
+mod keys;
+mod many;
+mod on_full;
+mod search;
+
+pub use builder::KeyedBuilder;
+pub use client::ClientAddress;
+pub use counts::TableCounts;
+pub use keys::{AnyKey, Keys, Tiers};
+pub use on_full::OnFull;
+
+use counts::Counts;
+use search::View;
+
+/// A rate limiter for each of many keys: clients, users, tenants, routes.
+///
+/// # Guarantee
+///
+/// Of each key, at most [`bound`](Self::bound) permits are admitted in any interval of one window, by the
+/// readings that the decisions used, however many other keys there are: a key keeps its entry and
+/// what it has spent until its window is over. ([`OnFull::Admit`] and [`OnFull::Forget`] give that
+/// up, and count how often.)
+///
+/// Keys are told apart by 64 bits of a seeded hash, and are not stored: two keys with the same bits share
+/// one limiter, which is stricter for them. Of a million keys, the probability that any two do is
+/// one in 37 million.
+///
+/// # Cost
+///
+/// A decision for a key that has an entry is one hash, one reading of the clock, and what the
+/// algorithm needs, usually on one cache line: no lock, no allocation, no count of references. The
+/// first decision of a key looks at the 16 entries that it may have, takes one that is free or idle
+/// in three exchanges, and waits for nobody. A denial changes nothing.
+///
+/// Memory is fixed when the limiter is made, and provided by the operating system when it is first
+/// used: 16 bytes an entry with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of
+/// several words and up to five cells, and 0.25 for what entries share. There are five entries for every
+/// four keys asked for.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // Five a minute for each user, of up to 100,000 users at once.
+/// let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::per_minute(5)?)?, 100_000)?;
+/// for _ in 0..5 {
+///     assert!(limiter.check("alice").is_ok());
+/// }
+/// assert!(limiter.check("alice").is_err());
+/// // Another user is not concerned.
+/// assert!(limiter.check("bob").is_ok());
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
+pub struct KeyedRateLimiter<
+    #[cfg(feature = "quanta")] A = CounterRing,
+    #[cfg(not(feature = "quanta"))] A,
+    #[cfg(feature = "quanta")] C = QuantaClock,
+    #[cfg(not(feature = "quanta"))] C,
+    K = AnyKey,
+> {
+    /// One for each tier, over the same words.
+    algorithms: Box<[A]>,
+    table: Table,
+    /// The catch-all that keys without an entry share.
+    shared: OwnWords,
+    on_full: OnFull,
+    counts: Counts,
+    clock: C,
+    keys: K,
+}
+
+#[cfg(feature = "quanta")]
+impl<A: Reclaim> KeyedRateLimiter<A> {
+    /// A limiter for `capacity` keys (1 to 2^32), with a clock and random seeds of its own.
+    ///
+    /// More keys than that find room as far as others are idle; for the rest there is
+    /// [`OnFull::Share`].
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyedBuilder::build`].
+    pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
+        Self::builder(algorithm).capacity(capacity).build()
+    }
+}
+
+#[cfg(feature = "quanta")]
+impl<A: Reclaim> KeyedRateLimiter<A> {
+    /// A limiter with its capacity, clock, seeds and rules to be chosen.
+    pub fn builder(algorithm: A) -> KeyedBuilder<A> {
+        KeyedBuilder::new(algorithm)
+    }
+}
+
+impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
+    /// Takes one permit of `key` if there is room.
+    ///
+    /// # Errors
+    ///
+    /// When there is none; nothing is consumed then.
+    ///
+    /// # Concurrency
+    ///
+    /// The permit is taken at one instruction, and is the caller's alone. Two threads that ask for a
+    /// new key at once get one entry for it.
+    #[inline]
+    pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        self.check_n(key, 1)
+    }
+
+    /// Takes `permits` permits of `key` if there is room for all of them.
+    ///
+    /// # Errors
+    ///
+    /// When there is not; nothing is consumed then. More than the limit (for an even ring, than the largest
+    /// share; for GCRA, than the burst) is never admitted, and the answer says so.
+    ///
+    /// # Concurrency
+    ///
+    /// As [`check`](Self::check).
+    #[inline]
+    pub fn check_n<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        self.check_at(key, self.clock.now(), permits)
+    }
+
+    /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
+    /// [clock](Self::clock): for loops that read the clock once for many decisions.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_n`](Self::check_n).
+    ///
+    /// # Concurrency
+    ///
+    /// When another thread has published a newer time for the key, that is used instead.
+    #[inline]
+    pub fn check_at<Q: ?Sized>(
+        &self,
+        key: &Q,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        let algorithm = self.algorithm_of(key);
+        self.decide(algorithm, self.fingerprint(key), now, permits)
+    }
+
+    /// Looks at the state of `key` now, and changes nothing: it is not entered.
+    pub fn peek<Q: ?Sized>(&self, key: &Q) -> Peek<'_, A>
+    where
+        K: Keys<Q>,
+    {
+        let algorithm = self.algorithm_of(key);
+        let search = self.search(algorithm, self.fingerprint(key), self.clock.now());
+        let (held, now) = match search.peek(self.on_full == OnFull::Forget) {
+            None => (Held::Fresh, search.now),
+            Some(View::Entry(entry, owner)) => (Held::Entry(entry, owner), search.now),
+            Some(View::Full(now)) => (self.overflow(&search), now),
+        };
+        Peek::new(algorithm, held, now)
+    }
+
+    /// Gives back what was taken of `key`, with the conditions and the answer of
+    /// [`RateLimiter::refund`](crate::RateLimiter::refund). What a key has taken that has lost its
+    /// entry since is forfeited; its window is over, and nothing of it counts any more.
+    ///
+    /// `taken` must come from this limiter, and be of the same key. Another's may give back what was never
+    /// taken, and then the bound does not hold.
+    pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
+    where
+        K: Keys<Q>,
+    {
+        let receipt = taken.into();
+        let permits = receipt.permits();
+        let algorithm = self.algorithm_of(key);
+        let key = self.fingerprint(key);
+        let given_back = match receipt.payer() {
+            _ if permits == 0 => true,
+            Payer::Nobody => true,
+            Payer::Shared => algorithm.refund(Shared::new(self.shared.get()), &receipt, permits),
+            Payer::Own => self.table.find(key).is_some_and(|entry| {
+                let lost = Cell::new(false);
+                algorithm.refund(Seat::new(entry, key, &lost), &receipt, permits) && !lost.get()
+            }),
+        };
+        if given_back {
+            Settled::Exact
+        } else {
+            Settled::Forfeited(permits)
+        }
+    }
+
+    /// Forgets what `key` has spent: its next request finds a fresh state. False when it had no
+    /// entry.
+    ///
+    /// The entry can be used for another key when what it holds is idle. What the catch-all has admitted
+    /// stays spent.
+    ///
+    /// # Concurrency
+    ///
+    /// A decision that is being made about the key takes effect before this or after it.
+    pub fn reset<Q: ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Keys<Q>,
+    {
+        let algorithm = self.algorithm_of(key);
+        self.search(algorithm, self.fingerprint(key), self.clock.now())
+            .leave()
+    }
+
+    /// Forgets all keys, and gives their memory back.
+    ///
+    /// Exclusive, because a decision in flight must not be charged to the next key of its entry;
+    /// [`reset`](Self::reset) forgets one key while others decide.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.shared = OwnWords::new(self.algorithms[0].words());
+        self.counts = Counts::new();
+    }
+
+    /// Keys that have an entry: those whose window runs, and those that have been idle since and
+    /// that no new key has replaced yet.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.counts.sum().tracked
+    }
+
+    /// Whether no key has an entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entries of the table: at least five for every four keys that were asked for.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.table.entries()
+    }
+
+    /// Memory in bytes that the keys can take, all in all.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// What has happened to the keys so far.
+    #[must_use]
+    pub fn counts(&self) -> TableCounts {
+        self.counts.sum()
+    }
+
+    /// The most permits of one key admitted in any interval of one window, by the readings that the
+    /// decisions used; of the highest tier, if there are several.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.algorithms[0].bound()
+    }
+
+    /// The algorithm, of tier 0 if there are several.
+    #[must_use]
+    pub fn algorithm(&self) -> &A {
+        &self.algorithms[0]
+    }
+
+    /// The clock.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    #[inline]
+    fn algorithm_of<Q: ?Sized>(&self, key: &Q) -> &A
+    where
+        K: Keys<Q>,
+    {
+        // A tier that there is not is taken for the first.
+        let tier = self.keys.tier(key);
+        self.algorithms.get(tier).unwrap_or(&self.algorithms[0])
+    }
+
+    #[inline]
+    fn fingerprint<Q: ?Sized>(&self, key: &Q) -> u64
+    where
+        K: Keys<Q>,
+    {
+        match self.keys.hash(key) {
+            Entry::NOBODY => 1,
+            hash => hash,
+        }
+    }
+}
+
+impl<A: fmt::Debug, C: fmt::Debug, K: fmt::Debug> fmt::Debug for KeyedRateLimiter<A, C, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedRateLimiter")
+            .field("algorithms", &self.algorithms)
+            .field("table", &self.table)
+            .field("on_full", &self.on_full)
+            .field("counts", &self.counts.sum())
+            .field("clock", &self.clock)
+            .field("keys", &self.keys)
+            .finish_non_exhaustive()
+    }
+}

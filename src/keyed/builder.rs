@@ -1,0 +1,138 @@
+use alloc::format;
+use alloc::vec::Vec;
+
+#[cfg(feature = "quanta")]
+use super::AnyKey;
+use super::KeyedRateLimiter;
+use super::counts::Counts;
+use super::on_full::OnFull;
+use crate::algorithm::Reclaim;
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+use crate::error::ConfigError;
+use crate::limiter::OwnWords;
+use crate::table::Table;
+
+/// A [`KeyedRateLimiter`] in the making.
+///
+/// # Examples
+///
+/// Free users get 10 a minute, paid ones 100; the table is shared, and a user who pays gets the
+/// higher limit at the next request, with what was spent still counted.
+///
+/// ```
+/// use ringgate::{CounterRing, KeyedBuilder, ManualClock, Quota, Tiers};
+///
+/// #[derive(Hash)]
+/// struct User {
+///     id: u64,
+/// }
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let has_paid = |user: &User| usize::from(user.id != 1);
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(100)?)?)
+///     .tier(10)
+///     .capacity(100_000)
+///     .build_with(ManualClock::new(), Tiers::random(|user: &User| if has_paid(user) == 1 { 0 } else { 1 }))?;
+/// assert!(limiter.check_n(&User { id: 1 }, 11).is_err());
+/// assert!(limiter.check_n(&User { id: 2 }, 11).is_ok());
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct KeyedBuilder<A> {
+    algorithm: A,
+    tiers: Vec<u64>,
+    capacity: u64,
+    on_full: OnFull,
+}
+
+impl<A: Reclaim> KeyedBuilder<A> {
+    /// How many keys there is room for when nothing is said.
+    pub const DEFAULT_CAPACITY: u64 = 65_536;
+
+    /// A table of keys that are limited by `algorithm` each.
+    pub const fn new(algorithm: A) -> Self {
+        Self {
+            algorithm,
+            tiers: Vec::new(),
+            capacity: Self::DEFAULT_CAPACITY,
+            on_full: OnFull::Share,
+        }
+    }
+
+    /// How many keys there is room for at once, 1 to 2^32.
+    pub fn capacity(mut self, keys: u64) -> Self {
+        self.capacity = keys;
+        self
+    }
+
+    /// What becomes of a key that finds the table full.
+    pub fn on_full(mut self, on_full: OnFull) -> Self {
+        self.on_full = on_full;
+        self
+    }
+
+    /// Adds a tier with a lower limit in the same window, number 1, 2, … in the order of the calls;
+    /// the algorithm itself is tier 0. Which tier a key is in, [`Tiers`](crate::Tiers) says.
+    ///
+    /// All tiers share the table and its words: when a key changes its tier, the new limit holds
+    /// from the next decision on, and what the key has spent stays spent.
+    pub fn tier(mut self, limit: u64) -> Self {
+        self.tiers.push(limit);
+        self
+    }
+
+    /// Builds the limiter, with a clock and random seeds of its own.
+    ///
+    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
+    ///
+    /// # Errors
+    ///
+    /// As [`build_with`](Self::build_with).
+    #[cfg(feature = "quanta")]
+    pub fn build(self) -> Result<KeyedRateLimiter<A>, ConfigError> {
+        self.build_with(QuantaClock::new(), AnyKey::random())
+    }
+
+    /// Builds the limiter, with the given clock and way of telling keys apart.
+    ///
+    /// # Errors
+    ///
+    /// - `capacity`: zero or more than 2^32 keys, or more than there is memory for;
+    /// - `limit`: a tier's, zero or above the algorithm's, or tiers of an algorithm that has none
+    ///   ([`Reclaim::lowered`]).
+    pub fn build_with<C: Clock, K>(
+        self,
+        clock: C,
+        keys: K,
+    ) -> Result<KeyedRateLimiter<A, C, K>, ConfigError> {
+        let mut algorithms = Vec::with_capacity(1 + self.tiers.len());
+        for limit in &self.tiers {
+            algorithms.push(self.algorithm.lowered(*limit)?);
+        }
+        algorithms.insert(0, self.algorithm);
+        let words = algorithms[0].words();
+        if words == 0 {
+            return Err(ConfigError::new(
+                "algorithm",
+                format!("{words} words of state"),
+                "at least one word",
+            ));
+        }
+        Ok(KeyedRateLimiter {
+            table: Table::new(self.capacity, words)?,
+            shared: OwnWords::new(words),
+            algorithms: algorithms.into_boxed_slice(),
+            on_full: self.on_full,
+            counts: Counts::new(),
+            clock,
+            keys,
+        })
+    }
+}

@@ -1,0 +1,80 @@
+use alloc::format;
+use core::net::{IpAddr, Ipv6Addr};
+
+use crate::error::ConfigError;
+
+/// A client's address as a key: what of it stands for one client.
+///
+/// An IPv6 subscriber gets a whole network, commonly a /64 (RFC 6177, RFC 7934), and may use any
+/// address in it; an IPv4 address may come written as an IPv6 one (`::ffff:192.0.2.1`, RFC 4291,
+/// 2.5.5.2). As keys, all of these would be many clients.
+///
+/// # Examples
+///
+/// ```
+/// use core::net::IpAddr;
+/// use ringgate::ClientAddress;
+///
+/// # fn main() -> Result<(), core::net::AddrParseError> {
+/// let one: IpAddr = "2001:db8:1:2::1".parse()?;
+/// let other: IpAddr = "2001:db8:1:2:ffff::7".parse()?;
+/// assert_eq!(ClientAddress::new(one), ClientAddress::new(other));
+///
+/// let mapped: IpAddr = "::ffff:192.0.2.1".parse()?;
+/// let plain: IpAddr = "192.0.2.1".parse()?;
+/// assert_eq!(ClientAddress::new(mapped), ClientAddress::new(plain));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientAddress(IpAddr);
+
+impl ClientAddress {
+    /// The bits of an IPv6 address that stand for one client when nothing is said.
+    pub const DEFAULT_PREFIX: u8 = 64;
+
+    /// The client at `address`: all of an IPv4 address, the first 64 bits of an IPv6 one.
+    #[must_use]
+    pub fn new(address: IpAddr) -> Self {
+        Self::masked(address, Self::DEFAULT_PREFIX)
+    }
+
+    /// The client at `address`, where the first `prefix` bits of an IPv6 address stand for one; of
+    /// IPv4 addresses, all bits do.
+    ///
+    /// # Errors
+    ///
+    /// `prefix`: not 1 to 128.
+    pub fn with_prefix(address: IpAddr, prefix: u8) -> Result<Self, ConfigError> {
+        if prefix == 0 || prefix > 128 {
+            return Err(ConfigError::new(
+                "prefix",
+                format!("{prefix} bits"),
+                "1 to 128 bits of an IPv6 address",
+            ));
+        }
+        Ok(Self::masked(address, prefix))
+    }
+
+    /// What stands for the client: an IPv4 address, or an IPv6 address with the rest zero.
+    #[must_use]
+    pub const fn address(self) -> IpAddr {
+        self.0
+    }
+
+    fn masked(address: IpAddr, prefix: u8) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let kept = u128::MAX << (128 - u32::from(prefix));
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & kept))
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+impl From<IpAddr> for ClientAddress {
+    fn from(address: IpAddr) -> Self {
+        Self::new(address)
+    }
+}

@@ -1,0 +1,118 @@
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+
+use ahash::RandomState;
+
+/// How a table tells keys apart, and which tier of quotas each of them is in.
+///
+/// The crate's own two are [`AnyKey`], for keys that all have the same quota, and [`Tiers`].
+pub trait Keys<Q: ?Sized> {
+    /// 64 bits that are different for different keys, but for chance: two keys with the same bits share
+    /// a limiter. Where others choose the keys, it must be seeded with something that they do not know.
+    fn hash(&self, key: &Q) -> u64;
+
+    /// The number of the key's tier; 0 is the quota of the algorithm itself.
+    fn tier(&self, key: &Q) -> usize {
+        let _ = key;
+        0
+    }
+}
+
+/// Keys of any type that can be hashed, all with the same quota.
+#[derive(Clone)]
+pub struct AnyKey<S = RandomState> {
+    hasher: S,
+}
+
+impl<S> AnyKey<S> {
+    /// Keys are told apart by what `hasher` makes of them.
+    pub const fn new(hasher: S) -> Self {
+        Self { hasher }
+    }
+}
+
+impl AnyKey<RandomState> {
+    /// Keys are told apart by ahash with these seeds: with the same seeds and the same calls, every
+    /// decision is the same. For tests and simulations; nobody else may know them.
+    #[must_use]
+    pub fn with_seeds(seeds: [u64; 4]) -> Self {
+        Self::new(seeded(seeds))
+    }
+
+    /// Keys are told apart by ahash with random seeds, which nobody can aim collisions at.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn random() -> Self {
+        Self::with_seeds(random_seeds())
+    }
+}
+
+fn seeded([first, second, third, fourth]: [u64; 4]) -> RandomState {
+    RandomState::with_seeds(first, second, third, fourth)
+}
+
+/// From the operating system, by way of the standard library's own hasher.
+#[cfg(feature = "std")]
+fn random_seeds() -> [u64; 4] {
+    core::array::from_fn(|index| std::hash::RandomState::new().hash_one(index))
+}
+
+impl<Q: Hash + ?Sized, S: BuildHasher> Keys<Q> for AnyKey<S> {
+    #[inline]
+    fn hash(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+}
+
+impl<S> fmt::Debug for AnyKey<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The seeds are a secret.
+        f.debug_struct("AnyKey").finish_non_exhaustive()
+    }
+}
+
+/// Keys with tiers of quotas, told by a function.
+#[derive(Clone)]
+pub struct Tiers<F, S = RandomState> {
+    resolver: F,
+    hasher: S,
+}
+
+impl<F, S> Tiers<F, S> {
+    /// Keys are told apart by what `hasher` makes of them, and put into the tier that `resolver`
+    /// says.
+    pub const fn new(resolver: F, hasher: S) -> Self {
+        Self { resolver, hasher }
+    }
+}
+
+impl<F> Tiers<F, RandomState> {
+    /// As [`AnyKey::with_seeds`].
+    pub fn with_seeds(resolver: F, seeds: [u64; 4]) -> Self {
+        Self::new(resolver, seeded(seeds))
+    }
+
+    /// As [`AnyKey::random`].
+    #[cfg(feature = "std")]
+    pub fn random(resolver: F) -> Self {
+        Self::with_seeds(resolver, random_seeds())
+    }
+}
+
+impl<Q: Hash + ?Sized, F: Fn(&Q) -> usize, S: BuildHasher> Keys<Q> for Tiers<F, S> {
+    #[inline]
+    fn hash(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    #[inline]
+    fn tier(&self, key: &Q) -> usize {
+        (self.resolver)(key)
+    }
+}
+
+impl<F, S> fmt::Debug for Tiers<F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tiers").finish_non_exhaustive()
+    }
+}

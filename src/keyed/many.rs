@@ -1,0 +1,63 @@
+use super::KeyedRateLimiter;
+use super::keys::Keys;
+use crate::algorithm::Reclaim;
+use crate::answer::{Admitted, Denied};
+use crate::clock::Clock;
+
+/// Keys whose lines are on the way at once: about as many as a core can wait for.
+const AHEAD: usize = 16;
+
+impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
+    /// Takes one permit of each of `keys`, one after the other, and hands each answer to `decided`.
+    ///
+    /// As so many calls of [`check`](Self::check), with one reading of the clock for all, and with the memory of
+    /// sixteen keys asked for before the first of them is decided: for packet processors and proxies, which
+    /// have many decisions to make at once and would wait for memory at each.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
+    ///
+    /// # #[cfg(feature = "quanta")]
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::per_second(2)?)?, 1_000)?;
+    /// let sources = [7_u64, 8, 7, 7];
+    /// let mut passed = Vec::new();
+    /// limiter.check_many(&sources, |_, answer| passed.push(answer.is_ok()));
+    /// // The third of source 7 is one too many.
+    /// assert_eq!(passed, [true, true, true, false]);
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "quanta"))]
+    /// # fn main() {}
+    /// ```
+    pub fn check_many<'a, 'k, Q: ?Sized + 'k>(
+        &'a self,
+        keys: impl IntoIterator<Item = &'k Q>,
+        mut decided: impl FnMut(&'k Q, Result<Admitted<'a, A>, Denied<'a, A>>),
+    ) where
+        K: Keys<Q>,
+    {
+        let now = self.clock.now();
+        let mut keys = keys.into_iter();
+        let mut ahead: [Option<(&Q, u64)>; AHEAD] = [None; AHEAD];
+        loop {
+            let mut some = false;
+            for slot in &mut ahead {
+                *slot = keys.next().map(|key| (key, self.fingerprint(key)));
+                if let Some((_, fingerprint)) = slot {
+                    some = true;
+                    // Nobody waits for the answer, but the line is on its way.
+                    core::hint::black_box(self.table.touch(*fingerprint));
+                }
+            }
+            if !some {
+                return;
+            }
+            for (key, fingerprint) in ahead.iter().flatten() {
+                decided(key, self.decide(self.algorithm_of(*key), *fingerprint, now, 1));
+            }
+        }
+    }
+}

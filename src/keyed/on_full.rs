@@ -1,0 +1,22 @@
+/// What becomes of a key that has no entry when all the entries that it could have are in use by keys
+/// whose windows still run.
+///
+/// Whatever is chosen, a key that has an entry keeps it, and what it has spent, until its window is over
+/// ([`Forget`](Self::Forget) excepted).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnFull {
+    /// Such keys share one catch-all limiter of the same quota: stricter for them, never looser.
+    ///
+    /// A key that it has admitted gets an entry of its own only when that admission no longer
+    /// counts, so the bound holds for every key.
+    #[default]
+    Share,
+    /// Such keys are denied until an entry comes free.
+    Deny,
+    /// Such keys are admitted without being counted: no bound holds for them.
+    Admit,
+    /// The key that has spent least loses its entry to them, and they begin with what it had spent.
+    /// The forgotten key begins anew: it may be admitted as much more as it had spent.
+    Forget,
+}

@@ -1,0 +1,130 @@
+use core::fmt;
+use core::sync::atomic::Ordering;
+
+use crate::sync::AtomicU64;
+use crate::word::{Stage, Staged};
+
+/// An entry of the table: the fingerprint of the key that has it, and the words of that key's state.
+///
+/// What may happen to them, and in which order, is [the protocol](super); each method is one step
+/// of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    key: &'a AtomicU64,
+    state: &'a [AtomicU64],
+}
+
+impl<'a> Entry<'a> {
+    /// The fingerprint of nobody.
+    pub(crate) const NOBODY: u64 = 0;
+
+    /// The words of an entry: the fingerprint, then at least one word of state.
+    #[inline]
+    pub(super) fn new(words: &'a [AtomicU64]) -> Self {
+        let (key, state) = words.split_first().expect("an entry has words");
+        Self { key, state }
+    }
+
+    /// A word of the state.
+    #[inline]
+    pub(super) fn word(self, index: usize) -> &'a AtomicU64 {
+        &self.state[index]
+    }
+
+    /// Whether `key` seems to have the entry: a guess.
+    #[inline]
+    pub(super) fn seems_of(self, key: u64) -> bool {
+        // Relaxed: a guess; `first_of` looks again, after the state.
+        self.key.load(Ordering::Relaxed) == key
+    }
+
+    /// The first word of the state, if `key` has the entry and may decide with it.
+    #[inline]
+    pub(super) fn first_of(self, key: u64) -> Option<u64> {
+        // Acquire: pairs with the Release in `replace`; the fingerprint that is read next is the one that
+        // this word was opened for, or a later one. Exchanges by deciders continue the release
+        // sequence.
+        let first = Staged::decode(self.state[0].load(Ordering::Acquire));
+        // Relaxed: if it is a later one, either it is another key's, or the key has lost the entry and come
+        // back to it; then the word has moved on for good, and no exchange that expects it succeeds.
+        (first.is_open() && self.key.load(Ordering::Relaxed) == key).then_some(first.word())
+    }
+
+    /// The first word and the fingerprint, for somebody who looks for `key`.
+    ///
+    /// If it is `key`, both are of one instant. Otherwise the fingerprint may be of a later time
+    /// than the word; then an exchange that expects the word fails.
+    pub(crate) fn look(self, key: u64) -> (Staged, u64) {
+        let mut first = self.first();
+        loop {
+            // Acquire: pairs with the Release in `rename`; whoever sees that a key has lost the entry
+            // sees the time at which it did.
+            let owner = self.key.load(Ordering::Acquire);
+            if owner != key {
+                return (first, owner);
+            }
+            // Between two looks at one word that is not claimed, the fingerprint did not change.
+            let again = self.first();
+            if again == first {
+                return (first, owner);
+            }
+            first = again;
+        }
+    }
+
+    fn first(self) -> Staged {
+        // Acquire: pairs with the Release in `replace`; whoever sees a word sees the fingerprint
+        // that it was written for, or a later one.
+        Staged::decode(self.state[0].load(Ordering::Acquire))
+    }
+
+    /// `{ open, w }` → `{ claimed, word }`: takes the entry out of use.
+    pub(crate) fn claim(self, seen: Staged, word: u64) -> Option<Staged> {
+        self.replace(seen, Staged::new(Stage::Claimed, word))
+    }
+
+    /// Writes the fingerprint. Only for whoever has claimed the entry.
+    pub(crate) fn rename(self, key: u64) {
+        // Release: pairs with the Acquire in `look`; publishes the time of the reclaiming.
+        self.key.store(key, Ordering::Release);
+    }
+
+    /// `{ claimed, w }` → `{ tentative, w }`: shows the entry to those that look for its new key.
+    /// Only for whoever has claimed the entry, so that it does not fail.
+    pub(crate) fn announce(self, claimed: Staged) -> Staged {
+        let tentative = claimed.at(Stage::Tentative);
+        let _ = self.replace(claimed, tentative);
+        tentative
+    }
+
+    /// `{ tentative, w }` → `{ claimed, w }`: takes back an entry that its key has no use for.
+    pub(crate) fn withdraw(self, tentative: Staged) -> Option<Staged> {
+        self.replace(tentative, tentative.at(Stage::Claimed))
+    }
+
+    /// `{ tentative, w }` or `{ claimed, w }` → `{ open, w }`.
+    pub(crate) fn open(self, seen: Staged) -> bool {
+        self.replace(seen, seen.at(Stage::Open)).is_some()
+    }
+
+    fn replace(self, seen: Staged, new: Staged) -> Option<Staged> {
+        // AcqRel. Release: pairs with the Acquire in `look` and `first_of`; publishes the
+        // fingerprint, and the time of a reclaiming. Acquire: pairs with the same Release; whoever
+        // claims an entry writes its fingerprint after the one before did.
+        // Relaxed on failure: the caller looks again.
+        self.state[0]
+            .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+            .then_some(new)
+    }
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, key) = self.look(Self::NOBODY);
+        f.debug_struct("Entry")
+            .field("key", &key)
+            .field("first", &first)
+            .finish_non_exhaustive()
+    }
+}
