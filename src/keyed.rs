@@ -27,12 +27,16 @@ mod keys;
 mod many;
 mod on_full;
 mod search;
+#[cfg(feature = "std")]
+mod top;
 
 pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
 pub use counts::TableCounts;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use on_full::OnFull;
+#[cfg(feature = "std")]
+pub use top::{TopKey, TopKeys};
 
 use counts::Counts;
 use search::View;

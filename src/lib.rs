@@ -30,6 +30,11 @@
 //! | a limiter that one connection owns | [`RateLimiter::check_mut`] |
 //! | to give permits back, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
 //! | to survive a restart | [`RateLimiter::save`], [`RateLimiter::restore`] |
+//! | a limit for each of many keys (clients, users, routes) | [`KeyedRateLimiter`] |
+//! | to say what happens when the table of keys is full | [`OnFull`] |
+//! | other limits for some keys | [`KeyedBuilder::tier`], [`Tiers`] |
+//! | client addresses as keys | [`ClientAddress`] |
+//! | the keys that are denied most | [`TopKeys`] |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!
@@ -52,6 +57,8 @@
 //! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
 //! - No lock, no allocation, no system call, no thread and no timer on the decision path; no thread
 //!   ever waits for another.
+//! - A table of keys never grows, and no key loses what it has spent to another while its window
+//!   runs ([`OnFull::Forget`] excepted, which says so).
 //! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser, and never
 //!   makes it panic.
 //! - Nothing can fail after construction, and a wrong configuration cannot be built: a
@@ -80,6 +87,8 @@
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `quanta` | yes | [`QuantaClock`] and [`CoarseClock`]; needs the standard library |
+//! | `keyed` | yes | [`KeyedRateLimiter`] |
+//! | `std` | with `quanta` | random seeds for tables of keys, [`TopKeys`] |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
 //! | `cli` | no | the command-line tool `ringgate` |
 //!
@@ -117,6 +126,8 @@ pub use decision::{Receipt, Refusal, Settled};
 pub use error::ConfigError;
 #[cfg(feature = "keyed")]
 pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, TableCounts, Tiers};
+#[cfg(all(feature = "keyed", feature = "std"))]
+pub use keyed::{TopKey, TopKeys};
 pub use limiter::{Promise, RateLimiter, SavedState};
 pub use quota::Quota;
 pub use time::Nanos;
