@@ -108,7 +108,7 @@ fn wide_entering_carries_the_sum() {
 /// the base before, so neither of them loses it. (A single slot: strict with one cell, classic with two.)
 #[test]
 fn wide_slot_is_replaced() {
-    FULL.run(
+    BOUNDED.run(
         ring(1, 1).build().unwrap(),
         &[Take(W - 1, 1)],
         &[&[Take(W, 2)], &[Take(W, 1)]],
