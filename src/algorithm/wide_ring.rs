@@ -351,17 +351,16 @@ impl WideRing {
     /// The first tick from `tick` on at which a window, left alone, holds at most `sum`.
     fn thinned_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64, sum: u64) -> u64 {
         let cell = window.cell(tick);
-        if Self::sum_at(state, window, seen, cell) <= sum {
-            return tick;
-        }
+        let oldest = window.oldest(cell);
         // The window must have left behind the newest cell since which more was admitted. Of the oldest there
         // may be no slot, but if it is none of the others it is that one.
-        let oldest = window.oldest(cell);
-        let last = (oldest + 1..=cell)
+        (oldest + 1..=cell)
             .rev()
             .find(|&cell| Self::mark_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
-            .unwrap_or(oldest);
-        (last + window.span.summed()) * window.ticks.divisor()
+            .or_else(|| (Self::sum_at(state, window, seen, cell) > sum).then_some(oldest))
+            .map_or(tick, |last| {
+                (last + window.span.summed()) * window.ticks.divisor()
+            })
     }
 
     /// `now` for the present tick, the beginning of a later one.
