@@ -138,7 +138,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     ///
     /// The permit is taken at one instruction, and is the caller's alone. Two threads that ask for a
     /// new key at once get one entry for it.
-    #[inline]
+    #[inline(always)]
     pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Admitted<'_, A>, Denied<'_, A>>
     where
         K: Keys<Q>,
@@ -156,12 +156,13 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Concurrency
     ///
     /// As [`check`](Self::check).
-    #[inline]
+    #[inline(always)]
     pub fn check_n<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
     where
         K: Keys<Q>,
     {
-        self.check_at(key, self.clock.now(), permits)
+        let algorithm = self.algorithm_of(key);
+        self.decide(algorithm, self.fingerprint(key), || self.clock.now(), permits)
     }
 
     /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
@@ -174,7 +175,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Concurrency
     ///
     /// When another thread has published a newer time for the key, that is used instead.
-    #[inline]
+    #[inline(always)]
     pub fn check_at<Q: ?Sized>(
         &self,
         key: &Q,
@@ -185,7 +186,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         K: Keys<Q>,
     {
         let algorithm = self.algorithm_of(key);
-        self.decide(algorithm, self.fingerprint(key), now, permits)
+        self.decide(algorithm, self.fingerprint(key), || now, permits)
     }
 
     /// Looks at the state of `key` now, and changes nothing: it is not entered.

@@ -11,32 +11,27 @@ use crate::sync::{self, AtomicU64};
 mod entry;
 mod home;
 mod seat;
+mod set;
+mod shape;
 
 pub(crate) use entry::Entry;
 pub(crate) use home::Home;
 pub(crate) use seat::Seat;
+pub(crate) use set::{Candidate, Set};
+
+use shape::{Shape, WAYS};
 
 /// Entries of inline states in one flat piece of memory, which the operating system provides when
 /// a line is first written.
 pub(crate) struct Table {
     words: Box<[AtomicU64]>,
-    /// Where the first line begins.
+    /// Where the first pair of lines begins.
     first: usize,
-    sets: usize,
+    shape: Shape,
     /// Words of an entry, its fingerprint included.
     stride: usize,
     homes: Box<[AtomicU64]>,
 }
-
-/// Entries of a set. (For the model checker, which tries every interleaving of the looks at them:
-/// one.)
-const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
-
-/// Sets that a key may have its entry in.
-pub(crate) const CHOICES: usize = if sync::MODELLED { 2 } else { 4 };
-
-/// Entries that a key may have.
-pub(crate) const CANDIDATES: usize = WAYS * CHOICES;
 
 /// Words of a cache line.
 const LINE: usize = 64 / size_of::<u64>();
@@ -63,29 +58,29 @@ impl Table {
             2 | 3 => 4,
             state => (1 + state).next_multiple_of(LINE),
         };
-        let sets = usize::try_from(keys + keys.div_ceil(4))
-            .ok()
-            .map(|entries| entries.div_ceil(WAYS));
-        sets.and_then(|sets| Self::allocate(sets, stride)).ok_or_else(|| {
-            ConfigError::new(
-                "capacity",
-                format!("{keys} keys of {} bytes each", stride * size_of::<u64>()),
-                "what memory can be had for",
-            )
-        })
+        let shape = usize::try_from(keys + keys.div_ceil(4)).ok().map(Shape::of);
+        shape
+            .and_then(|shape| Self::allocate(shape, stride))
+            .ok_or_else(|| {
+                ConfigError::new(
+                    "capacity",
+                    format!("{keys} keys of {} bytes each", stride * size_of::<u64>()),
+                    "what memory can be had for",
+                )
+            })
     }
 
-    fn allocate(sets: usize, stride: usize) -> Option<Self> {
-        let entries = sets.checked_mul(WAYS)?;
+    fn allocate(shape: Shape, stride: usize) -> Option<Self> {
+        let entries = shape.sets().checked_mul(WAYS)?;
         // Room for moving the beginning to a line's.
-        let words = sync::zeroed(entries.checked_mul(stride)?.checked_add(LINE)?)?;
+        let words = sync::zeroed(entries.checked_mul(stride)?.checked_add(2 * LINE)?)?;
         // An interpreter may decline to say where a line begins; any place will do there.
-        let first = words.as_ptr().align_offset(64).min(LINE);
+        let first = words.as_ptr().align_offset(128).min(2 * LINE);
         let homes = sync::zeroed(Home::WORDS * entries.div_ceil(ENTRIES_PER_HOME))?;
         Some(Self {
             words,
             first,
-            sets,
+            shape,
             stride,
             homes,
         })
@@ -93,7 +88,7 @@ impl Table {
 
     /// How many entries there are.
     pub(crate) const fn entries(&self) -> usize {
-        self.sets * WAYS
+        self.shape.sets() * WAYS
     }
 
     /// Bytes of all entries and homes, touched or not.
@@ -103,7 +98,7 @@ impl Table {
 
     /// Makes every entry nobody's, and gives the memory back.
     pub(crate) fn clear(&mut self) {
-        match Self::allocate(self.sets, self.stride) {
+        match Self::allocate(self.shape, self.stride) {
             Some(fresh) => *self = fresh,
             // There is no memory for a second table, so this one is wiped.
             None => {
@@ -114,52 +109,66 @@ impl Table {
         }
     }
 
-    #[inline]
-    fn entry(&self, index: usize) -> Entry<'_> {
-        let at = self.first + index * self.stride;
-        Entry::new(&self.words[at..at + self.stride])
-    }
-
     /// The entry that `key` seems to have: a guess, which a [`Seat`] validates.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
-        self.candidates(key)
-            .map(|candidate| candidate.entry)
-            .find(|entry| entry.seems_of(key))
+        let words = WAYS * self.stride;
+        let at = self.first + (self.shape.first(key) & !1) * words;
+        match <&[AtomicU64; 4 * WAYS]>::try_from(&self.words[at..at + 2 * words]) {
+            Ok(lines) => set::find_in_lines(lines, key).or_else(|| self.find_in_backyard(key)),
+            Err(_) => self.find_in_sets(key),
+        }
     }
 
-    /// The entries that `key` may have, those of its first set first.
+    /// As [`find`](Self::find), for a key that is not in its pair.
+    #[cold]
+    #[inline(never)]
+    fn find_in_backyard(&self, key: u64) -> Option<Entry<'_>> {
+        if self.pair(key).any(Set::seems_unused) {
+            return None;
+        }
+        self.backyard(key).find_map(|set| set.find(key))
+    }
+
+    /// As [`find`](Self::find), for entries of more than one word of state.
+    #[inline(never)]
+    fn find_in_sets(&self, key: u64) -> Option<Entry<'_>> {
+        self.pair(key)
+            .find_map(|set| set.find(key))
+            .or_else(|| self.find_in_backyard(key))
+    }
+
+    /// The two sets of the key's pair, its first set first.
     #[inline]
-    pub(crate) fn candidates(&self, key: u64) -> impl Iterator<Item = Candidate<'_>> {
-        let sets = Sets::of(key, self.sets);
-        // Keys of a set begin at different entries, so that one of several lines finds most of them
-        // on the first.
-        let turn = (key as usize) & (WAYS - 1);
-        sets.enumerate().flat_map(move |(choice, set)| {
-            (0..WAYS).map(move |way| {
-                let index = set * WAYS + ((turn + way) & (WAYS - 1));
-                Candidate {
-                    choice,
-                    index,
-                    entry: self.entry(index),
-                }
-            })
-        })
+    pub(crate) fn pair(&self, key: u64) -> impl Iterator<Item = Set<'_>> {
+        let first = self.shape.first(key);
+        [first, first ^ 1].into_iter().map(move |set| self.set(set, key))
+    }
+
+    /// The sets in the backyard that may have the key when every entry of its pair is taken.
+    #[inline]
+    pub(crate) fn backyard(&self, key: u64) -> impl Iterator<Item = Set<'_>> {
+        self.shape.backyard(key).map(move |set| self.set(set, key))
+    }
+
+    #[inline]
+    fn set(&self, number: usize, key: u64) -> Set<'_> {
+        let words = WAYS * self.stride;
+        Set::new(&self.words[self.first + number * words..][..words], number, key)
     }
 
     /// What is known beside the entries of `key` and the keys that share its home.
     #[inline]
     pub(crate) fn home(&self, key: u64) -> Home<'_> {
-        let homes = self.homes.len() / Home::WORDS;
-        let index = scale(key.wrapping_mul(HOME), homes);
+        let index = Shape::home(key, self.homes.len() / Home::WORDS);
         Home::new(&self.homes[Home::WORDS * index..][..Home::WORDS])
     }
 
-    /// Reads one word of the first set of `key`, so that its line is on the way when the decision comes.
+    /// Reads one word of the key's pair, so that it is on its way when the decision comes.
     #[inline]
     pub(crate) fn touch(&self, key: u64) -> bool {
-        let set = scale(key.wrapping_mul(SET), self.sets);
-        self.entry(set * WAYS).seems_of(key)
+        let at = self.first + self.shape.first(key) * WAYS * self.stride;
+        Entry::seems(&self.words[at], key)
     }
 }
 
@@ -169,71 +178,5 @@ impl fmt::Debug for Table {
             .field("entries", &self.entries())
             .field("bytes", &self.bytes())
             .finish_non_exhaustive()
-    }
-}
-
-/// One of the entries that a key may have.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate<'a> {
-    /// Which of the key's sets it is in, 0 the first.
-    pub(crate) choice: usize,
-    /// Its number in the table: the same for everybody.
-    pub(crate) index: usize,
-    pub(crate) entry: Entry<'a>,
-}
-
-// Odd numbers without a pattern: the bits of the golden ratio, of √3 and of √5, after the point.
-const SET: u64 = 0x9e37_79b9_7f4a_7c15;
-const STEP: u64 = 0xbb67_ae85_84ca_a73b;
-const HOME: u64 = 0x3c6e_f372_fe94_f82b;
-
-/// ⌊bits · range / 2^64⌋: a number below `range`, decided by the upper bits.
-#[inline]
-const fn scale(bits: u64, range: usize) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "below the range, a usize")]
-    let scaled = ((bits as u128 * range as u128) >> 64) as usize;
-    scaled
-}
-
-/// The sets of one key: each a fixed step after the one before, so that two keys that have one set
-/// in common differ in the others.
-#[derive(Clone, Copy, Debug)]
-struct Sets {
-    next: usize,
-    step: usize,
-    sets: usize,
-    left: usize,
-}
-
-impl Sets {
-    #[inline]
-    fn of(key: u64, sets: usize) -> Self {
-        // With few sets, each of them.
-        let step = if sets > CHOICES {
-            1 + scale(key.wrapping_mul(STEP), sets - 1)
-        } else {
-            1
-        };
-        Self {
-            next: scale(key.wrapping_mul(SET), sets),
-            step,
-            sets,
-            left: if sets < CHOICES { sets } else { CHOICES },
-        }
-    }
-}
-
-impl Iterator for Sets {
-    type Item = usize;
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        self.left = self.left.checked_sub(1)?;
-        let set = self.next;
-        self.next += self.step;
-        if self.next >= self.sets {
-            self.next -= self.sets;
-        }
-        Some(set)
     }
 }

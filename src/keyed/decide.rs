@@ -22,15 +22,18 @@ impl<A: Reclaim, C, K> KeyedRateLimiter<A, C, K> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide<'a>(
         &'a self,
         algorithm: &'a A,
         key: u64,
-        now: Nanos,
+        now: impl FnOnce() -> Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if let Some(entry) = self.table.find(key)
+        let found = self.table.find(key);
+        // Read only now, so that the entry is on its way meanwhile.
+        let now = now();
+        if let Some(entry) = found
             && let Some(decision) = Self::attempt(algorithm, entry, key, now, permits)
         {
             return answer(algorithm, Held::Entry(entry, key), decision);

@@ -56,7 +56,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
                 return;
             }
             for (key, fingerprint) in ahead.iter().flatten() {
-                decided(key, self.decide(self.algorithm_of(*key), *fingerprint, now, 1));
+                decided(key, self.decide(self.algorithm_of(*key), *fingerprint, || now, 1));
             }
         }
     }

@@ -2,7 +2,7 @@ use core::cell::Cell;
 
 use super::counts::{Counts, Event};
 use crate::algorithm::Reclaim;
-use crate::table::{CANDIDATES, CHOICES, Candidate, Entry, Home, Seat, Table};
+use crate::table::{Candidate, Entry, Home, Seat, Set, Table};
 use crate::time::Nanos;
 use crate::word::{Stage, Staged};
 
@@ -35,7 +35,44 @@ struct Look<'a> {
     owner: u64,
 }
 
-type Looks<'a> = [Option<Look<'a>>; CANDIDATES];
+impl Look<'_> {
+    /// Whether nobody has ever had the entry.
+    fn is_unused(&self) -> bool {
+        self.first.raw() == 0
+    }
+}
+
+/// The entries of a set that are idle, or were never used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Free<'a> {
+    count: usize,
+    /// Those that were never used.
+    unused: usize,
+    look: Option<Look<'a>>,
+}
+
+impl Free<'_> {
+    /// What a key chooses whose first set this is: this, if it leaves one more, else the emptier
+    /// one. So pairs fill up evenly, and most keys are found in their first set.
+    fn or_fewer_in(self, second: Self) -> Self {
+        let chosen = if self.count > 1 || self.count >= second.count {
+            self
+        } else {
+            second
+        };
+        Self {
+            unused: self.unused + second.unused,
+            ..chosen
+        }
+    }
+}
+
+/// An entry that may be taken over, and what that is for the key that has it.
+#[derive(Clone, Copy, Debug)]
+struct Room<'a> {
+    look: Look<'a>,
+    event: Event,
+}
 
 /// What a key without a decision to make would find.
 #[derive(Clone, Copy, Debug)]
@@ -44,12 +81,6 @@ pub(super) enum View<'a> {
     Entry(Entry<'a>, u64),
     /// As [`Place::Full`].
     Full(Nanos),
-}
-
-impl Look<'_> {
-    fn is_of(&self, key: u64, stage: Stage) -> bool {
-        self.owner == key && self.first.stage() == stage
-    }
 }
 
 impl<'a, A: Reclaim> Search<'a, A> {
@@ -65,34 +96,75 @@ impl<'a, A: Reclaim> Search<'a, A> {
     }
 
     fn try_enter(&self, forget: bool) -> Option<Place<'a>> {
-        let mut looks = [None; CANDIDATES];
-        for (look, seen) in looks.iter_mut().zip(self.looks()) {
-            if seen.is_of(self.key, Stage::Open) {
-                return Some(Place::Entry(seen.candidate.entry));
+        let mut now = self.now;
+        let room = loop {
+            let room = match self.look_for_room(now, forget) {
+                Ok(room) => room,
+                Err(own) if own.first.is_open() => return Some(Place::Entry(own.candidate.entry)),
+                Err(own) => return self.settle(own.candidate, own.first),
+            };
+            // After the looks: if they missed an entry because the key has lost it, this is no earlier.
+            let lost = self.home().reclaimed();
+            if lost <= now {
+                break room;
             }
-            if seen.is_of(self.key, Stage::Tentative) {
-                return self.settle(seen.candidate, seen.first);
-            }
-            *look = Some(seen);
-        }
-        // After the looks: if they missed an entry because the key has lost it, this is no earlier.
-        let now = self.now.max(self.home().reclaimed());
-        let mut chosen = self.idle(&looks, now).map(|look| (look, Event::Reclaimed));
-        if chosen.is_none() && forget {
-            chosen = self.least_spent(&looks, now).map(|look| (look, Event::Forgotten));
-        }
-        let Some((look, event)) = chosen else {
+            now = lost;
+        };
+        let Some(room) = room else {
             return Some(Place::Full(now));
         };
-        let word = self.algorithm.later(look.first.word(), now);
+        let word = self.algorithm.later(room.look.first.word(), now);
         let Some(word) = word.filter(|&word| self.algorithm.reached(word) >= self.home().shared()) else {
             return Some(Place::Full(now));
         };
-        self.take_over(look, word, now, event)
+        self.take_over(room, word, now)
+    }
+
+    /// An entry that the key may take over; or the one that it has, open or tentative.
+    fn look_for_room(&self, now: Nanos, forget: bool) -> Result<Option<Room<'a>>, Look<'a>> {
+        let (mut first, mut second) = (Free::default(), Free::default());
+        for (set, free) in self.table.pair(self.key).zip([&mut first, &mut second]) {
+            self.look_for_free(set, now, free)?;
+        }
+        let mut best = first.or_fewer_in(second);
+        if best.unused == 0 {
+            // The key may be in the backyard.
+            let mut back = Free::default();
+            for set in self.table.backyard(self.key) {
+                let mut free = Free::default();
+                self.look_for_free(set, now, &mut free)?;
+                back = if free.count > back.count { free } else { back };
+            }
+            if best.count == 0 {
+                best = back;
+            }
+        }
+        let room = best.look.map(|look| (look, Event::Reclaimed));
+        let room = match room {
+            None if forget => self.least_spent(now).map(|look| (look, Event::Forgotten)),
+            room => room,
+        };
+        Ok(room.map(|(look, event)| Room { look, event }))
+    }
+
+    /// Adds the entries of a set that are idle to `free`; stops at the one that is the key's.
+    fn look_for_free(&self, set: Set<'a>, now: Nanos, free: &mut Free<'a>) -> Result<(), Look<'a>> {
+        for look in self.looks_at(set) {
+            if look.owner == self.key && look.first.stage() != Stage::Claimed {
+                return Err(look);
+            }
+            if look.first.is_open() && self.algorithm.is_idle(look.first.word(), now) {
+                free.count += 1;
+                free.unused += usize::from(look.is_unused());
+                free.look.get_or_insert(look);
+            }
+        }
+        Ok(())
     }
 
     /// Makes the entry that was looked at the key's own, with `word` as its first.
-    fn take_over(&self, look: Look<'a>, word: u64, now: Nanos, event: Event) -> Option<Place<'a>> {
+    fn take_over(&self, room: Room<'a>, word: u64, now: Nanos) -> Option<Place<'a>> {
+        let Room { look, event } = room;
         let entry = look.candidate.entry;
         if look.owner != Entry::NOBODY {
             // Before the claim: whoever sees the key gone must see the time, too.
@@ -113,27 +185,35 @@ impl<'a, A: Reclaim> Search<'a, A> {
         'agree: loop {
             // The entry is announced. Of two that are, whoever meets later sees the other's.
             let shared = self.home().meet();
-            for other in self.looks() {
-                if other.candidate.index == candidate.index || other.owner != self.key {
-                    continue;
+            let mut unused = false;
+            for (choice, set) in self.sets().enumerate() {
+                if choice == 2 && unused {
+                    // Nobody who met before has found the pair full, so nobody has gone to the backyard.
+                    break;
                 }
-                match other.first.stage() {
-                    Stage::Open => {
-                        self.withdraw(candidate.entry, tentative);
-                        return Some(Place::Entry(other.candidate.entry));
+                for other in self.looks_at(set) {
+                    unused |= other.is_unused();
+                    if other.candidate.index == candidate.index || other.owner != self.key {
+                        continue;
                     }
-                    Stage::Tentative if other.candidate.index < candidate.index => {
-                        self.withdraw(candidate.entry, tentative);
-                        (candidate, tentative) = (other.candidate, other.first);
-                        continue 'agree;
-                    }
-                    Stage::Tentative => {
-                        if !self.withdraw(other.candidate.entry, other.first) {
+                    match other.first.stage() {
+                        Stage::Open => {
+                            self.withdraw(candidate.entry, tentative);
+                            return Some(Place::Entry(other.candidate.entry));
+                        }
+                        Stage::Tentative if other.candidate.index < candidate.index => {
+                            self.withdraw(candidate.entry, tentative);
+                            (candidate, tentative) = (other.candidate, other.first);
                             continue 'agree;
                         }
+                        Stage::Tentative => {
+                            if !self.withdraw(other.candidate.entry, other.first) {
+                                continue 'agree;
+                            }
+                        }
+                        // Not announced: whoever has claimed it meets after us, and sees ours.
+                        Stage::Claimed => {}
                     }
-                    // Not announced: whoever has claimed it meets after us, and sees ours.
-                    Stage::Claimed => {}
                 }
             }
             let reached = self.algorithm.reached(tentative.word());
@@ -168,7 +248,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
 
     /// Takes the key's entry from it; false if it has none.
     pub(super) fn leave(&self) -> bool {
-        while let Some(look) = self.looks().find(|look| look.is_of(self.key, Stage::Open)) {
+        while let Some(look) = self.own_entry() {
             let entry = look.candidate.entry;
             let Some(word) = self.algorithm.later(look.first.word(), self.now) else {
                 // A step of several is in its middle: an attempt at anything finishes it. Or time has ended.
@@ -199,24 +279,27 @@ impl<'a, A: Reclaim> Search<'a, A> {
 
     /// What the key would find, without entering it; `None`: a fresh entry.
     pub(super) fn peek(&self, forget: bool) -> Option<View<'a>> {
-        let mut looks = [None; CANDIDATES];
-        for (look, seen) in looks.iter_mut().zip(self.looks()) {
-            if seen.is_of(self.key, Stage::Open) {
-                return Some(View::Entry(seen.candidate.entry, self.key));
-            }
-            *look = Some(seen);
+        if let Some(look) = self.own_entry() {
+            return Some(View::Entry(look.candidate.entry, self.key));
         }
         let now = self.now.max(self.home().reclaimed());
         let fresh = self.algorithm.later(0, now);
         if fresh.is_some_and(|first| self.algorithm.reached(first) >= self.home().shared()) {
-            if self.idle(&looks, now).is_some() {
-                return None;
-            }
-            if let (true, Some(look)) = (forget, self.least_spent(&looks, now)) {
-                return Some(View::Entry(look.candidate.entry, look.owner));
+            match self.look_for_room(now, forget) {
+                Ok(None) => {}
+                Ok(Some(room)) if matches!(room.event, Event::Forgotten) => {
+                    return Some(View::Entry(room.look.candidate.entry, room.look.owner));
+                }
+                _ => return None,
             }
         }
         Some(View::Full(now))
+    }
+
+    /// The entry with which the key decides.
+    fn own_entry(&self) -> Option<Look<'a>> {
+        self.looks()
+            .find(|look| look.owner == self.key && look.first.is_open())
     }
 
     /// When the first of the key's entries can be reclaimed, if nobody uses them.
@@ -227,47 +310,35 @@ impl<'a, A: Reclaim> Search<'a, A> {
             .min()
     }
 
-    /// An entry that nobody has or whose key is idle: in the first set if that leaves one more, else
-    /// in the set that has most. (`benches/README.md` says what either costs.)
-    fn idle(&self, looks: &Looks<'a>, now: Nanos) -> Option<Look<'a>> {
-        let mut free = [0; CHOICES];
-        let mut first = [None; CHOICES];
-        for &look in looks.iter().flatten() {
-            if look.first.is_open() && self.algorithm.is_idle(look.first.word(), now) {
-                let choice = look.candidate.choice;
-                free[choice] += 1;
-                first[choice].get_or_insert(look);
-            }
-        }
-        let most = (1..CHOICES).fold(
-            0,
-            |most, choice| if free[choice] > free[most] { choice } else { most },
-        );
-        first[if free[0] > 1 { 0 } else { most }]
-    }
-
     /// The entry in use in which least counts.
-    fn least_spent(&self, looks: &Looks<'a>, now: Nanos) -> Option<Look<'a>> {
+    fn least_spent(&self, now: Nanos) -> Option<Look<'a>> {
         let spent = |look: &Look<'a>| {
             let lost = Cell::new(false);
             let seat = Seat::new(look.candidate.entry, look.owner, &lost);
             self.algorithm.spent(seat, now)
         };
-        looks
-            .iter()
-            .flatten()
+        self.looks()
             .filter(|look| look.first.is_open() && look.owner != Entry::NOBODY)
-            .min_by_key(|look| spent(look))
-            .copied()
+            .min_by_key(spent)
     }
 
     fn home(&self) -> Home<'a> {
         self.table.home(self.key)
     }
 
-    fn looks(&self) -> impl Iterator<Item = Look<'a>> + use<'a, A> {
+    fn looks(&self) -> impl Iterator<Item = Look<'a>> {
+        self.sets().flat_map(|set| self.looks_at(set))
+    }
+
+    /// The pair, and then the backyard.
+    fn sets(&self) -> impl Iterator<Item = Set<'a>> {
+        self.table.pair(self.key).chain(self.table.backyard(self.key))
+    }
+
+    #[inline]
+    fn looks_at(&self, set: Set<'a>) -> impl Iterator<Item = Look<'a>> + use<'a, A> {
         let key = self.key;
-        self.table.candidates(key).map(move |candidate| {
+        set.candidates().map(move |candidate| {
             let (first, owner) = candidate.entry.look(key);
             Look {
                 candidate,

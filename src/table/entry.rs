@@ -31,11 +31,32 @@ impl<'a> Entry<'a> {
         &self.state[index]
     }
 
-    /// Whether `key` seems to have the entry: a guess.
+    /// An entry with one word of state.
+    #[inline]
+    pub(super) fn pair(key: &'a AtomicU64, state: &'a AtomicU64) -> Self {
+        Self {
+            key,
+            state: core::slice::from_ref(state),
+        }
+    }
+
+    /// Whether `key` seems to have the entry of this fingerprint: a guess.
+    #[inline]
+    pub(super) fn seems(fingerprint: &AtomicU64, key: u64) -> bool {
+        // Relaxed: a guess; `first_of` looks again, after the state.
+        fingerprint.load(Ordering::Relaxed) == key
+    }
+
+    /// As [`seems`](Self::seems).
     #[inline]
     pub(super) fn seems_of(self, key: u64) -> bool {
-        // Relaxed: a guess; `first_of` looks again, after the state.
-        self.key.load(Ordering::Relaxed) == key
+        Self::seems(self.key, key)
+    }
+
+    /// Whether nobody seems to have had the entry ever: a guess.
+    pub(super) fn seems_unused(self) -> bool {
+        // Relaxed: a guess; `look` tells.
+        self.state[0].load(Ordering::Relaxed) == 0
     }
 
     /// The first word of the state, if `key` has the entry and may decide with it.
@@ -90,10 +111,11 @@ impl<'a> Entry<'a> {
     }
 
     /// `{ claimed, w }` → `{ tentative, w }`: shows the entry to those that look for its new key.
-    /// Only for whoever has claimed the entry, so that it does not fail.
+    /// Only for whoever has claimed the entry: nobody else writes to it.
     pub(crate) fn announce(self, claimed: Staged) -> Staged {
         let tentative = claimed.at(Stage::Tentative);
-        let _ = self.replace(claimed, tentative);
+        // Release: pairs with the Acquire in `first`; publishes the fingerprint.
+        self.state[0].store(tentative.raw(), Ordering::Release);
         tentative
     }
 
