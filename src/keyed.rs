@@ -328,7 +328,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         K: Keys<Q>,
     {
         match self.keys.hash(key) {
-            Entry::NOBODY => 1,
+            Entry::NOBODY | Entry::UNSPENT => 1,
             hash => hash,
         }
     }

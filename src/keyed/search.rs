@@ -2,6 +2,7 @@ use core::cell::Cell;
 
 use super::counts::{Counts, Event};
 use crate::algorithm::Reclaim;
+use crate::decision::{Receipt, Refusal};
 use crate::table::{Candidate, Entry, Home, Seat, Set, Table};
 use crate::time::Nanos;
 use crate::word::{Stage, Staged};
@@ -39,6 +40,11 @@ impl Look<'_> {
     /// Whether nobody has ever had the entry.
     fn is_unused(&self) -> bool {
         self.first.raw() == 0
+    }
+
+    /// Whether a key has the entry.
+    fn is_owned(&self) -> bool {
+        self.owner != Entry::NOBODY && self.owner != Entry::UNSPENT
     }
 }
 
@@ -153,7 +159,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             if look.owner == self.key && look.first.stage() != Stage::Claimed {
                 return Err(look);
             }
-            if look.first.is_open() && self.algorithm.is_idle(look.first.word(), now) {
+            if self.is_free(&look, now) {
                 free.count += 1;
                 free.unused += usize::from(look.is_unused());
                 free.look.get_or_insert(look);
@@ -162,16 +168,39 @@ impl<'a, A: Reclaim> Search<'a, A> {
         Ok(())
     }
 
+    /// Whether the entry may be taken over, as far as can be seen.
+    fn is_free(&self, look: &Look<'a>, now: Nanos) -> bool {
+        let first = look.first.word();
+        if !look.first.is_open() {
+            return false;
+        }
+        let Some(later) = self.algorithm.later(first, now) else {
+            // Somebody sleeps in the middle of a step, and its key may never ask again.
+            self.finish(look.candidate.entry, look.owner);
+            return false;
+        };
+        // A state that was not used is fresh as soon as a later word is not ahead of time.
+        let unspent = look.owner == Entry::UNSPENT && self.algorithm.reached(later) <= now;
+        unspent || self.algorithm.is_idle(first, now)
+    }
+
+    /// Finishes a step of several that somebody has begun: an attempt at what is never admitted does.
+    fn finish(&self, entry: Entry<'a>, owner: u64) -> Option<Result<Receipt, Refusal>> {
+        let lost = Cell::new(false);
+        self.algorithm
+            .attempt(Seat::new(entry, owner, &lost), self.now, u64::MAX)
+    }
+
     /// Makes the entry that was looked at the key's own, with `word` as its first.
     fn take_over(&self, room: Room<'a>, word: u64, now: Nanos) -> Option<Place<'a>> {
         let Room { look, event } = room;
         let entry = look.candidate.entry;
-        if look.owner != Entry::NOBODY {
+        if look.is_owned() {
             // Before the claim: whoever sees the key gone must see the time, too.
             self.table.home(look.owner).reclaim_at(now);
         }
         let claimed = entry.claim(look.first, word)?;
-        if look.owner != Entry::NOBODY {
+        if look.is_owned() {
             self.counts.add(look.owner, event);
         }
         entry.rename(self.key);
@@ -241,7 +270,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
         let Some(claimed) = entry.withdraw(tentative) else {
             return false;
         };
-        entry.rename(Entry::NOBODY);
+        entry.rename(Entry::UNSPENT);
         entry.open(claimed);
         true
     }
@@ -251,10 +280,8 @@ impl<'a, A: Reclaim> Search<'a, A> {
         while let Some(look) = self.own_entry() {
             let entry = look.candidate.entry;
             let Some(word) = self.algorithm.later(look.first.word(), self.now) else {
-                // A step of several is in its middle: an attempt at anything finishes it. Or time has ended.
-                let lost = Cell::new(false);
-                let seat = Seat::new(entry, self.key, &lost);
-                if self.algorithm.attempt(seat, self.now, u64::MAX).is_some() {
+                if self.finish(entry, self.key).is_some() {
+                    // Nothing was begun: time has ended.
                     return false;
                 }
                 continue;
@@ -318,7 +345,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             self.algorithm.spent(seat, now)
         };
         self.looks()
-            .filter(|look| look.first.is_open() && look.owner != Entry::NOBODY)
+            .filter(|look| look.first.is_open() && look.is_owned())
             .min_by_key(spent)
     }
 

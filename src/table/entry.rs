@@ -18,6 +18,9 @@ impl<'a> Entry<'a> {
     /// The fingerprint of nobody.
     pub(crate) const NOBODY: u64 = 0;
 
+    /// The fingerprint of nobody, where the state has been made fresh for a key that did not use it.
+    pub(crate) const UNSPENT: u64 = u64::MAX;
+
     /// The words of an entry: the fingerprint, then at least one word of state.
     #[inline]
     pub(super) fn new(words: &'a [AtomicU64]) -> Self {
