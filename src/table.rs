@@ -112,12 +112,14 @@ impl Table {
     /// The entry that `key` seems to have: a guess, which a [`Seat`] validates.
     #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
-        let words = WAYS * self.stride;
-        let at = self.first + (self.shape.first(key) & !1) * words;
-        match <&[AtomicU64; 4 * WAYS]>::try_from(&self.words[at..at + 2 * words]) {
-            Ok(lines) => set::find_in_lines(lines, key).or_else(|| self.find_in_backyard(key)),
-            Err(_) => self.find_in_sets(key),
+        if self.stride != 2 {
+            return self.find_in_sets(key);
         }
+        // Of entries of two words, a pair of sets is one piece of memory of known size.
+        const PAIR: usize = 4 * WAYS;
+        let at = self.first + self.shape.first(key) / 2 * PAIR;
+        let (pair, _) = self.words[at..].split_first_chunk::<PAIR>()?;
+        set::find_in_pair(pair, key).or_else(|| self.find_in_backyard(key))
     }
 
     /// As [`find`](Self::find), for a key that is not in its pair.

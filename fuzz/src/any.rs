@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use ringgate::sync::Words;
-use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Receipt, Refusal, TimestampRing};
+use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Nanos, Receipt, Reclaim, Refusal, TimestampRing};
 
 /// Any of the algorithms, chosen at run time.
 #[derive(Clone, Debug)]
@@ -64,5 +64,39 @@ impl Algorithm for Any {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         any!(self, algorithm => algorithm.idle_at(words, now))
+    }
+}
+
+impl Reclaim for Any {
+    fn span(&self) -> Duration {
+        any!(self, algorithm => algorithm.span())
+    }
+
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+        any!(self, algorithm => algorithm.attempt(words, now, permits))
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        any!(self, algorithm => algorithm.is_idle(first, now))
+    }
+
+    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+        any!(self, algorithm => algorithm.later(first, now))
+    }
+
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        any!(self, algorithm => algorithm.idle_from(first))
+    }
+
+    fn reached(&self, first: u64) -> Nanos {
+        any!(self, algorithm => algorithm.reached(first))
+    }
+
+    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
+        Ok(match self {
+            Self::Ring(algorithm) => Self::Ring(algorithm.lowered(limit)?),
+            Self::Log(algorithm) => Self::Log(algorithm.lowered(limit)?),
+            Self::Bucket(algorithm) => Self::Bucket(algorithm.lowered(limit)?),
+        })
     }
 }

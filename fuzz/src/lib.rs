@@ -2,12 +2,14 @@
 //! plain references that decisions are compared with.
 
 mod any;
+mod keyed;
 mod log;
 mod reference;
 mod setting;
 mod time;
 
 pub use any::Any;
+pub use keyed::World;
 pub use log::Log;
 pub use reference::{Event, Reference};
 pub use setting::{Kind, Setting};

@@ -61,11 +61,11 @@ impl<'a> Set<'a> {
 /// The entry that `key` seems to have in two neighbouring sets with one word of state each. Which
 /// entry it is cannot be foretold, so nothing branches on it.
 #[inline(always)]
-pub(super) fn find_in_lines(lines: &[AtomicU64; 4 * WAYS], key: u64) -> Option<Entry<'_>> {
+pub(super) fn find_in_pair(pair: &[AtomicU64; 4 * WAYS], key: u64) -> Option<Entry<'_>> {
     let found = (0..2 * WAYS).fold(0_u32, |found, way| {
-        found | (u32::from(Entry::seems(&lines[2 * way], key)) << way)
+        found | (u32::from(Entry::seems(&pair[2 * way], key)) << way)
     });
     // Below the number of entries whenever there is one.
     let way = found.trailing_zeros() as usize % (2 * WAYS);
-    (found != 0).then(|| Entry::pair(&lines[2 * way], &lines[2 * way + 1]))
+    (found != 0).then(|| Entry::pair(&pair[2 * way], &pair[2 * way + 1]))
 }

@@ -53,7 +53,7 @@ impl Shape {
     /// The first set of `key`; its neighbour is the one whose number differs in the last bit.
     #[inline(always)]
     pub(super) fn first(self, key: u64) -> usize {
-        scale(key.wrapping_mul(PAIR), self.paired)
+        scale(mix(key, PAIR), self.paired)
     }
 
     /// The sets that are the key's in the backyard.
@@ -62,14 +62,21 @@ impl Shape {
         BACKYARD
             .into_iter()
             .take(self.back)
-            .map(move |factor| self.paired + scale(key.wrapping_mul(factor), self.back))
+            .map(move |factor| self.paired + scale(mix(key, factor), self.back))
     }
 
     /// Which of so many homes is the key's.
     #[inline]
     pub(super) fn home(key: u64, homes: usize) -> usize {
-        scale(key.wrapping_mul(HOME), homes)
+        scale(mix(key, HOME), homes)
     }
+}
+
+/// Bits that differ in their upper half wherever keys differ, also if their hashes are multiples of one
+/// number: a hasher of the user's own may be that plain.
+#[inline(always)]
+const fn mix(key: u64, factor: u64) -> u64 {
+    (key ^ (key >> 32)).wrapping_mul(factor)
 }
 
 /// ⌊bits · range / 2^64⌋: a number below `range`, decided by the upper bits.
