@@ -21,8 +21,10 @@ pub struct Receipt {
 #[cfg(feature = "keyed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payer {
-    /// The limiter's, or the key's.
+    /// The limiter's.
     Own,
+    /// The key's, in the entry with this number in this generation of the table.
+    Entry(usize, u32),
     /// The catch-all's that keys share when the table is full.
     Shared,
     /// Nobody's.

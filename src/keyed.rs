@@ -100,6 +100,8 @@ pub struct KeyedRateLimiter<
     shared: OwnWords,
     on_full: OnFull,
     counts: Counts,
+    /// How often the table was cleared.
+    generation: u32,
     clock: C,
     keys: K,
 }
@@ -197,9 +199,10 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         let algorithm = self.algorithm_of(key);
         let search = self.search(algorithm, self.fingerprint(key), self.clock.now());
         let (held, now) = match search.peek(self.on_full == OnFull::Forget) {
-            None => (Held::Fresh, search.now),
-            Some(View::Entry(entry, owner)) => (Held::Entry(entry, owner), search.now),
-            Some(View::Full(now)) => (self.overflow(&search), now),
+            View::Entry(entry, owner) => (Held::Entry(entry, owner), search.now),
+            View::Fresh(now) => (Held::Fresh, now),
+            View::Full(now) => (self.overflow(&search), now),
+            View::Barred(now, until) => (Held::NoRoom(Some(until)), now),
         };
         Peek::new(algorithm, held, now)
     }
@@ -222,10 +225,14 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
             _ if permits == 0 => true,
             Payer::Nobody => true,
             Payer::Shared => algorithm.refund(Shared::new(self.shared.get()), &receipt, permits),
-            Payer::Own => self.table.find(key).is_some_and(|entry| {
+            Payer::Entry(number, generation) => self.table.find(key).is_some_and(|entry| {
                 let lost = Cell::new(false);
-                algorithm.refund(Seat::new(entry, key, &lost), &receipt, permits) && !lost.get()
+                // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
+                (number, generation) == (entry.number(), self.generation)
+                    && algorithm.refund(Seat::new(entry, key, &lost), &receipt, permits)
             }),
+            // Another limiter's.
+            Payer::Own => false,
         };
         if given_back {
             Settled::Exact
@@ -237,7 +244,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Forgets what `key` has spent: its next request finds a fresh state. False when it had no
     /// entry.
     ///
-    /// The entry can be used for another key when what it holds is idle. What the catch-all has admitted
+    /// The entry that it gives up is free when what it holds is idle, and for nobody before. So on a
+    /// full table the next request of the key may be one for [`OnFull`]. What the catch-all has admitted
     /// stays spent.
     ///
     /// # Concurrency
@@ -260,6 +268,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.table.clear();
         self.shared = OwnWords::new(self.algorithms[0].words());
         self.counts = Counts::new();
+        self.generation = self.generation.wrapping_add(1);
     }
 
     /// Keys that have an entry: those whose window runs, and those that have been idle since and

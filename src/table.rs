@@ -25,7 +25,7 @@ use shape::{Shape, WAYS};
 /// a line is first written.
 pub(crate) struct Table {
     words: Box<[AtomicU64]>,
-    /// Where the first pair of lines begins.
+    /// Where the first line begins.
     first: usize,
     shape: Shape,
     /// Words of an entry, its fingerprint included.
@@ -73,9 +73,9 @@ impl Table {
     fn allocate(shape: Shape, stride: usize) -> Option<Self> {
         let entries = shape.sets().checked_mul(WAYS)?;
         // Room for moving the beginning to a line's.
-        let words = sync::zeroed(entries.checked_mul(stride)?.checked_add(2 * LINE)?)?;
+        let words = sync::zeroed(entries.checked_mul(stride)?.checked_add(LINE)?)?;
         // An interpreter may decline to say where a line begins; any place will do there.
-        let first = words.as_ptr().align_offset(128).min(2 * LINE);
+        let first = words.as_ptr().align_offset(64).min(LINE);
         let homes = sync::zeroed(Home::WORDS * entries.div_ceil(ENTRIES_PER_HOME))?;
         Some(Self {
             words,
@@ -112,42 +112,38 @@ impl Table {
     /// The entry that `key` seems to have: a guess, which a [`Seat`] validates.
     #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
-        if self.stride != 2 {
-            return self.find_in_sets(key);
-        }
-        // Of entries of two words, a pair of sets is one piece of memory of known size.
-        const PAIR: usize = 4 * WAYS;
-        let at = self.first + self.shape.first(key) / 2 * PAIR;
-        let (pair, _) = self.words[at..].split_first_chunk::<PAIR>()?;
-        set::find_in_pair(pair, key).or_else(|| self.find_in_backyard(key))
+        let [first, second] = self.shape.front(key);
+        let found = if self.stride == 2 {
+            set::find_in_lines(self.line(first)?, self.line(second)?, key)
+        } else {
+            Set::find_in_two(self.set(first, key), self.set(second, key), key)
+        };
+        found.or_else(|| self.find_in_backyard(key).map(|index| self.entry(index)))
     }
 
-    /// As [`find`](Self::find), for a key that is not in its pair.
+    /// The index of the entry in the backyard that `key` seems to have.
     #[cold]
     #[inline(never)]
-    fn find_in_backyard(&self, key: u64) -> Option<Entry<'_>> {
-        if self.pair(key).any(Set::seems_unused) {
+    fn find_in_backyard(&self, key: u64) -> Option<usize> {
+        if self.front(key).any(Set::seems_unused) {
             return None;
         }
-        self.backyard(key).find_map(|set| set.find(key))
+        self.backyard(key)
+            .flat_map(Set::candidates)
+            .find(|candidate| candidate.entry.seems_of(key))
+            .map(|candidate| candidate.index)
     }
 
-    /// As [`find`](Self::find), for entries of more than one word of state.
-    #[inline(never)]
-    fn find_in_sets(&self, key: u64) -> Option<Entry<'_>> {
-        self.pair(key)
-            .find_map(|set| set.find(key))
-            .or_else(|| self.find_in_backyard(key))
-    }
-
-    /// The two sets of the key's pair, its first set first.
+    /// The two sets of the key in the front.
     #[inline]
-    pub(crate) fn pair(&self, key: u64) -> impl Iterator<Item = Set<'_>> {
-        let first = self.shape.first(key);
-        [first, first ^ 1].into_iter().map(move |set| self.set(set, key))
+    pub(crate) fn front(&self, key: u64) -> impl Iterator<Item = Set<'_>> {
+        self.shape
+            .front(key)
+            .into_iter()
+            .map(move |set| self.set(set, key))
     }
 
-    /// The sets in the backyard that may have the key when every entry of its pair is taken.
+    /// The sets in the backyard that may have the key when every entry of its sets in the front is taken.
     #[inline]
     pub(crate) fn backyard(&self, key: u64) -> impl Iterator<Item = Set<'_>> {
         self.shape.backyard(key).map(move |set| self.set(set, key))
@@ -159,6 +155,17 @@ impl Table {
         Set::new(&self.words[self.first + number * words..][..words], number, key)
     }
 
+    /// A set with entries of two words.
+    #[inline(always)]
+    fn line(&self, number: usize) -> Option<&[AtomicU64; 2 * WAYS]> {
+        self.words[self.first + number * (2 * WAYS)..].first_chunk()
+    }
+
+    #[inline]
+    fn entry(&self, index: usize) -> Entry<'_> {
+        Entry::new(&self.words[self.first + index * self.stride..][..self.stride])
+    }
+
     /// What is known beside the entries of `key` and the keys that share its home.
     #[inline]
     pub(crate) fn home(&self, key: u64) -> Home<'_> {
@@ -166,11 +173,13 @@ impl Table {
         Home::new(&self.homes[Home::WORDS * index..][..Home::WORDS])
     }
 
-    /// Reads one word of the key's pair, so that it is on its way when the decision comes.
+    /// Reads a word of each of the key's sets in the front, so that they are on their way when the decision
+    /// comes.
     #[inline]
     pub(crate) fn touch(&self, key: u64) -> bool {
-        let at = self.first + self.shape.first(key) * WAYS * self.stride;
-        Entry::seems(&self.words[at], key)
+        let [first, second] = self.shape.front(key);
+        let seems = |set| Entry::seems(&self.words[self.first + set * WAYS * self.stride], key);
+        seems(first) | seems(second)
     }
 }
 

@@ -154,8 +154,9 @@ impl PackedRing {
 
     pub(super) fn later(&self, first: u64, now: Nanos) -> Option<u64> {
         let word = self.layout.decode(first);
-        let tick = self.cells.tick(now).max(word.tick() + 1);
-        (tick <= self.layout.last_tick()).then(|| Self::carried(word, tick).raw())
+        let here = self.cells.tick(now);
+        let tick = here.max(word.tick() + 1);
+        (tick <= self.layout.last_tick().min(here + 1)).then(|| Self::carried(word, tick).raw())
     }
 
     pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {

@@ -88,8 +88,8 @@ pub trait Reclaim: Algorithm {
     /// `first`, as if a decision with such a reading had published it: the state then decides as it would
     /// have from that tick on.
     ///
-    /// `None` where time ends, and while a cell is being entered, which another
-    /// [attempt](Self::attempt) changes.
+    /// `None` where time ends; where `first` is ahead of `now` already; and while a cell is being
+    /// entered, which another [attempt](Self::attempt) changes.
     fn later(&self, first: u64, now: Nanos) -> Option<u64>;
 
     /// The earliest instant at which the state that begins with the word `first`

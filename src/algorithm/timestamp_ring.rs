@@ -391,8 +391,10 @@ impl Reclaim for TimestampRing {
     /// now, which it is filled with.
     fn later(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
-        let newest = (head.newest() + 1).max(self.asked(now, head));
-        (newest <= self.layout.last_time()).then(|| head.at(newest, head.place()).raw())
+        let here = self.unit.quotient(now.get()) + self.first;
+        let newest = here.max(head.newest() + 1);
+        // What a reading has recorded is rounded up, so it may be a unit ahead itself.
+        (newest <= self.layout.last_time().min(here + 2)).then(|| head.at(newest, head.place()).raw())
     }
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {

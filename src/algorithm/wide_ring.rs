@@ -383,8 +383,10 @@ impl WideRing {
     /// The next control word has its cell yet to be entered: whoever decides does so.
     pub(super) fn later(&self, first: u64, now: Nanos) -> Option<u64> {
         let control = self.layout.decode(first);
-        let tick = self.cells.tick(now).max(control.tick() + 1);
-        (!control.entering() && tick <= self.layout.last_tick()).then(|| control.enter(tick).raw())
+        let here = self.cells.tick(now);
+        let tick = here.max(control.tick() + 1);
+        let last = self.layout.last_tick().min(here + 1);
+        (!control.entering() && tick <= last).then(|| control.enter(tick).raw())
     }
 
     pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {

@@ -67,12 +67,16 @@ impl<A: Algorithm> Peek<'_, A> {
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
         let lost = Cell::new(false);
-        let ready = self.algorithm.ready_at(self.look(&lost), self.now, permits)?;
+        #[cfg_attr(
+            not(feature = "keyed"),
+            expect(unused_mut, reason = "only a table has no room")
+        )]
+        let mut from = self.now;
         #[cfg(feature = "keyed")]
-        let ready = match self.held {
-            Held::NoRoom(room) if permits > 0 => ready.max(room?),
-            _ => ready,
-        };
+        if let (Held::NoRoom(room), true) = (self.held, permits > 0) {
+            from = from.max(room?);
+        }
+        let ready = self.algorithm.ready_at(self.look(&lost), from, permits)?;
         Some(ready.saturating_since(self.now))
     }
 

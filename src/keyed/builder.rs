@@ -131,6 +131,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
             algorithms: algorithms.into_boxed_slice(),
             on_full: self.on_full,
             counts: Counts::new(),
+            generation: 0,
             clock,
             keys,
         })

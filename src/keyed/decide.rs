@@ -34,7 +34,7 @@ impl<A: Reclaim, C, K> KeyedRateLimiter<A, C, K> {
         // Read only now, so that the entry is on its way meanwhile.
         let now = now();
         if let Some(entry) = found
-            && let Some(decision) = Self::attempt(algorithm, entry, key, now, permits)
+            && let Some(decision) = self.attempt(algorithm, entry, key, now, permits)
         {
             return answer(algorithm, Held::Entry(entry, key), decision);
         }
@@ -44,6 +44,7 @@ impl<A: Reclaim, C, K> KeyedRateLimiter<A, C, K> {
     /// Decides with an entry; `None`: the key has lost it, or somebody else was faster.
     #[inline(always)]
     fn attempt(
+        &self,
         algorithm: &A,
         entry: Entry<'_>,
         key: u64,
@@ -52,8 +53,12 @@ impl<A: Reclaim, C, K> KeyedRateLimiter<A, C, K> {
     ) -> Option<Result<Receipt, Refusal>> {
         let lost = Cell::new(false);
         let decision = algorithm.attempt(Seat::new(entry, key, &lost), now, permits)?;
-        // An admission has exchanged the key's own word; a denial may be of the zeros of a lost entry.
-        (decision.is_ok() || !lost.get()).then_some(decision)
+        match decision {
+            Ok(receipt) => Some(Ok(receipt.paid_by(Payer::Entry(entry.number(), self.generation)))),
+            // It may be of the zeros of a lost entry.
+            Err(_) if lost.get() => None,
+            Err(refusal) => Some(Err(refusal)),
+        }
     }
 
     /// Decides for a key that has no entry, as it seems, or that many ask for.
@@ -79,10 +84,14 @@ impl<A: Reclaim, C, K> KeyedRateLimiter<A, C, K> {
             let (held, decision) = match search.enter(self.on_full == OnFull::Forget) {
                 Place::Entry(entry) => (
                     Held::Entry(entry, key),
-                    Self::attempt(algorithm, entry, key, now, permits),
+                    self.attempt(algorithm, entry, key, now, permits),
                 ),
                 Place::Full(now) => {
                     let held = self.overflow(&search);
+                    (held, self.decide_without_entry(&search, held, now, permits))
+                }
+                Place::Barred(now, until) => {
+                    let held = Held::NoRoom(Some(until));
                     (held, self.decide_without_entry(&search, held, now, permits))
                 }
             };
@@ -132,9 +141,8 @@ impl<A: Reclaim, C, K> KeyedRateLimiter<A, C, K> {
         let decision = algorithm.decide(words, now, permits);
         if let Ok(receipt) = &decision {
             // Before the look: somebody who is entering the key sees this, or is seen.
-            self.table
-                .home(search.key)
-                .share_until(receipt.at().saturating_add(algorithm.span()));
+            let end = receipt.at().saturating_add(algorithm.span());
+            self.table.home(search.key).share(search.key, now, end);
         }
         if !search.is_entered_since(now) {
             return Some(decision.map(|receipt| receipt.paid_by(Payer::Shared)));

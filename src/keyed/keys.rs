@@ -8,7 +8,8 @@ use ahash::RandomState;
 /// The crate's own two are [`AnyKey`], for keys that all have the same quota, and [`Tiers`].
 pub trait Keys<Q: ?Sized> {
     /// 64 bits that are different for different keys, but for chance: two keys with the same bits share
-    /// a limiter. Where others choose the keys, it must be seeded with something that they do not know.
+    /// a limiter. They decide where in the table a key may be, so they must be spread as evenly as a good
+    /// hasher does it; and where others choose the keys, seeded with something that they do not know.
     fn hash(&self, key: &Q) -> u64;
 
     /// The number of the key's tier; 0 is the quota of the algorithm itself.

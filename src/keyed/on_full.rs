@@ -9,14 +9,18 @@ pub enum OnFull {
     /// Such keys share one catch-all limiter of the same quota: stricter for them, never looser.
     ///
     /// A key that it has admitted gets an entry of its own only when that admission no longer
-    /// counts, so the bound holds for every key.
+    /// counts, and is denied in between, so the bound holds for every key. (One in 13 of the other new
+    /// keys of the same 64 entries may have to wait as well.) A retry time is the catch-all's; an entry
+    /// may come free earlier.
     #[default]
     Share,
     /// Such keys are denied until an entry comes free.
     Deny,
     /// Such keys are admitted without being counted: no bound holds for them.
     Admit,
-    /// The key that has spent least loses its entry to them, and they begin with what it had spent.
-    /// The forgotten key begins anew: it may be admitted as much more as it had spent.
+    /// The key that has spent least loses its entry to them. They begin with what of it still counts one
+    /// cell later (of a fixed window, with nothing). The forgotten key begins anew: it may be admitted as
+    /// much more as it had spent. An entry changes hands so once in a cell at most; when none can, the
+    /// key shares the catch-all.
     Forget,
 }

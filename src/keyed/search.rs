@@ -23,9 +23,12 @@ pub(super) struct Search<'a, A> {
 pub(super) enum Place<'a> {
     /// The key's entry.
     Entry(Entry<'a>),
-    /// The key has no entry and gets none now. With the reading, or the newer time at which the key may have
-    /// lost an entry.
+    /// The key has no entry, and there is none for it. With the reading, or the newer time at which the key
+    /// may have lost an entry.
     Full(Nanos),
+    /// There is an entry, but until the second of the two the key may have been admitted by the
+    /// catch-all.
+    Barred(Nanos, Nanos),
 }
 
 /// A candidate as it was seen.
@@ -57,22 +60,6 @@ struct Free<'a> {
     look: Option<Look<'a>>,
 }
 
-impl Free<'_> {
-    /// What a key chooses whose first set this is: this, if it leaves one more, else the emptier
-    /// one. So pairs fill up evenly, and most keys are found in their first set.
-    fn or_fewer_in(self, second: Self) -> Self {
-        let chosen = if self.count > 1 || self.count >= second.count {
-            self
-        } else {
-            second
-        };
-        Self {
-            unused: self.unused + second.unused,
-            ..chosen
-        }
-    }
-}
-
 /// An entry that may be taken over, and what that is for the key that has it.
 #[derive(Clone, Copy, Debug)]
 struct Room<'a> {
@@ -85,8 +72,12 @@ struct Room<'a> {
 pub(super) enum View<'a> {
     /// An entry, and the key that has it.
     Entry(Entry<'a>, u64),
+    /// A fresh entry at the reading, or at a newer time at which the key may have lost one.
+    Fresh(Nanos),
     /// As [`Place::Full`].
     Full(Nanos),
+    /// As [`Place::Barred`].
+    Barred(Nanos, Nanos),
 }
 
 impl<'a, A: Reclaim> Search<'a, A> {
@@ -119,21 +110,28 @@ impl<'a, A: Reclaim> Search<'a, A> {
         let Some(room) = room else {
             return Some(Place::Full(now));
         };
-        let word = self.algorithm.later(room.look.first.word(), now);
-        let Some(word) = word.filter(|&word| self.algorithm.reached(word) >= self.home().shared()) else {
+        let Some(word) = self.algorithm.later(room.look.first.word(), now) else {
             return Some(Place::Full(now));
         };
+        let shared = self.home().shared(self.key);
+        if self.algorithm.reached(word) < self.begin(shared) {
+            return Some(Place::Barred(now, self.entered_from(shared)));
+        }
         self.take_over(room, word, now)
     }
 
     /// An entry that the key may take over; or the one that it has, open or tentative.
     fn look_for_room(&self, now: Nanos, forget: bool) -> Result<Option<Room<'a>>, Look<'a>> {
         let (mut first, mut second) = (Free::default(), Free::default());
-        for (set, free) in self.table.pair(self.key).zip([&mut first, &mut second]) {
+        for (set, free) in self.table.front(self.key).zip([&mut first, &mut second]) {
             self.look_for_free(set, now, free)?;
         }
-        let mut best = first.or_fewer_in(second);
-        if best.unused == 0 {
+        let mut best = if first.count >= second.count {
+            first
+        } else {
+            second
+        };
+        if first.unused + second.unused == 0 {
             // The key may be in the backyard.
             let mut back = Free::default();
             for set in self.table.backyard(self.key) {
@@ -213,11 +211,11 @@ impl<'a, A: Reclaim> Search<'a, A> {
         let (mut candidate, mut tentative) = (candidate, tentative);
         'agree: loop {
             // The entry is announced. Of two that are, whoever meets later sees the other's.
-            let shared = self.home().meet();
+            let shared = self.home().meet(self.key);
             let mut unused = false;
             for (choice, set) in self.sets().enumerate() {
                 if choice == 2 && unused {
-                    // Nobody who met before has found the pair full, so nobody has gone to the backyard.
+                    // Nobody who met before has found both sets full, so nobody has gone to the backyard.
                     break;
                 }
                 for other in self.looks_at(set) {
@@ -246,7 +244,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
                 }
             }
             let reached = self.algorithm.reached(tentative.word());
-            if reached < shared || reached < self.lost_at() {
+            if reached < self.begin(shared) || reached < self.begin(self.home().reclaimed()) {
                 // What the key was admitted before, by the catch-all or with an entry that it has
                 // lost since, may still count at the entry's time.
                 self.withdraw(candidate.entry, tentative);
@@ -259,10 +257,16 @@ impl<'a, A: Reclaim> Search<'a, A> {
         }
     }
 
-    /// What a state that begins when the key may have lost its last entry has reached.
-    fn lost_at(&self) -> Nanos {
-        let fresh = self.algorithm.later(0, self.home().reclaimed());
+    /// What a fresh state has reached that begins at `time`.
+    fn begin(&self, time: Nanos) -> Nanos {
+        let fresh = self.algorithm.later(0, time);
         fresh.map_or(Nanos::MAX, |first| self.algorithm.reached(first))
+    }
+
+    /// When a key enters that is barred until `shared`: a counter ring, with the cell of that time.
+    fn entered_from(&self, shared: Nanos) -> Nanos {
+        let begin = self.begin(shared);
+        if self.begin(begin) == begin { begin } else { shared }
     }
 
     /// Makes a tentative entry nobody's; false if somebody else has opened or withdrawn it.
@@ -279,7 +283,9 @@ impl<'a, A: Reclaim> Search<'a, A> {
     pub(super) fn leave(&self) -> bool {
         while let Some(look) = self.own_entry() {
             let entry = look.candidate.entry;
-            let Some(word) = self.algorithm.later(look.first.word(), self.now) else {
+            let first = look.first.word();
+            let now = self.now.max(self.algorithm.reached(first));
+            let Some(word) = self.algorithm.later(first, now) else {
                 if self.finish(entry, self.key).is_some() {
                     // Nothing was begun: time has ended.
                     return false;
@@ -304,23 +310,27 @@ impl<'a, A: Reclaim> Search<'a, A> {
             || self.home().reclaimed() > now
     }
 
-    /// What the key would find, without entering it; `None`: a fresh entry.
-    pub(super) fn peek(&self, forget: bool) -> Option<View<'a>> {
+    /// What the key would find, without entering it.
+    pub(super) fn peek(&self, forget: bool) -> View<'a> {
         if let Some(look) = self.own_entry() {
-            return Some(View::Entry(look.candidate.entry, self.key));
+            return View::Entry(look.candidate.entry, self.key);
         }
         let now = self.now.max(self.home().reclaimed());
-        let fresh = self.algorithm.later(0, now);
-        if fresh.is_some_and(|first| self.algorithm.reached(first) >= self.home().shared()) {
-            match self.look_for_room(now, forget) {
-                Ok(None) => {}
-                Ok(Some(room)) if matches!(room.event, Event::Forgotten) => {
-                    return Some(View::Entry(room.look.candidate.entry, room.look.owner));
-                }
-                _ => return None,
+        match self.look_for_room(now, forget) {
+            Ok(None) => View::Full(now),
+            Ok(Some(room)) if matches!(room.event, Event::Forgotten) => {
+                View::Entry(room.look.candidate.entry, room.look.owner)
             }
+            Ok(Some(_)) => {
+                let shared = self.home().shared(self.key);
+                if self.begin(now) < self.begin(shared) {
+                    View::Barred(now, self.entered_from(shared))
+                } else {
+                    View::Fresh(now)
+                }
+            }
+            Err(look) => View::Entry(look.candidate.entry, self.key),
         }
-        Some(View::Full(now))
     }
 
     /// The entry with which the key decides.
@@ -337,7 +347,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             .min()
     }
 
-    /// The entry in use in which least counts.
+    /// The entry in which least counts, of those that are not ahead of time.
     fn least_spent(&self, now: Nanos) -> Option<Look<'a>> {
         let spent = |look: &Look<'a>| {
             let lost = Cell::new(false);
@@ -345,7 +355,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             self.algorithm.spent(seat, now)
         };
         self.looks()
-            .filter(|look| look.first.is_open() && look.is_owned())
+            .filter(|look| look.first.is_open() && self.algorithm.later(look.first.word(), now).is_some())
             .min_by_key(spent)
     }
 
@@ -357,9 +367,9 @@ impl<'a, A: Reclaim> Search<'a, A> {
         self.sets().flat_map(|set| self.looks_at(set))
     }
 
-    /// The pair, and then the backyard.
+    /// The two sets in the front, and then those in the backyard.
     fn sets(&self) -> impl Iterator<Item = Set<'a>> {
-        self.table.pair(self.key).chain(self.table.backyard(self.key))
+        self.table.front(self.key).chain(self.table.backyard(self.key))
     }
 
     #[inline]

@@ -28,6 +28,12 @@ impl<'a> Entry<'a> {
         Self { key, state }
     }
 
+    /// What tells the entry from all others of its table.
+    #[inline]
+    pub(crate) fn number(self) -> usize {
+        core::ptr::from_ref(self.key).addr()
+    }
+
     /// A word of the state.
     #[inline]
     pub(super) fn word(self, index: usize) -> &'a AtomicU64 {

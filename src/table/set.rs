@@ -44,28 +44,47 @@ impl<'a> Set<'a> {
         })
     }
 
-    /// Whether some entry was never used, so that no key has gone on to the backyard: a guess.
+    /// Whether some entry was never used, so that no key of this set is in the backyard: a guess.
     pub(super) fn seems_unused(self) -> bool {
         self.candidates().any(|candidate| candidate.entry.seems_unused())
     }
 
-    /// The entry that `key` seems to have.
-    #[inline]
-    pub(super) fn find(self, key: u64) -> Option<Entry<'a>> {
-        self.candidates()
-            .map(|candidate| candidate.entry)
-            .find(|entry| entry.seems_of(key))
+    /// The entry that `key` seems to have in one of two sets.
+    #[inline(always)]
+    pub(super) fn find_in_two(first: Self, second: Self, key: u64) -> Option<Entry<'a>> {
+        let stride = first.words.len() / WAYS;
+        let found = |set: Self| found(key, |way| &set.words[way * stride]);
+        let (words, way) = choose((first.words, found(first)), (second.words, found(second)))?;
+        Some(Entry::new(&words[way * stride..][..stride]))
     }
 }
 
-/// The entry that `key` seems to have in two neighbouring sets with one word of state each. Which
-/// entry it is cannot be foretold, so nothing branches on it.
+/// The entry that `key` seems to have in one of two sets with one word of state each.
 #[inline(always)]
-pub(super) fn find_in_pair(pair: &[AtomicU64; 4 * WAYS], key: u64) -> Option<Entry<'_>> {
-    let found = (0..2 * WAYS).fold(0_u32, |found, way| {
-        found | (u32::from(Entry::seems(&pair[2 * way], key)) << way)
-    });
+pub(super) fn find_in_lines<'a>(
+    first: &'a [AtomicU64; 2 * WAYS],
+    second: &'a [AtomicU64; 2 * WAYS],
+    key: u64,
+) -> Option<Entry<'a>> {
+    let found = |line: &[AtomicU64; 2 * WAYS]| found(key, |way| &line[2 * way]);
+    let (line, way) = choose((first, found(first)), (second, found(second)))?;
+    Some(Entry::pair(&line[2 * way], &line[2 * way + 1]))
+}
+
+/// A bit for each entry of a set whose fingerprint is `key`.
+#[inline(always)]
+fn found<'a>(key: u64, fingerprint: impl Fn(usize) -> &'a AtomicU64) -> u32 {
+    (0..WAYS).fold(0, |found, way| {
+        found | (u32::from(Entry::seems(fingerprint(way), key)) << way)
+    })
+}
+
+/// The set in which something was found, and the entry. Which that is cannot be foretold, so nothing
+/// branches on it: both sets are on their way from memory at once, and what comes after them too.
+#[inline(always)]
+fn choose<T>(first: (T, u32), second: (T, u32)) -> Option<(T, usize)> {
+    let any = first.1 | second.1;
+    let (set, found) = core::hint::select_unpredictable(first.1 != 0, first, second);
     // Below the number of entries whenever there is one.
-    let way = found.trailing_zeros() as usize % (2 * WAYS);
-    (found != 0).then(|| Entry::pair(&pair[2 * way], &pair[2 * way + 1]))
+    (any != 0).then(|| (set, found.trailing_zeros() as usize % WAYS))
 }

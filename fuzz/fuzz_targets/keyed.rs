@@ -1,0 +1,118 @@
+//! Any sequence of calls on a small table of keys, whatever becomes of those that find it full, on a clock that
+//! may do anything: compared with the words of each key by themselves, and with the log.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::{Corpus, fuzz_target};
+use ringgate::{Algorithm, KeyedBuilder, Keys, ManualClock, Nanos, OnFull};
+use ringgate_fuzz::{HORIZON, Setting, Step, World};
+
+#[derive(Arbitrary, Debug)]
+enum Op {
+    Check { step: Step, key: u8, permits: u8 },
+    CheckHuge { step: Step, key: u8, permits: u64 },
+    Refund { which: u8 },
+    Reset { step: Step, key: u8 },
+    Peek { step: Step, key: u8, permits: u8 },
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Full {
+    Share,
+    Deny,
+    Admit,
+    Forget,
+}
+
+impl From<Full> for OnFull {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Share => Self::Share,
+            Full::Deny => Self::Deny,
+            Full::Admit => Self::Admit,
+            Full::Forget => Self::Forget,
+        }
+    }
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    setting: Setting,
+    full: Full,
+    capacity: u8,
+    keys: u8,
+    /// What a key's number is multiplied by to make its hash.
+    spread: u64,
+    ops: Vec<Op>,
+}
+
+/// Different numbers have different hashes, since the factor is odd; of number 0, no key is.
+struct Spread(u64);
+
+impl Keys<u64> for Spread {
+    fn hash(&self, key: &u64) -> u64 {
+        key.wrapping_mul(self.0)
+    }
+}
+
+fuzz_target!(|input: Input| -> Corpus {
+    let Ok(algorithm) = input.setting.build() else {
+        return Corpus::Reject;
+    };
+    // Large states take long to make, and say no more than small ones.
+    if algorithm.words() > 70 {
+        return Corpus::Reject;
+    }
+    let on_full = OnFull::from(input.full);
+    let limiter = KeyedBuilder::new(algorithm.clone())
+        .capacity(1 + u64::from(input.capacity % 20))
+        .on_full(on_full)
+        .build_with(ManualClock::new(), Spread(input.spread | 1))
+        .expect("a small table");
+    let mut world = World::new(&algorithm, input.setting.promises(&algorithm), limiter, on_full);
+    let cell = input.setting.window() / u32::try_from(input.setting.cells()).expect("few cells");
+    let cell = cell.max(std::time::Duration::from_nanos(1));
+    let keys = 1 + u64::from(input.keys % 60);
+    let mut readings = Vec::new();
+    for op in input.ops.into_iter().take(200) {
+        let mut reading = |step: Step| {
+            let now = step.from(&readings, algorithm.window(), cell);
+            // Where time ends no key gets an entry any more, whatever the table holds.
+            let now = now.min(Nanos::new(HORIZON));
+            readings.push(now);
+            now
+        };
+        let key = |key: u8| 1 + u64::from(key) % keys;
+        match op {
+            Op::Check {
+                step,
+                key: of,
+                permits,
+            } => {
+                let permits = match permits {
+                    permits @ ..128 => 1 + u64::from(permits % 2),
+                    permits @ 128.. => u64::from(permits - 128) % (algorithm.most() + 2),
+                };
+                world.check(key(of), reading(step), permits);
+            }
+            Op::CheckHuge {
+                step,
+                key: of,
+                permits,
+            } => world.check(key(of), reading(step), permits),
+            Op::Refund { which } => world.refund(usize::from(which % 16)),
+            Op::Reset { step, key: of } => world.reset(key(of), reading(step)),
+            Op::Peek {
+                step,
+                key: of,
+                permits,
+            } => {
+                let permits = u64::from(permits) % (algorithm.most() + 2);
+                world.peek(key(of), reading(step), permits);
+            }
+        }
+    }
+    world.finish();
+    Corpus::Keep
+});

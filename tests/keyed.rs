@@ -1,0 +1,151 @@
+//! A limiter for each of many keys, as its users see it: every verb, what becomes of keys when the
+//! table is full, histories against a reference, threads, and floods of keys.
+//!
+//! What interleavings do to the table is in `models.rs`.
+#![cfg(not(ringgate_loom))]
+#![cfg(feature = "keyed")]
+
+extern crate alloc;
+
+#[expect(dead_code, reason = "what only the tests of algorithms use")]
+mod common;
+
+#[path = "keyed/addresses.rs"]
+mod addresses;
+#[path = "keyed/config.rs"]
+mod config;
+#[cfg(not(miri))] // A million decisions, each a page of steps to Miri.
+#[path = "keyed/flood.rs"]
+mod flood;
+#[cfg(not(miri))] // Every algorithm with every rule takes minutes there.
+#[path = "keyed/full.rs"]
+mod full;
+#[cfg(not(miri))] // Thousands of histories of one thread.
+#[path = "keyed/histories.rs"]
+mod histories;
+#[cfg(not(miri))] // Tables of megabytes, each word of which Miri writes.
+#[path = "keyed/memory.rs"]
+mod memory;
+#[cfg(not(miri))]
+#[path = "keyed/reference.rs"]
+mod reference;
+#[cfg(not(miri))]
+#[path = "keyed/refunds.rs"]
+mod refunds;
+#[cfg(all(feature = "quanta", not(miri)))] // Miri's clock and threads are too slow for windows of milliseconds.
+#[path = "keyed/stress.rs"]
+mod stress;
+#[path = "keyed/tiers.rs"]
+mod tiers;
+#[path = "keyed/verbs.rs"]
+mod verbs;
+
+use core::time::Duration;
+
+use common::{Any, Subject};
+use ringgate::{
+    Admitted, Clock, CounterRing, CounterRingBuilder, Denied, Gcra, KeyedBuilder, KeyedRateLimiter, Keys,
+    ManualClock, Nanos, OnFull, Quota, TimestampRing,
+};
+
+/// A key's hash is the key itself, so that which entries it may have is the same every time.
+#[derive(Clone, Debug)]
+struct Plain;
+
+impl Keys<u64> for Plain {
+    fn hash(&self, key: &u64) -> u64 {
+        *key
+    }
+}
+
+type ByHand = KeyedRateLimiter<Any, ManualClock, Plain>;
+
+#[cfg(not(miri))]
+const NANO: Duration = Duration::from_nanos(1);
+
+fn quota(text: &str) -> Quota {
+    text.parse().expect("a quota")
+}
+
+fn built(builder: CounterRingBuilder) -> CounterRing {
+    builder.build().expect("a ring")
+}
+
+/// Every algorithm and form, with the limit and window of `quota`.
+fn subjects(quota: Quota) -> Vec<Subject> {
+    let builder = || CounterRing::builder(quota);
+    let longer = Quota::new(3 * quota.limit(), 10 * quota.window()).expect("a quota");
+    let mut all = vec![
+        Subject::new("strict", built(builder())),
+        Subject::new("strict, unpacked", built(builder().unpacked())),
+        Subject::new("classic", built(builder().classic())),
+        Subject::new("even", built(builder().even())),
+        Subject::new("even, unpacked", built(builder().even().unpacked())),
+        Subject::new("fixed window", CounterRing::fixed_window(quota).expect("a ring")),
+        Subject::new("two windows", built(builder().also(longer))).and(longer.window(), longer.limit()),
+        Subject::new("timestamps", TimestampRing::new(quota).expect("a ring")),
+        Subject::new("bucket", Gcra::new(quota).expect("a bucket")),
+    ];
+    if cfg!(miri) {
+        // A step takes a hundredth of a second there: two with several words.
+        all.retain(|it| ["strict, unpacked", "timestamps"].contains(&it.name.as_str()));
+    }
+    all
+}
+
+/// A table of keys that are their own hash, and its clock, which shows an hour.
+fn by_hand(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> (ByHand, ManualClock) {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let limiter = KeyedBuilder::new(it.into())
+        .capacity(capacity)
+        .on_full(on_full)
+        .build_with(clock.clone(), Plain)
+        .expect("a table");
+    (limiter, clock)
+}
+
+/// A table in which every key may have every entry (it has four sets at the most), and all entries but
+/// `left` are taken by keys from 1,000 on, with one permit each.
+fn filled(it: impl Into<Any>, on_full: OnFull, left: u64) -> (ByHand, ManualClock) {
+    let (limiter, clock) = by_hand(it, 1, on_full);
+    let entries = limiter.capacity() as u64;
+    assert!(entries <= 16);
+    for key in 1_000..1_000 + entries - left {
+        let taken = limiter.check(&key).expect("there is an entry for it");
+        assert!(!taken.is_overflow());
+    }
+    assert_eq!(limiter.len(), entries - left);
+    (limiter, clock)
+}
+
+/// The keys of a [filled] table.
+fn keys_of(limiter: &ByHand) -> core::ops::Range<u64> {
+    1_000..1_000 + limiter.capacity() as u64
+}
+
+/// Takes single permits until one is denied: how many were admitted.
+fn drain(limiter: &ByHand, key: u64) -> u64 {
+    (0..).take_while(|_| limiter.check(&key).is_ok()).count() as u64
+}
+
+/// What an answer says, apart from the borrow: when, how many, how many are left, when to try again, and whether
+/// the table was full.
+type Told = (Nanos, u64, u64, Option<Duration>, bool);
+
+fn told(answer: &Result<Admitted<'_, Any>, Denied<'_, Any>>) -> Result<Told, Told> {
+    match answer {
+        Ok(it) => Ok((it.at(), it.permits(), it.remaining(), None, it.is_overflow())),
+        Err(it) => Err((
+            it.at(),
+            it.permits(),
+            it.remaining(),
+            it.retry_after(),
+            it.is_overflow(),
+        )),
+    }
+}
+
+fn now(clock: &ManualClock) -> Nanos {
+    clock.now()
+}

@@ -1,0 +1,97 @@
+//! Clients by their address.
+
+use core::net::IpAddr;
+
+use ringgate::{AnyKey, ClientAddress, KeyedBuilder, ManualClock};
+
+use super::{quota, subjects};
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+#[test]
+fn a_subscriber_is_one_client() {
+    let client = |text| ClientAddress::new(address(text)).address().to_string();
+    assert_eq!(client("2001:db8:1:2:ffff:ffff:ffff:ffff"), "2001:db8:1:2::");
+    assert_eq!(client("2001:db8:1:3::1"), "2001:db8:1:3::");
+    // An IPv4 address is one client, also where it is written as an IPv6 one.
+    assert_eq!(client("192.0.2.1"), "192.0.2.1");
+    assert_eq!(client("::ffff:192.0.2.1"), "192.0.2.1");
+    assert_eq!(client("::ffff:192.0.2.2"), "192.0.2.2");
+    assert_eq!(
+        ClientAddress::from(address("2001:db8::1")),
+        ClientAddress::new(address("2001:db8::2"))
+    );
+    // What only looks like a mapped address is an IPv6 one.
+    assert_eq!(client("::fffe:192.0.2.1"), "::");
+}
+
+#[test]
+fn the_prefix_can_be_chosen() {
+    let client = |text, prefix| {
+        let client = ClientAddress::with_prefix(address(text), prefix);
+        client.expect("1 to 128 bits").address().to_string()
+    };
+    let all = "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff";
+    assert_eq!(client(all, 128), all);
+    assert_eq!(client(all, 127), "2001:db8:aaaa:bbbb:cccc:dddd:eeee:fffe");
+    assert_eq!(client(all, 64), "2001:db8:aaaa:bbbb::");
+    assert_eq!(client(all, 56), "2001:db8:aaaa:bb00::");
+    assert_eq!(client(all, 48), "2001:db8:aaaa::");
+    assert_eq!(client("ffff::", 1), "8000::");
+    assert_eq!(client("7fff::", 1), "::");
+    // Of IPv4 addresses, all bits.
+    for prefix in [1, 24, 128] {
+        assert_eq!(client("192.0.2.1", prefix), "192.0.2.1");
+        assert_eq!(client("::ffff:192.0.2.1", prefix), "192.0.2.1");
+    }
+    assert_eq!(ClientAddress::DEFAULT_PREFIX, 64);
+}
+
+#[test]
+fn a_prefix_is_1_to_128_bits() {
+    for text in ["2001:db8::1", "192.0.2.1"] {
+        for prefix in [0, 129, 255] {
+            let error = ClientAddress::with_prefix(address(text), prefix).expect_err("out of range");
+            assert_eq!(error.field, "prefix");
+            assert_eq!(
+                error.to_string(),
+                format!("prefix is {prefix} bits, but allowed is 1 to 128 bits of an IPv6 address")
+            );
+        }
+    }
+}
+
+#[test]
+fn a_client_does_not_multiply_by_its_addresses() {
+    let it = subjects(quota("3/s")).swap_remove(0).algorithm;
+    let limiter = KeyedBuilder::new(it)
+        .capacity(100)
+        .build_with(ManualClock::new(), AnyKey::with_seeds([4, 3, 2, 1]))
+        .expect("a table");
+    let admitted = |limiter: &ringgate::KeyedRateLimiter<_, _, _>, texts: [&str; 5]| {
+        texts
+            .map(|text| limiter.check(&ClientAddress::new(address(text))).is_ok())
+            .into_iter()
+            .filter(|&admitted| admitted)
+            .count()
+    };
+    let one = [
+        "2001:db8::1",
+        "2001:db8::2",
+        "2001:db8::ffff:3",
+        "2001:db8::4:0:0:4",
+        "2001:db8::5",
+    ];
+    assert_eq!(admitted(&limiter, one), 3);
+    let other = [
+        "10.0.0.1",
+        "::ffff:10.0.0.1",
+        "10.0.0.1",
+        "::ffff:10.0.0.1",
+        "10.0.0.1",
+    ];
+    assert_eq!(admitted(&limiter, other), 3);
+    assert_eq!(limiter.len(), 2);
+}

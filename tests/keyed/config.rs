@@ -1,0 +1,133 @@
+//! What cannot be built says so, and what can is as large as it says.
+
+use ringgate::{
+    CounterRing, Gcra, KeyedBuilder, KeyedRateLimiter, ManualClock, OnFull, TableCounts, TimestampRing,
+};
+
+use super::{Plain, built, by_hand, quota, subjects};
+use crate::common::Any;
+
+fn error(builder: KeyedBuilder<Any>) -> (&'static str, String) {
+    let built = builder.build_with(ManualClock::new(), Plain);
+    let error = built.expect_err("it cannot be built");
+    (error.field, error.to_string())
+}
+
+fn builder(it: impl Into<Any>) -> KeyedBuilder<Any> {
+    KeyedBuilder::new(it.into())
+}
+
+#[test]
+fn a_capacity_is_1_to_2_to_the_32() {
+    for subject in subjects(quota("10/s")) {
+        for keys in [0, (1 << 32) + 1, u64::MAX] {
+            let expected = format!("capacity is {keys} keys, but allowed is 1 to 4294967296 keys");
+            let error = error(builder(subject.algorithm.clone()).capacity(keys));
+            assert_eq!(error, ("capacity", expected), "{}", subject.name);
+        }
+    }
+}
+
+/// 45 petabytes are more than any processor addresses.
+#[cfg(target_pointer_width = "64")]
+#[cfg(not(miri))] // Miri's allocator does not fail.
+#[test]
+fn more_than_there_is_memory_for_is_an_error() {
+    let quota = ringgate::Quota::new(1 << 20, core::time::Duration::from_secs(60)).expect("a quota");
+    let log = TimestampRing::new(quota).expect("a log");
+    let expected =
+        "capacity is 4294967296 keys of 8388672 bytes each, but allowed is what memory can be had for";
+    assert_eq!(
+        error(builder(log).capacity(1 << 32)),
+        ("capacity", expected.to_owned())
+    );
+}
+
+#[test]
+fn a_tier_is_lower() {
+    let ring = || built(CounterRing::builder(quota("10/s")));
+    let unpacked = || built(CounterRing::builder(quota("10/s")).unpacked());
+    let bucket = || Gcra::new(quota("10/s")).expect("a bucket");
+    for it in [Any::from(ring()), unpacked().into(), bucket().into()] {
+        for limit in [0, 11, u64::MAX] {
+            let expected = format!(
+                "limit is {limit} permits, but allowed is 1 to 10 permits, the limit that is lowered"
+            );
+            assert_eq!(
+                error(builder(it.clone()).tier(limit)),
+                ("limit", expected.clone())
+            );
+            // Also behind one that is right.
+            assert_eq!(
+                error(builder(it.clone()).tier(5).tier(limit)),
+                ("limit", expected)
+            );
+        }
+        assert!(
+            builder(it)
+                .capacity(1)
+                .tier(10)
+                .tier(1)
+                .build_with(ManualClock::new(), Plain)
+                .is_ok()
+        );
+    }
+}
+
+#[test]
+fn a_log_and_several_windows_have_no_tiers() {
+    let log = || TimestampRing::new(quota("10/s")).expect("a log");
+    let (field, text) = error(builder(log()).tier(5));
+    assert_eq!(field, "limit");
+    assert!(
+        text.starts_with("limit is 5 permits, but allowed is 10 permits"),
+        "{text}"
+    );
+    assert!(
+        builder(log())
+            .capacity(1)
+            .tier(10)
+            .build_with(ManualClock::new(), Plain)
+            .is_ok()
+    );
+    let several = built(CounterRing::builder(quota("10/s")).also(quota("100/min")));
+    assert_eq!(
+        error(builder(several).tier(5)),
+        (
+            "windows",
+            "windows is 2 windows, but allowed is one window for a ring whose limit is lowered".to_owned()
+        )
+    );
+}
+
+#[test]
+fn there_are_five_entries_for_every_four_keys() {
+    for keys in (1..40).chain([63, 64, 65, 1_000, 12_345]) {
+        let (limiter, _) = by_hand(built(CounterRing::builder(quota("10/s"))), keys, OnFull::Share);
+        let entries = limiter.capacity() as u64;
+        // Rounded up to whole sets.
+        assert!(
+            4 * entries >= 5 * keys && 4 * entries < 5 * keys + 64,
+            "{keys}: {entries}"
+        );
+    }
+    let default = builder(built(CounterRing::builder(quota("10/s"))));
+    let default: KeyedRateLimiter<_, _, _> = default.build_with(ManualClock::new(), Plain).expect("a table");
+    assert_eq!(KeyedBuilder::<Any>::DEFAULT_CAPACITY, 65_536);
+    assert_eq!(default.capacity(), 81_920);
+    assert_eq!(default.counts(), TableCounts::default());
+}
+
+#[test]
+fn the_bound_is_the_algorithms() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
+        assert_eq!(limiter.bound(), subject.bounds[0].1, "{}", subject.name);
+        assert_eq!(
+            format!("{:?}", limiter.algorithm()),
+            format!("{:?}", subject.algorithm)
+        );
+        assert_eq!(format!("{:?}", limiter.clock()), format!("{clock:?}"));
+    }
+    assert_eq!(OnFull::default(), OnFull::Share);
+}

@@ -1,0 +1,153 @@
+//! Far more keys than there is room for.
+
+use core::time::Duration;
+
+use ringgate::{AnyKey, Clock, CounterRing, KeyedBuilder, KeyedRateLimiter, ManualClock, OnFull};
+
+use super::{built, quota};
+
+type Table = KeyedRateLimiter<CounterRing, ManualClock>;
+
+/// A tenth without optimization, where a decision takes microseconds.
+const FLOOD: u64 = if cfg!(debug_assertions) {
+    1_000_000
+} else {
+    10_000_000
+};
+const CAPACITY: u64 = 100_000;
+const LIMIT: u64 = 5;
+const VICTIMS: u64 = 100;
+
+/// Resident memory of this process, in bytes.
+#[cfg(target_os = "linux")]
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("the proc file system");
+    let pages: u64 = pages
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .expect("the second number");
+    // Pages are at least so large; where they are larger, the growth would be too.
+    pages * 4096
+}
+
+fn victim(number: u64) -> u64 {
+    u64::MAX - number
+}
+
+/// Runs `work` in a process of its own: in this one other tests take memory meanwhile.
+fn alone(test: &str, work: impl FnOnce()) {
+    const ALONE: &str = "RINGGATE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        work();
+        return;
+    }
+    let program = std::env::current_exe().expect("the program of this test");
+    let output = std::process::Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "yes")
+        .output()
+        .expect("it can be run again");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    assert!(stdout.contains("1 passed"), "no test is called {test}: {stdout}");
+}
+
+/// Victims have spent what they have; until their window is over, no flood gives them more.
+fn flood(on_full: OnFull) {
+    let clock = ManualClock::new();
+    let ring = built(CounterRing::builder(quota("5/min")));
+    let limiter: Table = KeyedBuilder::new(ring)
+        .capacity(CAPACITY)
+        .on_full(on_full)
+        .build_with(clock.clone(), AnyKey::with_seeds([3, 1, 4, 1]))
+        .expect("a table");
+    clock.advance(Duration::from_secs(3_600));
+    for number in 0..VICTIMS {
+        assert!(limiter.check_n(&victim(number), LIMIT).is_ok());
+    }
+    // The warm-up touches every entry, and takes the whole catch-all.
+    let mut admitted = (0..2 * CAPACITY).filter(|key| limiter.check(key).is_ok()).count() as u64;
+    let full = limiter.counts();
+    assert_eq!(full.tracked, limiter.len());
+    assert!(full.tracked > limiter.capacity() as u64 * 99 / 100, "{full:?}");
+    #[cfg(target_os = "linux")]
+    let before = resident();
+    // Within 50 s, so that no entry is idle.
+    for part in 0..50 {
+        let keys = 2 * CAPACITY + part * FLOOD / 50..2 * CAPACITY + (part + 1) * FLOOD / 50;
+        admitted += keys.filter(|key| limiter.check(key).is_ok()).count() as u64;
+        for number in 0..VICTIMS {
+            let denied = limiter.check(&victim(number)).expect_err("its window still runs");
+            assert!(!denied.is_overflow(), "it keeps its entry");
+        }
+        clock.advance(Duration::from_secs(1));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let grown = resident().saturating_sub(before);
+        assert!(grown < limiter.bytes() as u64, "{grown} bytes");
+    }
+    let counts = limiter.counts();
+    let entries = limiter.capacity() as u64;
+    assert!(counts.tracked <= entries);
+    assert_eq!((counts.reclaimed, counts.forgotten), (0, 0));
+    // Every key was new: it has an entry, or the rule decided.
+    assert_eq!(counts.tracked + counts.overflowed, VICTIMS + 2 * CAPACITY + FLOOD);
+    let shared = match on_full {
+        OnFull::Share => LIMIT,
+        _ => 0,
+    };
+    assert_eq!(admitted, counts.tracked - VICTIMS + shared);
+    // The window is over, and the victims' entries still are their own.
+    clock.advance(Duration::from_secs(30));
+    for number in 0..VICTIMS {
+        let taken = limiter.check_n(&victim(number), LIMIT).expect("a new window");
+        assert!(!taken.is_overflow() && taken.at() == clock.now());
+    }
+}
+
+#[test]
+fn a_flood_frees_nobody_who_is_tracked_under_share() {
+    alone("flood::a_flood_frees_nobody_who_is_tracked_under_share", || {
+        flood(OnFull::Share)
+    });
+}
+
+#[test]
+fn a_flood_frees_nobody_who_is_tracked_under_deny() {
+    alone("flood::a_flood_frees_nobody_who_is_tracked_under_deny", || {
+        flood(OnFull::Deny)
+    });
+}
+
+/// The same over many windows, in which entries are reclaimed all the time: at most the bound in each of the
+/// victims' windows, counted by hand.
+#[test]
+fn a_flood_over_many_windows_frees_nobody() {
+    for on_full in [OnFull::Share, OnFull::Deny] {
+        let clock = ManualClock::new();
+        let limiter = KeyedBuilder::new(built(CounterRing::builder(quota("5/min"))))
+            .capacity(1_000)
+            .on_full(on_full)
+            .build_with(clock.clone(), AnyKey::with_seeds([3, 1, 4, 1]))
+            .expect("a table");
+        let mut logs = vec![crate::common::Log::default(); 20];
+        for step in 0..300_000_u64 {
+            clock.advance(Duration::from_millis(2));
+            let _ = limiter.check(&step);
+            if step % 50 == 0 {
+                let number = step / 50 % 20;
+                while let Ok(taken) = limiter.check(&victim(number)) {
+                    logs[usize::try_from(number).expect("twenty")].add(taken.at(), 1);
+                }
+            }
+        }
+        assert!(limiter.counts().reclaimed > 1_000, "{:?}", limiter.counts());
+        for log in logs {
+            assert!(on_full == OnFull::Share || !log.is_empty());
+            assert!(log.worst(Duration::from_secs(60)) <= 5);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What becomes of a key that finds the table full.
+
+use core::time::Duration;
+
+use ringgate::{Algorithm, Clock, Nanos, OnFull, Reclaim};
+
+use super::{NANO, by_hand, drain, filled, keys_of, now, quota, subjects};
+use crate::common::Log;
+
+#[test]
+fn keys_without_an_entry_share_one_limit() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+        let most = limiter.peek(&1).remaining();
+        let taken = limiter.check(&1).expect("the catch-all is fresh");
+        assert!(
+            taken.is_overflow() && limiter.peek(&1).is_overflow(),
+            "{}",
+            subject.name
+        );
+        // One key after another: together they get what one would.
+        let admitted: u64 = 1 + (1..20).map(|key| drain(&limiter, key)).sum::<u64>();
+        assert_eq!(admitted, most, "{}", subject.name);
+        let denied = limiter.check(&20).expect_err("the catch-all is used up");
+        assert!(denied.is_overflow());
+        assert!(denied.retry_after().is_some());
+        // Each admission, and each of twenty denials.
+        assert_eq!(limiter.counts().overflowed, most + 20, "{}", subject.name);
+        // Who has an entry is not concerned, and counts no overflow.
+        for key in keys_of(&limiter) {
+            assert_eq!(drain(&limiter, key), most - 1, "{}", subject.name);
+        }
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.tracked, counts.overflowed),
+            (limiter.capacity() as u64, most + 20)
+        );
+        assert_eq!((counts.reclaimed, counts.forgotten), (0, 0));
+    }
+}
+
+/// What the catch-all has admitted counts until its span is over; then the key gets an entry.
+#[test]
+fn a_shared_admission_delays_the_entry() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+        let span = subject.algorithm.span();
+        // The catch-all admits when the others are nearly idle.
+        clock.advance(span * 3 / 4);
+        assert!(limiter.check(&1).expect("the catch-all").is_overflow());
+        clock.advance(span - NANO);
+        assert!(limiter.peek(&1).is_overflow(), "{}", subject.name);
+        clock.advance(3 * span);
+        assert!(
+            !limiter.check(&1).expect("an entry").is_overflow(),
+            "{}",
+            subject.name
+        );
+        assert_eq!(limiter.counts().reclaimed, 1);
+    }
+}
+
+/// Between the catch-all and an own entry, there and back, whenever that happens.
+#[test]
+fn a_full_table_never_hands_out_a_fresh_budget() {
+    let rounds = 400;
+    for subject in subjects(quota("10/s")) {
+        let span = subject.algorithm.span();
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+        let mut log = Log::default();
+        let (mut last, mut from_shared, mut to_shared) = (None, 0, 0);
+        for round in 0..rounds {
+            clock.advance(span * (round * 11 % 37) / 17);
+            // One clock is not quite with the other.
+            let behind = span * (round % 5) / 9;
+            let at = now(&clock)
+                .get()
+                .saturating_sub(u64::try_from(behind.as_nanos()).expect("seconds"));
+            while let Ok(taken) = limiter.check_at(&1, Nanos::new(at), 1) {
+                log.add(taken.at(), 1);
+                match (last, taken.is_overflow()) {
+                    (Some(true), false) => from_shared += 1,
+                    (Some(false), true) => to_shared += 1,
+                    _ => {}
+                }
+                last = Some(taken.is_overflow());
+            }
+            // Others take what is idle.
+            clock.advance(span * (round * 5 % 13) / 7);
+            for key in 0..16 {
+                let _ = limiter.check(&(2_000 + u64::from(round) * 16 + key));
+            }
+        }
+        assert_eq!(subject.broken(&log), None, "{}", subject.name);
+        assert!(
+            from_shared > 5 && to_shared > 5,
+            "{}: {from_shared} and {to_shared} times",
+            subject.name
+        );
+    }
+}
+
+#[test]
+fn denied_keys_are_told_when_there_is_room() {
+    for subject in subjects(quota("10/s")) {
+        let most = subject.algorithm.most();
+        for permits in [1, most] {
+            let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Deny);
+            // The third is idle first.
+            for key in keys_of(&limiter) {
+                let after = if key == 1_002 { 0 } else { 300 + key % 7 * 70 };
+                let at = now(&clock).saturating_add(Duration::from_millis(after));
+                assert!(limiter.check_at(&key, at, 1).is_ok());
+            }
+            clock.advance(Duration::from_millis(123));
+            let denied = limiter.check_n(&1, permits).expect_err("no room");
+            assert_eq!((denied.at(), denied.permits()), (now(&clock), permits));
+            assert_eq!(
+                (denied.remaining(), denied.is_overflow()),
+                (0, true),
+                "{}",
+                subject.name
+            );
+            let wait = denied.retry_after().expect("not more than the limit");
+            assert_eq!(limiter.peek(&1).retry_after(permits), Some(wait));
+            assert_eq!(limiter.peek(&1).retry_after(0), Some(Duration::ZERO));
+            assert_eq!(limiter.peek(&1).retry_after(most + 1), None);
+            clock.advance(wait - NANO);
+            assert!(limiter.check_n(&1, permits).is_err(), "{}", subject.name);
+            assert!(limiter.peek(&1).is_overflow());
+            clock.advance(NANO);
+            assert!(!limiter.peek(&1).is_overflow(), "{}", subject.name);
+            assert!(limiter.check_n(&1, permits).is_ok(), "{}", subject.name);
+            let counts = limiter.counts();
+            assert_eq!((counts.overflowed, counts.reclaimed), (2, 1));
+        }
+    }
+}
+
+#[test]
+fn admitted_keys_are_not_counted() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
+        let most = subject.algorithm.most();
+        for turn in 1..=30 {
+            let taken = limiter.check_n(&1, most).expect("uncounted");
+            assert!(taken.is_overflow());
+            assert_eq!((taken.at(), taken.permits()), (now(&clock), most));
+            assert_eq!(limiter.counts().overflowed, turn);
+        }
+        assert_eq!(
+            (limiter.peek(&1).spent(), limiter.peek(&1).is_overflow()),
+            (0, true)
+        );
+        assert_eq!(limiter.peek(&1).retry_after(most), Some(Duration::ZERO));
+        // Who has an entry is limited as ever.
+        let left = limiter.peek(&1_000).remaining();
+        assert_eq!(drain(&limiter, 1_000), left, "{}", subject.name);
+        assert!(limiter.check(&1_000).is_err());
+        assert_eq!(limiter.len(), limiter.capacity() as u64);
+    }
+}
+
+/// The one that has spent least makes room, and what it had spent counts for the newcomer.
+#[test]
+fn the_key_that_has_spent_least_is_forgotten() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+        for key in keys_of(&limiter) {
+            let permits = if key == 1_002 { 1 } else { 2 };
+            assert!(limiter.check_n(&key, permits).is_ok(), "{}", subject.name);
+        }
+        let peek = limiter.peek(&1);
+        assert_eq!((peek.spent(), peek.is_overflow()), (1, false), "{}", subject.name);
+        assert!(
+            !limiter
+                .check(&1)
+                .expect("in the place of the third")
+                .is_overflow()
+        );
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.forgotten, counts.tracked, counts.overflowed),
+            (1, limiter.capacity() as u64, 0)
+        );
+        assert_eq!(counts.reclaimed, 0);
+        for key in keys_of(&limiter).filter(|&key| key != 1_002) {
+            assert!(limiter.reset(&key), "{}: {key} has its entry", subject.name);
+        }
+        assert!(!limiter.reset(&1_002), "{}", subject.name);
+        let inherited = match subject.name.as_str() {
+            // Nothing is left of the cell before, which the newcomer begins after.
+            "fixed window" => 0,
+            // The time of one permit and a unit, rounded up to permits.
+            "bucket" => 2,
+            _ => 1,
+        };
+        assert_eq!(limiter.peek(&1).spent(), 1 + inherited, "{}", subject.name);
+    }
+}
+
+/// Idle keys go first, and cost nobody anything.
+#[test]
+fn nobody_is_forgotten_while_somebody_is_idle() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 1);
+        clock.advance(3 * subject.algorithm.span());
+        assert!(limiter.check(&1).is_ok());
+        let entries = limiter.capacity() as u64;
+        for key in 2..=entries {
+            assert!(limiter.check(&key).is_ok());
+            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+        }
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.reclaimed, counts.forgotten),
+            (entries - 1, 0),
+            "{}",
+            subject.name
+        );
+        for key in 1..=entries {
+            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+        }
+    }
+}
+
+/// A key lost its entry at some reading. Whoever comes with an older one is judged as of that
+/// reading, in an entry or without.
+#[test]
+fn a_clock_that_steps_back_after_a_reclaim_gives_no_fresh_budget() {
+    for subject in subjects(quota("10/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny] {
+            for again in [false, true] {
+                let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, on_full);
+                let mut log = Log::default();
+                let mut ask = |at: Nanos| {
+                    while let Ok(taken) = limiter.check_at(&1, at, 1) {
+                        log.add(taken.at(), 1);
+                    }
+                };
+                let began = now(&clock);
+                ask(began);
+                clock.advance(3 * subject.algorithm.span());
+                let lost = now(&clock);
+                for key in keys_of(&limiter) {
+                    assert!(limiter.check_at(&key, lost, 1).is_ok(), "{}", subject.name);
+                }
+                assert_eq!(limiter.counts().reclaimed, 1);
+                if again {
+                    // One entry is idle again, but only for a reading after the loss.
+                    let later = lost.saturating_add(3 * subject.algorithm.span());
+                    assert!(limiter.check_at(&1_009, later, 1).is_ok(), "{}", subject.name);
+                }
+                for step in 0..5 {
+                    ask(began.saturating_add(subject.algorithm.span() * step / 3));
+                }
+                assert_eq!(subject.broken(&log), None, "{}, {on_full:?}", subject.name);
+                let denied = limiter.check_at(&1, began, 1);
+                assert!(denied.is_err() || on_full == OnFull::Share, "{}", subject.name);
+                assert!(clock.now() == lost);
+            }
+        }
+    }
+}

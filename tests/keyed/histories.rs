@@ -1,0 +1,281 @@
+//! Any history of calls, by one thread on a clock that goes anywhere, against the reference.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use ringgate::{
+    Algorithm, CounterRing, Gcra, KeyedBuilder, Keys, ManualClock, Nanos, OnFull, Quota, Reclaim,
+    TimestampRing,
+};
+
+use super::reference::World;
+use crate::common::{Log, State, Subject};
+
+fn config() -> Config {
+    Config {
+        cases: 256,
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+/// How the clock moves before a call.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Stay,
+    Nanos(u64),
+    /// Thousandths of the span.
+    Permille(u64),
+    /// To one of the next cells' beginnings.
+    Cells(u64),
+    /// One span, and this much more or less.
+    Span(i64),
+    Back(u64),
+}
+
+impl Move {
+    fn apply(self, now: u64, span: u64, cell: u64) -> u64 {
+        match self {
+            Self::Stay => now,
+            Self::Nanos(nanos) => now + nanos,
+            Self::Permille(part) => now + span / 1_000 * part,
+            Self::Cells(cells) => (now / cell + cells) * cell,
+            Self::Span(more) => (now + span).saturating_add_signed(more),
+            Self::Back(part) => now.saturating_sub(span / 1_000 * part),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    Check(u64),
+    Most,
+    TooMany,
+    Refund(usize),
+    Reset,
+    Peek(u64),
+}
+
+fn forward() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        10 => Just(Move::Stay),
+        2 => (1..4_u64).prop_map(Move::Nanos),
+        4 => (0..200_u64).prop_map(Move::Permille),
+        1 => (200..2_500_u64).prop_map(Move::Permille),
+        3 => (1..3_u64).prop_map(Move::Cells),
+        2 => (-2..=2_i64).prop_map(Move::Span),
+    ]
+}
+
+fn anywhere() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        8 => forward(),
+        1 => (0..2_500_u64).prop_map(Move::Back),
+    ]
+}
+
+fn verb() -> impl Strategy<Value = Verb> {
+    prop_oneof![
+        10 => (1..4_u64).prop_map(Verb::Check),
+        2 => Just(Verb::Most),
+        1 => Just(Verb::TooMany),
+        1 => Just(Verb::Check(0)),
+        2 => (0..6_usize).prop_map(Verb::Refund),
+        1 => Just(Verb::Reset),
+        1 => (0..4_u64).prop_map(Verb::Peek),
+    ]
+}
+
+/// Every algorithm, with windows that cells divide and that they do not.
+fn subject() -> impl Strategy<Value = Subject> {
+    let window = prop_oneof![1_000..100_000_u64, Just(1_000_000_000), Just(60_000_000_000)];
+    (0..9_usize, 1..8_u64, window, 1..7_u64).prop_map(|(kind, limit, window, cells)| {
+        let quota = Quota::new(limit, Duration::from_nanos(window)).expect("a quota");
+        let ring = |unpacked: bool| {
+            let builder = CounterRing::builder(quota).cells(cells);
+            if unpacked { builder.unpacked() } else { builder }
+        };
+        let name = format!("{kind}: {quota:?}, {cells} cells");
+        let longer = Quota::new(2 * limit, Duration::from_nanos(3 * window)).expect("a quota");
+        match kind {
+            0 | 1 => Subject::new(name, ring(kind == 1).build().expect("a ring")),
+            2 | 3 => Subject::new(name, ring(kind == 3).classic().build().expect("a ring")),
+            4 | 5 => Subject::new(name, ring(kind == 5).even().build().expect("a ring")),
+            6 => Subject::new(name, ring(true).also(longer).build().expect("a ring"))
+                .and(longer.window(), longer.limit()),
+            7 => Subject::new(name, TimestampRing::new(quota).expect("a log")),
+            _ => Subject::new(name, Gcra::new(quota).expect("a bucket")),
+        }
+    })
+}
+
+fn on_full() -> impl Strategy<Value = OnFull> {
+    prop::sample::select(vec![OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget])
+}
+
+/// Keys whose hash is their number, or such that all have one first set: the table finds that from the upper
+/// bits of the hash times a constant, whose inverse takes them back.
+#[derive(Clone, Copy, Debug)]
+struct Steered {
+    crowd: bool,
+}
+
+const SET: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Keys<u64> for Steered {
+    fn hash(&self, key: &u64) -> u64 {
+        if !self.crowd {
+            return *key;
+        }
+        // Newton's iteration doubles the bits that are right, from three on.
+        let inverse = (0..6).fold(SET, |inverse, _| {
+            inverse.wrapping_mul(2_u64.wrapping_sub(SET.wrapping_mul(inverse)))
+        });
+        let mixed = (0x1234_5678_9abc_0000 + key).wrapping_mul(inverse);
+        // The table folds the upper half in first; folding twice changes nothing.
+        mixed ^ (mixed >> 32)
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).expect("days")
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn every_history_is_as_the_reference_says(
+        subject in subject(),
+        on_full in on_full(),
+        crowd in any::<bool>(),
+        capacity in 1..21_u64,
+        keys in 1..60_u64,
+        history in prop::collection::vec((anywhere(), any::<u64>(), verb()), 1..200),
+    ) {
+        let limiter = KeyedBuilder::new(subject.algorithm.clone())
+            .capacity(capacity)
+            .on_full(on_full)
+            .build_with(ManualClock::new(), Steered { crowd })
+            .expect("a table");
+        let mut world = World::new(&subject, limiter, on_full);
+        let (most, span) = (subject.algorithm.most(), nanos(subject.algorithm.span()));
+        let mut now = span;
+        for (step, key, verb) in history {
+            now = step.apply(now, span, span.div_ceil(6));
+            // A hash of 0 is taken for 1.
+            let (key, at) = (1 + key % keys, Nanos::new(now));
+            match verb {
+                Verb::Check(permits) => world.check(key, at, permits),
+                Verb::Most => world.check(key, at, most),
+                Verb::TooMany => world.check(key, at, most + 1),
+                Verb::Refund(which) => world.refund(which),
+                Verb::Reset => world.reset(key, at),
+                Verb::Peek(permits) => world.peek(key, at, permits),
+            }
+        }
+        world.finish();
+    }
+
+    /// With nobody else there, the table is a limiter.
+    #[test]
+    fn a_lone_key_is_decided_as_by_its_own_words(
+        subject in subject(),
+        on_full in on_full(),
+        key in any::<u64>(),
+        history in prop::collection::vec((anywhere(), 0..5_u64), 1..80),
+    ) {
+        let limiter = KeyedBuilder::new(subject.algorithm.clone())
+            .capacity(1)
+            .on_full(on_full)
+            .build_with(ManualClock::new(), Steered { crowd: false })
+            .expect("a table");
+        let words = State::fresh(&subject.algorithm);
+        let span = nanos(subject.algorithm.span());
+        let (mut now, mut newest) = (span, 0);
+        for (step, permits) in history {
+            now = step.apply(now, span, span.div_ceil(6));
+            // A denial enters the key, and its time then does not go back.
+            let at = Nanos::new(now);
+            let denied_before = limiter.peek(&key).spent() == 0 && now < newest;
+            newest = newest.max(now);
+            if denied_before {
+                continue;
+            }
+            let one = limiter.check_at(&key, at, permits);
+            prop_assert!(!one.as_ref().map_or_else(|it| it.is_overflow(), |it| it.is_overflow()));
+            let other = subject.algorithm.decide(words.shared(), at, permits);
+            prop_assert_eq!(one.map(|it| it.at()).map_err(|it| it.at()), other.map(|it| it.at()).map_err(|it| it.at()));
+        }
+    }
+
+    /// A key that asks for no more than a log of N + 1 cells has room for is never denied, whatever
+    /// the others do, as long as there is room for all keys; on a clock that does not step back.
+    #[test]
+    fn a_key_under_the_limit_is_never_denied(
+        limit in 1..8_u64,
+        cells in 1..7_u64,
+        unpacked in any::<bool>(),
+        history in prop::collection::vec((forward(), 0..8_u64, 0..5_u64), 1..200),
+    ) {
+        let width = 1_000_000;
+        let quota = Quota::new(limit, Duration::from_nanos(cells * width)).expect("a quota");
+        let builder = CounterRing::builder(quota).cells(cells);
+        let ring = if unpacked { builder.unpacked() } else { builder };
+        let limiter = KeyedBuilder::new(ring.build().expect("a ring"))
+            .capacity(8)
+            .build_with(ManualClock::new(), Steered { crowd: true })
+            .expect("a table");
+        let mut logs = vec![Log::default(); 8];
+        let mut now = 0;
+        for (step, key, permits) in history {
+            now = step.apply(now, (cells + 1) * width, width);
+            let log = &mut logs[usize::try_from(key).expect("few keys")];
+            let used = log.count(now, (cells + 1) * width);
+            let permits = permits.min(limit - used.min(limit));
+            let taken = limiter.check_at(&key, Nanos::new(now), permits);
+            prop_assert!(taken.is_ok(), "{:?} of key {}", taken, key);
+            log.add(Nanos::new(now), permits);
+        }
+        prop_assert_eq!(limiter.counts().overflowed, 0);
+    }
+
+    /// Under `Deny` the same calls up to a denial, and then the same request when it said: admitted then, and
+    /// not one nanosecond before. (Of an even ring whose shares differ, one permit in the largest share.)
+    #[test]
+    fn a_denial_says_when_there_is_room(
+        subject in subject(),
+        keys in 10..60_u64,
+        history in prop::collection::vec((forward(), any::<u64>(), 1..4_u64), 20..80),
+        permits in 1..8_u64,
+    ) {
+        let even = subject.name.starts_with('4') || subject.name.starts_with('5');
+        prop_assume!(!even && permits <= subject.algorithm.most());
+        let span = nanos(subject.algorithm.span());
+        let played = || {
+            let limiter = KeyedBuilder::new(subject.algorithm.clone())
+                .capacity(3)
+                .on_full(OnFull::Deny)
+                .build_with(ManualClock::new(), Steered { crowd: false })
+                .expect("a table");
+            let mut now = span;
+            for &(step, key, permits) in &history {
+                now = step.apply(now, span, span.div_ceil(6));
+                let _ = limiter.check_at(&(key % keys), Nanos::new(now), permits);
+            }
+            limiter.clock().set(Nanos::new(now));
+            limiter
+        };
+        for key in 0..keys {
+            let limiter = played();
+            let Err(denied) = limiter.check_n(&key, permits) else { continue };
+            let wait = denied.retry_after().expect("no more than the most");
+            let before = played();
+            before.clock().advance(wait.saturating_sub(Duration::from_nanos(1)));
+            prop_assert!(before.check_n(&key, permits).is_err(), "{} too late", key);
+            limiter.clock().advance(wait);
+            prop_assert!(limiter.check_n(&key, permits).is_ok(), "{} too early", key);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! How much memory, that none of it is taken later, and that nearly every key finds its part of it.
+
+use core::time::Duration;
+
+use ringgate::{Algorithm, AnyKey, CounterRing, Gcra, KeyedBuilder, ManualClock, OnFull, TimestampRing};
+
+use super::{built, by_hand, now, quota, subjects};
+use crate::common::Any;
+
+/// Bytes of a table for 100,000 keys: of its 125,004 entries, of a home of 16 bytes for every 64 of
+/// them, and of two lines to begin at a pair of lines.
+#[test]
+fn entries_are_as_large_as_documented() {
+    let builder = || CounterRing::builder(quota("10/s"));
+    let bucket = Gcra::new(quota("10/s")).expect("a bucket");
+    let log = TimestampRing::new(quota("10/s")).expect("a log");
+    let sizes: [(Any, usize, usize); 6] = [
+        (built(builder()).into(), 1, 16),
+        (bucket.into(), 1, 16),
+        // A fixed window in several words.
+        (built(builder().cells(1).classic().unpacked()).into(), 3, 32),
+        (built(builder().unpacked()).into(), 7, 64),
+        (built(builder().cells(6).unpacked()).into(), 8, 128),
+        (log.into(), 11, 128),
+    ];
+    for (it, words, entry) in sizes {
+        assert_eq!(it.words(), words);
+        let (limiter, _) = by_hand(it, 100_000, OnFull::Share);
+        assert_eq!(limiter.capacity(), 125_004);
+        let homes = 125_004_usize.div_ceil(64);
+        assert_eq!(
+            limiter.bytes(),
+            125_004 * entry + 16 * homes + 128,
+            "{words} words"
+        );
+    }
+}
+
+/// The same for each key that was asked for: 20.3 bytes in one word, 80.3 in five strict cells.
+#[test]
+fn a_key_takes_twenty_bytes_or_eighty() {
+    let one = by_hand(built(CounterRing::builder(quota("10/s"))), 100_000, OnFull::Share).0;
+    assert_eq!(one.bytes(), 2_031_456);
+    let unpacked = built(CounterRing::builder(quota("10/s")).unpacked());
+    assert_eq!(by_hand(unpacked, 100_000, OnFull::Share).0.bytes(), 8_031_648);
+}
+
+/// As many keys as were asked for, all in one window: at most one in a thousand finds no entry.
+#[test]
+fn most_keys_find_an_entry() {
+    const KEYS: u64 = 100_000;
+    let ring = || built(CounterRing::builder(quota("10/h")));
+    for seed in 0..4 {
+        let limiter = KeyedBuilder::new(ring())
+            .capacity(KEYS)
+            .on_full(OnFull::Deny)
+            .build_with(ManualClock::new(), AnyKey::with_seeds([seed, 1, 2, 3]))
+            .expect("a table");
+        let denied = (0..KEYS).filter(|key| limiter.check(key).is_err()).count() as u64;
+        let counts = limiter.counts();
+        assert_eq!((counts.overflowed, counts.reclaimed), (denied, 0));
+        assert_eq!(counts.tracked, KEYS - denied);
+        assert!(denied <= KEYS / 1_000, "seed {seed}: {denied} of {KEYS}");
+    }
+}
+
+/// First sight, hits, overflows, reclaims, and every other verb but clearing.
+#[test]
+fn no_decision_allocates() {
+    for subject in subjects(quota("3/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
+            let clock = ManualClock::new();
+            let limiter = KeyedBuilder::new(subject.algorithm.clone())
+                .capacity(20)
+                .on_full(on_full)
+                .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
+                .expect("a table");
+            let keys: [u64; 40] = core::array::from_fn(|index| index as u64);
+            let counted = allocation_counter::measure(|| {
+                for step in 0..3_000_u64 {
+                    // Now and then all are idle.
+                    let pause = if step % 500 == 499 { 60_000 } else { step % 90 };
+                    clock.advance(Duration::from_millis(pause));
+                    let key = step * step % 67;
+                    let taken = limiter.check_n(&key, step % 4);
+                    let taken = taken.map(|taken| (taken.remaining(), taken.into_receipt()));
+                    match taken {
+                        Ok((_, receipt)) if step % 3 == 0 => drop(limiter.refund(&key, receipt)),
+                        _ => {}
+                    }
+                    if let Err(denied) = limiter.check_at(&(key + 1), now(&clock), 1) {
+                        core::hint::black_box((denied.retry_after(), denied.remaining()));
+                    }
+                    let peek = limiter.peek(&(key + 2));
+                    core::hint::black_box((peek.remaining(), peek.spent(), peek.retry_after(2)));
+                    if step % 20 == 0 {
+                        limiter.check_many(&keys, |_, answer| {
+                            core::hint::black_box(answer.is_ok());
+                        });
+                        core::hint::black_box(limiter.reset(&key));
+                    }
+                    core::hint::black_box(limiter.counts());
+                }
+            });
+            assert_eq!(counted.count_total, 0, "{}, {on_full:?}", subject.name);
+            let counts = limiter.counts();
+            assert!(
+                counts.overflowed + counts.forgotten > 0,
+                "{}: {counts:?}",
+                subject.name
+            );
+            assert!(counts.reclaimed > 0, "{}: {counts:?}", subject.name);
+        }
+    }
+}

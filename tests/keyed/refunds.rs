@@ -1,0 +1,140 @@
+//! Giving back what was taken of a key.
+
+use core::time::Duration;
+
+use ringgate::{Algorithm, OnFull, RateLimiter, Reclaim, Settled};
+
+use super::{by_hand, filled, keys_of, now, quota, subjects};
+
+/// As by a limiter of its own: the answer, and the state afterwards.
+#[test]
+fn a_key_is_refunded_as_a_limiter_of_its_own() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+        let own = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
+        assert!(limiter.check(&2).is_ok());
+        let mut taken = Vec::new();
+        for (step, permits) in [(0, 1), (0, 1), (250, 2), (0, 0), (400, 1), (900, 2)] {
+            clock.advance(Duration::from_millis(step));
+            if let (Ok(one), Ok(other)) = (limiter.check_n(&1, permits), own.check_n(permits)) {
+                taken.push((one.into_receipt(), other.into_receipt()));
+            }
+            // The newest first, so that some can be given back and some cannot.
+            if step > 0 || permits == 0 {
+                let (one, other) = taken.pop().expect("the first are admitted");
+                assert_eq!(limiter.refund(&1, one), own.refund(other), "{}", subject.name);
+                assert_eq!(limiter.peek(&1).spent(), own.peek().spent(), "{}", subject.name);
+            }
+        }
+        for (one, other) in taken {
+            assert_eq!(limiter.refund(&1, one), own.refund(other), "{}", subject.name);
+        }
+        assert_eq!(limiter.peek(&1).spent(), own.peek().spent(), "{}", subject.name);
+        assert_eq!(
+            limiter.peek(&2).spent(),
+            own_spent_of_one(&subject.name),
+            "{}",
+            subject.name
+        );
+    }
+}
+
+/// The key that asked once in the beginning is idle, but in the longer of two windows.
+fn own_spent_of_one(name: &str) -> u64 {
+    u64::from(name == "two windows")
+}
+
+/// Exact while its cell is the newest; a log gives nothing back.
+#[test]
+fn a_fresh_refund_is_exact() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+        let taken = limiter.check_n(&1, 2).expect("fresh");
+        let (settled, spent) = if subject.name == "timestamps" {
+            (Settled::Forfeited(2), 2)
+        } else {
+            (Settled::Exact, 0)
+        };
+        assert_eq!(limiter.refund(&1, taken), settled, "{}", subject.name);
+        assert_eq!(limiter.peek(&1).spent(), spent, "{}", subject.name);
+        let nothing = limiter.check_n(&1, 0).expect("nothing");
+        assert_eq!(limiter.refund(&1, nothing), Settled::Exact, "{}", subject.name);
+    }
+}
+
+/// Its window is over: nothing is given back to whoever has the entry now, nor to the key's next one.
+#[test]
+fn what_a_key_took_that_has_lost_its_entry_is_forfeited() {
+    for subject in subjects(quota("10/s")) {
+        for returns in [false, true] {
+            let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 1);
+            let taken = limiter.check(&1).expect("an entry is left").into_receipt();
+            clock.advance(3 * subject.algorithm.span());
+            // Every entry passes on.
+            let entries = limiter.capacity() as u64;
+            for key in 2..2 + entries {
+                assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+            }
+            assert_eq!(limiter.counts().reclaimed, entries, "{}", subject.name);
+            if returns {
+                clock.advance(3 * subject.algorithm.span());
+                assert!(limiter.check(&1).is_ok(), "{}", subject.name);
+            }
+            assert_eq!(
+                limiter.refund(&1, taken),
+                Settled::Forfeited(1),
+                "{}",
+                subject.name
+            );
+            if returns {
+                assert_eq!(limiter.peek(&1).spent(), 1, "{}", subject.name);
+            } else {
+                for key in 2..2 + entries {
+                    assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_catch_all_took_goes_back_to_it() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+        let most = limiter.peek(&1).remaining();
+        let taken = limiter.check_n(&1, most).expect("the catch-all is fresh");
+        assert!(taken.is_overflow());
+        // Another key is served by the same.
+        assert!(limiter.check(&2).is_err(), "{}", subject.name);
+        let settled = limiter.refund(&1, taken);
+        if subject.name == "timestamps" {
+            assert_eq!(settled, Settled::Forfeited(most));
+            assert!(limiter.check(&2).is_err());
+        } else {
+            assert_eq!(settled, Settled::Exact, "{}", subject.name);
+            assert!(limiter.check_n(&2, most).is_ok(), "{}", subject.name);
+        }
+        for key in keys_of(&limiter) {
+            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+        }
+    }
+}
+
+/// Nobody was charged, so nothing is lost.
+#[test]
+fn what_was_admitted_uncounted_is_refunded_for_nothing() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
+        let most = subject.algorithm.most();
+        let taken = limiter.check_n(&1, most).expect("uncounted");
+        assert_eq!((taken.at(), taken.is_overflow()), (now(&clock), true));
+        assert_eq!(limiter.refund(&1, taken), Settled::Exact, "{}", subject.name);
+        let later = limiter.check_n(&1, most).expect("uncounted").into_receipt();
+        // Not even when the key has an entry by now: its own charge stays.
+        clock.advance(3 * subject.algorithm.span());
+        let permits = limiter.peek(&1).remaining();
+        assert!(!limiter.check_n(&1, permits).expect("room by now").is_overflow());
+        assert_eq!(limiter.refund(&1, later), Settled::Exact, "{}", subject.name);
+        assert_eq!(limiter.peek(&1).spent(), permits, "{}", subject.name);
+    }
+}

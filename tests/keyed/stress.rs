@@ -1,0 +1,251 @@
+//! Real threads and the real clock: many keys, of which some are asked for far more often than
+//! others, and the log of it all checked afterwards, key by key.
+
+use core::time::Duration;
+use std::thread;
+
+use ringgate::{
+    Algorithm, AnyKey, Clock, KeyedBuilder, KeyedRateLimiter, Nanos, OnFull, QuantaClock, Quota, Settled,
+    TableCounts,
+};
+
+use super::subjects;
+use crate::common::{Any, Log, Subject};
+
+const KEYS: usize = 100_000;
+const THREADS: u64 = 4;
+const WINDOW: Duration = Duration::from_millis(2);
+
+/// Draws keys of which number i comes up in proportion to 1/i.
+struct Zipf(Vec<f64>);
+
+impl Zipf {
+    fn new(keys: usize) -> Self {
+        let mut sum = 0.0;
+        let weigh = |rank: usize| {
+            sum += 1.0 / (rank + 1) as f64;
+            sum
+        };
+        Self((0..keys).map(weigh).collect())
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        let all = self.0[self.0.len() - 1];
+        let at = random.next() as f64 / u64::MAX as f64 * all;
+        self.0.partition_point(|&sum| sum < at).min(self.0.len() - 1) as u64
+    }
+}
+
+/// Marsaglia's xorshift, with the product that makes its upper bits even.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+/// One admission: of which key, when its call began and had ended, by which reading, and what was kept.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    key: u64,
+    before: Nanos,
+    after: Nanos,
+    at: Nanos,
+    permits: u64,
+    overflow: bool,
+}
+
+/// Calls of one thread: those that were admitted, and how many there were.
+fn ask(
+    limiter: &KeyedRateLimiter<Any, QuantaClock>,
+    zipf: &Zipf,
+    thread: u64,
+    end: Nanos,
+) -> (Vec<Call>, u64) {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (thread + 1));
+    let (mut calls, mut asked) = (Vec::new(), 0);
+    loop {
+        let before = limiter.clock().now();
+        if before >= end {
+            return (calls, asked);
+        }
+        let key = zipf.draw(&mut random);
+        let permits = 1 + random.next() % 2;
+        asked += 1;
+        let Ok(taken) = limiter.check_n(&key, permits) else {
+            continue;
+        };
+        let mut call = Call {
+            key,
+            before,
+            after: before,
+            at: taken.at(),
+            permits,
+            overflow: taken.is_overflow(),
+        };
+        if random.next().is_multiple_of(7) && limiter.refund(&key, taken) == Settled::Exact {
+            call.permits = 0;
+        }
+        call.after = limiter.clock().now();
+        calls.push(call);
+    }
+}
+
+/// The most permits of calls that lie wholly within an interval of this length, in the order of their beginnings.
+fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
+    let mut worst = 0;
+    for (index, first) in calls.iter().enumerate() {
+        let end = first.before.saturating_add(interval);
+        let inside = calls[index..]
+            .iter()
+            .take_while(|call| call.before <= end)
+            .filter(|call| call.after <= end);
+        worst = worst.max(inside.map(|call| call.permits).sum());
+    }
+    worst
+}
+
+fn run(subject: &Subject, capacity: u64, on_full: OnFull, zipf: &Zipf) -> TableCounts {
+    let limiter = KeyedBuilder::new(subject.algorithm.clone())
+        .capacity(capacity)
+        .on_full(on_full)
+        .build_with(QuantaClock::new(), AnyKey::random())
+        .expect("a table");
+    let end = limiter.clock().now().saturating_add(40 * WINDOW);
+    let (mut calls, mut asked) = (Vec::new(), 0);
+    thread::scope(|scope| {
+        let spawn = |thread| {
+            let limiter = &limiter;
+            scope.spawn(move || ask(limiter, zipf, thread, end))
+        };
+        let threads: Vec<_> = (0..THREADS).map(spawn).collect();
+        for thread in threads {
+            let (more, count) = thread.join().expect("no panic");
+            calls.extend(more);
+            asked += count;
+        }
+    });
+    let name = format!("{}, {capacity} keys, {on_full:?}", subject.name);
+    let counts = limiter.counts();
+    assert!(counts.tracked <= limiter.capacity() as u64, "{name}: {counts:?}");
+    assert_eq!(counts.forgotten, 0, "{name}");
+    assert!(counts.overflowed <= asked, "{name}: {counts:?}");
+    let overflowed = calls.iter().filter(|call| call.overflow).count() as u64;
+    assert!(overflowed <= counts.overflowed, "{name}: {counts:?}");
+    // As in `stress.rs`: by the calls, the interval is shorter by the clock's error at both ends.
+    let error = 2 * limiter.clock().error(Duration::ZERO) + Duration::from_nanos(1);
+    calls.sort_unstable_by_key(|call| (call.key, call.before));
+    let mut kept = 0;
+    for of_key in calls.chunk_by(|one, other| one.key == other.key) {
+        let mut log = Log::default();
+        for call in of_key {
+            log.add(call.at, call.permits);
+            kept += call.permits;
+        }
+        assert_eq!(subject.broken(&log), None, "{name}, key {}", of_key[0].key);
+        if of_key[0].key < 5 {
+            for &(window, bound) in &subject.bounds {
+                let worst = worst_by_calls(of_key, window - error);
+                assert!(
+                    worst <= bound,
+                    "{name}, key {}: {worst} by the calls",
+                    of_key[0].key
+                );
+            }
+        }
+    }
+    assert!(kept > 0, "{name}");
+    every_key_is_as_good_as_new(&limiter, &calls, &name);
+    counts
+}
+
+/// After all of that nothing is stuck: when the windows are over, each key gets all it may, in one of the
+/// next cells.
+fn every_key_is_as_good_as_new(limiter: &KeyedRateLimiter<Any, QuantaClock>, calls: &[Call], name: &str) {
+    let later = limiter.clock().now().saturating_add(50 * WINDOW);
+    let most = limiter.algorithm().most();
+    for of_key in calls.chunk_by(|one, other| one.key == other.key).take(2_000) {
+        let key = of_key[0].key;
+        let fresh = (0..10).any(|part| {
+            let at = later.saturating_add(WINDOW / 5 * part);
+            // Where the table is small, the keys before have filled it.
+            limiter
+                .check_at(&key, at, most)
+                .map_or_else(|it| it.is_overflow(), |_| true)
+        });
+        assert!(fresh, "{name}, key {key}");
+    }
+}
+
+#[test]
+fn no_window_of_any_key_holds_more_than_the_bound() {
+    let zipf = Zipf::new(KEYS);
+    let (mut reclaimed, mut overflowed) = (0, 0);
+    for subject in subjects(Quota::new(6, WINDOW).expect("a quota")) {
+        for (capacity, on_full) in [
+            (KEYS as u64, OnFull::Share),
+            (5_000, OnFull::Share),
+            (500, OnFull::Deny),
+            (16, OnFull::Share),
+        ] {
+            let counts = run(&subject, capacity, on_full, &zipf);
+            reclaimed += counts.reclaimed;
+            overflowed += counts.overflowed;
+        }
+    }
+    // It was about keys that lose entries, and keys that get none.
+    assert!(reclaimed > 0 && overflowed > 0);
+}
+
+/// In one window that does not end, every key that is asked for more than its limit gets all of it,
+/// and no more, whoever asks; together they get the sum.
+#[test]
+fn what_all_keys_get_is_the_sum_of_what_each_may() {
+    const EACH: u64 = 3;
+    for subject in subjects(Quota::new(EACH, Duration::from_secs(3_600)).expect("a quota")) {
+        if subject.name.starts_with("even") {
+            // Its shares are of cells of twelve minutes.
+            continue;
+        }
+        let limiter = KeyedBuilder::new(subject.algorithm.clone())
+            .capacity(20_000)
+            .on_full(OnFull::Deny)
+            .build_with(QuantaClock::new(), AnyKey::random())
+            .expect("a table");
+        let now = limiter.clock().now();
+        let admitted = |thread: u64| {
+            let mut admitted = vec![0_u64; 10_000];
+            for turn in 0..2 * 10_000 {
+                // Threads begin at different keys, and meet.
+                let key = (turn + thread * 7) % 10_000;
+                let taken = limiter.check_at(&key, now, 1);
+                admitted[key as usize] += u64::from(taken.is_ok());
+            }
+            admitted
+        };
+        let all: Vec<Vec<u64>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| scope.spawn(move || admitted(thread)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
+        });
+        let each: Vec<u64> = (0..10_000)
+            .map(|key| all.iter().map(|admitted| admitted[key]).sum())
+            .collect();
+        assert_eq!(limiter.counts().overflowed, 0);
+        assert!(each.iter().all(|&admitted| admitted == EACH), "{}", subject.name);
+        assert_eq!(each.iter().sum::<u64>(), 10_000 * EACH);
+        assert_eq!(limiter.len(), 10_000, "{}", subject.name);
+        for key in 0..10_000_u64 {
+            let spent = limiter.peek(&key).spent();
+            assert_eq!(spent, EACH, "{}, key {key}", subject.name);
+        }
+    }
+}

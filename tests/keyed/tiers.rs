@@ -1,0 +1,138 @@
+//! Tiers of quotas over one table.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+
+use ringgate::{CounterRing, Gcra, KeyedBuilder, KeyedRateLimiter, ManualClock, Tiers};
+
+use super::{built, quota};
+use crate::common::Any;
+
+type Tiered<F> = KeyedRateLimiter<Any, ManualClock, Tiers<F>>;
+
+/// Ten, four and two per second, and which of them holds for all keys but key 0.
+fn tiered(it: impl Into<Any>) -> (Tiered<impl Fn(&u64) -> usize>, Arc<AtomicUsize>) {
+    let tier = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&tier);
+    let keys = Tiers::with_seeds(
+        move |key: &u64| {
+            if *key == 0 {
+                0
+            } else {
+                told.load(Ordering::Relaxed)
+            }
+        },
+        [5, 6, 7, 8],
+    );
+    let limiter = KeyedBuilder::new(it.into())
+        .tier(4)
+        .tier(2)
+        .capacity(100)
+        .build_with(ManualClock::new(), keys)
+        .expect("tiers of ten");
+    (limiter, tier)
+}
+
+fn drain<F: Fn(&u64) -> usize>(limiter: &Tiered<F>, key: u64) -> u64 {
+    (0..).take_while(|_| limiter.check(&key).is_ok()).count() as u64
+}
+
+fn rings() -> [Any; 4] {
+    let builder = || CounterRing::builder(quota("10/s"));
+    [
+        built(builder()).into(),
+        built(builder().unpacked()).into(),
+        built(builder().classic()).into(),
+        CounterRing::fixed_window(quota("10/s")).expect("a ring").into(),
+    ]
+}
+
+#[test]
+fn each_tier_has_its_limit() {
+    for it in rings()
+        .into_iter()
+        .chain([Gcra::new(quota("10/s")).expect("a bucket").into()])
+    {
+        let (limiter, tier) = tiered(it);
+        for (number, limit) in [(0, 10), (1, 4), (2, 2)] {
+            tier.store(number, Ordering::Relaxed);
+            let key = 1 + number as u64;
+            assert_eq!(limiter.peek(&key).remaining(), limit);
+            assert!(limiter.check_n(&key, limit + 1).is_err());
+            assert_eq!(drain(&limiter, key), limit);
+        }
+        // The bound is the highest tier's.
+        assert_eq!(limiter.bound() % 10, 0);
+    }
+}
+
+/// A number of no tier is the first tier's.
+#[test]
+fn an_unknown_tier_is_the_first() {
+    for it in rings() {
+        for number in [3, 4, usize::MAX] {
+            let (limiter, tier) = tiered(it.clone());
+            tier.store(number, Ordering::Relaxed);
+            assert_eq!(drain(&limiter, 1), 10);
+        }
+    }
+}
+
+#[test]
+fn a_change_of_tier_takes_effect_at_once_and_what_is_spent_stays_spent() {
+    for it in rings() {
+        let (limiter, tier) = tiered(it);
+        assert!(limiter.check_n(&1, 6).is_ok());
+        tier.store(1, Ordering::Relaxed);
+        // Six are more than the four of the lower tier.
+        assert!(limiter.check(&1).is_err());
+        assert_eq!((limiter.peek(&1).spent(), limiter.peek(&1).remaining()), (6, 0));
+        tier.store(0, Ordering::Relaxed);
+        assert_eq!(drain(&limiter, 1), 4);
+        // Upwards: four of the lower tier count in the higher one.
+        tier.store(1, Ordering::Relaxed);
+        assert_eq!(drain(&limiter, 2), 4);
+        tier.store(0, Ordering::Relaxed);
+        assert_eq!(drain(&limiter, 2), 6);
+        // A key whose tier has not changed is not concerned.
+        assert_eq!(drain(&limiter, 0), 10);
+        assert_eq!(limiter.len(), 3);
+    }
+}
+
+/// A bucket counts what is spent in time: six of ten per second are 0.6 s, of which the lower
+/// tier's second leaves room for one of its permits of 0.25 s.
+#[test]
+fn a_bucket_keeps_the_time_that_was_spent() {
+    let (limiter, tier) = tiered(Gcra::new(quota("10/s")).expect("a bucket"));
+    assert!(limiter.check_n(&1, 6).is_ok());
+    tier.store(1, Ordering::Relaxed);
+    assert_eq!(limiter.peek(&1).remaining(), 1);
+    assert_eq!(drain(&limiter, 1), 1);
+    // 0.85 s are spent, which is eight and a half permits of the higher tier.
+    tier.store(0, Ordering::Relaxed);
+    assert_eq!(drain(&limiter, 1), 1);
+}
+
+/// Keys of a lower tier are reclaimed as others are, and no earlier.
+#[cfg(not(miri))] // A minute of looks at full sets.
+#[test]
+fn tiers_share_the_entries() {
+    for it in rings() {
+        let (limiter, tier) = tiered(it);
+        tier.store(1, Ordering::Relaxed);
+        for key in 1..=200 {
+            let _ = limiter.check(&key);
+        }
+        let full = limiter.len();
+        assert!(limiter.counts().overflowed > 0 && limiter.counts().reclaimed == 0);
+        limiter.clock().advance(Duration::from_secs(10));
+        tier.store(2, Ordering::Relaxed);
+        for key in 1_001..=1_050 {
+            assert!(limiter.check(&key).is_ok());
+        }
+        assert!(limiter.counts().reclaimed > 0);
+        assert!(limiter.len() >= full);
+    }
+}

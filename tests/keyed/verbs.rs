@@ -1,0 +1,351 @@
+//! Checks, peeks, resets, clearing, counting, and many keys at once.
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+use ringgate::{Algorithm, AnyKey, KeyedBuilder, ManualClock, OnFull, RateLimiter, TableCounts};
+
+use super::{by_hand, drain, filled, keys_of, now, quota, subjects, told};
+
+#[test]
+fn keys_are_limited_apart() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+        let most = limiter.peek(&1).remaining();
+        assert_eq!(drain(&limiter, 1), most, "{}", subject.name);
+        assert_eq!(limiter.peek(&2).remaining(), most, "{}", subject.name);
+        assert_eq!(drain(&limiter, 2), most, "{}", subject.name);
+        assert_eq!((limiter.peek(&1).spent(), limiter.len()), (most, 2));
+    }
+}
+
+/// The answers for one key are those of a limiter of its own.
+#[test]
+fn a_key_is_answered_as_by_a_limiter_of_its_own() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+        let own = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
+        // Miri: one step takes a hundredth of a second.
+        for step in 0..if cfg!(miri) { 12 } else { 3_000_u64 } {
+            clock.advance(Duration::from_millis(step % 83));
+            let at = now(&clock);
+            // The others' calls are nothing to it.
+            let _ = limiter.check(&(2 + step % 20));
+            let (one, other) = match step % 3 {
+                0 => (told(&limiter.check(&1)), told(&own.check())),
+                1 => (told(&limiter.check_n(&1, step % 5)), told(&own.check_n(step % 5))),
+                _ => (told(&limiter.check_at(&1, at, 2)), told(&own.check_at(at, 2))),
+            };
+            assert_eq!(one, other, "{} at step {step}", subject.name);
+            let (one, other) = (limiter.peek(&1), own.peek());
+            assert_eq!(
+                (one.at(), one.remaining(), one.spent(), one.retry_after(3)),
+                (other.at(), other.remaining(), other.spent(), other.retry_after(3)),
+                "{} at step {step}",
+                subject.name
+            );
+        }
+        assert_eq!(limiter.counts().overflowed, 0);
+    }
+}
+
+#[test]
+fn whatever_can_be_hashed_is_a_key() {
+    let it = subjects(quota("2/s")).swap_remove(0).algorithm;
+    let limiter = KeyedBuilder::new(it)
+        .capacity(100)
+        .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .expect("a table");
+    // A string and what is borrowed from it are one key.
+    let owned = String::from("alice");
+    assert!(limiter.check("alice").is_ok());
+    assert!(limiter.check(&owned).is_ok());
+    assert!(limiter.check(owned.as_str()).is_err());
+    assert!(limiter.check("bob").is_ok());
+    // So are an array's items as a slice, and a vector.
+    assert!(limiter.check(&[1_u8, 2, 3][..]).is_ok());
+    assert!(limiter.check(&vec![1_u8, 2, 3]).is_ok());
+    assert!(limiter.check(&[1_u8, 2, 3][..]).is_err());
+    let address: IpAddr = "192.0.2.1".parse().expect("an address");
+    for _ in 0..2 {
+        assert!(limiter.check(&7_u64).is_ok());
+        assert!(limiter.check(&(7_u64, "alice")).is_ok());
+        assert!(limiter.check(&address).is_ok());
+    }
+    assert!(limiter.check(&7_u64).is_err());
+    assert!(limiter.check(&(7_u64, owned.as_str())).is_err());
+    assert!(limiter.check(&address).is_err());
+    assert_eq!(limiter.len(), 6);
+}
+
+/// Two keys with one hash share a limiter. (A hash of 0 is taken for 1.)
+#[test]
+fn keys_with_one_hash_share_a_limiter() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+        let most = limiter.peek(&0).remaining();
+        assert_eq!(drain(&limiter, 0), most, "{}", subject.name);
+        assert_eq!(drain(&limiter, 1), 0, "{}", subject.name);
+        assert_eq!(limiter.len(), 1, "{}", subject.name);
+        assert!(limiter.reset(&1));
+        assert!(!limiter.reset(&0));
+    }
+}
+
+/// What is the same for every state needs none.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn nothing_and_too_much_do_not_enter_a_key() {
+    for subject in subjects(quota("10/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
+            let (empty, clock) = by_hand(subject.algorithm.clone(), 10, on_full);
+            let (full, _) = filled(subject.algorithm.clone(), on_full, 0);
+            let most = subject.algorithm.most();
+            for limiter in [&empty, &full] {
+                let before = limiter.counts();
+                let nothing = limiter.check_n(&1, 0).expect("nothing is always admitted");
+                assert_eq!((nothing.at(), nothing.permits()), (now(&clock), 0));
+                for permits in [most + 1, u64::MAX] {
+                    let denied = limiter.check_n(&1, permits).expect_err("more than ever");
+                    assert_eq!((denied.at(), denied.permits()), (now(&clock), permits));
+                    assert_eq!(denied.retry_after(), None, "{}", subject.name);
+                    assert!(!denied.is_overflow());
+                    assert_eq!(
+                        denied.to_string(),
+                        format!("{permits} permits at once are never admitted; at most {most} are")
+                    );
+                }
+                assert_eq!(limiter.counts(), before, "{}", subject.name);
+            }
+            assert!(empty.is_empty());
+            // Of a key that has an entry, neither changes what is spent.
+            assert!(empty.check(&1).is_ok());
+            assert!(empty.check_n(&1, 0).is_ok());
+            assert_eq!(
+                empty.check_n(&1, most + 1).expect_err("too many").retry_after(),
+                None
+            );
+            assert_eq!((empty.peek(&1).spent(), empty.len()), (1, 1));
+        }
+    }
+}
+
+#[test]
+fn a_reading_of_the_caller_is_used() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+        let ahead = now(&clock).saturating_add(Duration::from_secs(7));
+        let taken = limiter.check_at(&1, ahead, 2).expect("fresh");
+        assert_eq!((taken.at(), taken.permits()), (ahead, 2), "{}", subject.name);
+        // The key's time does not run back to the clock's: what it has spent counts.
+        assert!(limiter.peek(&1).spent() >= 2, "{}", subject.name);
+        // But another key's time is its own.
+        assert_eq!(
+            limiter.check(&2).expect("fresh").at(),
+            now(&clock),
+            "{}",
+            subject.name
+        );
+    }
+}
+
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_peek_enters_no_key_and_changes_nothing() {
+    for subject in subjects(quota("10/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
+            let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, on_full);
+            let fresh = limiter.peek(&1);
+            assert_eq!((fresh.at(), fresh.spent()), (now(&clock), 0));
+            assert_eq!(fresh.retry_after(1), Some(Duration::ZERO));
+            assert_eq!(fresh.retry_after(subject.algorithm.most() + 1), None);
+            assert!(!fresh.is_overflow());
+            assert_eq!(limiter.counts(), TableCounts::default());
+            // On a full table neither, and nothing is counted, forgotten, or taken.
+            let (full, _) = filled(subject.algorithm.clone(), on_full, 0);
+            let before = full.counts();
+            for _ in 0..20 {
+                let peek = full.peek(&1);
+                assert_eq!(peek.is_overflow(), on_full != OnFull::Forget, "{}", subject.name);
+            }
+            assert_eq!(full.counts(), before);
+            for key in keys_of(&full) {
+                assert_eq!(full.peek(&key).spent(), 1, "{}", subject.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reset_makes_the_next_request_fresh() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+        assert!(!limiter.reset(&1), "{}", subject.name);
+        let most = drain(&limiter, 1);
+        assert_eq!(drain(&limiter, 2), most, "{}", subject.name);
+        assert!(limiter.reset(&1), "{}", subject.name);
+        assert_eq!(
+            (limiter.len(), limiter.peek(&1).spent()),
+            (1, 0),
+            "{}",
+            subject.name
+        );
+        assert!(!limiter.reset(&1), "{}", subject.name);
+        assert_eq!(drain(&limiter, 1), most, "{}", subject.name);
+        // The other key is not concerned.
+        assert_eq!(drain(&limiter, 2), 0, "{}", subject.name);
+        assert_eq!(
+            (limiter.len(), limiter.counts().reclaimed),
+            (2, 0),
+            "{}",
+            subject.name
+        );
+    }
+}
+
+/// An entry that was reset is used again once what it holds is idle, and not before.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_reset_entry_is_used_again_when_it_is_idle() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 0);
+        assert!(limiter.reset(&1_001), "{}", subject.name);
+        assert_eq!(limiter.len() + 1, limiter.capacity() as u64, "{}", subject.name);
+        let wait = limiter.check(&1).expect_err("no entry is idle").retry_after();
+        clock.advance(wait.expect("one permit"));
+        assert!(limiter.check(&1).is_ok(), "{}", subject.name);
+    }
+}
+
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn cleared_is_as_new() {
+    for subject in subjects(quota("10/s")) {
+        let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+        let (bytes, entries) = (limiter.bytes(), limiter.capacity());
+        // The catch-all is in use as well.
+        let most = drain(&limiter, 1);
+        assert!(limiter.counts().overflowed > most, "{}", subject.name);
+        limiter.clear();
+        assert_eq!(limiter.counts(), TableCounts::default(), "{}", subject.name);
+        assert!(limiter.is_empty());
+        assert_eq!((limiter.bytes(), limiter.capacity()), (bytes, entries));
+        for key in keys_of(&limiter) {
+            assert_eq!(drain(&limiter, key), most, "{}", subject.name);
+        }
+        assert_eq!(drain(&limiter, 1), most, "{}: the catch-all", subject.name);
+    }
+}
+
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn keys_with_an_entry_are_counted() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Deny);
+        assert!(limiter.is_empty());
+        let entries = limiter.capacity() as u64;
+        for key in 1..=entries {
+            assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+            // The second time there is nothing to enter.
+            let _ = limiter.check(&key);
+            assert_eq!(limiter.len(), key, "{}", subject.name);
+        }
+        assert!(!limiter.is_empty());
+        assert!(limiter.check(&(entries + 1)).is_err(), "{}", subject.name);
+        clock.advance(Duration::from_secs(30));
+        // Idle keys keep their entries until others need them.
+        assert_eq!(limiter.len(), entries);
+        for key in 101..=100 + entries {
+            assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+            assert_eq!(limiter.len(), entries);
+            assert_eq!(limiter.counts().reclaimed, key - 100, "{}", subject.name);
+        }
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.tracked, counts.overflowed, counts.forgotten),
+            (entries, 1, 0)
+        );
+    }
+}
+
+/// Fewer than the sixteen that are asked for ahead, as many, and more; with duplicates within one such
+/// batch and across; on a table that becomes full meanwhile.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn many_at_once_are_as_so_many_checks() {
+    let sizes: &[u64] = &[0, 1, 15, 16, 17, 32, 100];
+    for subject in subjects(quota("10/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
+            for &size in sizes {
+                let (one, _) = by_hand(subject.algorithm.clone(), 1, on_full);
+                let (other, _) = by_hand(subject.algorithm.clone(), 1, on_full);
+                let keys: Vec<u64> = (0..size).map(|index| index * index % 29).collect();
+                let mut together = Vec::new();
+                one.check_many(&keys, |key, answer| together.push((*key, told(&answer))));
+                let apart: Vec<_> = keys.iter().map(|key| (*key, told(&other.check(key)))).collect();
+                assert_eq!(together, apart, "{}, {on_full:?}", subject.name);
+                assert_eq!(one.counts(), other.counts());
+            }
+        }
+    }
+}
+
+#[test]
+fn many_at_once_are_decided_at_one_reading() {
+    let (limiter, clock) = by_hand(
+        subjects(quota("10/s")).swap_remove(0).algorithm,
+        100,
+        OnFull::Share,
+    );
+    let began = now(&clock);
+    let keys: Vec<u64> = (1..=50).collect();
+    let mut seen = 0;
+    limiter.check_many(&keys, |&key, answer| {
+        seen += 1;
+        assert_eq!((key, answer.expect("fresh").at()), (seen, began));
+        clock.advance(Duration::from_secs(1));
+    });
+    assert_eq!(seen, 50);
+}
+
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn fixed_seeds_reproduce_every_decision() {
+    let steps = 2_000_u64;
+    for subject in subjects(quota("3/s")) {
+        let decisions = |seeds: [u64; 4]| {
+            let clock = ManualClock::new();
+            let limiter = KeyedBuilder::new(subject.algorithm.clone())
+                .capacity(20)
+                .build_with(clock.clone(), AnyKey::with_seeds(seeds))
+                .expect("a table");
+            let decide = |step: u64| {
+                clock.advance(Duration::from_millis(step % 7));
+                told(&limiter.check(&(step * step % 61)))
+            };
+            ((0..steps).map(decide).collect::<Vec<_>>(), limiter.counts())
+        };
+        assert_eq!(
+            decisions([1, 2, 3, 4]),
+            decisions([1, 2, 3, 4]),
+            "{}",
+            subject.name
+        );
+    }
+}
+
+#[test]
+fn debug_names_no_seed_and_no_key() {
+    let it = subjects(quota("3/s")).swap_remove(0).algorithm;
+    let limiter = KeyedBuilder::new(it)
+        .capacity(10)
+        .build_with(ManualClock::new(), AnyKey::with_seeds([918_273_645; 4]))
+        .expect("a table");
+    assert!(limiter.check("somebody's secret name").is_ok());
+    let text = format!("{limiter:?}");
+    assert!(text.contains("Share"), "{text}");
+    assert!(
+        !text.contains("918273645") && !text.contains("somebody"),
+        "{text}"
+    );
+}
