@@ -225,12 +225,17 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
             _ if permits == 0 => true,
             Payer::Nobody => true,
             Payer::Shared => algorithm.refund(Shared::new(self.shared.get()), &receipt, permits),
-            Payer::Entry(number, generation) => self.table.find(key).is_some_and(|entry| {
-                let lost = Cell::new(false);
-                // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
-                (number, generation) == (entry.number(), self.generation)
-                    && algorithm.refund(Seat::new(entry, key, &lost), &receipt, permits)
-            }),
+            Payer::Entry(number, generation) => {
+                let now = receipt.at();
+                let own = self.search(algorithm, key, now).own_entry();
+                own.is_some_and(|look| {
+                    let entry = look.entry();
+                    let seen = Cell::new(Seat::UNSEEN);
+                    // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
+                    (number, generation) == (entry.number(), self.generation)
+                        && algorithm.refund(Seat::new(entry, key, &seen), &receipt, permits)
+                })
+            }
             // Another limiter's.
             Payer::Own => false,
         };

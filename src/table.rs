@@ -58,16 +58,14 @@ impl Table {
             2 | 3 => 4,
             state => (1 + state).next_multiple_of(LINE),
         };
-        let shape = usize::try_from(keys + keys.div_ceil(4)).ok().map(Shape::of);
-        shape
-            .and_then(|shape| Self::allocate(shape, stride))
-            .ok_or_else(|| {
-                ConfigError::new(
-                    "capacity",
-                    format!("{keys} keys of {} bytes each", stride * size_of::<u64>()),
-                    "what memory can be had for",
-                )
-            })
+        let table = Shape::of(keys).and_then(|shape| Self::allocate(shape, stride));
+        table.ok_or_else(|| {
+            ConfigError::new(
+                "capacity",
+                format!("{keys} keys of {} bytes each", stride * size_of::<u64>()),
+                "what memory can be had for",
+            )
+        })
     }
 
     fn allocate(shape: Shape, stride: usize) -> Option<Self> {

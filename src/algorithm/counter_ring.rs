@@ -202,7 +202,9 @@ impl Reclaim for CounterRing {
             Form::Packed(packed) => packed.span().summed(),
             Form::Wide(wide) => wide.longest(),
         };
-        self.cell() * u32::try_from(ticks).unwrap_or(u32::MAX)
+        // A window is at most 366 days; with its cells rounded up, still below 2^63 nanoseconds.
+        let width = either!(self, form => form.cells()).width();
+        Duration::from_nanos(width.saturating_mul(ticks))
     }
 
     #[inline(always)]

@@ -45,12 +45,15 @@ pub(super) struct Look<'a> {
         not(feature = "keyed"),
         expect(dead_code, reason = "only a table's entry can be lost")
     )]
-    lost: &'a Cell<bool>,
+    seen: &'a Cell<u64>,
 }
 
 impl<'a> Look<'a> {
-    pub(super) fn new(held: Held<'a>, lost: &'a Cell<bool>) -> Self {
-        Self { held, lost }
+    /// For `seen`, at the beginning.
+    pub(super) const UNSEEN: u64 = u64::MAX;
+
+    pub(super) fn new(held: Held<'a>, seen: &'a Cell<u64>) -> Self {
+        Self { held, seen }
     }
 }
 
@@ -61,7 +64,7 @@ impl Words for Look<'_> {
             #[cfg(feature = "keyed")]
             Held::Shared(words) => Shared::new(words).load(index, order),
             #[cfg(feature = "keyed")]
-            Held::Entry(entry, key) => Seat::new(entry, key, self.lost).load(index, order),
+            Held::Entry(entry, key) => Seat::new(entry, key, self.seen).load(index, order),
             #[cfg(feature = "keyed")]
             Held::Fresh | Held::Unlimited | Held::NoRoom(_) => 0,
         }

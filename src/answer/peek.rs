@@ -30,8 +30,8 @@ impl<'a, A> Peek<'a, A> {
 }
 
 impl<A> Peek<'_, A> {
-    fn look<'a>(&'a self, lost: &'a Cell<bool>) -> Look<'a> {
-        Look::new(self.held, lost)
+    fn look<'a>(&'a self, seen: &'a Cell<u64>) -> Look<'a> {
+        Look::new(self.held, seen)
     }
 
     pub(super) const fn algorithm(&self) -> &A {
@@ -53,20 +53,22 @@ impl<A: Algorithm> Peek<'_, A> {
         if matches!(self.held, Held::NoRoom(_)) {
             return 0;
         }
-        self.algorithm.remaining(self.look(&Cell::new(false)), self.now)
+        self.algorithm
+            .remaining(self.look(&Cell::new(Look::UNSEEN)), self.now)
     }
 
     /// The permits that still count. With debt, more than the limit.
     #[must_use]
     pub fn spent(&self) -> u64 {
-        self.algorithm.spent(self.look(&Cell::new(false)), self.now)
+        self.algorithm
+            .spent(self.look(&Cell::new(Look::UNSEEN)), self.now)
     }
 
     /// How long until `permits` would be admitted if nobody else asked: zero if they would be now, `None` if
     /// they never will be, because they are more than the limit.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
-        let lost = Cell::new(false);
+        let seen = Cell::new(Look::UNSEEN);
         #[cfg_attr(
             not(feature = "keyed"),
             expect(unused_mut, reason = "only a table has no room")
@@ -76,7 +78,7 @@ impl<A: Algorithm> Peek<'_, A> {
         if let (Held::NoRoom(room), true) = (self.held, permits > 0) {
             from = from.max(room?);
         }
-        let ready = self.algorithm.ready_at(self.look(&lost), from, permits)?;
+        let ready = self.algorithm.ready_at(self.look(&seen), from, permits)?;
         Some(ready.saturating_since(self.now))
     }
 

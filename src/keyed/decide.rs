@@ -51,12 +51,13 @@ impl<A: Reclaim, C, K> KeyedRateLimiter<A, C, K> {
         now: Nanos,
         permits: u64,
     ) -> Option<Result<Receipt, Refusal>> {
-        let lost = Cell::new(false);
-        let decision = algorithm.attempt(Seat::new(entry, key, &lost), now, permits)?;
+        let seen = Cell::new(Seat::UNSEEN);
+        let decision = algorithm.attempt(Seat::new(entry, key, &seen), now, permits)?;
         match decision {
             Ok(receipt) => Some(Ok(receipt.paid_by(Payer::Entry(entry.number(), self.generation)))),
-            // It may be of the zeros of a lost entry.
-            Err(_) if lost.get() => None,
+            // It may be of the zeros of a lost entry, or of the word of a key that had the entry in between: the
+            // fingerprint that was read after it was its own only if the word still stands.
+            Err(_) if seen.get() != Seat::UNSEEN && !entry.still(seen.get()) => None,
             Err(refusal) => Some(Err(refusal)),
         }
     }

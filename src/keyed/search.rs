@@ -33,13 +33,17 @@ pub(super) enum Place<'a> {
 
 /// A candidate as it was seen.
 #[derive(Clone, Copy, Debug)]
-struct Look<'a> {
+pub(super) struct Look<'a> {
     candidate: Candidate<'a>,
     first: Staged,
     owner: u64,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    pub(super) fn entry(&self) -> Entry<'a> {
+        self.candidate.entry
+    }
+
     /// Whether nobody has ever had the entry.
     fn is_unused(&self) -> bool {
         self.first.raw() == 0
@@ -93,20 +97,13 @@ impl<'a, A: Reclaim> Search<'a, A> {
     }
 
     fn try_enter(&self, forget: bool) -> Option<Place<'a>> {
-        let mut now = self.now;
-        let room = loop {
-            let room = match self.look_for_room(now, forget) {
-                Ok(room) => room,
-                Err(own) if own.first.is_open() => return Some(Place::Entry(own.candidate.entry)),
-                Err(own) => return self.settle(own.candidate, own.first),
-            };
-            // After the looks: if they missed an entry because the key has lost it, this is no earlier.
-            let lost = self.home().reclaimed();
-            if lost <= now {
-                break room;
-            }
-            now = lost;
+        let room = match self.look_for_room(forget) {
+            Ok(room) => room,
+            Err(own) if own.first.is_open() => return Some(Place::Entry(own.candidate.entry)),
+            Err(own) => return self.settle(own.candidate, own.first),
         };
+        // After the looks: if they missed an entry because the key has lost it, this is no earlier.
+        let now = self.now.max(self.home().reclaimed());
         let Some(room) = room else {
             return Some(Place::Full(now));
         };
@@ -117,14 +114,14 @@ impl<'a, A: Reclaim> Search<'a, A> {
         if self.algorithm.reached(word) < self.begin(shared) {
             return Some(Place::Barred(now, self.entered_from(shared)));
         }
-        self.take_over(room, word, now)
+        self.take_over(room, word)
     }
 
     /// An entry that the key may take over; or the one that it has, open or tentative.
-    fn look_for_room(&self, now: Nanos, forget: bool) -> Result<Option<Room<'a>>, Look<'a>> {
+    fn look_for_room(&self, forget: bool) -> Result<Option<Room<'a>>, Look<'a>> {
         let (mut first, mut second) = (Free::default(), Free::default());
         for (set, free) in self.table.front(self.key).zip([&mut first, &mut second]) {
-            self.look_for_free(set, now, free)?;
+            self.look_for_free(set, free)?;
         }
         let mut best = if first.count >= second.count {
             first
@@ -136,7 +133,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             let mut back = Free::default();
             for set in self.table.backyard(self.key) {
                 let mut free = Free::default();
-                self.look_for_free(set, now, &mut free)?;
+                self.look_for_free(set, &mut free)?;
                 back = if free.count > back.count { free } else { back };
             }
             if best.count == 0 {
@@ -145,19 +142,24 @@ impl<'a, A: Reclaim> Search<'a, A> {
         }
         let room = best.look.map(|look| (look, Event::Reclaimed));
         let room = match room {
-            None if forget => self.least_spent(now).map(|look| (look, Event::Forgotten)),
+            None if forget => self.least_spent().map(|look| (look, Event::Forgotten)),
             room => room,
         };
         Ok(room.map(|(look, event)| Room { look, event }))
     }
 
     /// Adds the entries of a set that are idle to `free`; stops at the one that is the key's.
-    fn look_for_free(&self, set: Set<'a>, now: Nanos, free: &mut Free<'a>) -> Result<(), Look<'a>> {
-        for look in self.looks_at(set) {
+    fn look_for_free(&self, set: Set<'a>, free: &mut Free<'a>) -> Result<(), Look<'a>> {
+        for mut look in self.looks_at(set) {
             if look.owner == self.key && look.first.stage() != Stage::Claimed {
                 return Err(look);
             }
-            if self.is_free(&look, now) {
+            if look.first.is_open() && self.algorithm.later(look.first.word(), self.now).is_none() {
+                // Somebody sleeps in the middle of a step, and the key may never ask again.
+                self.finish(look.candidate.entry, look.owner);
+                (look.first, look.owner) = look.candidate.entry.look(self.key);
+            }
+            if self.is_free(&look) {
                 free.count += 1;
                 free.unused += usize::from(look.is_unused());
                 free.look.get_or_insert(look);
@@ -167,35 +169,35 @@ impl<'a, A: Reclaim> Search<'a, A> {
     }
 
     /// Whether the entry may be taken over, as far as can be seen.
-    fn is_free(&self, look: &Look<'a>, now: Nanos) -> bool {
-        let first = look.first.word();
+    fn is_free(&self, look: &Look<'a>) -> bool {
         if !look.first.is_open() {
             return false;
         }
-        let Some(later) = self.algorithm.later(first, now) else {
-            // Somebody sleeps in the middle of a step, and its key may never ask again.
-            self.finish(look.candidate.entry, look.owner);
+        let first = look.first.word();
+        let Some(later) = self.algorithm.later(first, self.now) else {
             return false;
         };
         // A state that was not used is fresh as soon as a later word is not ahead of time.
-        let unspent = look.owner == Entry::UNSPENT && self.algorithm.reached(later) <= now;
-        unspent || self.algorithm.is_idle(first, now)
+        let unspent = look.owner == Entry::UNSPENT && self.algorithm.reached(later) <= self.now;
+        unspent || self.algorithm.is_idle(first, self.now)
     }
 
     /// Finishes a step of several that somebody has begun: an attempt at what is never admitted does.
     fn finish(&self, entry: Entry<'a>, owner: u64) -> Option<Result<Receipt, Refusal>> {
-        let lost = Cell::new(false);
+        let seen = Cell::new(Seat::UNSEEN);
         self.algorithm
-            .attempt(Seat::new(entry, owner, &lost), self.now, u64::MAX)
+            .attempt(Seat::new(entry, owner, &seen), self.now, u64::MAX)
     }
 
     /// Makes the entry that was looked at the key's own, with `word` as its first.
-    fn take_over(&self, room: Room<'a>, word: u64, now: Nanos) -> Option<Place<'a>> {
+    fn take_over(&self, room: Room<'a>, word: u64) -> Option<Place<'a>> {
         let Room { look, event } = room;
         let entry = look.candidate.entry;
         if look.is_owned() {
-            // Before the claim: whoever sees the key gone must see the time, too.
-            self.table.home(look.owner).reclaim_at(now);
+            // Before the claim: whoever sees the key gone must see the time, too. It is the reading, by which the
+            // key was idle, and not what others' readings have made of it, so that one wild reading stays
+            // in its home.
+            self.table.home(look.owner).reclaim_at(self.now);
         }
         let claimed = entry.claim(look.first, word)?;
         if look.is_owned() {
@@ -316,7 +318,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             return View::Entry(look.candidate.entry, self.key);
         }
         let now = self.now.max(self.home().reclaimed());
-        match self.look_for_room(now, forget) {
+        match self.look_for_room(forget) {
             Ok(None) => View::Full(now),
             Ok(Some(room)) if matches!(room.event, Event::Forgotten) => {
                 View::Entry(room.look.candidate.entry, room.look.owner)
@@ -334,7 +336,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
     }
 
     /// The entry with which the key decides.
-    fn own_entry(&self) -> Option<Look<'a>> {
+    pub(super) fn own_entry(&self) -> Option<Look<'a>> {
         self.looks()
             .find(|look| look.owner == self.key && look.first.is_open())
     }
@@ -342,20 +344,26 @@ impl<'a, A: Reclaim> Search<'a, A> {
     /// When the first of the key's entries can be reclaimed, if nobody uses them.
     pub(super) fn room_at(&self) -> Option<Nanos> {
         self.looks()
-            .filter(|look| look.first.is_open())
-            .filter_map(|look| self.algorithm.idle_from(look.first.word()))
-            .min()
+            .map(|look| match look.first.stage() {
+                Stage::Open => self.algorithm.idle_from(look.first.word()),
+                // It is changing hands: nobody knows.
+                Stage::Claimed | Stage::Tentative => Some(self.now),
+            })
+            .min_by_key(|room| room.unwrap_or(Nanos::MAX))
+            .flatten()
     }
 
     /// The entry in which least counts, of those that are not ahead of time.
-    fn least_spent(&self, now: Nanos) -> Option<Look<'a>> {
+    fn least_spent(&self) -> Option<Look<'a>> {
         let spent = |look: &Look<'a>| {
-            let lost = Cell::new(false);
-            let seat = Seat::new(look.candidate.entry, look.owner, &lost);
-            self.algorithm.spent(seat, now)
+            let seen = Cell::new(Seat::UNSEEN);
+            let seat = Seat::new(look.candidate.entry, look.owner, &seen);
+            self.algorithm.spent(seat, self.now)
         };
         self.looks()
-            .filter(|look| look.first.is_open() && self.algorithm.later(look.first.word(), now).is_some())
+            .filter(|look| {
+                look.first.is_open() && self.algorithm.later(look.first.word(), self.now).is_some()
+            })
             .min_by_key(spent)
     }
 

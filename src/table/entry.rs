@@ -75,9 +75,18 @@ impl<'a> Entry<'a> {
         // this word was opened for, or a later one. Exchanges by deciders continue the release
         // sequence.
         let first = Staged::decode(self.state[0].load(Ordering::Acquire));
-        // Relaxed: if it is a later one, either it is another key's, or the key has lost the entry and come
-        // back to it; then the word has moved on for good, and no exchange that expects it succeeds.
-        (first.is_open() && self.key.load(Ordering::Relaxed) == key).then_some(first.word())
+        // Acquire: pairs with the Release in `rename`. If it is a later one, either it is another key's, or the
+        // key has lost the entry and come back to it; then the word has moved on for good: no exchange
+        // that expects it succeeds, and `still` sees that.
+        (first.is_open() && self.key.load(Ordering::Acquire) == key).then_some(first.word())
+    }
+
+    /// Whether `first`, which [`first_of`](Self::first_of) has given, is still the first word: then
+    /// the key had the entry when it was read.
+    #[inline]
+    pub(crate) fn still(self, first: u64) -> bool {
+        // Relaxed: orders nothing; after the Acquire of the fingerprint, it is no older than that.
+        self.state[0].load(Ordering::Relaxed) == first
     }
 
     /// The first word and the fingerprint, for somebody who looks for `key`.

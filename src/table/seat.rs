@@ -7,34 +7,44 @@ use crate::sync::Words;
 /// The words of an entry for as long as one key has it.
 ///
 /// Once the entry is found to have passed on, the words are constant zeros that cannot be
-/// exchanged: what an algorithm says of them means nothing, and `lost` says so.
+/// exchanged: what an algorithm says of them means nothing, and `seen` is [`LOST`](Self::LOST).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seat<'a> {
     entry: Entry<'a>,
     key: u64,
-    lost: &'a Cell<bool>,
+    /// The first word as it was last read.
+    seen: &'a Cell<u64>,
 }
 
 impl<'a> Seat<'a> {
+    /// What `seen` is before the first look: no first word.
+    pub(crate) const UNSEEN: u64 = u64::MAX;
+    /// What `seen` is when the key has lost the entry: no first word that was ever written.
+    pub(crate) const LOST: u64 = 0;
+
     #[inline]
-    pub(crate) fn new(entry: Entry<'a>, key: u64, lost: &'a Cell<bool>) -> Self {
-        Self { entry, key, lost }
+    pub(crate) fn new(entry: Entry<'a>, key: u64, seen: &'a Cell<u64>) -> Self {
+        Self { entry, key, seen }
+    }
+
+    #[inline]
+    fn is_lost(self) -> bool {
+        self.seen.get() == Self::LOST
     }
 }
 
 impl Words for Seat<'_> {
     #[inline]
     fn load(self, index: usize, order: Ordering) -> u64 {
-        if self.lost.get() {
+        if self.is_lost() {
             return 0;
         }
         if index > 0 {
             return self.entry.word(index).load(order);
         }
-        self.entry.first_of(self.key).unwrap_or_else(|| {
-            self.lost.set(true);
-            0
-        })
+        let first = self.entry.first_of(self.key).unwrap_or(Self::LOST);
+        self.seen.set(first);
+        first
     }
 
     #[inline]
@@ -46,7 +56,7 @@ impl Words for Seat<'_> {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64> {
-        if self.lost.get() {
+        if self.is_lost() {
             return Err(0);
         }
         self.entry

@@ -14,7 +14,7 @@ pub(super) const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
 /// FOCS 2010; but nothing is ever moved here.)
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// At least two.
+    /// At least two (for the model checker, one).
     front: usize,
     back: usize,
 }
@@ -33,18 +33,22 @@ const BACKYARD: [u64; BACK_CHOICES] = [0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_3
 const HOME: u64 = 0x510e_527f_ade6_82d1;
 
 impl Shape {
-    /// As many sets as hold `entries`, at least.
-    pub(super) fn of(entries: usize) -> Self {
+    /// As many sets as hold `keys` and a quarter more, at least; `None` when they cannot be
+    /// numbered.
+    pub(super) fn of(keys: u64) -> Option<Self> {
+        if sync::MODELLED {
+            // Exactly as many as asked for: most models need one or two.
+            let back = usize::from(keys > 2);
+            let front = usize::try_from(keys).ok()? - back;
+            return Some(Self { front, back });
+        }
+        let entries = usize::try_from(keys + keys.div_ceil(4)).ok()?;
         let sets = entries.div_ceil(WAYS);
-        let back = match sets.div_ceil(BACK) {
-            // The models that do without it try fewer interleavings.
-            1 if sync::MODELLED && sets <= 2 => 0,
-            back => back,
-        };
-        Self {
+        let back = sets.div_ceil(BACK);
+        Some(Self {
             front: (sets - back).max(2),
             back,
-        }
+        })
     }
 
     pub(super) const fn sets(self) -> usize {
@@ -64,6 +68,11 @@ impl Shape {
                 second - self.front
             },
         ]
+    }
+
+    /// How many of the two are different: both, but for the model checker's smallest table.
+    pub(super) fn front_choices(self) -> usize {
+        self.front.min(2)
     }
 
     /// The sets that are the key's in the backyard.
