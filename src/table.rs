@@ -135,10 +135,8 @@ impl Table {
     /// The two sets of the key in the front.
     #[inline]
     pub(crate) fn front(&self, key: u64) -> impl Iterator<Item = Set<'_>> {
-        self.shape
-            .front(key)
-            .into_iter()
-            .map(move |set| self.set(set, key))
+        let sets = self.shape.front(key).into_iter().take(self.shape.front_choices());
+        sets.map(move |set| self.set(set, key))
     }
 
     /// The sets in the backyard that may have the key when every entry of its sets in the front is taken.

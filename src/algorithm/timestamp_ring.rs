@@ -391,7 +391,7 @@ impl Reclaim for TimestampRing {
     /// now, which it is filled with.
     fn later(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
-        let here = self.unit.quotient(now.get()) + self.first;
+        let here = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
         let newest = here.max(head.newest() + 1);
         // What a reading has recorded is rounded up, so it may be a unit ahead itself.
         (newest <= self.layout.last_time().min(here + 2)).then(|| head.at(newest, head.place()).raw())

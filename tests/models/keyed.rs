@@ -243,7 +243,7 @@ fn gcra() -> Gcra {
 fn keyed_same_key() {
     Scene::new(packed(1, 1), &[], &[&[(1, W)], &[(1, W)]])
         .of_two_entries()
-        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
+        .run_and(BOUNDED, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
             assert_eq!(limiter.len(), 1);
         });
@@ -357,7 +357,7 @@ fn keyed_full_share() {
         &[(9, 0), (101, 2 * W)],
         &[&[(1, W + W / 2)], &[(1, 2 * W)]],
     )
-    .run(BOUNDED.up_to(1));
+    .run(BOUNDED);
 }
 
 /// The same with two threads that find the table full.
@@ -449,7 +449,7 @@ fn keyed_full_given_back() {
         &[(9, 0), (101, 2 * W)],
         &[&[(1, 2 * W)], &[(1, 2 * W)]],
     )
-    .run_and(BOUNDED.up_to(1), |limiter, admitted| {
+    .run_and(BOUNDED, |limiter, admitted| {
         let shared = admitted
             .concat()
             .iter()
