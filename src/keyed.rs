@@ -57,9 +57,10 @@ use search::View;
 /// # Cost
 ///
 /// A decision for a key that has an entry is one hash, one reading of the clock, and what the
-/// algorithm needs, usually on one cache line: no lock, no allocation, no count of references. The
-/// first decision of a key looks at the 16 entries that it may have, takes one that is free or idle
-/// in three exchanges, and waits for nobody. A denial changes nothing.
+/// algorithm needs, on one of two cache lines that are asked for at once: no lock, no allocation, no
+/// count of references. The first decision of a key looks at these eight entries (at the eight of the
+/// backyard too, if they are all in use), takes one that is free or idle in three exchanges, and waits
+/// for nobody. A denial changes nothing.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first
 /// used: 16 bytes an entry with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of

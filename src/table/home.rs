@@ -130,8 +130,22 @@ impl<'a> Home<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Served;
+    use super::{Home, Served};
+    use crate::sync::AtomicU64;
     use crate::time::Nanos;
+
+    /// Whoever comes with an older reading finds the key's mark, or the time when it was over.
+    #[test]
+    fn a_mark_that_is_dropped_leaves_its_time() {
+        let words = [AtomicU64::new(0), AtomicU64::new(0)];
+        let home = Home::new(&words);
+        home.share(1, Nanos::new(5_000), Nanos::new(8_192));
+        assert_eq!(home.meet(1), Nanos::new(8_192));
+        assert_eq!(home.reclaimed(), Nanos::ZERO);
+        home.share(2, Nanos::new(8_192), Nanos::new(16_384));
+        assert_eq!((home.meet(1), home.meet(2)), (Nanos::ZERO, Nanos::new(16_384)));
+        assert_eq!(home.reclaimed(), Nanos::new(8_192));
+    }
 
     #[test]
     fn an_admission_bars_its_own_key_until_it_no_longer_counts() {
