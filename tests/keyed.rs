@@ -1,5 +1,5 @@
 //! A limiter for each of many keys, as its users see it: every verb, what becomes of keys when the
-//! table is full, histories against a reference, threads, and floods of keys.
+//! table is full, histories against a reference, threads, floods of keys, and which keys come up most.
 //!
 //! What interleavings do to the table is in `models.rs`.
 #![cfg(not(ringgate_loom))]
@@ -37,6 +37,9 @@ mod refunds;
 mod stress;
 #[path = "keyed/tiers.rs"]
 mod tiers;
+#[cfg(feature = "std")]
+#[path = "keyed/top.rs"]
+mod top;
 #[path = "keyed/verbs.rs"]
 mod verbs;
 

@@ -48,6 +48,7 @@ struct Input {
 }
 
 /// Different numbers have different hashes, since the factor is odd; of number 0, no key is.
+#[derive(Clone, Copy)]
 struct Spread(u64);
 
 impl Keys<u64> for Spread {
@@ -65,12 +66,16 @@ fuzz_target!(|input: Input| -> Corpus {
         return Corpus::Reject;
     }
     let on_full = OnFull::from(input.full);
+    let hasher = Spread(input.spread | 1);
     let limiter = KeyedBuilder::new(algorithm.clone())
         .capacity(1 + u64::from(input.capacity % 20))
         .on_full(on_full)
-        .build_with(ManualClock::new(), Spread(input.spread | 1))
+        .build_with(ManualClock::new(), hasher)
         .expect("a small table");
-    let mut world = World::new(&algorithm, input.setting.promises(&algorithm), limiter, on_full);
+    // In the smallest table, of three sets, every key may have every entry.
+    let common = (limiter.capacity() == 12).then_some(12);
+    let promises = input.setting.promises(&algorithm);
+    let mut world = World::new(&algorithm, promises, limiter, on_full, hasher, common);
     let cell = input.setting.window() / u32::try_from(input.setting.cells()).expect("few cells");
     let cell = cell.max(std::time::Duration::from_nanos(1));
     let keys = 1 + u64::from(input.keys % 60);

@@ -151,3 +151,37 @@ fn a_flood_over_many_windows_frees_nobody() {
         }
     }
 }
+
+/// Twice as many keys at once as there is room for, and then for minutes new ones all the time, half as many at
+/// once as were asked for, each of which asks once. The burst must not keep them from the entries that are idle by then.
+#[test]
+fn a_table_recovers_from_a_burst_while_new_keys_keep_coming() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(100));
+    let limiter: Table = KeyedBuilder::new(built(CounterRing::builder(quota("1000/s"))))
+        .capacity(1_000)
+        .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .expect("a table");
+    for key in 0..2_000_u64 {
+        clock.advance(Duration::from_micros(50));
+        let _ = limiter.check(&key);
+    }
+    assert!(limiter.counts().overflowed > 500, "{:?}", limiter.counts());
+    let mut late = (0, 0);
+    for turn in 0..60_000_u64 {
+        clock.advance(Duration::from_millis(2));
+        let before = limiter.counts().overflowed;
+        let denied = limiter.check(&(1_000_000 + turn)).is_err();
+        if turn >= 2_000 {
+            late = (
+                late.0 + limiter.counts().overflowed - before,
+                late.1 + u64::from(denied),
+            );
+        }
+    }
+    assert_eq!(
+        late,
+        (0, 0),
+        "overflowed and denied, from four seconds after the burst on"
+    );
+}

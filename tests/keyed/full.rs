@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use ringgate::{Algorithm, Clock, Nanos, OnFull, Reclaim};
+use ringgate::{Algorithm, Clock, CounterRing, Nanos, OnFull, Reclaim};
 
-use super::{NANO, by_hand, drain, filled, keys_of, now, quota, subjects};
+use super::{NANO, built, by_hand, drain, filled, keys_of, now, quota, subjects};
 use crate::common::Log;
 
 #[test]
@@ -39,24 +39,74 @@ fn keys_without_an_entry_share_one_limit() {
     }
 }
 
-/// What the catch-all has admitted counts until its span is over; then the key gets an entry.
+/// What the catch-all has admitted counts until its end. Until then the key is denied, though entries are idle; it is
+/// told when it gets one, and does.
 #[test]
-fn a_shared_admission_delays_the_entry() {
+fn a_barred_key_gets_its_entry_when_it_is_told() {
     for subject in subjects(quota("10/s")) {
-        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Share, 0);
-        let span = subject.algorithm.span();
-        // The catch-all admits when the others are nearly idle.
-        clock.advance(span * 3 / 4);
-        assert!(limiter.check(&1).expect("the catch-all").is_overflow());
-        clock.advance(span - NANO);
-        assert!(limiter.peek(&1).is_overflow(), "{}", subject.name);
-        clock.advance(3 * span);
-        assert!(
-            !limiter.check(&1).expect("an entry").is_overflow(),
-            "{}",
-            subject.name
-        );
-        assert_eq!(limiter.counts().reclaimed, 1);
+        let it = &subject.algorithm;
+        if subject.name == "fixed window" {
+            // Whenever it was admitted, its cell is over when those of the others are.
+            continue;
+        }
+        // Of a log the time of the end is told, though the unit of time that this is in would do.
+        let early = if subject.name == "timestamps" {
+            Duration::from_micros(10)
+        } else {
+            NANO
+        };
+        for (part, permits) in [(11, 1), (5, 1), (7, 2), (16, it.most())] {
+            let (limiter, clock) = filled(it.clone(), OnFull::Share, 0);
+            let name = format!("{}, {part}", subject.name);
+            clock.advance(it.span() * part / 17);
+            let taken = limiter.check(&1).expect("the catch-all is fresh");
+            let (overflow, admitted) = (taken.is_overflow(), taken.at());
+            assert!(overflow, "{name}");
+            // By now the entries of all others are idle.
+            clock.advance(it.span() * (19 - part) / 17);
+            let denied = limiter.check_n(&1, permits).expect_err("it is barred");
+            assert_eq!((denied.at(), denied.permits()), (now(&clock), permits));
+            assert_eq!((denied.is_overflow(), denied.remaining()), (true, 0), "{name}");
+            let wait = denied.retry_after().expect("no more than the most");
+            let peek = limiter.peek(&1);
+            assert_eq!((peek.at(), peek.is_overflow()), (now(&clock), true), "{name}");
+            assert_eq!((peek.remaining(), peek.spent()), (0, 0), "{name}");
+            assert_eq!(peek.retry_after(permits), Some(wait), "{name}");
+            assert_eq!(peek.retry_after(it.most() + 1), None, "{name}");
+            assert_eq!(limiter.counts().overflowed, 2, "{name}");
+            // So is the 13th after it, which has the same mark; the ones between are not.
+            assert!(limiter.check(&14).is_err(), "{name}");
+            for key in 2..6 {
+                assert!(!limiter.check(&key).expect("an entry").is_overflow(), "{name}");
+            }
+            assert_eq!(
+                (limiter.counts().overflowed, limiter.counts().reclaimed),
+                (3, 4),
+                "{name}"
+            );
+            clock.advance(wait - early);
+            // In an interval of one window since the admission it gets no entry, and then soon.
+            if now(&clock) < admitted.saturating_add(it.window()) {
+                assert!(limiter.check(&1).is_err(), "{name}");
+            }
+            let denied = limiter.check_n(&1, permits).expect_err("it is still barred");
+            assert!(denied.is_overflow(), "{name}");
+            assert_eq!(denied.retry_after(), Some(early), "{name}");
+            clock.advance(early);
+            assert!(!limiter.peek(&1).is_overflow(), "{name}");
+            assert!(
+                now(&clock) > admitted.saturating_add(it.window() * 4 / 5),
+                "{name}"
+            );
+            let late = it.span() + Duration::from_millis(200) + Duration::from_nanos(4_096);
+            assert!(
+                permits > 1 || now(&clock) <= admitted.saturating_add(late),
+                "{name}"
+            );
+            let taken = limiter.check_n(&1, permits).expect("an entry");
+            assert_eq!((taken.is_overflow(), taken.at()), (false, now(&clock)), "{name}");
+            assert_eq!(limiter.counts().reclaimed, 5, "{name}");
+        }
     }
 }
 
@@ -260,5 +310,146 @@ fn a_clock_that_steps_back_after_a_reclaim_gives_no_fresh_budget() {
                 assert!(clock.now() == lost);
             }
         }
+    }
+}
+
+/// The entry is free in a cell whose share is too small, and so is the next one.
+#[test]
+fn a_denial_of_an_even_ring_waits_for_a_large_enough_share() {
+    let mut denials = 0;
+    for unpacked in [false, true] {
+        let builder = CounterRing::builder(quota("7/s")).even().cells(5);
+        let even = built(if unpacked { builder.unpacked() } else { builder });
+        let most = even.most();
+        for start in 0..50 {
+            let (limiter, clock) = by_hand(even.clone(), 1, OnFull::Deny);
+            clock.advance(Duration::from_millis(37 * start));
+            for key in keys_of(&limiter) {
+                let _ = limiter.check(&key);
+            }
+            let denied = limiter
+                .check_n(&1, most)
+                .expect_err("the table is full, or the share is small");
+            let wait = denied.retry_after().expect("no more than the most");
+            denials += u64::from(denied.is_overflow());
+            clock.advance(wait - NANO);
+            assert!(limiter.check_n(&1, most).is_err(), "{start}");
+            clock.advance(NANO);
+            assert!(limiter.check_n(&1, most).is_ok(), "{start}");
+        }
+    }
+    assert!(denials > 10);
+}
+
+/// Thousands of keys in one cell take each other's entries; an hour later all is as new.
+#[test]
+fn forgetting_does_not_run_ahead_of_the_clock() {
+    for subject in subjects(quota("10/min")) {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+        for key in 1_000..9_000 {
+            let _ = limiter.check(&key);
+        }
+        drain(&limiter, 1);
+        clock.advance(Duration::from_secs(3_600));
+        let taken = limiter.check(&1).expect("an hour after at most ten");
+        assert_eq!(
+            (taken.is_overflow(), taken.at()),
+            (false, now(&clock)),
+            "{}",
+            subject.name
+        );
+        assert_eq!(limiter.peek(&1).spent(), 1, "{}", subject.name);
+    }
+}
+
+/// Of an entry that is ahead of the cell already, nothing is taken. (A log may be two units of time ahead of its
+/// clock; a bucket has none: whoever takes it over is a fraction of a nanosecond later.)
+#[test]
+fn an_entry_is_taken_from_somebody_once_in_a_cell() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
+        let entries = limiter.capacity() as u64;
+        let times = match subject.name.as_str() {
+            "bucket" => 5,
+            "timestamps" => 2,
+            _ => 1,
+        };
+        for key in 1..=times * entries {
+            let taken = limiter.check(&key).expect("in the place of another");
+            assert!(!taken.is_overflow(), "{}", subject.name);
+            assert_eq!(limiter.counts().forgotten, key, "{}", subject.name);
+        }
+        if subject.name == "bucket" {
+            continue;
+        }
+        // By the catch-all.
+        assert!(limiter.peek(&40).is_overflow(), "{}", subject.name);
+        let taken = limiter.check(&40).expect("it is fresh");
+        assert!(taken.is_overflow(), "{}", subject.name);
+        let counts = limiter.counts();
+        assert_eq!((counts.forgotten, counts.overflowed), (times * entries, 1));
+        // Soon there is an entry to be taken, though not for the key that was served: it is denied as long as
+        // that counts. Where a window is a cell, all of it is over.
+        clock.advance(2 * cell(&subject.name));
+        let taken = limiter.check(&41).expect("in the place of another");
+        assert!(!taken.is_overflow());
+        let overflow = limiter
+            .check(&40)
+            .map_or_else(|it| it.is_overflow(), |it| it.is_overflow());
+        let fixed = subject.name == "fixed window";
+        assert_eq!(overflow, !fixed, "{}", subject.name);
+        let counts = limiter.counts();
+        assert_eq!(
+            counts.forgotten,
+            times * entries + u64::from(!fixed),
+            "{}",
+            subject.name
+        );
+        assert_eq!(counts.reclaimed, 2 * u64::from(fixed), "{}", subject.name);
+    }
+}
+
+/// The width of a cell of [`subjects`] of so many in a second.
+fn cell(name: &str) -> Duration {
+    if name == "fixed window" {
+        Duration::from_secs(1)
+    } else {
+        Duration::from_millis(200)
+    }
+}
+
+/// An entry that was given up is a cell ahead; once it is not any more, it is taken with what still counts.
+#[test]
+fn forgetting_takes_what_a_reset_has_given_up() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
+        for key in keys_of(&limiter) {
+            assert!(limiter.reset(&key), "{}", subject.name);
+        }
+        assert!(limiter.is_empty());
+        let inherited = if subject.name == "bucket" {
+            // What a permit and two units take, rounded up.
+            2
+        } else if subject.name == "timestamps" {
+            1
+        } else {
+            assert!(
+                limiter.check(&1).expect("the catch-all").is_overflow(),
+                "{}",
+                subject.name
+            );
+            clock.advance(2 * cell(&subject.name));
+            u64::from(subject.name != "fixed window")
+        };
+        let taken = limiter.check(&2).expect("nobody's entry");
+        assert!(!taken.is_overflow(), "{}", subject.name);
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.tracked, counts.forgotten, counts.reclaimed),
+            (1, 0, 0),
+            "{}",
+            subject.name
+        );
+        assert_eq!(limiter.peek(&2).spent(), 1 + inherited, "{}", subject.name);
     }
 }

@@ -7,8 +7,8 @@ use ringgate::{Algorithm, AnyKey, CounterRing, Gcra, KeyedBuilder, ManualClock, 
 use super::{built, by_hand, now, quota, subjects};
 use crate::common::Any;
 
-/// Bytes of a table for 100,000 keys: of its 125,004 entries, of a home of 16 bytes for every 64 of
-/// them, and of two lines to begin at a pair of lines.
+/// Bytes of a table for 100,000 keys: of its 125,000 entries, of a home of 16 bytes for every 64 of
+/// them, and of a line to begin at one.
 #[test]
 fn entries_are_as_large_as_documented() {
     let builder = || CounterRing::builder(quota("10/s"));
@@ -26,11 +26,11 @@ fn entries_are_as_large_as_documented() {
     for (it, words, entry) in sizes {
         assert_eq!(it.words(), words);
         let (limiter, _) = by_hand(it, 100_000, OnFull::Share);
-        assert_eq!(limiter.capacity(), 125_004);
-        let homes = 125_004_usize.div_ceil(64);
+        assert_eq!(limiter.capacity(), 125_000);
+        let homes = 125_000_usize.div_ceil(64);
         assert_eq!(
             limiter.bytes(),
-            125_004 * entry + 16 * homes + 128,
+            125_000 * entry + 16 * homes + 64,
             "{words} words"
         );
     }
@@ -40,27 +40,34 @@ fn entries_are_as_large_as_documented() {
 #[test]
 fn a_key_takes_twenty_bytes_or_eighty() {
     let one = by_hand(built(CounterRing::builder(quota("10/s"))), 100_000, OnFull::Share).0;
-    assert_eq!(one.bytes(), 2_031_456);
+    assert_eq!(one.bytes(), 2_031_328);
     let unpacked = built(CounterRing::builder(quota("10/s")).unpacked());
-    assert_eq!(by_hand(unpacked, 100_000, OnFull::Share).0.bytes(), 8_031_648);
+    assert_eq!(by_hand(unpacked, 100_000, OnFull::Share).0.bytes(), 8_031_328);
 }
 
-/// As many keys as were asked for, all in one window: at most one in a thousand finds no entry.
+/// As many keys as were asked for, all in one window: none finds no entry. With fixed seeds that is the same every
+/// time, so it says what is usual, and leaves nothing to chance.
 #[test]
 fn most_keys_find_an_entry() {
-    const KEYS: u64 = 100_000;
-    let ring = || built(CounterRing::builder(quota("10/h")));
-    for seed in 0..4 {
-        let limiter = KeyedBuilder::new(ring())
-            .capacity(KEYS)
-            .on_full(OnFull::Deny)
-            .build_with(ManualClock::new(), AnyKey::with_seeds([seed, 1, 2, 3]))
-            .expect("a table");
-        let denied = (0..KEYS).filter(|key| limiter.check(key).is_err()).count() as u64;
-        let counts = limiter.counts();
-        assert_eq!((counts.overflowed, counts.reclaimed), (denied, 0));
-        assert_eq!(counts.tracked, KEYS - denied);
-        assert!(denied <= KEYS / 1_000, "seed {seed}: {denied} of {KEYS}");
+    // A million takes seconds without optimization.
+    let sizes: &[u64] = if cfg!(debug_assertions) {
+        &[100_000]
+    } else {
+        &[100_000, 1_000_000]
+    };
+    for &keys in sizes {
+        for seed in 0..4 {
+            let limiter = KeyedBuilder::new(built(CounterRing::builder(quota("10/h"))))
+                .capacity(keys)
+                .on_full(OnFull::Deny)
+                .build_with(ManualClock::new(), AnyKey::with_seeds([seed, 1, 2, 3]))
+                .expect("a table");
+            let denied = (0..keys).filter(|key| limiter.check(key).is_err()).count();
+            assert_eq!(denied, 0, "seed {seed}: of {keys}");
+            let counts = limiter.counts();
+            assert_eq!((counts.overflowed, counts.reclaimed), (0, 0));
+            assert_eq!(counts.tracked, keys);
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use core::sync::atomic::Ordering;
 use std::collections::HashMap;
 
 use ringgate::sync::Words;
-use ringgate::{Algorithm, KeyedRateLimiter, Keys, ManualClock, Nanos, OnFull, Receipt, Reclaim, Settled};
+use ringgate::{
+    Algorithm, KeyedRateLimiter, Keys, ManualClock, Nanos, OnFull, Peek, Receipt, Reclaim, Settled,
+};
 
 use crate::common::{Any, Log, State, Subject};
 
@@ -15,17 +17,70 @@ use crate::common::{Any, Log, State, Subject};
 /// reading or, if that is newer, the one at which some key last lost its entry. From there on its answers are
 /// those of its own words alone, whatever the clock does and whatever other keys do, until it loses
 /// the entry. It does not lose it while its words are not idle (but for a reset, and `Forget`).
+///
+/// A key without an entry that the catch-all may have admitted is barred until that no longer counts: denied, if
+/// there is an entry for it. Whether there is one is known where every key may have every entry.
 pub(crate) struct World<'a, K> {
     subject: &'a Subject,
     pub(crate) limiter: KeyedRateLimiter<Any, ManualClock, K>,
     on_full: OnFull,
+    hasher: K,
+    /// How many entries there are that every key may have, if no key may have another.
+    common: Option<u64>,
     keys: HashMap<u64, Key>,
     catch_all: State,
-    /// When a key last lost its entry to another.
+    /// When a key last lost its entry to another, or was no longer barred when others were.
     reclaimed: Nanos,
+    served: Served,
     /// Entries given up on request.
     left: u64,
+    /// From when on every entry that was given up on request is as good as new.
+    left_until: Nanos,
+    /// Whether the catch-all may have a newer time than its words here.
+    vague: bool,
     receipts: Vec<Taken>,
+}
+
+/// Until when admissions by the catch-all may count, and of which keys: by 13 marks, in units of 4,096 ns.
+#[derive(Default)]
+struct Served {
+    until: u64,
+    marks: u64,
+}
+
+impl Served {
+    const UNIT: u64 = 4_096;
+
+    fn mark(hash: u64) -> u64 {
+        // Hashes of 0 and 2^64 - 1 are taken for 1.
+        1 << (if hash == 0 || hash == u64::MAX { 1 } else { hash } % 13)
+    }
+
+    fn until(&self) -> Nanos {
+        Nanos::new(self.until * Self::UNIT)
+    }
+
+    fn until_of(&self, hash: u64) -> Nanos {
+        if self.marks & Self::mark(hash) == 0 {
+            Nanos::ZERO
+        } else {
+            self.until()
+        }
+    }
+
+    fn add(&mut self, hash: u64, end: Nanos) {
+        let end = end.get().div_ceil(Self::UNIT).min((1 << 51) - 1);
+        self.until = self.until.max(end);
+        self.marks |= Self::mark(hash);
+    }
+}
+
+/// What a key that has no entry may find, as far as the reference knows.
+#[derive(Debug)]
+struct Chances {
+    entry: bool,
+    barred: bool,
+    full: bool,
 }
 
 #[derive(Default)]
@@ -40,8 +95,6 @@ struct Key {
     may_be_forgotten: bool,
     /// Counts the entries that the key got and lost: a receipt of another tenure is worth nothing.
     tenure: u64,
-    /// The key was reset once. What it took before that in the same instant looks like what it took after.
-    was_reset: bool,
     admissions: Vec<Admission>,
 }
 
@@ -72,16 +125,23 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         subject: &'a Subject,
         limiter: KeyedRateLimiter<Any, ManualClock, K>,
         on_full: OnFull,
+        hasher: K,
+        common: Option<u64>,
     ) -> Self {
         assert!(limiter.capacity() <= 64);
         Self {
             subject,
             limiter,
             on_full,
+            hasher,
+            common,
             keys: HashMap::new(),
             catch_all: State::fresh(&subject.algorithm),
             reclaimed: Nanos::ZERO,
+            served: Served::default(),
             left: 0,
+            left_until: Nanos::ZERO,
+            vague: false,
             receipts: Vec::new(),
         }
     }
@@ -103,16 +163,104 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         counts.tracked + counts.reclaimed + counts.forgotten + self.left
     }
 
+    /// What a fresh state has reached that begins at `time`.
+    fn begin(&self, time: Nanos) -> Nanos {
+        let first = self.subject.algorithm.later(0, time);
+        first.map_or(Nanos::MAX, |first| self.subject.algorithm.reached(first))
+    }
+
+    /// Until when admissions of `key` by the catch-all may count.
+    fn served_until(&self, key: u64) -> Nanos {
+        self.served.until_of(self.hasher.hash(&key))
+    }
+
+    fn is_barred(&self, key: u64, now: Nanos) -> bool {
+        self.begin(now) < self.begin(self.served_until(key))
+    }
+
+    /// When a key that is barred at `now` may enter and take `permits`, as it is told: in the cell of the end. Of
+    /// a log it is the end itself, though the unit of time that this is in would do.
+    fn barred_until(&self, key: u64, now: Nanos, permits: u64) -> Option<Nanos> {
+        let end = self.served_until(key).get();
+        let (mut barred, mut free) = (now.get(), end);
+        while free > barred + 1 {
+            let between = barred + (free - barred) / 2;
+            if self.is_barred(key, Nanos::new(between)) {
+                barred = between;
+            } else {
+                free = between;
+            }
+        }
+        if matches!(self.subject.algorithm, Any::Stamps(_)) {
+            free = end;
+        }
+        let fresh = State::fresh(&self.subject.algorithm);
+        self.subject
+            .algorithm
+            .ready_at(fresh.shared(), Nanos::new(free), permits)
+    }
+
+    /// Whether some entry is idle or unused at `now`, if that can be said.
+    fn has_room(&self, now: Nanos) -> Option<bool> {
+        let entries = self.common?;
+        let tracked = self.limiter.counts().tracked;
+        let certain: Vec<_> = self
+            .keys
+            .values()
+            .filter(|it| it.entered && !it.may_be_lost)
+            .filter_map(|it| it.words.as_ref())
+            .collect();
+        let it = &self.subject.algorithm;
+        if certain.iter().any(|words| it.is_idle(first(words), now)) {
+            return Some(true);
+        }
+        if tracked < entries {
+            // Unused, or given up.
+            return (now >= self.left_until).then_some(true);
+        }
+        (certain.len() as u64 == entries).then_some(false)
+    }
+
+    /// What `key`, which has no entry, may find by the reading `now`.
+    fn chances(&self, key: u64, now: Nanos) -> Chances {
+        let barred = self.is_barred(key, now.max(self.reclaimed));
+        let room = self.has_room(now);
+        if self.on_full == OnFull::Forget {
+            let it = &self.subject.algorithm;
+            let can_forget = |key: &Key| {
+                let words = key.words.as_ref().filter(|_| key.entered && !key.may_be_lost);
+                words.is_some_and(|words| it.later(first(words), now).is_some())
+            };
+            let some = self.common.is_some() && self.keys.values().any(can_forget);
+            return Chances {
+                // One that is taken from somebody is a cell newer, and may be of after the end.
+                entry: !barred || room != Some(true),
+                barred,
+                full: !some && room != Some(true),
+            };
+        }
+        Chances {
+            entry: room != Some(false) && !barred,
+            barred: room != Some(false) && barred,
+            full: room != Some(true),
+        }
+    }
+
     pub(crate) fn check(&mut self, key: u64, now: Nanos, permits: u64) {
         let it = &self.subject.algorithm;
         let (before, given) = (self.limiter.counts(), self.entries_given());
         let as_of = now.max(self.reclaimed);
+        let (chances, barred_until) = (self.chances(key, now), self.barred_until(key, as_of, permits));
+        let mut retry = None;
         let answer = match self.limiter.check_at(&key, now, permits) {
             Ok(taken) => {
                 let overflow = taken.is_overflow();
                 (Ok(taken.into_receipt()), overflow)
             }
-            Err(denied) => (Err(denied.at()), denied.is_overflow()),
+            Err(denied) => {
+                retry = denied.retry_after();
+                (Err(denied.at()), denied.is_overflow())
+            }
         };
         let (answer, overflow) = answer;
         let after = self.limiter.counts();
@@ -125,9 +273,11 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         assert!(self.on_full == OnFull::Forget || forgotten == 0);
         assert!(!overflow || entered == 0);
         if lost + forgotten > 0 {
-            self.somebody_lost(key, as_of, forgotten > 0);
+            self.somebody_lost(key, now, forgotten > 0);
         }
-        let renewed = (entered == 1 && forgotten == 0).then(|| self.renewed(as_of));
+        // Nobody's entry that was not idle may have been taken for want of another.
+        let fresh = lost > 0 || self.on_full != OnFull::Forget || now >= self.left_until;
+        let renewed = (entered == 1 && forgotten == 0 && fresh).then(|| self.renewed(as_of));
         let state = self.keys.entry(key).or_default();
         let needs_one = permits > 0 && permits <= it.most();
         if state.entered && !state.may_be_lost {
@@ -135,7 +285,34 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         } else if !state.entered && needs_one && !overflow {
             assert_eq!(entered, 1, "a key without an entry gets one");
         }
-        assert!(needs_one || entered == 0);
+        let denied_at = |at: Option<Nanos>| at.map(|at| at.saturating_since(as_of));
+        let catch_all = it.ready_at(self.catch_all.shared(), as_of, permits);
+        let mut barred = false;
+        if !state.entered && needs_one {
+            assert!(
+                chances.entry || overflow,
+                "{key} gets no entry at {as_of:?}: {chances:?}"
+            );
+            assert!(
+                !overflow || chances.barred || chances.full,
+                "an entry for {key} at {as_of:?}"
+            );
+        }
+        if overflow && answer.is_err() && chances.barred {
+            let expected = denied_at(barred_until);
+            if !chances.full || retry != denied_at(catch_all) {
+                assert_eq!(retry, expected, "{key} at {as_of:?}");
+                barred = true;
+            } else if retry == expected {
+                // Both say the same. What is barred shows nothing of the catch-all.
+                self.limiter.clock().set(now);
+                let seen = self.limiter.peek(&key);
+                let spent = it.spent(self.catch_all.shared(), as_of);
+                self.vague |= spent == 0 && it.remaining(self.catch_all.shared(), as_of) == 0;
+                // A look at somebody's entry, which is to be forgotten, is none at the catch-all.
+                barred = !seen.is_overflow() || (seen.spent(), seen.remaining()) == (0, 0);
+            }
+        }
         if overflow || entered == 1 {
             if state.may_be_forgotten {
                 // It begins anew.
@@ -149,13 +326,26 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             state.may_be_lost = false;
             state.may_be_forgotten = false;
         }
-        let expected = if overflow {
+        let expected = if barred {
+            Some(Err(as_of))
+        } else if overflow {
             match self.on_full {
                 OnFull::Deny => Some(Err(as_of)),
                 OnFull::Admit => Some(Ok((as_of, None))),
                 _ => {
                     let decision = it.decide(self.catch_all.shared(), as_of, permits);
-                    Some(decision.map(|it| (it.at(), Some(it))).map_err(|it| it.at()))
+                    if let Ok(receipt) = &answer {
+                        if self.served.until() <= as_of {
+                            self.reclaimed = self.reclaimed.max(self.served.until());
+                            self.served = Served::default();
+                        }
+                        let end = receipt.at().saturating_add(it.span());
+                        self.served.add(self.hasher.hash(&key), end);
+                    } else if !self.vague {
+                        assert_eq!(retry, denied_at(catch_all), "{key} at {as_of:?}");
+                    }
+                    let decision = decision.map(|it| (it.at(), Some(it))).map_err(|it| it.at());
+                    (!self.vague).then_some(decision)
                 }
             }
         } else if !needs_one && !state.entered {
@@ -191,9 +381,9 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         }
     }
 
-    /// One of the keys has lost its entry to `newcomer`, at `now`: an idle one or, if `forgotten`, another.
+    /// One of the keys has lost its entry to `newcomer`, by its reading `now`: an idle one or, if `forgotten`, another.
     fn somebody_lost(&mut self, newcomer: u64, now: Nanos, forgotten: bool) {
-        self.reclaimed = now;
+        self.reclaimed = self.reclaimed.max(now);
         let it = &self.subject.algorithm;
         for (_, key) in self.keys.iter_mut().filter(|(key, _)| **key != newcomer) {
             let idle = key.words.as_ref().map(|words| it.is_idle(first(words), now));
@@ -233,9 +423,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         let state = self.keys.get_mut(&key).expect("it was admitted");
         if !overflow && tenure != state.tenure && receipt.permits() > 0 {
             let permits = receipt.permits();
-            if !state.was_reset && self.on_full != OnFull::Forget {
-                assert_eq!(self.limiter.refund(&key, receipt), Settled::Forfeited(permits));
-            }
+            assert_eq!(self.limiter.refund(&key, receipt), Settled::Forfeited(permits));
             return;
         }
         let permits = receipt.permits();
@@ -244,6 +432,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         assert!(exact || settled == Settled::Forfeited(permits));
         let back = match (&expected, overflow) {
             _ if permits == 0 => true,
+            (None, true) if self.vague => exact,
             (None, true) => self.on_full == OnFull::Admit,
             (None, false) => exact,
             (Some(receipt), true) => it.refund(self.catch_all.shared(), receipt, permits),
@@ -267,6 +456,12 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         assert!(!given_up || state.entered);
         if given_up {
             self.left += 1;
+            let reached = state
+                .words
+                .as_ref()
+                .map(|words| self.subject.algorithm.reached(first(words)));
+            let until = reached.map(|it| it.max(now).saturating_add(3 * self.subject.algorithm.span()));
+            self.left_until = self.left_until.max(until.unwrap_or(Nanos::MAX));
             for admission in state.admissions.iter_mut().filter(|it| !it.overflow) {
                 admission.permits = 0;
             }
@@ -276,7 +471,6 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         state.may_be_lost = false;
         if given_up {
             state.may_be_forgotten = false;
-            state.was_reset = true;
         }
     }
 
@@ -285,14 +479,18 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         let before = self.limiter.counts();
         let peek = self.limiter.peek(&key);
         let seen = (peek.remaining(), peek.spent(), peek.retry_after(permits));
+        assert_eq!(self.limiter.counts(), before);
+        let state = self.keys.get(&key);
+        if state.is_none_or(|it| !it.entered) {
+            self.judge_peek_without_entry(key, now, permits, &peek);
+        }
         let Some(Key {
             words: Some(words),
             entered: true,
             may_be_lost: false,
             ..
-        }) = self.keys.get(&key)
+        }) = state
         else {
-            assert_eq!(self.limiter.counts(), before);
             return;
         };
         let (it, words) = (&self.subject.algorithm, words.shared());
@@ -304,7 +502,37 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         );
         assert_eq!((peek.is_overflow(), peek.at()), (false, now));
         assert_eq!(seen, expected);
-        assert_eq!(self.limiter.counts(), before);
+    }
+
+    /// A key that has no entry sees what a check would find, as of when it would be judged.
+    fn judge_peek_without_entry(&self, key: u64, now: Nanos, permits: u64, peek: &Peek<'_, Any>) {
+        let as_of = now.max(self.reclaimed);
+        let chances = self.chances(key, now);
+        if self.on_full == OnFull::Forget && self.has_room(now) != Some(true) {
+            return;
+        }
+        assert_eq!(peek.at(), as_of);
+        assert!(
+            !peek.is_overflow() || chances.barred || chances.full,
+            "{key} at {as_of:?}"
+        );
+        assert!(peek.is_overflow() || chances.entry, "{key} at {as_of:?}");
+        if chances.full {
+            return;
+        }
+        let it = &self.subject.algorithm;
+        let ready = if peek.is_overflow() && permits > 0 {
+            self.barred_until(key, as_of, permits)
+        } else {
+            let fresh = State::fresh(&self.subject.algorithm);
+            it.ready_at(fresh.shared(), as_of, permits)
+        };
+        assert_eq!(
+            peek.retry_after(permits),
+            ready.map(|at| at.saturating_since(as_of)),
+            "{key} at {as_of:?}"
+        );
+        assert_eq!(peek.spent(), 0);
     }
 
     /// As many keys have an entry as are counted.

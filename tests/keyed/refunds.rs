@@ -97,6 +97,41 @@ fn what_a_key_took_that_has_lost_its_entry_is_forfeited() {
     }
 }
 
+/// In the same instant, and though the key has taken as much again.
+#[test]
+fn what_was_taken_before_a_reset_is_forfeited() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+        let most = subject.algorithm.most();
+        let before = limiter.check_n(&1, most).expect("fresh").into_receipt();
+        assert!(limiter.reset(&1), "{}", subject.name);
+        assert!(limiter.check_n(&1, most).is_ok(), "{}", subject.name);
+        let settled = limiter.refund(&1, before);
+        assert_eq!(settled, Settled::Forfeited(most), "{}", subject.name);
+        assert!(limiter.check_n(&1, most).is_err(), "{}", subject.name);
+        assert_eq!(limiter.peek(&1).spent(), most, "{}", subject.name);
+    }
+}
+
+/// Also when the memory that it was taken from is in use again: the second table after it often has it.
+#[test]
+fn what_was_taken_before_clearing_is_forfeited() {
+    for subject in subjects(quota("10/s")) {
+        for times in 1..5 {
+            let (mut limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+            let most = subject.algorithm.most();
+            let before = limiter.check_n(&1, most).expect("fresh").into_receipt();
+            for _ in 0..times {
+                limiter.clear();
+            }
+            assert!(limiter.check_n(&1, most).is_ok(), "{}", subject.name);
+            let settled = limiter.refund(&1, before);
+            assert_eq!(settled, Settled::Forfeited(most), "{}", subject.name);
+            assert_eq!(limiter.peek(&1).spent(), most, "{}", subject.name);
+        }
+    }
+}
+
 #[test]
 fn what_the_catch_all_took_goes_back_to_it() {
     for subject in subjects(quota("10/s")) {

@@ -217,6 +217,54 @@ fn a_reset_entry_is_used_again_when_it_is_idle() {
     }
 }
 
+/// What it gives up is nobody's until it is idle, the key itself included: it finds the table full.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_reset_on_a_full_table_leaves_the_key_to_the_rule() {
+    for subject in subjects(quota("10/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
+            let (limiter, clock) = filled(subject.algorithm.clone(), on_full, 0);
+            assert!(limiter.reset(&1_001), "{}", subject.name);
+            let answer = limiter.check(&1_001);
+            assert_eq!(answer.is_ok(), on_full != OnFull::Deny, "{}", subject.name);
+            let (overflow, wait) = match answer {
+                Ok(taken) => (taken.is_overflow(), None),
+                Err(denied) => (denied.is_overflow(), denied.retry_after()),
+            };
+            assert!(overflow, "{}, {on_full:?}", subject.name);
+            assert_eq!(limiter.counts().overflowed, 1, "{}", subject.name);
+            assert!(!limiter.reset(&1_001), "{}", subject.name);
+            if let Some(wait) = wait {
+                clock.advance(wait);
+                assert!(limiter.check(&1_001).is_ok(), "{}", subject.name);
+            }
+        }
+    }
+}
+
+/// A key of its home has lost an entry by a newer reading, and it may have been this one.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_peek_is_as_of_the_time_that_a_check_would_be_judged_at() {
+    for subject in subjects(quota("10/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
+            let (limiter, clock) = filled(subject.algorithm.clone(), on_full, 0);
+            let before = now(&clock);
+            clock.advance(Duration::from_secs(30));
+            let lost = now(&clock);
+            assert!(limiter.check(&1).is_ok());
+            assert_eq!(limiter.counts().reclaimed, 1, "{}", subject.name);
+            clock.set(before);
+            assert_eq!(limiter.peek(&2).at(), lost, "{}", subject.name);
+            let judged = match limiter.check(&2) {
+                Ok(taken) => taken.at(),
+                Err(denied) => denied.at(),
+            };
+            assert_eq!(judged, lost, "{}, {on_full:?}", subject.name);
+        }
+    }
+}
+
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn cleared_is_as_new() {
