@@ -200,7 +200,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         let algorithm = self.algorithm_of(key);
         let search = self.search(algorithm, self.fingerprint(key), self.clock.now());
         let (held, now) = match search.peek(self.on_full == OnFull::Forget) {
-            View::Entry(entry, owner) => (Held::Entry(entry, owner), search.now),
+            View::Entry(entry, owner, now) => (Held::Entry(entry, owner), now),
             View::Fresh(now) => (Held::Fresh, now),
             View::Full(now) => (self.overflow(&search), now),
             View::Barred(now, until) => (Held::NoRoom(Some(until)), now),

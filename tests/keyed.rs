@@ -18,6 +18,8 @@ mod config;
 #[path = "keyed/flood.rs"]
 mod flood;
 #[cfg(not(miri))] // Every algorithm with every rule takes minutes there.
+#[path = "keyed/forget.rs"]
+mod forget;
 #[path = "keyed/full.rs"]
 mod full;
 #[cfg(not(miri))] // Thousands of histories of one thread.

@@ -74,8 +74,8 @@ struct Room<'a> {
 /// What a key without a decision to make would find.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum View<'a> {
-    /// An entry, and the key that has it.
-    Entry(Entry<'a>, u64),
+    /// An entry, the key that has it, and the reading, or a newer time as below.
+    Entry(Entry<'a>, u64, Nanos),
     /// A fresh entry at the reading, or at a newer time at which the key may have lost one.
     Fresh(Nanos),
     /// As [`Place::Full`].
@@ -315,23 +315,21 @@ impl<'a, A: Reclaim> Search<'a, A> {
     /// What the key would find, without entering it.
     pub(super) fn peek(&self, forget: bool) -> View<'a> {
         if let Some(look) = self.own_entry() {
-            return View::Entry(look.candidate.entry, self.key);
+            return View::Entry(look.candidate.entry, self.key, self.now);
         }
         let now = self.now.max(self.home().reclaimed());
-        match self.look_for_room(forget) {
-            Ok(None) => View::Full(now),
-            Ok(Some(room)) if matches!(room.event, Event::Forgotten) => {
-                View::Entry(room.look.candidate.entry, room.look.owner)
-            }
-            Ok(Some(_)) => {
-                let shared = self.home().shared(self.key);
-                if self.begin(now) < self.begin(shared) {
-                    View::Barred(now, self.entered_from(shared))
-                } else {
-                    View::Fresh(now)
-                }
-            }
-            Err(look) => View::Entry(look.candidate.entry, self.key),
+        let room = match self.look_for_room(forget) {
+            Ok(Some(room)) => room,
+            Ok(None) => return View::Full(now),
+            Err(look) => return View::Entry(look.candidate.entry, self.key, self.now),
+        };
+        let shared = self.home().shared(self.key);
+        if self.begin(now) < self.begin(shared) {
+            View::Barred(now, self.entered_from(shared))
+        } else if matches!(room.event, Event::Forgotten) {
+            View::Entry(room.look.candidate.entry, room.look.owner, now)
+        } else {
+            View::Fresh(now)
         }
     }
 

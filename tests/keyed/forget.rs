@@ -1,0 +1,59 @@
+//! What a peek says of a key that would take another's entry.
+
+use core::time::Duration;
+
+use ringgate::{Clock, CounterRing, KeyedBuilder, KeyedRateLimiter, Keys, ManualClock, OnFull};
+
+/// A key's hash is the key.
+struct Plain;
+
+impl Keys<u64> for Plain {
+    fn hash(&self, key: &u64) -> u64 {
+        *key
+    }
+}
+
+/// A table of as few entries as there can be, all of them in use.
+fn filled() -> KeyedRateLimiter<CounterRing, ManualClock, Plain> {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let ring = CounterRing::new("10/s".parse().expect("a quota")).expect("a ring");
+    let limiter = KeyedBuilder::new(ring)
+        .capacity(1)
+        .on_full(OnFull::Forget)
+        .build_with(clock, Plain)
+        .expect("a table");
+    for key in 0..limiter.capacity() as u64 {
+        assert!(limiter.check(&(1_000 + key)).is_ok());
+    }
+    limiter
+}
+
+#[test]
+fn a_peek_of_a_barred_key_says_so() {
+    let limiter = filled();
+    for key in 1..=limiter.capacity() as u64 {
+        assert!(!limiter.check(&key).expect("another's entry").is_overflow());
+    }
+    // Every entry was taken from somebody in this cell.
+    assert!(limiter.check(&40).expect("the catch-all").is_overflow());
+    limiter.clock().advance(Duration::from_millis(400));
+    let peek = limiter.peek(&40);
+    let seen = (peek.is_overflow(), peek.retry_after(1));
+    let denied = limiter.check(&40).expect_err("barred");
+    assert_eq!(seen, (denied.is_overflow(), denied.retry_after()));
+}
+
+#[test]
+fn a_peek_at_anothers_entry_is_as_of_the_adopted_time() {
+    let limiter = filled();
+    let before = Clock::now(limiter.clock());
+    limiter.clock().advance(Duration::from_millis(1_210));
+    assert!(limiter.check(&1).is_ok());
+    assert_eq!(limiter.counts().reclaimed, 1);
+    limiter.clock().set(before);
+    let seen = limiter.peek(&2).at();
+    let taken = limiter.check(&2).expect("another's entry");
+    // The check is stamped with the beginning of the cell of that time.
+    assert!(taken.at() <= seen && seen.saturating_since(taken.at()) < Duration::from_millis(200));
+}
