@@ -17,9 +17,9 @@ mod config;
 #[cfg(not(miri))] // A million decisions, each a page of steps to Miri.
 #[path = "keyed/flood.rs"]
 mod flood;
-#[cfg(not(miri))] // Every algorithm with every rule takes minutes there.
 #[path = "keyed/forget.rs"]
 mod forget;
+#[cfg(not(miri))] // Every algorithm with every rule takes minutes there.
 #[path = "keyed/full.rs"]
 mod full;
 #[cfg(not(miri))] // Thousands of histories of one thread.
