@@ -1,0 +1,34 @@
+//! A table takes its memory as its keys come: alone in its program, where nothing else takes memory
+//! and no allocator counts.
+#![cfg(all(target_os = "linux", feature = "keyed", not(miri), not(ringgate_loom)))]
+
+use std::fs;
+
+use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock};
+
+/// Resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").expect("the proc file system");
+    let pages = pages.split_whitespace().nth(1).expect("the second number");
+    // Pages are at least so large.
+    pages.parse::<u64>().expect("a number of pages") * 4096
+}
+
+#[test]
+fn what_was_not_touched_is_not_resident() {
+    let ring = CounterRing::new("5/min".parse().expect("a quota")).expect("a ring");
+    let before = resident();
+    let limiter = KeyedBuilder::new(ring)
+        .capacity(10_000_000)
+        .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .expect("a table");
+    let grown = resident().saturating_sub(before);
+    let bytes = limiter.bytes() as u64;
+    assert!(bytes > 160_000_000);
+    assert!(grown < bytes / 100, "{grown} of {bytes} bytes");
+    // Every entry has a page at most.
+    for key in 0..100_u64 {
+        assert!(limiter.check(&key).is_ok());
+    }
+    assert!(resident() > before + 50 * 4096);
+}
