@@ -26,7 +26,7 @@ fn what_was_not_touched_is_not_resident() {
     let bytes = limiter.bytes() as u64;
     assert!(bytes > 160_000_000);
     assert!(grown < bytes / 100, "{grown} of {bytes} bytes");
-    // Every entry has a page at most.
+    // A hundred keys are on nearly as many pages.
     for key in 0..100_u64 {
         assert!(limiter.check(&key).is_ok());
     }
