@@ -171,8 +171,8 @@ impl Reference {
     pub fn give_back(&mut self, index: usize, permits: u64) {
         let event = &mut self.events[index];
         event.permits -= permits;
-        if event.permits == 0 {
-            // As if it had never been.
+        if event.permits == 0 && self.kind != Kind::Gcra {
+            // As if it had never been. (A bucket keeps the time: an older reading does not find it fuller.)
             event.now = Nanos::ZERO;
         }
     }
