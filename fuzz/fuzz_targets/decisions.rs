@@ -226,7 +226,11 @@ impl Run<'_> {
                 assert!(taken.is_ok(), "with less spent, what was admitted still is");
             }
         }
-        let now = self.reference.newest();
+        // A bucket that was given back to keeps the time of the charge, below which it is not compared.
+        let mut now = self.reference.newest();
+        for event in self.reference.events() {
+            now = now.max(event.now);
+        }
         let (width, cell) = (self.algorithm.window(), self.reference.cell());
         for later in [Duration::ZERO, cell, width / 2, width, width + cell] {
             let at = now.saturating_add(later);
