@@ -217,20 +217,21 @@ impl Run<'_> {
             return;
         }
         let never = fresh(self.algorithm.words());
+        let bucket = matches!(self.algorithm, Any::Bucket(_));
+        let mut newest = Nanos::ZERO;
         for event in self.reference.events() {
+            newest = newest.max(event.now);
+            // A bucket keeps the time of what was given back to it, and what comes later starts there.
+            let now = if bucket { newest } else { event.now };
             let words = Shared::new(&never);
             if event.debt {
-                self.algorithm.charge(words, event.now, event.permits);
+                self.algorithm.charge(words, now, event.permits);
             } else {
-                let taken = self.algorithm.decide(words, event.now, event.permits);
+                let taken = self.algorithm.decide(words, now, event.permits);
                 assert!(taken.is_ok(), "with less spent, what was admitted still is");
             }
         }
-        // A bucket that was given back to keeps the time of the charge, below which it is not compared.
-        let mut now = self.reference.newest();
-        for event in self.reference.events() {
-            now = now.max(event.now);
-        }
+        let now = self.reference.newest().max(newest);
         let (width, cell) = (self.algorithm.window(), self.reference.cell());
         for later in [Duration::ZERO, cell, width / 2, width, width + cell] {
             let at = now.saturating_add(later);
