@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Shows that unit tests (once) and models (by seed: of the interleaving and of what weak memory answers) run in Miri
 # without undefined behaviour, data races or failures: on this machine's kind, on 32 bits, and big-endian.
-# MIRI_SEEDS: how many seeds on the first (default 8), a quarter of it on the others.
+# MIRI_SEEDS: how many seeds on the first (default 4), a quarter of it on the others.
 source "$(dirname "$0")/common.sh"
 
 toolchain nightly miri rust-src
-seeds=${MIRI_SEEDS:-8}
+seeds=${MIRI_SEEDS:-4}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/miri
 
 # $1: target; $2: Miri's flags; the rest: what to test.
