@@ -1,32 +1,28 @@
 //! A limiter for each of many keys, in fixed memory.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
 use core::fmt;
 
 #[cfg(feature = "quanta")]
 use crate::algorithm::CounterRing;
 use crate::algorithm::Reclaim;
-use crate::answer::{Admitted, Denied, Held, Peek};
+use crate::answer::{Admitted, Denied, Peek};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::decision::{Payer, Receipt, Settled};
+use crate::decision::{Receipt, Settled};
 #[cfg(feature = "quanta")]
 use crate::error::ConfigError;
-use crate::limiter::OwnWords;
-use crate::sync::Shared;
-use crate::table::{Entry, Seat, Table};
 use crate::time::Nanos;
 
 mod builder;
 mod client;
 mod counts;
-mod decide;
 mod keys;
 mod many;
 mod on_full;
 mod search;
+mod store;
 #[cfg(feature = "std")]
 mod top;
 
@@ -38,8 +34,7 @@ pub use on_full::OnFull;
 #[cfg(feature = "std")]
 pub use top::{TopKey, TopKeys};
 
-use counts::Counts;
-use search::View;
+pub(crate) use store::{Desk, Store};
 
 /// A rate limiter for each of many keys: clients, users, tenants, routes.
 ///
@@ -96,13 +91,8 @@ pub struct KeyedRateLimiter<
 > {
     /// One for each tier, over the same words.
     algorithms: Box<[A]>,
-    table: Table,
-    /// The catch-all that keys without an entry share.
-    shared: OwnWords,
+    store: Store,
     on_full: OnFull,
-    counts: Counts,
-    /// How often the table was cleared.
-    generation: u32,
     clock: C,
     keys: K,
 }
@@ -164,8 +154,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        let algorithm = self.algorithm_of(key);
-        self.decide(algorithm, self.fingerprint(key), || self.clock.now(), permits)
+        self.desk(key)
+            .decide(self.fingerprint(key), || self.clock.now(), permits)
     }
 
     /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
@@ -188,8 +178,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        let algorithm = self.algorithm_of(key);
-        self.decide(algorithm, self.fingerprint(key), || now, permits)
+        self.desk(key).decide(self.fingerprint(key), || now, permits)
     }
 
     /// Looks at the state of `key` now, and changes nothing: it is not entered.
@@ -197,15 +186,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        let algorithm = self.algorithm_of(key);
-        let search = self.search(algorithm, self.fingerprint(key), self.clock.now());
-        let (held, now) = match search.peek(self.on_full == OnFull::Forget) {
-            View::Entry(entry, owner, now) => (Held::Entry(entry, owner), now),
-            View::Fresh(now) => (Held::Fresh, now),
-            View::Full(now) => (self.overflow(&search), now),
-            View::Barred(now, until) => (Held::NoRoom(Some(until)), now),
-        };
-        Peek::new(algorithm, held, now)
+        self.desk(key).peek(self.fingerprint(key), self.clock.now())
     }
 
     /// Gives back what was taken of `key`, with the conditions and the answer of
@@ -218,33 +199,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        let receipt = taken.into();
-        let permits = receipt.permits();
-        let algorithm = self.algorithm_of(key);
-        let key = self.fingerprint(key);
-        let given_back = match receipt.payer() {
-            _ if permits == 0 => true,
-            Payer::Nobody => true,
-            Payer::Shared => algorithm.refund(Shared::new(self.shared.get()), &receipt, permits),
-            Payer::Entry(number, generation) => {
-                let now = receipt.at();
-                let own = self.search(algorithm, key, now).own_entry();
-                own.is_some_and(|look| {
-                    let entry = look.entry();
-                    let seen = Cell::new(Seat::UNSEEN);
-                    // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
-                    (number, generation) == (entry.number(), self.generation)
-                        && algorithm.refund(Seat::new(entry, key, &seen), &receipt, permits)
-                })
-            }
-            // Another limiter's.
-            Payer::Own => false,
-        };
-        if given_back {
-            Settled::Exact
-        } else {
-            Settled::Forfeited(permits)
-        }
+        self.desk(key).give_back(self.fingerprint(key), &taken.into())
     }
 
     /// Forgets what `key` has spent: its next request finds a fresh state. False when it had no
@@ -261,9 +216,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        let algorithm = self.algorithm_of(key);
-        self.search(algorithm, self.fingerprint(key), self.clock.now())
-            .leave()
+        self.desk(key).leave(self.fingerprint(key), self.clock.now())
     }
 
     /// Forgets all keys, and gives their memory back.
@@ -271,17 +224,14 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Exclusive, because a decision in flight must not be charged to the next key of its entry;
     /// [`reset`](Self::reset) forgets one key while others decide.
     pub fn clear(&mut self) {
-        self.table.clear();
-        self.shared = OwnWords::new(self.algorithms[0].words());
-        self.counts = Counts::new();
-        self.generation = self.generation.wrapping_add(1);
+        self.store.clear();
     }
 
     /// Keys that have an entry: those whose window runs, and those that have been idle since and
     /// that no new key has replaced yet.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.counts.sum().tracked
+        self.counts().tracked
     }
 
     /// Whether no key has an entry.
@@ -293,19 +243,19 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// The entries of the table: at least five for every four keys that were asked for.
     #[must_use]
     pub const fn capacity(&self) -> usize {
-        self.table.entries()
+        self.store.table().entries()
     }
 
     /// Memory in bytes that the keys can take, all in all.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.table.bytes()
+        self.store.table().bytes()
     }
 
     /// What has happened to the keys so far.
     #[must_use]
     pub fn counts(&self) -> TableCounts {
-        self.counts.sum()
+        self.store.counts().sum()
     }
 
     /// The most permits of one key admitted in any interval of one window, by the readings that the
@@ -327,14 +277,19 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         &self.clock
     }
 
+    /// Where the key is decided about.
     #[inline]
-    fn algorithm_of<Q: ?Sized>(&self, key: &Q) -> &A
+    fn desk<Q: ?Sized>(&self, key: &Q) -> Desk<'_, A>
     where
         K: Keys<Q>,
     {
         // A tier that there is not is taken for the first.
         let tier = self.keys.tier(key);
-        self.algorithms.get(tier).unwrap_or(&self.algorithms[0])
+        Desk {
+            store: &self.store,
+            algorithm: self.algorithms.get(tier).unwrap_or(&self.algorithms[0]),
+            on_full: self.on_full,
+        }
     }
 
     #[inline]
@@ -342,10 +297,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        match self.keys.hash(key) {
-            Entry::NOBODY | Entry::UNSPENT => 1,
-            hash => hash,
-        }
+        Store::fingerprint(self.keys.hash(key))
     }
 }
 
@@ -353,9 +305,8 @@ impl<A: fmt::Debug, C: fmt::Debug, K: fmt::Debug> fmt::Debug for KeyedRateLimite
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyedRateLimiter")
             .field("algorithms", &self.algorithms)
-            .field("table", &self.table)
+            .field("store", &self.store)
             .field("on_full", &self.on_full)
-            .field("counts", &self.counts.sum())
             .field("clock", &self.clock)
             .field("keys", &self.keys)
             .finish_non_exhaustive()

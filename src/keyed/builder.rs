@@ -3,16 +3,13 @@ use alloc::vec::Vec;
 
 #[cfg(feature = "quanta")]
 use super::AnyKey;
-use super::KeyedRateLimiter;
-use super::counts::Counts;
 use super::on_full::OnFull;
+use super::{KeyedRateLimiter, Store};
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::error::ConfigError;
-use crate::limiter::OwnWords;
-use crate::table::Table;
 
 /// A [`KeyedRateLimiter`] in the making.
 ///
@@ -126,12 +123,9 @@ impl<A: Reclaim> KeyedBuilder<A> {
             ));
         }
         Ok(KeyedRateLimiter {
-            table: Table::new(self.capacity, words)?,
-            shared: OwnWords::new(words),
+            store: Store::new(self.capacity, words)?,
             algorithms: algorithms.into_boxed_slice(),
             on_full: self.on_full,
-            counts: Counts::new(),
-            generation: 0,
             clock,
             keys,
         })

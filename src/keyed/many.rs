@@ -49,14 +49,14 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
                 if let Some((_, fingerprint)) = slot {
                     some = true;
                     // Nobody waits for the answer, but the line is on its way.
-                    core::hint::black_box(self.table.touch(*fingerprint));
+                    core::hint::black_box(self.store.table().touch(*fingerprint));
                 }
             }
             if !some {
                 return;
             }
             for (key, fingerprint) in ahead.iter().flatten() {
-                decided(key, self.decide(self.algorithm_of(*key), *fingerprint, || now, 1));
+                decided(key, self.desk(*key).decide(*fingerprint, || now, 1));
             }
         }
     }

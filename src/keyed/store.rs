@@ -1,0 +1,287 @@
+use core::cell::Cell;
+use core::fmt;
+
+use super::counts::{Counts, Event};
+use super::on_full::OnFull;
+use super::search::{Place, Search, View};
+use crate::algorithm::Reclaim;
+use crate::answer::{Admitted, Denied, Held, Peek, answer};
+use crate::decision::{Payer, Receipt, Refusal, Settled};
+use crate::error::ConfigError;
+use crate::limiter::OwnWords;
+use crate::sync::Shared;
+use crate::table::{Entry, Seat, Table};
+use crate::time::Nanos;
+
+/// What is known of each key: the table, and what keys without an entry share.
+pub(crate) struct Store {
+    table: Table,
+    /// The catch-all that keys without an entry share.
+    shared: OwnWords,
+    counts: Counts,
+    /// How often the table was cleared.
+    generation: u32,
+}
+
+impl Store {
+    /// Room for `capacity` keys of `words` words each.
+    pub(crate) fn new(capacity: u64, words: usize) -> Result<Self, ConfigError> {
+        Ok(Self {
+            table: Table::new(capacity, words)?,
+            shared: OwnWords::new(words),
+            counts: Counts::new(),
+            generation: 0,
+        })
+    }
+
+    /// As new.
+    pub(crate) fn clear(&mut self) {
+        self.table.clear();
+        self.shared = OwnWords::new(self.shared.get().len());
+        self.counts = Counts::new();
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    pub(crate) const fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(super) const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The key's bits as the table knows them: never those that stand for nobody.
+    #[inline]
+    pub(crate) const fn fingerprint(hash: u64) -> u64 {
+        match hash {
+            Entry::NOBODY | Entry::UNSPENT => 1,
+            hash => hash,
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("table", &self.table)
+            .field("counts", &self.counts.sum())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An algorithm that decides about the keys of a store.
+#[derive(Debug)]
+pub(crate) struct Desk<'a, A> {
+    pub(crate) store: &'a Store,
+    pub(crate) algorithm: &'a A,
+    pub(crate) on_full: OnFull,
+}
+
+impl<A> Clone for Desk<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for Desk<'_, A> {}
+
+impl<'a, A: Reclaim> Desk<'a, A> {
+    fn search(self, key: u64, now: Nanos) -> Search<'a, A> {
+        Search {
+            table: &self.store.table,
+            algorithm: self.algorithm,
+            counts: &self.store.counts,
+            key,
+            now,
+        }
+    }
+
+    /// Takes `permits` of `key`, all or none of them.
+    #[inline(always)]
+    pub(crate) fn decide(
+        self,
+        key: u64,
+        now: impl FnOnce() -> Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let found = self.store.table.find(key);
+        // Read only now, so that the entry is on its way meanwhile.
+        self.decide_with(found, key, now(), permits)
+    }
+
+    /// The same, where the entry that the key seems to have was found before.
+    #[inline(always)]
+    pub(crate) fn decide_with(
+        self,
+        found: Option<Entry<'a>>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        if let Some(entry) = found
+            && let Some(decision) = self.attempt(entry, key, now, permits)
+        {
+            return answer(self.algorithm, Held::Entry(entry, key), decision);
+        }
+        self.enter(key, now, permits)
+    }
+
+    /// Decides with an entry; `None`: the key has lost it, or somebody else was faster.
+    #[inline(always)]
+    fn attempt(
+        self,
+        entry: Entry<'_>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Result<Receipt, Refusal>> {
+        let seen = Cell::new(Seat::UNSEEN);
+        let decision = self
+            .algorithm
+            .attempt(Seat::new(entry, key, &seen), now, permits)?;
+        match decision {
+            Ok(receipt) => Some(Ok(
+                receipt.paid_by(Payer::Entry(entry.number(), self.store.generation))
+            )),
+            // It may be of the zeros of a lost entry, or of the word of a key that had the entry in between: the
+            // fingerprint that was read after it was its own only if the word still stands.
+            Err(_) if seen.get() != Seat::UNSEEN && !entry.still(seen.get()) => None,
+            Err(refusal) => Some(Err(refusal)),
+        }
+    }
+
+    /// Decides for a key that has no entry, as it seems, or that many ask for.
+    #[cold]
+    #[inline(never)]
+    fn enter(self, key: u64, now: Nanos, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        if permits == 0 || permits > self.algorithm.most() {
+            // The same for every state, so none is needed.
+            let decision = match permits {
+                0 => Ok(Receipt::new(now, 0, 0)),
+                _ => Err(Refusal::new(now, permits)),
+            };
+            return answer(self.algorithm, Held::Fresh, decision);
+        }
+        let search = self.search(key, now);
+        loop {
+            let (held, decision) = match search.enter(self.on_full == OnFull::Forget) {
+                Place::Entry(entry) => (Held::Entry(entry, key), self.attempt(entry, key, now, permits)),
+                Place::Full(now) => {
+                    let held = self.overflow(&search);
+                    (held, self.decide_without_entry(&search, held, now, permits))
+                }
+                Place::Barred(now, until) => {
+                    let held = Held::NoRoom(Some(until));
+                    (held, self.decide_without_entry(&search, held, now, permits))
+                }
+            };
+            if let Some(decision) = decision {
+                return answer(self.algorithm, held, decision);
+            }
+        }
+    }
+
+    /// What stands in for the entry of a key that gets none.
+    fn overflow(self, search: &Search<'a, A>) -> Held<'a> {
+        match self.on_full {
+            // Forget comes here when every entry is changing hands at this instant.
+            OnFull::Share | OnFull::Forget => Held::Shared(self.store.shared.get()),
+            OnFull::Deny => Held::NoRoom(search.room_at()),
+            OnFull::Admit => Held::Unlimited,
+        }
+    }
+
+    /// Decides for a key that gets no entry; `None`: it has one by now.
+    fn decide_without_entry(
+        self,
+        search: &Search<'_, A>,
+        held: Held<'_>,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Result<Receipt, Refusal>> {
+        let decision = match held {
+            Held::Shared(_) => self.decide_with_others(search, now, permits)?,
+            Held::Unlimited => Ok(Receipt::new(now, permits, 0).paid_by(Payer::Nobody)),
+            _ => Err(Refusal::new(now, permits)),
+        };
+        self.store.counts.add(search.key, Event::Overflowed);
+        Some(decision)
+    }
+
+    /// Decides by the catch-all. The key gets no entry of its own before the admission has stopped
+    /// counting; if it got one meanwhile, the admission is taken back.
+    fn decide_with_others(
+        self,
+        search: &Search<'_, A>,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Result<Receipt, Refusal>> {
+        let algorithm = self.algorithm;
+        let words = Shared::new(self.store.shared.get());
+        let decision = algorithm.decide(words, now, permits);
+        if let Ok(receipt) = &decision {
+            // Before the look: somebody who is entering the key sees this, or is seen.
+            let end = receipt.at().saturating_add(algorithm.span());
+            self.store.table.home(search.key).share(search.key, now, end);
+        }
+        if !search.is_entered_since(now) {
+            return Some(decision.map(|receipt| receipt.paid_by(Payer::Shared)));
+        }
+        if let Ok(receipt) = decision {
+            // What cannot be given back stays spent, which makes the catch-all stricter.
+            algorithm.refund(words, &receipt, permits);
+        }
+        None
+    }
+
+    /// Looks at the state of `key`, and changes nothing: it is not entered.
+    pub(crate) fn peek(self, key: u64, now: Nanos) -> Peek<'a, A> {
+        let search = self.search(key, now);
+        let (held, now) = match search.peek(self.on_full == OnFull::Forget) {
+            View::Entry(entry, owner, now) => (Held::Entry(entry, owner), now),
+            View::Fresh(now) => (Held::Fresh, now),
+            View::Full(now) => (self.overflow(&search), now),
+            View::Barred(now, until) => (Held::NoRoom(Some(until)), now),
+        };
+        Peek::new(self.algorithm, held, now)
+    }
+
+    /// Gives back what was taken of `key`; false if that can no longer be done.
+    pub(crate) fn refund(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
+        match receipt.payer() {
+            _ if permits == 0 => true,
+            Payer::Nobody => true,
+            Payer::Shared => {
+                let words = Shared::new(self.store.shared.get());
+                self.algorithm.refund(words, receipt, permits)
+            }
+            Payer::Entry(number, generation) => {
+                let own = self.search(key, receipt.at()).own_entry();
+                own.is_some_and(|look| {
+                    let entry = look.entry();
+                    let seen = Cell::new(Seat::UNSEEN);
+                    // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
+                    (number, generation) == (entry.number(), self.store.generation)
+                        && self
+                            .algorithm
+                            .refund(Seat::new(entry, key, &seen), receipt, permits)
+                })
+            }
+            // Another limiter's.
+            Payer::Own => false,
+        }
+    }
+
+    /// Gives all of a receipt back, as far as that can be done.
+    pub(crate) fn give_back(self, key: u64, receipt: &Receipt) -> Settled {
+        match receipt.permits() {
+            permits if self.refund(key, receipt, permits) => Settled::Exact,
+            permits => Settled::Forfeited(permits),
+        }
+    }
+
+    /// Takes the key's entry from it; false if it has none.
+    pub(crate) fn leave(self, key: u64, now: Nanos) -> bool {
+        self.search(key, now).leave()
+    }
+}
