@@ -6,6 +6,7 @@ use crate::decision::{Receipt, Refusal};
 use crate::sync::Words;
 use crate::time::Nanos;
 
+mod any;
 mod counter_ring;
 mod gcra;
 mod packed_ring;
@@ -14,6 +15,7 @@ mod span;
 mod timestamp_ring;
 mod wide_ring;
 
+pub use any::AnyAlgorithm;
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;
 pub use reclaim::Reclaim;

@@ -29,6 +29,8 @@ mod top;
 pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
 pub use counts::TableCounts;
+#[cfg(all(feature = "rules", feature = "quanta"))]
+pub(crate) use keys::random_seeds;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use on_full::OnFull;
 #[cfg(feature = "std")]

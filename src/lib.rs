@@ -116,8 +116,10 @@ mod answer;
 mod limiter;
 #[cfg(feature = "keyed")]
 mod keyed;
+#[cfg(feature = "rules")]
+mod rules;
 
-pub use algorithm::{Algorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
+pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use answer::{Admitted, Denied, Peek};
 pub use clock::{Clock, ManualClock};
 #[cfg(feature = "quanta")]
@@ -130,4 +132,9 @@ pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnF
 pub use keyed::{TopKey, TopKeys};
 pub use limiter::{Promise, RateLimiter, SavedState};
 pub use quota::Quota;
+#[cfg(feature = "rules")]
+pub use rules::{
+    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Passed, Refused, Reloaded, Reservation, Rule,
+    RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError, TierOf,
+};
 pub use time::Nanos;

@@ -54,6 +54,21 @@ impl Tally {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
+    #[cfg(feature = "rules")]
+    pub(crate) fn add(&self, amount: u64) {
+        // Relaxed: as in `add_one`.
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// As [`add`](Self::add), without a locked instruction, for a count that one thread at a time writes.
+    #[cfg(feature = "rules")]
+    #[inline]
+    pub(crate) fn add_alone(&self, amount: u64) {
+        // Relaxed, both: as in `add_one`; nobody else writes in between.
+        let count = self.0.load(Ordering::Relaxed);
+        self.0.store(count.wrapping_add(amount), Ordering::Relaxed);
+    }
+
     pub(crate) fn get(&self) -> u64 {
         // Relaxed: as in `add_one`.
         self.0.load(Ordering::Relaxed)

@@ -7,6 +7,8 @@ use core::mem::size_of;
 
 use crate::error::ConfigError;
 use crate::sync::{self, AtomicU64};
+#[cfg(feature = "rules")]
+use crate::time::Nanos;
 
 mod entry;
 mod home;
@@ -165,7 +167,48 @@ impl Table {
     /// What is known beside the entries of `key` and the keys that share its home.
     #[inline]
     pub(crate) fn home(&self, key: u64) -> Home<'_> {
-        let index = Shape::home(key, self.homes.len() / Home::WORDS);
+        self.home_at(Shape::home(key, self.homes.len() / Home::WORDS))
+    }
+
+    /// Hands over the fingerprint of every key that has an entry. Keys that come or go meanwhile may be missed, or
+    /// come twice.
+    #[cfg(feature = "rules")]
+    pub(crate) fn for_each_key(&self, mut key: impl FnMut(u64)) {
+        for index in 0..self.entries() {
+            if let Some(owner) = self.entry(index).owner() {
+                key(owner);
+            }
+        }
+    }
+
+    /// From now on no key enters at an earlier time than `now`.
+    #[cfg(feature = "rules")]
+    pub(crate) fn begin_after(&self, now: Nanos) {
+        for home in self.homes() {
+            home.reclaim_at(now);
+        }
+    }
+
+    /// Marks the keys that `from` has marks for until `end`.
+    #[cfg(feature = "rules")]
+    pub(crate) fn inherit_marks(&self, from: &Self, now: Nanos, end: Nanos) {
+        let (here, there) = (self.homes().len(), from.homes().len());
+        for (index, home) in self.homes().enumerate() {
+            // Both divide the same hashes evenly, so these are the homes that the same keys have there.
+            let others = index * there / here..=((index + 1) * there / here).min(there - 1);
+            for other in others {
+                home.share_marks_of(from.home_at(other), now, end);
+            }
+        }
+    }
+
+    #[cfg(feature = "rules")]
+    fn homes(&self) -> impl ExactSizeIterator<Item = Home<'_>> {
+        self.homes.chunks_exact(Home::WORDS).map(Home::new)
+    }
+
+    #[inline]
+    fn home_at(&self, index: usize) -> Home<'_> {
         Home::new(&self.homes[Home::WORDS * index..][..Home::WORDS])
     }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("counter_ring.md")]
 
 use alloc::format;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::packed_ring::PackedRing;
@@ -123,6 +124,54 @@ impl CounterRing {
     pub fn cell(&self) -> Duration {
         Duration::from_nanos(either!(self, form => form.cells()).width())
     }
+
+    /// As [`lowered`](Reclaim::lowered), with a limit for each window.
+    pub(crate) fn lowered_to(&self, limits: &[u64]) -> Result<Self, ConfigError> {
+        let most = self.limits();
+        if most.len() != limits.len() {
+            return Err(ConfigError::new(
+                "windows",
+                format!("{} windows", most.len()),
+                "one window for a ring whose limit is lowered",
+            ));
+        }
+        if let Some((limit, most)) = limits
+            .iter()
+            .zip(most)
+            .find(|&(&limit, most)| limit == 0 || limit > most)
+        {
+            return Err(ConfigError::new(
+                "limit",
+                format!("{limit} permits"),
+                format!("1 to {most} permits, the limit that is lowered"),
+            ));
+        }
+        let form = match &self.form {
+            Form::Packed(packed) => Form::Packed(packed.lowered(limits[0])),
+            Form::Wide(wide) => Form::Wide(wide.lowered(limits)),
+        };
+        Ok(Self {
+            window: self.window,
+            form,
+        })
+    }
+
+    /// The limit of each window.
+    pub(crate) fn limits(&self) -> Vec<u64> {
+        match &self.form {
+            Form::Packed(packed) => alloc::vec![packed.span().limit()],
+            Form::Wide(wide) => wide.spans().map(Span::limit).collect(),
+        }
+    }
+
+    /// The room of one window, of those that there are the last at the most.
+    #[cfg(feature = "rules")]
+    pub(crate) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
+        match &self.form {
+            Form::Packed(packed) => packed.remaining(words, now),
+            Form::Wide(wide) => wide.room_of(window, words, now),
+        }
+    }
 }
 
 impl Algorithm for CounterRing {
@@ -238,33 +287,7 @@ impl Reclaim for CounterRing {
     /// Cells stay what they are, so that the counts keep their meaning; of an even ring, the shares
     /// are those of the lower limit.
     fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
-        let form = match &self.form {
-            Form::Wide(wide) if wide.spans().count() > 1 => {
-                return Err(ConfigError::new(
-                    "windows",
-                    format!("{} windows", wide.spans().count()),
-                    "one window for a ring whose limit is lowered",
-                ));
-            }
-            _ => {
-                let most = either!(self, form => form.span().limit());
-                if limit == 0 || limit > most {
-                    return Err(ConfigError::new(
-                        "limit",
-                        format!("{limit} permits"),
-                        format!("1 to {most} permits, the limit that is lowered"),
-                    ));
-                }
-                match &self.form {
-                    Form::Packed(packed) => Form::Packed(packed.lowered(limit)),
-                    Form::Wide(wide) => Form::Wide(wide.lowered(limit)),
-                }
-            }
-        };
-        Ok(Self {
-            window: self.window,
-            form,
-        })
+        self.lowered_to(&[limit])
     }
 }
 

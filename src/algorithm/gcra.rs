@@ -209,6 +209,36 @@ impl Gcra {
         self.burst
     }
 
+    /// Whether the words of `before` can be this bucket's from now on, so that neither admits more than the bound
+    /// of the more generous of the two. (A rate that falls must not come with a tolerance that grows:
+    /// the word says when the bucket is empty, not how many permits it holds.)
+    #[cfg(feature = "rules")]
+    pub(crate) fn can_follow(&self, before: &Self) -> bool {
+        let (now, then) = (self.quota.window(), before.quota.window());
+        now == then && (self.permit <= before.permit || self.tolerance() <= before.tolerance())
+    }
+
+    /// The same bucket, over words that `before` has written.
+    #[cfg(feature = "rules")]
+    pub(crate) fn following(self, before: &Self) -> Self {
+        let ahead = self.ahead.max(before.ahead);
+        Self { ahead, ..self }
+    }
+
+    /// The same bucket without regard to its burst: for booking what was spent elsewhere.
+    #[cfg(feature = "rules")]
+    pub(crate) fn bottomless(&self) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "366 days are 55 bits of nanoseconds"
+        )]
+        let longest = Quota::MAX_WINDOW.as_nanos() as u64 * UNITS;
+        Self {
+            burst: self.burst.max(longest / self.permit),
+            ..self.clone()
+        }
+    }
+
     /// An instant in units; the clock's origin is 1 ns.
     #[inline]
     fn units(now: Nanos) -> u64 {

@@ -4,14 +4,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use self::state::State;
+use self::window::Window;
 use super::Attempt;
 use super::span::Span;
 use crate::decision::Receipt;
 use crate::sync::Words;
-use crate::time::{Cells, Divider, Nanos};
+use crate::time::{Cells, Nanos};
 use crate::word::{Mark, MarkLayout};
 
 mod state;
+mod window;
 
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
@@ -22,62 +24,13 @@ pub(super) struct WideRing {
     rest: Box<[Window]>,
 }
 
-/// One window over the control word's running total: where its base and its slots are.
-#[derive(Clone, Debug)]
-struct Window {
-    span: Span,
-    /// Ticks of the control word in one cell of this window.
-    ticks: Divider,
-    /// Slots: one fewer than cells are summed, since the base tells of the oldest; at least one.
-    slots: Divider,
-    /// The index of the base word; the slots follow it.
-    base: usize,
-}
-
-impl Window {
-    /// How many slots a window has.
-    fn slots(span: &Span) -> u64 {
-        (span.summed() - 1).max(1)
-    }
-
-    /// How many words a window has: its base and its slots.
-    fn words(span: &Span) -> usize {
-        1 + usize::try_from(Self::slots(span)).expect("a span of a few thousand cells")
-    }
-
-    #[inline]
-    fn cell(&self, tick: u64) -> u64 {
-        self.ticks.quotient(tick)
-    }
-
-    fn slot(&self, cell: u64) -> usize {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "below the number of slots, which are in memory"
-        )]
-        let slot = self.slots.remainder(cell) as usize;
-        self.base + 1 + slot
-    }
-
-    /// The oldest cell that is summed when `cell` is the current one.
-    fn oldest(&self, cell: u64) -> u64 {
-        // Never below zero: the first tick of all is later than one span.
-        (cell + 1).saturating_sub(self.span.summed())
-    }
-}
-
 impl WideRing {
     /// The spans, with the width of their cells in ticks.
     pub(super) fn new(layout: MarkLayout, width: u64, first_tick: u64, spans: &[(Span, u64)]) -> Self {
         let mut base = 1;
         let mut windows: Vec<Window> = Vec::with_capacity(spans.len());
         for &(span, ticks) in spans {
-            windows.push(Window {
-                span,
-                ticks: Divider::new(ticks),
-                slots: Divider::new(Window::slots(&span)),
-                base,
-            });
+            windows.push(Window::new(span, ticks, base));
             base += Window::words(&span);
         }
         let rest = windows.split_off(1);
@@ -89,10 +42,13 @@ impl WideRing {
         }
     }
 
-    /// The same ring over the same words, with a lower limit for the first window.
-    pub(super) fn lowered(&self, limit: u64) -> Self {
+    /// The same ring over the same words, with a lower limit for each window.
+    pub(super) fn lowered(&self, limits: &[u64]) -> Self {
         let mut ring = self.clone();
-        ring.first.span = self.first.span.lowered(limit);
+        let windows = core::iter::once(&mut ring.first).chain(&mut ring.rest);
+        for (window, &limit) in windows.zip(limits) {
+            window.span = window.span.lowered(limit);
+        }
         ring
     }
 
@@ -282,6 +238,14 @@ impl WideRing {
                 .map(|window| Self::room_at(state, window, seen, tick))
                 .min()
                 .unwrap_or(0)
+        })
+    }
+
+    #[cfg(feature = "rules")]
+    pub(super) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
+        let window = self.rest.get(window.wrapping_sub(1)).unwrap_or(&self.first);
+        self.observe(words, now, |state, seen, tick| {
+            Self::room_at(state, window, seen, tick)
         })
     }
 

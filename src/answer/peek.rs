@@ -5,6 +5,8 @@ use core::time::Duration;
 use super::Held;
 use super::held::Look;
 use crate::algorithm::Algorithm;
+#[cfg(feature = "rules")]
+use crate::algorithm::AnyAlgorithm;
 use crate::time::Nanos;
 
 /// A look at a limiter at one time, which works out what it is asked for, when it is asked.
@@ -88,6 +90,18 @@ impl<A: Algorithm> Peek<'_, A> {
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.held.is_overflow()
+    }
+}
+
+#[cfg(feature = "rules")]
+impl Peek<'_, AnyAlgorithm> {
+    /// The most permits that one of the windows has room for.
+    pub(crate) fn room_of(&self, window: usize) -> u64 {
+        if matches!(self.held, Held::NoRoom(_)) {
+            return 0;
+        }
+        self.algorithm
+            .room_of(window, self.look(&Cell::new(Look::UNSEEN)), self.now)
     }
 }
 

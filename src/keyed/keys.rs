@@ -54,7 +54,7 @@ fn seeded([first, second, third, fourth]: [u64; 4]) -> RandomState {
 
 /// From the operating system, by way of the standard library's own hasher.
 #[cfg(feature = "std")]
-fn random_seeds() -> [u64; 4] {
+pub(crate) fn random_seeds() -> [u64; 4] {
     core::array::from_fn(|index| std::hash::RandomState::new().hash_one(index))
 }
 

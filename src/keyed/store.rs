@@ -50,6 +50,30 @@ impl Store {
         &self.counts
     }
 
+    /// Hands over the fingerprint of every key that has an entry.
+    #[cfg(feature = "rules")]
+    pub(crate) fn for_each(&self, key: impl FnMut(u64)) {
+        self.table.for_each_key(key);
+    }
+
+    /// From now on no key begins earlier than at `now`, whatever reading it comes with.
+    #[cfg(feature = "rules")]
+    pub(crate) fn begin_after(&self, now: Nanos) {
+        self.table.begin_after(now);
+    }
+
+    /// Charges the catch-all what that of `from` has counted, and bars the keys that may have spent it from
+    /// entries of their own until that no longer counts here.
+    #[cfg(feature = "rules")]
+    pub(crate) fn inherit_overflow<A: Reclaim>(&self, from: &Self, roomy: &A, old: &A, now: Nanos) {
+        let spent = old.spent(Shared::new(from.shared.get()), now);
+        if spent > 0 {
+            roomy.charge(Shared::new(self.shared.get()), now, spent);
+            let end = now.saturating_add(roomy.span());
+            self.table.inherit_marks(&from.table, now, end);
+        }
+    }
+
     /// The key's bits as the table knows them: never those that stand for nobody.
     #[inline]
     pub(crate) const fn fingerprint(hash: u64) -> u64 {

@@ -34,6 +34,14 @@ impl<'a> Entry<'a> {
         core::ptr::from_ref(self.key).addr()
     }
 
+    /// The key that has the entry, and may decide with it.
+    #[cfg(feature = "rules")]
+    pub(super) fn owner(self) -> Option<u64> {
+        // Acquire: pairs with the Release in `rename`.
+        let key = self.key.load(Ordering::Acquire);
+        (key != Self::NOBODY && key != Self::UNSPENT && self.first_of(key).is_some()).then_some(key)
+    }
+
     /// A word of the state.
     #[inline]
     pub(super) fn word(self, index: usize) -> &'a AtomicU64 {

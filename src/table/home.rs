@@ -114,6 +114,18 @@ impl<'a> Home<'a> {
         }
     }
 
+    /// Gives all keys that `other` has a mark for one of this home, until `end`.
+    #[cfg(feature = "rules")]
+    pub(super) fn share_marks_of(self, other: Self, now: Nanos, end: Nanos) {
+        // Relaxed: whoever asks for this has seen all that was shared there.
+        let served = Served(other.shared.load(Ordering::Relaxed));
+        if !served.is_over(now) {
+            for key in (0..u64::from(Served::MARKS)).filter(|&key| served.0 & Served::mark(key) != 0) {
+                self.share(key, now, end);
+            }
+        }
+    }
+
     /// The newest time at which a key of this home has lost its entry.
     pub(crate) fn reclaimed(self) -> Nanos {
         // Relaxed: whoever has seen a key lose its entry (the Acquire in `Entry::look`) reads the

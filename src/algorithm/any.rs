@@ -1,0 +1,156 @@
+use core::time::Duration;
+
+use super::{Algorithm, CounterRing, Gcra, Reclaim, TimestampRing};
+use crate::decision::{Receipt, Refusal};
+use crate::error::ConfigError;
+use crate::sync::Words;
+use crate::time::Nanos;
+
+/// Any of the crate's algorithms, chosen at run time: from a configuration file, say.
+///
+/// # Cost
+///
+/// That of the algorithm, and one branch that always goes the same way.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{AnyAlgorithm, CounterRing, Gcra, ManualClock, Quota, RateLimiter};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let quota = Quota::per_second(5)?;
+/// for algorithm in [AnyAlgorithm::from(CounterRing::new(quota)?), Gcra::new(quota)?.into()] {
+///     assert!(RateLimiter::with_clock(algorithm, ManualClock::new()).check_n(5).is_ok());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyAlgorithm {
+    /// The sliding window counter, and the fixed window.
+    Counter(CounterRing),
+    /// The sliding log.
+    Log(TimestampRing),
+    /// The token bucket, the leaky bucket.
+    Gcra(Gcra),
+}
+
+impl From<CounterRing> for AnyAlgorithm {
+    fn from(ring: CounterRing) -> Self {
+        Self::Counter(ring)
+    }
+}
+
+impl From<TimestampRing> for AnyAlgorithm {
+    fn from(ring: TimestampRing) -> Self {
+        Self::Log(ring)
+    }
+}
+
+impl From<Gcra> for AnyAlgorithm {
+    fn from(gcra: Gcra) -> Self {
+        Self::Gcra(gcra)
+    }
+}
+
+/// Runs the same expression on each algorithm.
+macro_rules! each {
+    ($any:expr, $algorithm:ident => $work:expr) => {
+        match $any {
+            AnyAlgorithm::Counter($algorithm) => $work,
+            AnyAlgorithm::Log($algorithm) => $work,
+            AnyAlgorithm::Gcra($algorithm) => $work,
+        }
+    };
+}
+
+impl Algorithm for AnyAlgorithm {
+    fn words(&self) -> usize {
+        each!(self, it => it.words())
+    }
+
+    fn most(&self) -> u64 {
+        each!(self, it => it.most())
+    }
+
+    fn bound(&self) -> u64 {
+        each!(self, it => it.bound())
+    }
+
+    fn window(&self) -> Duration {
+        each!(self, it => it.window())
+    }
+
+    #[inline(always)]
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+        each!(self, it => it.decide(words, now, permits))
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        each!(self, it => it.ready_at(words, now, permits))
+    }
+
+    #[inline]
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each!(self, it => it.remaining(words, now))
+    }
+
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        each!(self, it => it.refund(words, receipt, permits))
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        each!(self, it => it.charge(words, now, permits))
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        each!(self, it => it.spent(words, now))
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        each!(self, it => it.idle_at(words, now))
+    }
+}
+
+impl Reclaim for AnyAlgorithm {
+    fn span(&self) -> Duration {
+        each!(self, it => it.span())
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+        each!(self, it => it.attempt(words, now, permits))
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        each!(self, it => it.is_idle(first, now))
+    }
+
+    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+        each!(self, it => it.later(first, now))
+    }
+
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        each!(self, it => it.idle_from(first))
+    }
+
+    fn reached(&self, first: u64) -> Nanos {
+        each!(self, it => it.reached(first))
+    }
+
+    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
+        Ok(each!(self, it => it.lowered(limit)?.into()))
+    }
+}
+
+impl AnyAlgorithm {
+    /// The room of one of the windows that are decided as one, in their order.
+    #[cfg(feature = "rules")]
+    pub(crate) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
+        match self {
+            Self::Counter(ring) => ring.room_of(window, words, now),
+            Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+#![doc = include_str!("rules.md")]
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+use crate::decision::Settled;
+use crate::time::Nanos;
+
+mod builder;
+mod counts;
+mod group;
+mod judge;
+mod key;
+mod live;
+mod peek;
+mod policy;
+mod refused;
+mod reservation;
+mod rule;
+mod state;
+
+pub use builder::RuleSetBuilder;
+pub use counts::RuleCounts;
+pub use key::{Condition, Cost, Key, KeyHasher, TierOf};
+pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
+pub use peek::RulePeek;
+pub use refused::{Passed, Refused};
+pub use reservation::Reservation;
+pub use rule::{Rule, RuleAlgorithm, RuleError};
+
+use counts::Tallies;
+use group::{Group, Seeds};
+
+/// Several rules, judged as one: a request is admitted when every rule that is about it admits it, and
+/// otherwise charged to none.
+///
+/// # Guarantee
+///
+/// - Whatever the threads do, no rule admits more than its algorithm's bound (the table in the [crate
+///   documentation](crate)).
+/// - A refused request is charged nowhere, except when another thread took the last permits of one
+///   rule between the look at it and the step that takes: then what other rules were charged
+///   is given back, as far as their algorithms can (a counter ring while no later cell was entered), and
+///   the rest, at most the request's own cost, is counted in [`RuleCounts::forfeited`].
+/// - Rules with the same key, cost and condition whose algorithm is a counter ring, strict or classic, with
+///   the same cells are decided in one step, so that nothing has to be given back between them.
+///
+/// # Cost
+///
+/// One reading of the clock, and for each state (of rules that are decided in one step) what a
+/// [`KeyedRateLimiter`](crate::KeyedRateLimiter) needs, or a [`RateLimiter`](crate::RateLimiter) for a rule
+/// without a key. With more than one state, all are looked at before anything is taken; their memory is asked for
+/// at once. Two words of the thread's own are written for each rule that is charged. Nothing is allocated when a
+/// request is admitted, nor when it is refused by up to eight quotas.
+///
+/// # Examples
+///
+/// Two a second for each user, on an endpoint that takes 50 in ten seconds and 100 in a minute:
+///
+/// ```
+/// use core::hash::Hash;
+/// use ringgate::{Key, ManualClock, Rule, RuleSet};
+///
+/// struct Request {
+///     user: &'static str,
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let user = Key::new("user", |request: &Request, key| request.user.hash(key));
+/// let rules = RuleSet::builder()
+///     .rule(Rule::new("user", "2/s".parse()?).by(&user))
+///     .rule(Rule::new("endpoint", "50/10s".parse()?).also("100/60s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+///
+/// let request = Request { user: "alice" };
+/// assert!(rules.check(&request).is_ok());
+/// assert!(rules.check(&request).is_ok());
+/// let refused = rules.check(&request).unwrap_err();
+/// assert_eq!(refused.violations().next().unwrap().rule(), "user");
+/// // The endpoint was charged two, not three.
+/// let endpoint = rules.peek(&request).find(|peek| peek.rule() == "endpoint").unwrap();
+/// assert_eq!(endpoint.remaining(), 48);
+/// # Ok(())
+/// # }
+/// ```
+pub struct RuleSet<R: ?Sized, #[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(feature = "quanta"))] C> {
+    rules: Rules<R>,
+    clock: C,
+}
+
+/// What a rule set consists of, apart from its clock.
+pub(crate) struct Rules<R: ?Sized> {
+    names: Box<[Named]>,
+    groups: Box<[Arc<Group<R>>]>,
+    seeds: Seeds,
+}
+
+/// A rule as it is seen from outside.
+#[derive(Debug)]
+struct Named {
+    name: Arc<str>,
+    tallies: Arc<Tallies>,
+}
+
+impl<R: ?Sized> Clone for Rules<R> {
+    fn clone(&self) -> Self {
+        let named = |rule: &Named| Named {
+            name: Arc::clone(&rule.name),
+            tallies: Arc::clone(&rule.tallies),
+        };
+        Self {
+            names: self.names.iter().map(named).collect(),
+            groups: self.groups.clone(),
+            seeds: self.seeds.clone(),
+        }
+    }
+}
+
+#[cfg(feature = "quanta")]
+impl<R: ?Sized> RuleSet<R> {
+    /// A rule set without rules yet.
+    pub fn builder() -> RuleSetBuilder<R> {
+        RuleSetBuilder::new()
+    }
+}
+
+impl<R: ?Sized, C: Clock> RuleSet<R, C> {
+    /// Takes what the request costs of every rule that is about it, if all of them have room.
+    ///
+    /// # Errors
+    ///
+    /// When one has not, or more; says which.
+    ///
+    /// # Concurrency
+    ///
+    /// Each state is charged at one instruction. Between the first and the last of them another request may
+    /// find a rule charged by one that is given back a moment later, and be refused for it; never admitted.
+    #[inline]
+    pub fn check<'a>(&'a self, request: &'a R) -> Result<Passed, Refused<'a, R>> {
+        self.rules.check(request, || self.clock.now())
+    }
+
+    /// As [`check`](Self::check), at the time `now`, which the caller has read from this rule set's
+    /// [clock](Self::clock).
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    #[inline]
+    pub fn check_at<'a>(&'a self, request: &'a R, now: Nanos) -> Result<Passed, Refused<'a, R>> {
+        self.rules.check(request, || now)
+    }
+
+    /// As [`check`](Self::check), with what is needed to give the charge back or to settle it at its actual
+    /// cost later.
+    ///
+    /// Allocates when more than four states are charged, and counts a reference to each.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn reserve<'a>(&'a self, request: &'a R) -> Result<Reservation<R>, Refused<'a, R>> {
+        self.rules.reserve(request, || self.clock.now())
+    }
+
+    /// Gives back what a reservation was charged, with the conditions of
+    /// [`RateLimiter::refund`](crate::RateLimiter::refund) for each rule; of several that could not give all
+    /// back, says the most.
+    pub fn refund(&self, reservation: Reservation<R>) -> Settled {
+        reservation.settle(None, 0, self.clock.now())
+    }
+
+    /// Settles the rules with this cost at the `actual` one: what was taken too much is given back as by
+    /// [`refund`](Self::refund), what was taken too little is charged now, as debt. Other rules keep
+    /// their charge.
+    pub fn settle(&self, reservation: Reservation<R>, cost: &Cost<R>, actual: u64) -> Settled {
+        reservation.settle(Some(cost), actual, self.clock.now())
+    }
+
+    /// Looks at the rules that are about the request, and changes nothing: one look for each quota.
+    pub fn peek<'a>(&'a self, request: &'a R) -> impl Iterator<Item = RulePeek<'a>> {
+        self.rules.peek(request, self.clock.now())
+    }
+
+    /// What each rule has done so far, by its name, in the order in which they were given.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
+        self.rules
+            .names
+            .iter()
+            .map(|rule| (&*rule.name, rule.tallies.sum()))
+    }
+
+    /// How many states the rules are decided by: as few steps does a request need that all rules are about.
+    #[must_use]
+    pub fn states(&self) -> usize {
+        self.rules.groups.len()
+    }
+
+    /// The clock.
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<R: ?Sized, C: fmt::Debug> fmt::Debug for RuleSet<R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self
+            .rules
+            .names
+            .iter()
+            .map(|rule| (&rule.name, rule.tallies.sum()));
+        f.debug_struct("RuleSet")
+            .field("rules", &names.collect::<alloc::vec::Vec<_>>())
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,385 @@
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::Hasher;
+use std::collections::HashSet;
+
+use ahash::RandomState;
+
+use super::builder::Quotas;
+use super::key::{Condition, Cost, Key, KeyHasher, TierOf};
+use super::policy::Policy;
+use super::rule::{Enforced, Listed};
+use super::state::{Counter, State};
+use crate::algorithm::AnyAlgorithm;
+use crate::error::ConfigError;
+use crate::keyed::{OnFull, Store};
+use crate::limiter::OwnWords;
+use crate::quota::Quota;
+use crate::table::Entry;
+use crate::time::Nanos;
+
+/// The rules that are decided by one state, in one step.
+#[derive(Debug)]
+pub(super) struct Group<R: ?Sized> {
+    /// One for each window of the policy, in its order.
+    pub(super) members: Box<[Member]>,
+    /// The rules whose counts this group keeps: those that have their first quota here.
+    pub(super) counted: Box<[u16]>,
+    key: Option<Key<R>>,
+    cost: Option<Cost<R>>,
+    when: Option<Condition<R>>,
+    tier_of: Option<TierOf<R>>,
+    tiers: Box<[(Arc<str>, u64)]>,
+    keys: u64,
+    on_full: OnFull,
+    enforced: Share,
+    allow: HashSet<u64, RandomState>,
+    deny: HashSet<u64, RandomState>,
+    policy: Policy,
+    state: Arc<State>,
+    /// Whether the state is an old group's.
+    kept: bool,
+    /// Whether it holds only until others have been charged what it has counted.
+    retiring: bool,
+}
+
+/// One quota of one rule.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    /// The rule's place in its rule set.
+    pub(super) rule: u16,
+    name: Arc<str>,
+    was: Option<Arc<str>>,
+    /// Which of the rule's quotas.
+    number: usize,
+    pub(super) quota: Quota,
+}
+
+/// A part of all keys, in 2^32ths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share(u64);
+
+impl Share {
+    const ALL: Self = Self(1 << 32);
+
+    fn of(enforced: Enforced) -> Result<Self, ConfigError> {
+        match enforced {
+            Enforced::All => Ok(Self::ALL),
+            Enforced::None => Ok(Self(0)),
+            Enforced::Percent(percent) if (0.0..=100.0).contains(&percent) => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    clippy::cast_precision_loss,
+                    reason = "0 to 100 in a hundred of 2^32, rounded"
+                )]
+                let share = (percent / 100.0 * Self::ALL.0 as f64).round() as u64;
+                Ok(Self(share))
+            }
+            Enforced::Percent(percent) => {
+                Err(ConfigError::new("enforce", format!("{percent} %"), "0 to 100 %"))
+            }
+        }
+    }
+
+    const fn has(self, hash: u64) -> bool {
+        (hash >> 32) < self.0
+    }
+}
+
+/// What a group says about one request, before anybody has looked at a state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    pub(super) key: u64,
+    pub(super) permits: u64,
+    /// Of the policy.
+    pub(super) tier: usize,
+    /// Whether a refusal counts.
+    pub(super) enforced: bool,
+    /// Whether the key is refused whatever it has spent.
+    pub(super) refused: bool,
+}
+
+/// What is needed to hash a rule set's keys.
+#[derive(Clone, Debug)]
+pub(super) struct Seeds {
+    tables: RandomState,
+    /// The same in every process, for what must be told the same way everywhere.
+    shares: RandomState,
+}
+
+impl Seeds {
+    pub(super) fn new([first, second, third, fourth]: [u64; 4]) -> Self {
+        Self {
+            tables: RandomState::with_seeds(first, second, third, fourth),
+            shares: RandomState::with_seeds(1, 2, 3, 4),
+        }
+    }
+}
+
+/// What [`Group::follow`] has found.
+pub(super) enum Follows {
+    /// The state is the old group's, with all that it has counted.
+    Kept,
+    /// The state is new, and what the old group has counted is to be charged to it.
+    Charged,
+    /// They have nothing to do with each other.
+    Not,
+}
+
+impl<R: ?Sized> Group<R> {
+    /// A group with a state of its own, of some quotas of some rules: of the first, and of others that share with it.
+    pub(super) fn new(quotas: &[Quotas<'_, R>], seeds: &Seeds) -> Result<Self, ConfigError> {
+        let (_, rule, _) = quotas[0];
+        let members: Box<[Member]> = quotas
+            .iter()
+            .map(|&(place, rule, number)| Member {
+                rule: place,
+                name: Arc::clone(&rule.name),
+                was: rule.was.clone(),
+                number,
+                quota: rule.quotas[number],
+            })
+            .collect();
+        let counted = members.iter().filter(|member| member.number == 0);
+        let quotas: Vec<Quota> = members.iter().map(|member| member.quota).collect();
+        let policy = Policy::new(rule, &quotas)?;
+        let state = match rule.key {
+            None => State::Everybody(OwnWords::new(policy.words())),
+            Some(_) => State::Each(Store::new(rule.keys(), policy.words())?),
+        };
+        let enforced = Share::of(rule.enforced)?;
+        let for_keys = |field, given: &str| match rule.key {
+            Some(_) => Ok(()),
+            None => Err(ConfigError::new(field, given, "nothing for a rule without a key")),
+        };
+        if !matches!(rule.enforced, Enforced::All | Enforced::None) {
+            for_keys("enforce", "a part of the keys")?;
+        }
+        if rule.capacity.is_some() {
+            for_keys("capacity", "a number of keys")?;
+        }
+        if !rule.allow.is_empty() {
+            for_keys("allow", "a list of keys")?;
+        }
+        if !rule.deny.is_empty() {
+            for_keys("deny", "a list of keys")?;
+        }
+        Ok(Self {
+            counted: counted.map(|member| member.rule).collect(),
+            members,
+            key: rule.key.clone(),
+            cost: rule.cost.clone(),
+            when: rule.when.clone(),
+            tier_of: rule.tier_of.clone(),
+            tiers: rule.tiers.clone().into_boxed_slice(),
+            keys: rule.keys(),
+            on_full: rule.on_full,
+            enforced,
+            allow: hashes(&rule.allow, seeds),
+            deny: hashes(&rule.deny, seeds),
+            policy,
+            state: Arc::new(state),
+            kept: false,
+            retiring: false,
+        })
+    }
+
+    /// Takes over what `old` has counted, if this is the same as far as counting goes.
+    pub(super) fn follow(self, old: &Self) -> (Self, Follows) {
+        let key = |group: &Self| group.key.as_ref().map(|key| Arc::<str>::from(key.name()));
+        if key(&self) != key(old) {
+            return (self, Follows::Not);
+        }
+        let concerned = self
+            .members
+            .iter()
+            .any(|new| old.members.iter().any(|old| new.is_after(old)));
+        if !concerned {
+            return (self, Follows::Not);
+        }
+        let same_members = self.members.len() == old.members.len()
+            && core::iter::zip(&self.members, &old.members)
+                .all(|(new, old)| new.is_after(old) && new.number == old.number);
+        if !same_members || self.keys != old.keys {
+            return (self, Follows::Charged);
+        }
+        match self.policy.following(&old.policy) {
+            Some(policy) => {
+                let state = Arc::clone(&old.state);
+                let kept = true;
+                (
+                    Self {
+                        policy,
+                        state,
+                        kept,
+                        ..self
+                    },
+                    Follows::Kept,
+                )
+            }
+            None => (self, Follows::Charged),
+        }
+    }
+
+    pub(super) const fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    pub(super) const fn is_retiring(&self) -> bool {
+        self.retiring
+    }
+
+    pub(super) fn has_state_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    pub(super) fn has_cost(&self, cost: &Cost<R>) -> bool {
+        self.cost.as_ref().is_some_and(|own| own.0.is(&cost.0))
+    }
+
+    /// The same, to be held beside `by` until that has been charged what this has counted. Its refusals are
+    /// those of the new rules.
+    pub(super) fn retire(&self, by: &Self) -> Self {
+        let member = |old: &Member| {
+            let new = by.members.iter().find(|new| new.is_after(old));
+            Member {
+                rule: new.unwrap_or(&by.members[0]).rule,
+                ..old.clone()
+            }
+        };
+        Self {
+            members: self.members.iter().map(member).collect(),
+            counted: Box::new([]),
+            key: self.key.clone(),
+            cost: self.cost.clone(),
+            when: self.when.clone(),
+            tier_of: self.tier_of.clone(),
+            tiers: self.tiers.clone(),
+            keys: self.keys,
+            on_full: self.on_full,
+            enforced: self.enforced,
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            policy: self.policy.clone(),
+            state: Arc::clone(&self.state),
+            kept: true,
+            retiring: true,
+        }
+    }
+
+    /// Charges what `old` has counted, as far as it still counts there: afterwards no key of this has spent less
+    /// than it had there.
+    ///
+    /// Everybody who charges `old` must charge this too by now.
+    pub(super) fn inherit(&self, old: &Self, now: Nanos) {
+        // What was spent here first: whatever is charged to both in between, counts as spent there only.
+        let charge = |key: u64, spent: &dyn Fn() -> u64| {
+            let here = self.debtor().peek(key, now).spent();
+            if let Some(missing) = spent().checked_sub(here) {
+                self.debtor().charge(key, now, missing);
+            }
+        };
+        match (&*old.state, &*self.state) {
+            (State::Everybody(_), _) => charge(0, &|| old.debtor().peek(0, now).spent()),
+            (State::Each(from), State::Each(to)) => {
+                to.begin_after(now);
+                from.for_each(|key| charge(key, &|| old.debtor().peek(key, now).spent()));
+                to.inherit_overflow(from, &self.policy.roomy, &old.policy.roomy, now);
+            }
+            (State::Each(_), State::Everybody(_)) => unreachable!("a rule follows one with the same key"),
+        }
+    }
+
+    /// What is to be decided about a request; `None`: nothing, it is none of these rules' business.
+    #[inline]
+    pub(super) fn subject(&self, request: &R, seeds: &Seeds) -> Option<Subject> {
+        if let Some(when) = &self.when
+            && !(when.0.function())(request)
+        {
+            return None;
+        }
+        let mut subject = Subject {
+            key: 0,
+            permits: match &self.cost {
+                Some(cost) => (cost.0.function())(request),
+                None => 1,
+            },
+            tier: 0,
+            enforced: self.enforced != Share(0),
+            refused: false,
+        };
+        if let Some(key) = &self.key {
+            let hash = key.hash(request, &seeds.tables);
+            subject.key = Store::fingerprint(hash);
+            if !self.allow.is_empty() && self.allow.contains(&hash) {
+                return None;
+            }
+            subject.refused = !self.deny.is_empty() && self.deny.contains(&hash);
+            if self.enforced != Share::ALL && subject.enforced {
+                subject.enforced = self.enforced.has(key.hash(request, &seeds.shares));
+            }
+        }
+        if let Some(tier_of) = &self.tier_of {
+            subject.tier = self.tier(tier_of, request);
+        }
+        Some(subject)
+    }
+
+    fn tier(&self, tier_of: &TierOf<R>, request: &R) -> usize {
+        let name = (tier_of.0.function())(request);
+        name.and_then(|name| self.tiers.iter().position(|(tier, _)| **tier == *name))
+            .map_or(0, |place| place + 1)
+    }
+
+    /// The algorithm that decides about the subject.
+    #[inline]
+    fn algorithm(&self, subject: &Subject) -> &AnyAlgorithm {
+        &self.policy.tiers[subject.tier]
+    }
+
+    /// The entry that the subject seems to have.
+    #[inline]
+    pub(super) fn find(&self, subject: &Subject) -> Option<Entry<'_>> {
+        self.state.find(subject.key)
+    }
+
+    /// What decides about the subject.
+    #[inline]
+    pub(super) fn counter(&self, subject: &Subject) -> Counter<'_> {
+        self.state.counter(self.algorithm(subject), self.on_full)
+    }
+
+    /// What books debt.
+    pub(super) fn debtor(&self) -> Counter<'_> {
+        // Share: so that a key without an entry is kept from beginning anew.
+        self.state.counter(&self.policy.roomy, OnFull::Share)
+    }
+
+    /// The limit of a member for the subject.
+    pub(super) fn limit(&self, member: usize, subject: &Subject) -> u64 {
+        match subject.tier.checked_sub(1) {
+            Some(tier) => self.tiers[tier].1,
+            None => self.members[member].quota.limit(),
+        }
+    }
+}
+
+impl Member {
+    fn is_after(&self, old: &Self) -> bool {
+        self.name == old.name || self.was.as_ref() == Some(&old.name)
+    }
+}
+
+fn hashes(list: &[Listed], seeds: &Seeds) -> HashSet<u64, RandomState> {
+    let hash = |key: &Listed| {
+        let mut hasher = KeyHasher::new(&seeds.tables);
+        key(&mut hasher);
+        hasher.finish()
+    };
+    let mut hashes = HashSet::with_hasher(seeds.tables.clone());
+    hashes.extend(list.iter().map(hash));
+    hashes
+}

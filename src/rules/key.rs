@@ -1,0 +1,292 @@
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+use core::hash::{BuildHasher, Hasher};
+
+use ahash::{AHasher, RandomState};
+
+/// What a request's key is fed into: see [`Key::new`].
+///
+/// Two requests have the same key when they feed it the same; tuples and several values one after the other
+/// make a key of several parts.
+#[derive(Clone)]
+pub struct KeyHasher(AHasher);
+
+impl KeyHasher {
+    pub(super) fn new(seeds: &RandomState) -> Self {
+        Self(seeds.build_hasher())
+    }
+
+    /// To see whether something can be hashed.
+    #[cfg(feature = "config")]
+    pub(super) fn unseeded() -> Self {
+        Self::new(&RandomState::with_seeds(1, 2, 3, 4))
+    }
+}
+
+impl fmt::Debug for KeyHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What is in it would tell of the seeds, which are a secret.
+        f.debug_struct("KeyHasher").finish_non_exhaustive()
+    }
+}
+
+macro_rules! forward {
+    ($($write:ident: $type:ty),*) => {
+        $(
+            #[inline]
+            fn $write(&mut self, value: $type) {
+                self.0.$write(value);
+            }
+        )*
+    };
+}
+
+impl Hasher for KeyHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+
+    forward!(write: &[u8], write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128, write_usize: usize);
+}
+
+/// Which part of a request a rule counts by: the client's address, the user, the route, a tuple of them.
+///
+/// Rules that are given clones of one `Key` have the same key, and are decided in one step where
+/// their algorithms allow. The name tells keys apart over a reload: a rule that keeps its name and its key's
+/// name keeps its counts.
+///
+/// # Examples
+///
+/// ```
+/// use core::hash::Hash;
+/// use ringgate::Key;
+///
+/// struct Request {
+///     user: String,
+///     route: &'static str,
+/// }
+///
+/// // Borrowed and hashed, never stored or cloned.
+/// let user = Key::new("user", |request: &Request, key| request.user.hash(key));
+/// let both = Key::new("user and route", |request: &Request, key| {
+///     (&request.user, request.route).hash(key);
+/// });
+/// assert_eq!(user.name(), "user");
+/// ```
+pub struct Key<R: ?Sized> {
+    name: Arc<str>,
+    hash: Arc<HashOf<R>>,
+    listed: Arc<HashOfText>,
+}
+
+type HashOf<R> = dyn Fn(&R, &mut KeyHasher) + Send + Sync;
+pub(super) type HashOfText = dyn Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync;
+
+impl<R: ?Sized> Key<R> {
+    /// The key that `hash` feeds into the hasher.
+    pub fn new(name: impl Into<Arc<str>>, hash: impl Fn(&R, &mut KeyHasher) + Send + Sync + 'static) -> Self {
+        Self {
+            name: name.into(),
+            hash: Arc::new(hash),
+            listed: Arc::new(|text, key| {
+                core::hash::Hash::hash(text, key);
+                Ok(())
+            }),
+        }
+    }
+
+    /// The same key, and how a key that is written as text is fed into the hasher: for the lists of keys in
+    /// a configuration file. When nothing is said, as a `str` is.
+    ///
+    /// It must feed the hasher what the key itself would, or say what is wrong with the text.
+    #[must_use]
+    pub fn listed(
+        self,
+        listed: impl Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            listed: Arc::new(listed),
+            ..self
+        }
+    }
+
+    /// The key's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[inline]
+    pub(super) fn hash(&self, request: &R, seeds: &RandomState) -> u64 {
+        let mut hasher = KeyHasher::new(seeds);
+        (self.hash)(request, &mut hasher);
+        hasher.finish()
+    }
+
+    /// How a key that is written as text is fed into a hasher.
+    #[cfg(feature = "config")]
+    pub(super) fn hash_of_text(&self) -> Arc<HashOfText> {
+        Arc::clone(&self.listed)
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.hash, &other.hash)
+    }
+}
+
+impl<R: ?Sized> Clone for Key<R> {
+    fn clone(&self) -> Self {
+        Self {
+            name: Arc::clone(&self.name),
+            hash: Arc::clone(&self.hash),
+            listed: Arc::clone(&self.listed),
+        }
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for Key<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Key").field(&self.name).finish()
+    }
+}
+
+/// A named function of a request.
+pub(super) struct Named<F: ?Sized> {
+    name: Arc<str>,
+    function: Arc<F>,
+}
+
+impl<F: ?Sized> Named<F> {
+    pub(super) const fn new(name: Arc<str>, function: Arc<F>) -> Self {
+        Self { name, function }
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.function, &other.function)
+    }
+
+    #[inline]
+    pub(super) fn function(&self) -> &F {
+        &self.function
+    }
+}
+
+impl<F: ?Sized> Clone for Named<F> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.name), Arc::clone(&self.function))
+    }
+}
+
+impl<F: ?Sized> fmt::Debug for Named<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.name, f)
+    }
+}
+
+macro_rules! function_of_a_request {
+    ($(#[$doc:meta])* $name:ident, $answer:ty) => {
+        $(#[$doc])*
+        pub struct $name<R: ?Sized>(pub(super) Named<dyn Fn(&R) -> $answer + Send + Sync>);
+
+        impl<R: ?Sized> $name<R> {
+            /// Names a function of a request.
+            pub fn new(
+                name: impl Into<Arc<str>>,
+                function: impl Fn(&R) -> $answer + Send + Sync + 'static,
+            ) -> Self {
+                Self(Named::new(name.into(), Arc::new(function)))
+            }
+
+            /// The name.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                &self.0.name
+            }
+        }
+
+        impl<R: ?Sized> Clone for $name<R> {
+            fn clone(&self) -> Self {
+                Self(self.0.clone())
+            }
+        }
+
+        impl<R: ?Sized> fmt::Debug for $name<R> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.0.name).finish()
+            }
+        }
+    };
+}
+
+function_of_a_request! {
+    /// What a request costs a rule, in permits: bytes, tokens, rows. Without one, a request costs one permit.
+    ///
+    /// Rules that are given clones of one `Cost` have the same cost.
+    ///
+    /// ```
+    /// use ringgate::Cost;
+    ///
+    /// let bytes = Cost::new("bytes", |body: &Vec<u8>| body.len() as u64);
+    /// # let _ = bytes;
+    /// ```
+    Cost, u64
+}
+
+function_of_a_request! {
+    /// Whether a rule is about a request at all.
+    ///
+    /// ```
+    /// use ringgate::Condition;
+    ///
+    /// let login = Condition::new("login", |path: &str| path == "/login");
+    /// # let _ = login;
+    /// ```
+    Condition, bool
+}
+
+/// Which tier of a rule a request is in, by the tier's name; the rule's own quota is for names that it
+/// does not know, and for none.
+///
+/// ```
+/// use ringgate::TierOf;
+///
+/// struct User {
+///     plan: String,
+/// }
+///
+/// let plan = TierOf::new("plan", |user: &User| Some(user.plan.as_str()));
+/// # let _ = plan;
+/// ```
+pub struct TierOf<R: ?Sized>(pub(super) Named<TierFunction<R>>);
+
+type TierFunction<R> = dyn for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync;
+
+impl<R: ?Sized> TierOf<R> {
+    /// Names a function of a request.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        function: impl for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Named::new(name.into(), Arc::new(function)))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+}
+
+impl<R: ?Sized> Clone for TierOf<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for TierOf<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TierOf").field(&self.0.name).finish()
+    }
+}

@@ -1,0 +1,241 @@
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use arc_swap::{ArcSwap, Guard};
+
+use super::builder::{Retiring, RuleSetBuilder, Succession};
+use super::group::Seeds;
+use super::rule::RuleError;
+use super::{RuleSet, Rules};
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+
+/// A rule set that can be replaced while others decide by it, without a fresh budget for anybody.
+///
+/// # Guarantee
+///
+/// - Whoever decides never waits, neither for a reload nor because of one.
+/// - A rule is the same before and after when it has the same name (or says what [it was](super::Rule::was) called) and
+///   its key has the same name. Its counts go on:
+///   - with another limit, burst, tiers, condition, cost, list, share or [`OnFull`](crate::OnFull), they are kept as
+///     they are, and the new ones hold from the next decision on;
+///   - with another window, algorithm, cells or capacity, what still counts under the old rule is charged to the new one,
+///     as if all of it had been spent at that moment, which is stricter. Until that is done the old and the new
+///     rule both hold. The same goes for a limit that needs larger words, for the limit of a log, for a lower rate
+///     of a token bucket with a longer burst, and where rules begin or cease to be decided in one step.
+/// - A rule that is added begins fresh, and so does one that is removed and comes back later, and one whose key is
+///   another. A rule that is removed no longer holds from the next decision on.
+/// - Over a reload no window admits more than the bound of the more generous of the rules that were in force in
+///   it.
+///
+/// Why that is so, and the models that check it: [the protocol](super).
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSet};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
+///     Ok(RuleSet::<str>::builder().rule(Rule::new("all", quota.parse()?)))
+/// };
+/// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
+/// for _ in 0..10 {
+///     assert!(live.load().check("request").is_ok());
+/// }
+/// live.store(&rules("12/s")?)?;
+/// // Two more, not twelve.
+/// assert!(live.load().check("request").is_ok());
+/// assert!(live.load().check("request").is_ok());
+/// assert!(live.load().check("request").is_err());
+/// # Ok(())
+/// # }
+/// ```
+pub struct LiveRules<R: ?Sized, #[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(feature = "quanta"))] C>
+{
+    current: ArcSwap<RuleSet<R, C>>,
+    writer: Mutex<Writer<R, C>>,
+}
+
+/// What only whoever replaces the rules knows.
+struct Writer<R: ?Sized, C> {
+    /// Rule sets that were in force, and that somebody may still decide by.
+    previous: Vec<Arc<RuleSet<R, C>>>,
+    /// Groups in force only until others have been charged what they have counted.
+    retiring: Vec<Retiring<R>>,
+}
+
+/// The rules in force when they were loaded.
+///
+/// Meant for a decision or a few: as long as somebody holds one, a reload that changes windows keeps the
+/// old windows in force beside the new.
+pub struct LoadedRules<R: ?Sized, C>(Guard<Arc<RuleSet<R, C>>>);
+
+impl<R: ?Sized, C> Deref for LoadedRules<R, C> {
+    type Target = RuleSet<R, C>;
+
+    #[inline]
+    fn deref(&self) -> &RuleSet<R, C> {
+        &self.0
+    }
+}
+
+impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LoadedRules<R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// What became of a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reloaded {
+    /// The new rules hold, and no others.
+    Done,
+    /// The new rules hold, and beside them so many old states whose counts are yet to be charged to them:
+    /// somebody is in the middle of a decision by rules from before. [`LiveRules::finish`] does the rest.
+    Pending(usize),
+}
+
+/// Rules could not be replaced. Those from before hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The new rules are wrong.
+    Rules(RuleError),
+    /// Too many old rules are still in force, because somebody holds rules that were loaded before:
+    /// so many states.
+    Pending(usize),
+}
+
+/// The most states that may be in force beside the rules that replace them.
+const MOST_PENDING: usize = 64;
+
+/// How often a reload gives way to those who decide before it leaves the rest for later.
+const PATIENCE: usize = 100;
+
+impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
+    /// Puts rules in force.
+    pub fn new(rules: RuleSet<R, C>) -> Self {
+        Self {
+            current: ArcSwap::from_pointee(rules),
+            writer: Mutex::new(Writer {
+                previous: Vec::new(),
+                retiring: Vec::new(),
+            }),
+        }
+    }
+
+    /// The rules in force. Wait-free.
+    #[inline]
+    pub fn load(&self) -> LoadedRules<R, C> {
+        LoadedRules(self.current.load())
+    }
+
+    /// Puts other rules in force, with what was counted by those from before.
+    ///
+    /// Waits for other threads that do the same, and never for those that decide. Whoever changes windows often should
+    /// know that each time every key of the old table is looked at.
+    ///
+    /// # Errors
+    ///
+    /// When the rules are wrong, or the old rules of too many reloads are still in force. Nothing has changed then.
+    pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, StoreError> {
+        let mut writer = self.writer();
+        self.settle(&mut writer);
+        let current = self.current.load();
+        let seeds: Seeds = current.rules.seeds.clone();
+        let Succession { rules, retiring } = rules
+            .follow(Some(&current.rules), seeds)
+            .map_err(StoreError::Rules)?;
+        drop(current);
+        if retiring.len() > MOST_PENDING {
+            return Err(StoreError::Pending(writer.retiring.len()));
+        }
+        let old = retiring.iter().map(|retiring| Arc::clone(&retiring.old));
+        let groups = rules.groups.iter().cloned().chain(old).collect();
+        self.replace(&mut writer, Rules { groups, ..rules });
+        writer.retiring = retiring;
+        for _ in 0..PATIENCE {
+            if self.settle(&mut writer) == Reloaded::Done {
+                break;
+            }
+            thread::yield_now();
+        }
+        Ok(self.settle(&mut writer))
+    }
+
+    /// Does what a reload has left, if nobody decides by rules from before it any more.
+    pub fn finish(&self) -> Reloaded {
+        self.settle(&mut self.writer())
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer<R, C>> {
+        // A panic leaves old rules in force beside new ones, which is stricter.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Charges the new groups what the old have counted, if everybody charges the new ones by now.
+    fn settle(&self, writer: &mut Writer<R, C>) -> Reloaded {
+        // Acquire, within `get_mut`: what whoever has let go has charged is seen by what follows.
+        writer.previous.retain_mut(|set| Arc::get_mut(set).is_none());
+        if writer.retiring.is_empty() {
+            return Reloaded::Done;
+        }
+        if !writer.previous.is_empty() {
+            return Reloaded::Pending(writer.retiring.len());
+        }
+        let current = self.current.load();
+        for Retiring { old, by } in &writer.retiring {
+            for group in by {
+                group.inherit(old, current.clock.now());
+            }
+        }
+        let rules = current.rules.clone();
+        drop(current);
+        let groups = rules.groups.iter().filter(|group| !group.is_retiring());
+        let groups = groups.cloned().collect();
+        self.replace(writer, Rules { groups, ..rules });
+        writer.retiring.clear();
+        Reloaded::Done
+    }
+
+    fn replace(&self, writer: &mut Writer<R, C>, rules: Rules<R>) {
+        let clock = self.current.load().clock.clone();
+        let set = Arc::new(RuleSet { rules, clock });
+        writer.previous.push(self.current.swap(set));
+    }
+}
+
+impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LiveRules<R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LiveRules").field(&*self.current.load()).finish()
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rules(error) => error.fmt(f),
+            Self::Pending(states) => write!(
+                f,
+                "{states} old states are still in force, but allowed are {MOST_PENDING}: somebody holds rules that were \
+                 loaded before"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Rules(error) => Some(error),
+            Self::Pending(_) => None,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+use alloc::sync::Arc;
+use core::fmt;
+
+use smallvec::SmallVec;
+
+use super::counts::{Me, Outcome, Tallies};
+use super::group::{Group, Subject};
+use super::key::Cost;
+use crate::decision::{Receipt, Settled};
+use crate::time::Nanos;
+
+/// What an admitted request was charged, rule by rule: to be handed back to
+/// [`refund`](super::RuleSet::refund) or [`settle`](super::RuleSet::settle). Dropping it leaves the permits spent.
+///
+/// It borrows nothing, and outlives a reload: what rules that are gone by then were charged is settled with
+/// their last counts.
+#[must_use = "a reservation is what a refund needs"]
+pub struct Reservation<R: ?Sized> {
+    at: Nanos,
+    charges: SmallVec<[Charge<R>; 4]>,
+}
+
+/// The charge to one state.
+pub(super) struct Charge<R: ?Sized> {
+    pub(super) group: Arc<Group<R>>,
+    pub(super) tallies: SmallVec<[Arc<Tallies>; 2]>,
+    pub(super) subject: Subject,
+    pub(super) receipt: Receipt,
+}
+
+impl<R: ?Sized> Reservation<R> {
+    pub(super) const fn new(at: Nanos, charges: SmallVec<[Charge<R>; 4]>) -> Self {
+        Self { at, charges }
+    }
+
+    /// The reading that the request was judged at.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Settles the charges of this cost, or all of them, at the `actual` one.
+    pub(super) fn settle(self, cost: Option<&Cost<R>>, actual: u64, now: Nanos) -> Settled {
+        let (mut forfeited, mut forgiven) = (0, 0);
+        for charge in self.charges {
+            if cost.is_none_or(|cost| charge.group.has_cost(cost)) {
+                match charge.settle(actual, now) {
+                    Settled::Exact => {}
+                    Settled::Forfeited(permits) => forfeited = permits.max(forfeited),
+                    Settled::Forgiven(permits) => forgiven = permits.max(forgiven),
+                }
+            }
+        }
+        match (forfeited, forgiven) {
+            (0, 0) => Settled::Exact,
+            (0, forgiven) => Settled::Forgiven(forgiven),
+            (forfeited, _) => Settled::Forfeited(forfeited),
+        }
+    }
+}
+
+impl<R: ?Sized> Charge<R> {
+    fn settle(self, actual: u64, now: Nanos) -> Settled {
+        let Subject { key, permits, .. } = self.subject;
+        if let Some(excess) = permits.checked_sub(actual) {
+            let counter = self.group.counter(&self.subject);
+            if excess == 0 || counter.give_back(key, &self.receipt, excess) {
+                return Settled::Exact;
+            }
+            for tallies in &self.tallies {
+                tallies.add(Me::new(), Outcome::Forfeited(excess));
+            }
+            Settled::Forfeited(excess)
+        } else {
+            let debt = actual - permits;
+            match debt - self.group.debtor().charge(key, now, debt) {
+                0 => Settled::Exact,
+                forgiven => Settled::Forgiven(forgiven),
+            }
+        }
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for Reservation<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("at", &self.at)
+            .field("states", &self.charges.len())
+            .finish_non_exhaustive()
+    }
+}
