@@ -123,12 +123,43 @@ impl WideRing {
     /// Decides, if the cell is open and nobody else is faster: the tick that is charged.
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+        if self.is_plain() {
+            self.attempt_where(
+                words,
+                tick,
+                |state, seen| permits <= Self::left(state, &self.first, seen),
+                permits,
+            )
+        } else {
+            self.attempt_in_full(words, tick, permits)
+        }
+    }
+
+    /// As `attempt`, with shares and further windows.
+    #[inline(never)]
+    fn attempt_in_full<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+        self.attempt_where(
+            words,
+            tick,
+            |state, seen| self.fits(state, seen, permits),
+            permits,
+        )
+    }
+
+    #[inline(always)]
+    fn attempt_where<W: Words>(
+        &self,
+        words: W,
+        tick: u64,
+        fits: impl FnOnce(State<W>, Mark) -> bool,
+        permits: u64,
+    ) -> Attempt {
         let state = self.state(words);
         let seen = state.control();
         if seen.entering() || seen.tick() < tick {
             return Attempt::Again;
         }
-        if self.fits(words, seen, permits) {
+        if fits(state, seen) {
             if state.move_on(seen, seen.plus(permits)) {
                 return Attempt::Settled(Some(seen.tick()));
             }
@@ -140,21 +171,29 @@ impl WideRing {
         Attempt::Again
     }
 
+    /// Whether there is one window, without shares.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.rest.is_empty() && self.first.span.shares().is_none()
+    }
+
     /// Whether every window has room at an open control word. Right only if it still is the control
     /// word afterwards.
     #[inline]
-    fn fits<W: Words>(&self, words: W, seen: Mark, permits: u64) -> bool {
-        permits <= Self::left(self.state(words), &self.first, seen)
-            // Only the first window has shares.
-            && (self.first.span.shares().is_none() || permits <= self.share_left(words, seen))
-            && (self.rest.is_empty() || self.rest_fits(words, seen, permits))
+    fn fits<W: Words>(&self, state: State<W>, seen: Mark, permits: u64) -> bool {
+        permits <= self.room_in(state, seen)
     }
 
-    /// Whether every window but the first has room.
-    #[inline(never)]
-    fn rest_fits<W: Words>(&self, words: W, seen: Mark, permits: u64) -> bool {
-        let fits = |window| permits <= Self::left(self.state(words), window, seen);
-        self.rest.iter().all(fits)
+    /// What every window has room for at an open control word, with the same reservation.
+    #[inline]
+    fn room_in<W: Words>(&self, state: State<W>, seen: Mark) -> u64 {
+        // Only the first window has shares.
+        let first = match self.first.span.shares() {
+            None => Self::left(state, &self.first, seen),
+            Some(_) => Self::left(state, &self.first, seen).min(self.share_left(state, seen)),
+        };
+        let rest = self.rest.iter().map(|window| Self::left(state, window, seen));
+        rest.fold(first, u64::min)
     }
 
     /// What is left of a window's limit.
@@ -165,10 +204,10 @@ impl WideRing {
     }
 
     /// What is left of the share of the first window's current cell.
-    #[inline(never)]
-    fn share_left<W: Words>(&self, words: W, seen: Mark) -> u64 {
+    #[inline]
+    fn share_left<W: Words>(&self, state: State<W>, seen: Mark) -> u64 {
         let cell = self.first.cell(seen.tick());
-        let newest = || seen.since(self.state(words).mark(self.first.slot(cell)));
+        let newest = || seen.since(state.mark(self.first.slot(cell)));
         self.first.span.room(0, cell, newest)
     }
 
@@ -232,7 +271,23 @@ impl WideRing {
         }
     }
 
+    #[inline]
     pub(super) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        let state = self.state(words);
+        let seen = state.control();
+        if !seen.entering() && seen.tick() == self.cells.tick(now) {
+            // The bases are of this cell, as when deciding.
+            let room = self.room_in(state, seen);
+            if state.control() == seen {
+                return room;
+            }
+        }
+        self.remaining_in_any_cell(words, now)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remaining_in_any_cell<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.observe(words, now, |state, seen, tick| {
             self.windows()
                 .map(|window| Self::room_at(state, window, seen, tick))

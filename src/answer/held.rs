@@ -1,4 +1,3 @@
-use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
 use crate::sync::{AtomicU64, Shared, Words};
@@ -38,35 +37,36 @@ impl Held<'_> {
 }
 
 /// A [`Held`] state as words that an algorithm may look at, and not change.
-#[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
-    held: Held<'a>,
-    #[cfg_attr(
-        not(feature = "keyed"),
-        expect(dead_code, reason = "only a table's entry can be lost")
-    )]
-    seen: &'a Cell<u64>,
+pub(super) enum Look<'a> {
+    Words(&'a [AtomicU64]),
+    #[cfg(feature = "keyed")]
+    Seat(Seat<'a>),
+    #[cfg(feature = "keyed")]
+    Fresh,
 }
 
 impl<'a> Look<'a> {
-    /// For `seen`, at the beginning.
-    pub(super) const UNSEEN: u64 = u64::MAX;
-
-    pub(super) fn new(held: Held<'a>, seen: &'a Cell<u64>) -> Self {
-        Self { held, seen }
+    pub(super) fn new(held: Held<'a>) -> Self {
+        match held {
+            Held::Own(words) => Self::Words(words),
+            #[cfg(feature = "keyed")]
+            Held::Shared(words) => Self::Words(words),
+            #[cfg(feature = "keyed")]
+            Held::Entry(entry, key) => Self::Seat(Seat::new(entry, key)),
+            #[cfg(feature = "keyed")]
+            Held::Fresh | Held::Unlimited | Held::NoRoom(_) => Self::Fresh,
+        }
     }
 }
 
-impl Words for Look<'_> {
+impl Words for &Look<'_> {
     fn load(self, index: usize, order: Ordering) -> u64 {
-        match self.held {
-            Held::Own(words) => Shared::new(words).load(index, order),
+        match self {
+            Look::Words(words) => Shared::new(words).load(index, order),
             #[cfg(feature = "keyed")]
-            Held::Shared(words) => Shared::new(words).load(index, order),
+            Look::Seat(seat) => seat.load(index, order),
             #[cfg(feature = "keyed")]
-            Held::Entry(entry, key) => Seat::new(entry, key, self.seen).load(index, order),
-            #[cfg(feature = "keyed")]
-            Held::Fresh | Held::Unlimited | Held::NoRoom(_) => 0,
+            Look::Fresh => 0,
         }
     }
 

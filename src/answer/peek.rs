@@ -1,4 +1,3 @@
-use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
@@ -32,8 +31,8 @@ impl<'a, A> Peek<'a, A> {
 }
 
 impl<A> Peek<'_, A> {
-    fn look<'a>(&'a self, seen: &'a Cell<u64>) -> Look<'a> {
-        Look::new(self.held, seen)
+    fn look(&self) -> Look<'_> {
+        Look::new(self.held)
     }
 
     pub(super) const fn algorithm(&self) -> &A {
@@ -55,22 +54,19 @@ impl<A: Algorithm> Peek<'_, A> {
         if matches!(self.held, Held::NoRoom(_)) {
             return 0;
         }
-        self.algorithm
-            .remaining(self.look(&Cell::new(Look::UNSEEN)), self.now)
+        self.algorithm.remaining(&self.look(), self.now)
     }
 
     /// The permits that still count. With debt, more than the limit.
     #[must_use]
     pub fn spent(&self) -> u64 {
-        self.algorithm
-            .spent(self.look(&Cell::new(Look::UNSEEN)), self.now)
+        self.algorithm.spent(&self.look(), self.now)
     }
 
     /// How long until `permits` would be admitted if nobody else asked: zero if they would be now, `None` if
     /// they never will be, because they are more than the limit.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
-        let seen = Cell::new(Look::UNSEEN);
         #[cfg_attr(
             not(feature = "keyed"),
             expect(unused_mut, reason = "only a table has no room")
@@ -80,7 +76,7 @@ impl<A: Algorithm> Peek<'_, A> {
         if let (Held::NoRoom(room), true) = (self.held, permits > 0) {
             from = from.max(room?);
         }
-        let ready = self.algorithm.ready_at(self.look(&seen), from, permits)?;
+        let ready = self.algorithm.ready_at(&self.look(), from, permits)?;
         Some(ready.saturating_since(self.now))
     }
 
@@ -100,8 +96,7 @@ impl Peek<'_, AnyAlgorithm> {
         if matches!(self.held, Held::NoRoom(_)) {
             return 0;
         }
-        self.algorithm
-            .room_of(window, self.look(&Cell::new(Look::UNSEEN)), self.now)
+        self.algorithm.room_of(window, &self.look(), self.now)
     }
 }
 

@@ -1,5 +1,3 @@
-use core::cell::Cell;
-
 use super::counts::{Counts, Event};
 use crate::algorithm::Reclaim;
 use crate::decision::{Receipt, Refusal};
@@ -184,9 +182,8 @@ impl<'a, A: Reclaim> Search<'a, A> {
 
     /// Finishes a step of several that somebody has begun: an attempt at what is never admitted does.
     fn finish(&self, entry: Entry<'a>, owner: u64) -> Option<Result<Receipt, Refusal>> {
-        let seen = Cell::new(Seat::UNSEEN);
-        self.algorithm
-            .attempt(Seat::new(entry, owner, &seen), self.now, u64::MAX)
+        let seat = Seat::new(entry, owner);
+        self.algorithm.attempt(&seat, self.now, u64::MAX)
     }
 
     /// Makes the entry that was looked at the key's own, with `word` as its first.
@@ -354,9 +351,8 @@ impl<'a, A: Reclaim> Search<'a, A> {
     /// The entry in which least counts, of those that are not ahead of time.
     fn least_spent(&self) -> Option<Look<'a>> {
         let spent = |look: &Look<'a>| {
-            let seen = Cell::new(Seat::UNSEEN);
-            let seat = Seat::new(look.candidate.entry, look.owner, &seen);
-            self.algorithm.spent(seat, self.now)
+            let seat = Seat::new(look.candidate.entry, look.owner);
+            self.algorithm.spent(&seat, self.now)
         };
         self.looks()
             .filter(|look| {

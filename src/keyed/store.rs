@@ -1,4 +1,3 @@
-use core::cell::Cell;
 use core::fmt;
 
 use super::counts::{Counts, Event};
@@ -159,17 +158,15 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Option<Result<Receipt, Refusal>> {
-        let seen = Cell::new(Seat::UNSEEN);
-        let decision = self
-            .algorithm
-            .attempt(Seat::new(entry, key, &seen), now, permits)?;
+        let seat = Seat::new(entry, key);
+        let decision = self.algorithm.attempt(&seat, now, permits)?;
         match decision {
             Ok(receipt) => Some(Ok(
                 receipt.paid_by(Payer::Entry(entry.number(), self.store.generation))
             )),
             // It may be of the zeros of a lost entry, or of the word of a key that had the entry in between: the
             // fingerprint that was read after it was its own only if the word still stands.
-            Err(_) if seen.get() != Seat::UNSEEN && !entry.still(seen.get()) => None,
+            Err(_) if seat.seen() != Seat::UNSEEN && !entry.still(seat.seen()) => None,
             Err(refusal) => Some(Err(refusal)),
         }
     }
@@ -283,12 +280,10 @@ impl<'a, A: Reclaim> Desk<'a, A> {
                 let own = self.search(key, receipt.at()).own_entry();
                 own.is_some_and(|look| {
                     let entry = look.entry();
-                    let seen = Cell::new(Seat::UNSEEN);
+                    let seat = Seat::new(entry, key);
                     // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
                     (number, generation) == (entry.number(), self.store.generation)
-                        && self
-                            .algorithm
-                            .refund(Seat::new(entry, key, &seen), receipt, permits)
+                        && self.algorithm.refund(&seat, receipt, permits)
                 })
             }
             // Another limiter's.

@@ -87,10 +87,15 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// The rules, with what `old` has counted.
     pub(super) fn follow(&self, old: Option<&Rules<R>>, seeds: Seeds) -> Result<Succession<R>, RuleError> {
         self.validate()?;
+        let tallies_of = |rule: &Rule<R>| {
+            old.and_then(|old| old.tallies_of(rule))
+                .unwrap_or_else(|| Arc::new(Tallies::new()))
+        };
+        let tallies: Vec<Arc<Tallies>> = self.rules.iter().map(tallies_of).collect();
         let mut groups = Vec::new();
         let mut retiring: Vec<Retiring<R>> = Vec::new();
         for group in self.groups(&seeds)? {
-            let mut group = group;
+            let mut group = group.counting(&tallies);
             let mut before = Vec::new();
             for old in old.into_iter().flat_map(|old| &old.groups) {
                 let follows;
@@ -113,11 +118,9 @@ impl<R: ?Sized> RuleSetBuilder<R> {
                 }
             }
         }
-        let names = self.rules.iter().map(|rule| Named {
+        let names = self.rules.iter().zip(tallies).map(|(rule, tallies)| Named {
             name: Arc::clone(&rule.name),
-            tallies: old
-                .and_then(|old| old.tallies_of(rule))
-                .unwrap_or_else(|| Arc::new(Tallies::new())),
+            tallies,
         });
         let rules = Rules {
             names: names.collect(),

@@ -1,4 +1,3 @@
-use alloc::boxed::Box;
 use core::fmt;
 use std::sync::{Mutex, PoisonError};
 
@@ -38,7 +37,7 @@ pub(super) enum Outcome {
 }
 
 /// The counts of one rule: a line for each thread, so that a decision shares none.
-pub(super) struct Tallies(Box<[CachePadded<Line>]>);
+pub(super) struct Tallies([CachePadded<Line>; OWN_LINES + 1]);
 
 #[derive(Debug, Default)]
 struct Line {
@@ -55,7 +54,7 @@ const OWN_LINES: usize = 63;
 
 impl Tallies {
     pub(super) fn new() -> Self {
-        Self((0..=OWN_LINES).map(|_| CachePadded::default()).collect())
+        Self([(); OWN_LINES + 1].map(|()| CachePadded::default()))
     }
 
     #[inline]

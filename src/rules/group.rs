@@ -8,11 +8,14 @@ use std::collections::HashSet;
 use ahash::RandomState;
 
 use super::builder::Quotas;
+use super::counts::{Me, Outcome, Tallies};
 use super::key::{Condition, Cost, Key, KeyHasher, TierOf};
 use super::policy::Policy;
 use super::rule::{Enforced, Listed};
-use super::state::{Counter, State};
+use super::state::{Ruling, State, Taken};
 use crate::algorithm::AnyAlgorithm;
+use crate::answer::Peek;
+use crate::decision::Receipt;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
 use crate::limiter::OwnWords;
@@ -25,8 +28,8 @@ use crate::time::Nanos;
 pub(super) struct Group<R: ?Sized> {
     /// One for each window of the policy, in its order.
     pub(super) members: Box<[Member]>,
-    /// The rules whose counts this group keeps: those that have their first quota here.
-    pub(super) counted: Box<[u16]>,
+    /// The counts of the rules that have their first quota here.
+    pub(super) tallies: Box<[Arc<Tallies>]>,
     key: Option<Key<R>>,
     cost: Option<Cost<R>>,
     when: Option<Condition<R>>,
@@ -143,7 +146,6 @@ impl<R: ?Sized> Group<R> {
                 quota: rule.quotas[number],
             })
             .collect();
-        let counted = members.iter().filter(|member| member.number == 0);
         let quotas: Vec<Quota> = members.iter().map(|member| member.quota).collect();
         let policy = Policy::new(rule, &quotas)?;
         let state = match rule.key {
@@ -168,7 +170,7 @@ impl<R: ?Sized> Group<R> {
             for_keys("deny", "a list of keys")?;
         }
         Ok(Self {
-            counted: counted.map(|member| member.rule).collect(),
+            tallies: Box::new([]),
             members,
             key: rule.key.clone(),
             cost: rule.cost.clone(),
@@ -185,6 +187,22 @@ impl<R: ?Sized> Group<R> {
             kept: false,
             retiring: false,
         })
+    }
+
+    /// Keeps the counts of its rules, of all that there are.
+    pub(super) fn counting(self, tallies: &[Arc<Tallies>]) -> Self {
+        let first = self.members.iter().filter(|member| member.number == 0);
+        let tallies = first
+            .map(|member| Arc::clone(&tallies[usize::from(member.rule)]))
+            .collect();
+        Self { tallies, ..self }
+    }
+
+    #[inline]
+    pub(super) fn count(&self, me: Me, outcome: Outcome) {
+        for tallies in &self.tallies {
+            tallies.add(me, outcome);
+        }
     }
 
     /// Takes over what `old` has counted, if this is the same as far as counting goes.
@@ -252,7 +270,7 @@ impl<R: ?Sized> Group<R> {
         };
         Self {
             members: self.members.iter().map(member).collect(),
-            counted: Box::new([]),
+            tallies: Box::new([]),
             key: self.key.clone(),
             cost: self.cost.clone(),
             when: self.when.clone(),
@@ -277,16 +295,16 @@ impl<R: ?Sized> Group<R> {
     pub(super) fn inherit(&self, old: &Self, now: Nanos) {
         // What was spent here first: whatever is charged to both in between, counts as spent there only.
         let charge = |key: u64, spent: &dyn Fn() -> u64| {
-            let here = self.debtor().peek(key, now).spent();
+            let here = self.spent(key, now);
             if let Some(missing) = spent().checked_sub(here) {
-                self.debtor().charge(key, now, missing);
+                self.charge(key, now, missing);
             }
         };
         match (&*old.state, &*self.state) {
-            (State::Everybody(_), _) => charge(0, &|| old.debtor().peek(0, now).spent()),
+            (State::Everybody(_), _) => charge(0, &|| old.spent(0, now)),
             (State::Each(from), State::Each(to)) => {
                 to.begin_after(now);
-                from.for_each(|key| charge(key, &|| old.debtor().peek(key, now).spent()));
+                from.for_each(|key| charge(key, &|| old.spent(key, now)));
                 to.inherit_overflow(from, &self.policy.roomy, &old.policy.roomy, now);
             }
             (State::Each(_), State::Everybody(_)) => unreachable!("a rule follows one with the same key"),
@@ -294,7 +312,7 @@ impl<R: ?Sized> Group<R> {
     }
 
     /// What is to be decided about a request; `None`: nothing, it is none of these rules' business.
-    #[inline]
+    #[inline(always)]
     pub(super) fn subject(&self, request: &R, seeds: &Seeds) -> Option<Subject> {
         if let Some(when) = &self.when
             && !(when.0.function())(request)
@@ -346,16 +364,61 @@ impl<R: ?Sized> Group<R> {
         self.state.find(subject.key)
     }
 
-    /// What decides about the subject.
+    #[inline(always)]
+    fn ruling(&self, subject: &Subject) -> Ruling<'_> {
+        Ruling {
+            algorithm: self.algorithm(subject),
+            on_full: self.on_full,
+            key: subject.key,
+        }
+    }
+
+    /// The most permits that the subject would get: a look, which somebody may be faster than.
     #[inline]
-    pub(super) fn counter(&self, subject: &Subject) -> Counter<'_> {
-        self.state.counter(self.algorithm(subject), self.on_full)
+    pub(super) fn room<'a>(&'a self, subject: &Subject, found: Option<Entry<'a>>, now: Nanos) -> u64 {
+        self.ruling(subject).room(&self.state, found, now)
+    }
+
+    /// Takes what the subject costs, or nothing; an error says whether it was not the key's own state that
+    /// refused, for want of an entry.
+    #[inline(always)]
+    pub(super) fn take<'a>(
+        &'a self,
+        subject: &Subject,
+        found: Option<Entry<'a>>,
+        now: Nanos,
+    ) -> Result<Taken, bool> {
+        self.ruling(subject)
+            .take(&self.state, found, now, subject.permits)
+    }
+
+    /// Gives back what was taken; false if that can no longer be done.
+    pub(super) fn give_back(&self, subject: &Subject, receipt: &Receipt, permits: u64) -> bool {
+        self.ruling(subject).give_back(&self.state, receipt, permits)
+    }
+
+    pub(super) fn peek(&self, subject: &Subject, now: Nanos) -> Peek<'_, AnyAlgorithm> {
+        self.ruling(subject).peek(&self.state, now)
+    }
+
+    /// What of the key still counts, debt included.
+    fn spent(&self, key: u64, now: Nanos) -> u64 {
+        self.debtor(key).peek(&self.state, now).spent()
+    }
+
+    /// Charges the key what of `permits` can be booked, and says how much that is.
+    pub(super) fn charge(&self, key: u64, now: Nanos, permits: u64) -> u64 {
+        self.debtor(key).charge(&self.state, now, permits)
     }
 
     /// What books debt.
-    pub(super) fn debtor(&self) -> Counter<'_> {
-        // Share: so that a key without an entry is kept from beginning anew.
-        self.state.counter(&self.policy.roomy, OnFull::Share)
+    fn debtor(&self, key: u64) -> Ruling<'_> {
+        Ruling {
+            algorithm: &self.policy.roomy,
+            // So that a key without an entry is kept from beginning anew.
+            on_full: OnFull::Share,
+            key,
+        }
     }
 
     /// The limit of a member for the subject.

@@ -19,8 +19,15 @@ struct Case<'a, R: ?Sized> {
     group: &'a Arc<Group<R>>,
     subject: Subject,
     found: Option<Entry<'a>>,
+}
+
+/// When a case's turn to be charged comes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    shadow: bool,
     /// What was left of the room after this request, when it was looked at.
     left: u64,
+    case: u16,
 }
 
 /// What was taken for a case.
@@ -30,8 +37,12 @@ struct Paid {
 }
 
 /// All states that decide about a request: on the stack, for as many as that.
-type Cases<'a, R> = SmallVec<[Case<'a, R>; 16]>;
-type AllPaid = SmallVec<[Paid; 16]>;
+type Cases<'a, R> = SmallVec<[Case<'a, R>; MOST_ON_STACK]>;
+type Order = SmallVec<[Turn; MOST_ON_STACK]>;
+type AllPaid = SmallVec<[Paid; MOST_ON_STACK]>;
+
+/// The states that a request is decided by without an allocation.
+const MOST_ON_STACK: usize = 16;
 
 impl<R: ?Sized> Rules<R> {
     #[inline]
@@ -48,15 +59,17 @@ impl<R: ?Sized> Rules<R> {
                 let found = group.find(&subject);
                 // Read only now, so that the entry is on its way meanwhile.
                 let now = now();
-                let taken = group
-                    .counter(&subject)
-                    .take(found, subject.key, now, subject.permits);
+                let me = Me::new();
+                let taken = group.take(&subject, found, now);
                 return match taken {
                     Ok(taken) => {
-                        self.count_admission(Me::new(), group, &subject, taken.overflow);
+                        if taken.overflow {
+                            group.count(me, Outcome::Overflowed);
+                        }
+                        group.count(me, Outcome::Admitted(subject.permits));
                         Ok(Passed::charged(now))
                     }
-                    Err(overflow) => Err(self.refuse_one(request, subject, now, overflow)),
+                    Err(overflow) => Err(self.refuse_one(me, request, subject, now, overflow)),
                 };
             }
         }
@@ -69,14 +82,15 @@ impl<R: ?Sized> Rules<R> {
         request: &'a R,
         now: impl FnOnce() -> Nanos,
     ) -> Result<Passed, Refused<'a, R>> {
-        let mut cases = self.cases(request);
+        let mut cases = Cases::new();
+        self.add_cases(request, &mut cases);
         let now = now();
-        self.take_all(request, &mut cases, now).map(|paid| {
-            if paid.is_empty() {
-                Passed::free(now)
-            } else {
-                Passed::charged(now)
-            }
+        let mut paid = AllPaid::new();
+        self.take_all(request, &cases, now, &mut paid)?;
+        Ok(if paid.is_empty() {
+            Passed::free(now)
+        } else {
+            Passed::charged(now)
         })
     }
 
@@ -85,17 +99,15 @@ impl<R: ?Sized> Rules<R> {
         request: &'a R,
         now: impl FnOnce() -> Nanos,
     ) -> Result<Reservation<R>, Refused<'a, R>> {
-        let mut cases = self.cases(request);
+        let mut cases = Cases::new();
+        self.add_cases(request, &mut cases);
         let now = now();
-        let paid = self.take_all(request, &mut cases, now)?;
+        let mut paid = AllPaid::new();
+        self.take_all(request, &cases, now, &mut paid)?;
         let charge = |Paid { case, receipt }: Paid| {
             let case = &cases[usize::from(case)];
-            let tallies = case.group.counted.iter();
             Charge {
                 group: Arc::clone(case.group),
-                tallies: tallies
-                    .map(|&rule| Arc::clone(&self.names[usize::from(rule)].tallies))
-                    .collect(),
                 subject: case.subject,
                 receipt,
             }
@@ -103,9 +115,9 @@ impl<R: ?Sized> Rules<R> {
         Ok(Reservation::new(now, paid.into_iter().map(charge).collect()))
     }
 
-    /// The states that decide about the request, with their memory on its way.
-    fn cases<'a>(&'a self, request: &R) -> Cases<'a, R> {
-        let mut cases = Cases::new();
+    /// Adds the states that decide about the request, with their memory on its way.
+    #[inline(always)]
+    fn add_cases<'a>(&'a self, request: &R, cases: &mut Cases<'a, R>) {
         for (place, group) in (0..).zip(&self.groups) {
             if let Some(subject) = group.subject(request, &self.seeds) {
                 cases.push(Case {
@@ -113,98 +125,75 @@ impl<R: ?Sized> Rules<R> {
                     group,
                     subject,
                     found: group.find(&subject),
-                    left: 0,
                 });
             }
         }
-        cases
     }
 
-    /// Takes what the request costs in every case, or nothing: [the protocol](super).
+    /// Takes what the request costs in every case, or nothing: [the protocol](super). What was taken is added to `paid`.
     #[inline(always)]
     fn take_all<'a>(
         &'a self,
         request: &'a R,
-        cases: &mut Cases<'a, R>,
+        cases: &Cases<'a, R>,
         now: Nanos,
-    ) -> Result<AllPaid, Refused<'a, R>> {
-        let me = Me::new();
+        paid: &mut AllPaid,
+    ) -> Result<(), Refused<'a, R>> {
         // *Look*: at all, before anything is taken.
-        let mut full = false;
-        for case in cases.iter_mut() {
-            let Subject { key, permits, .. } = case.subject;
-            let room = case.group.counter(&case.subject).room(case.found, key, now);
-            case.left = room.saturating_sub(permits);
-            full |= case.subject.enforced && (case.subject.refused || room < permits);
-        }
-        if full {
+        let mut order = Order::new();
+        if !look(cases, now, &mut order) {
             return Err(self.refuse(request, cases, now, None));
         }
-        // What is scarcest first, since that is where others are likeliest to be faster; shadows last.
-        cases.sort_unstable_by_key(|case| (!case.subject.enforced, case.left));
-        let mut paid = AllPaid::new();
-        for (index, case) in (0..).zip(cases.iter()) {
-            let Subject { key, permits, .. } = case.subject;
-            let counter = case.group.counter(&case.subject);
-            let taken = match case.subject {
+        let me = Me::new();
+        for &Turn { case: index, .. } in &order {
+            let Case {
+                group,
+                subject,
+                found,
+                ..
+            } = &cases[usize::from(index)];
+            let taken = match *subject {
                 Subject { refused: true, .. } => Err(false),
-                _ => counter.take(case.found, key, now, permits),
+                _ => group.take(subject, *found, now),
             };
             match taken {
                 Ok(Taken { receipt, overflow }) => {
-                    if !case.subject.enforced {
-                        // Those that are enforced are counted when all of them have been taken.
-                        self.count_admission(me, case.group, &case.subject, overflow);
-                    } else if overflow {
-                        self.count(me, case.group, Outcome::Overflowed);
+                    if overflow {
+                        group.count(me, Outcome::Overflowed);
                     }
                     paid.push(Paid { case: index, receipt });
                 }
                 Err(overflow) => {
                     if overflow {
-                        self.count(me, case.group, Outcome::Overflowed);
+                        group.count(me, Outcome::Overflowed);
                     }
-                    if case.subject.enforced {
-                        self.give_back(me, cases, paid);
+                    if subject.enforced {
+                        give_back(me, cases, paid);
                         return Err(self.refuse(request, cases, now, Some(index)));
                     }
-                    self.count(me, case.group, Outcome::ShadowDenied);
+                    group.count(me, Outcome::ShadowDenied);
                 }
             }
         }
-        for case in cases.iter().filter(|case| case.subject.enforced) {
-            self.count_admission(me, case.group, &case.subject, false);
+        for paid in paid {
+            let Case { group, subject, .. } = &cases[usize::from(paid.case)];
+            group.count(me, Outcome::Admitted(subject.permits));
         }
-        Ok(paid)
-    }
-
-    /// *Give back*: what was taken for a request that is refused after all.
-    #[cold]
-    #[inline(never)]
-    fn give_back(&self, me: Me, cases: &Cases<'_, R>, paid: AllPaid) {
-        for Paid { case, receipt } in paid.into_iter().rev() {
-            let Case { group, subject, .. } = &cases[usize::from(case)];
-            if !group
-                .counter(subject)
-                .give_back(subject.key, &receipt, subject.permits)
-            {
-                self.count(me, group, Outcome::Forfeited(subject.permits));
-            }
-        }
+        Ok(())
     }
 
     #[cold]
     #[inline(never)]
     fn refuse_one<'a>(
         &'a self,
+        me: Me,
         request: &'a R,
         subject: Subject,
         now: Nanos,
         overflow: bool,
     ) -> Refused<'a, R> {
-        let me = Me::new();
         if overflow {
-            self.count(me, &self.groups[0], Outcome::Overflowed);
+            self.groups[0].count(me, Outcome::Overflowed);
         }
         let mut violated = SmallVec::new();
         self.look_for_violations(0, &subject, now, true, |violation| violated.push(violation));
@@ -232,7 +221,7 @@ impl<R: ?Sized> Rules<R> {
             });
             if !case.subject.enforced && violated.len() > before {
                 violated.truncate(before);
-                self.count(me, case.group, Outcome::ShadowDenied);
+                case.group.count(me, Outcome::ShadowDenied);
             }
         }
         self.count_denials(me, &violated);
@@ -263,7 +252,7 @@ impl<R: ?Sized> Rules<R> {
         if certain && group.members.len() == 1 {
             return violated(0);
         }
-        let peek = group.counter(subject).peek(subject.key, now);
+        let peek = group.peek(subject, now);
         let (mut some, mut scarcest) = (false, (u64::MAX, 0));
         for (member, _) in (0_u16..).zip(&group.members) {
             let room = peek.room_of(usize::from(member));
@@ -283,19 +272,42 @@ impl<R: ?Sized> Rules<R> {
         let group = &self.groups[usize::from(violated.group)];
         group.members[usize::from(violated.member)].rule
     }
+}
 
-    #[inline]
-    fn count_admission(&self, me: Me, group: &Group<R>, subject: &Subject, overflow: bool) {
-        self.count(me, group, Outcome::Admitted(subject.permits));
-        if overflow {
-            self.count(me, group, Outcome::Overflowed);
+/// Looks at all cases, and adds them to the order in which to take; false if one that counts has no room.
+#[inline(always)]
+fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> bool {
+    for (index, case) in (0..).zip(cases) {
+        let Subject {
+            permits,
+            enforced,
+            refused,
+            ..
+        } = case.subject;
+        let room = case.group.room(&case.subject, case.found, now);
+        if enforced && (refused || room < permits) {
+            return false;
         }
+        // What is scarcest first, since that is where others are likeliest to be faster; shadows last.
+        let turn = Turn {
+            shadow: !enforced,
+            left: room.saturating_sub(permits),
+            case: index,
+        };
+        let at = order.iter().take_while(|before| **before <= turn).count();
+        order.insert(at, turn);
     }
+    true
+}
 
-    #[inline]
-    fn count(&self, me: Me, group: &Group<R>, outcome: Outcome) {
-        for &rule in &group.counted {
-            self.names[usize::from(rule)].tallies.add(me, outcome);
+/// *Give back*: what was taken for a request that is refused after all.
+#[cold]
+#[inline(never)]
+fn give_back<R: ?Sized>(me: Me, cases: &Cases<'_, R>, paid: &AllPaid) {
+    for Paid { case, receipt } in paid.iter().rev() {
+        let Case { group, subject, .. } = &cases[usize::from(*case)];
+        if !group.give_back(subject, receipt, subject.permits) {
+            group.count(me, Outcome::Forfeited(subject.permits));
         }
     }
 }

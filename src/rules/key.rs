@@ -13,6 +13,7 @@ use ahash::{AHasher, RandomState};
 pub struct KeyHasher(AHasher);
 
 impl KeyHasher {
+    #[inline]
     pub(super) fn new(seeds: &RandomState) -> Self {
         Self(seeds.build_hasher())
     }
@@ -81,7 +82,7 @@ pub struct Key<R: ?Sized> {
     listed: Arc<HashOfText>,
 }
 
-type HashOf<R> = dyn Fn(&R, &mut KeyHasher) + Send + Sync;
+type HashOf<R> = dyn Fn(&R, &RandomState) -> u64 + Send + Sync;
 pub(super) type HashOfText = dyn Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync;
 
 impl<R: ?Sized> Key<R> {
@@ -89,7 +90,12 @@ impl<R: ?Sized> Key<R> {
     pub fn new(name: impl Into<Arc<str>>, hash: impl Fn(&R, &mut KeyHasher) + Send + Sync + 'static) -> Self {
         Self {
             name: name.into(),
-            hash: Arc::new(hash),
+            // Here, and not where it is called, so that the hasher's state stays in registers.
+            hash: Arc::new(move |request, seeds| {
+                let mut hasher = KeyHasher::new(seeds);
+                hash(request, &mut hasher);
+                hasher.finish()
+            }),
             listed: Arc::new(|text, key| {
                 core::hash::Hash::hash(text, key);
                 Ok(())
@@ -120,9 +126,7 @@ impl<R: ?Sized> Key<R> {
 
     #[inline]
     pub(super) fn hash(&self, request: &R, seeds: &RandomState) -> u64 {
-        let mut hasher = KeyHasher::new(seeds);
-        (self.hash)(request, &mut hasher);
-        hasher.finish()
+        (self.hash)(request, seeds)
     }
 
     /// How a key that is written as text is fed into a hasher.

@@ -43,7 +43,7 @@ impl<R: ?Sized> Rules<R> {
             limit: group.limit(place, &subject),
             member: place,
             subject,
-            peek: group.counter(&subject).peek(subject.key, now),
+            peek: group.peek(&subject, now),
         })
     }
 }

@@ -111,7 +111,7 @@ impl<R: ?Sized> Rules<R> {
                     if subject.refused {
                         return None;
                     }
-                    let peek = group.counter(&subject).peek(subject.key, ready);
+                    let peek = group.peek(&subject, ready);
                     ready = ready.saturating_add(peek.retry_after(subject.permits)?);
                 }
             }

@@ -3,7 +3,7 @@ use core::fmt;
 
 use smallvec::SmallVec;
 
-use super::counts::{Me, Outcome, Tallies};
+use super::counts::{Me, Outcome};
 use super::group::{Group, Subject};
 use super::key::Cost;
 use crate::decision::{Receipt, Settled};
@@ -23,7 +23,6 @@ pub struct Reservation<R: ?Sized> {
 /// The charge to one state.
 pub(super) struct Charge<R: ?Sized> {
     pub(super) group: Arc<Group<R>>,
-    pub(super) tallies: SmallVec<[Arc<Tallies>; 2]>,
     pub(super) subject: Subject,
     pub(super) receipt: Receipt,
 }
@@ -63,17 +62,14 @@ impl<R: ?Sized> Charge<R> {
     fn settle(self, actual: u64, now: Nanos) -> Settled {
         let Subject { key, permits, .. } = self.subject;
         if let Some(excess) = permits.checked_sub(actual) {
-            let counter = self.group.counter(&self.subject);
-            if excess == 0 || counter.give_back(key, &self.receipt, excess) {
+            if excess == 0 || self.group.give_back(&self.subject, &self.receipt, excess) {
                 return Settled::Exact;
             }
-            for tallies in &self.tallies {
-                tallies.add(Me::new(), Outcome::Forfeited(excess));
-            }
+            self.group.count(Me::new(), Outcome::Forfeited(excess));
             Settled::Forfeited(excess)
         } else {
             let debt = actual - permits;
-            match debt - self.group.debtor().charge(key, now, debt) {
+            match debt - self.group.charge(key, now, debt) {
                 0 => Settled::Exact,
                 forgiven => Settled::Forgiven(forgiven),
             }

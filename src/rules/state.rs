@@ -1,4 +1,3 @@
-use core::cell::Cell;
 use core::fmt;
 
 use crate::algorithm::{Algorithm, AnyAlgorithm};
@@ -18,13 +17,6 @@ pub(super) enum State {
     Each(Store),
 }
 
-/// A state with an algorithm that decides over it.
-#[derive(Clone, Copy)]
-pub(super) enum Counter<'a> {
-    Everybody(&'a AnyAlgorithm, &'a OwnWords),
-    Each(Desk<'a, AnyAlgorithm>),
-}
-
 /// What was taken.
 pub(super) struct Taken {
     pub(super) receipt: Receipt,
@@ -42,18 +34,6 @@ impl fmt::Debug for State {
 }
 
 impl State {
-    #[inline]
-    pub(super) fn counter<'a>(&'a self, algorithm: &'a AnyAlgorithm, on_full: OnFull) -> Counter<'a> {
-        match self {
-            Self::Everybody(words) => Counter::Everybody(algorithm, words),
-            Self::Each(store) => Counter::Each(Desk {
-                store,
-                algorithm,
-                on_full,
-            }),
-        }
-    }
-
     /// The entry that `key` seems to have.
     #[inline]
     pub(super) fn find(&self, key: u64) -> Option<Entry<'_>> {
@@ -64,19 +44,31 @@ impl State {
     }
 }
 
-impl<'a> Counter<'a> {
+/// A policy that decides over a state, about one key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ruling<'a> {
+    pub(super) algorithm: &'a AnyAlgorithm,
+    pub(super) on_full: OnFull,
+    pub(super) key: u64,
+}
+
+impl<'a> Ruling<'a> {
+    #[inline(always)]
+    fn desk(self, store: &'a Store) -> Desk<'a, AnyAlgorithm> {
+        Desk {
+            store,
+            algorithm: self.algorithm,
+            on_full: self.on_full,
+        }
+    }
+
     /// The most permits that one request would get: a look, which somebody may be faster than.
-    #[inline]
-    pub(super) fn room(self, found: Option<Entry<'a>>, key: u64, now: Nanos) -> u64 {
-        match self {
-            Self::Everybody(algorithm, words) => algorithm.remaining(Shared::new(words.get()), now),
-            Self::Each(desk) => match found {
-                Some(entry) => {
-                    let seen = Cell::new(Seat::UNSEEN);
-                    desk.algorithm.remaining(Seat::new(entry, key, &seen), now)
-                }
-                None => desk.peek(key, now).remaining(),
-            },
+    #[inline(always)]
+    pub(super) fn room(self, state: &'a State, found: Option<Entry<'a>>, now: Nanos) -> u64 {
+        match (state, found) {
+            (State::Everybody(words), _) => self.algorithm.remaining(Shared::new(words.get()), now),
+            (State::Each(_), Some(entry)) => self.algorithm.remaining(&Seat::new(entry, self.key), now),
+            (State::Each(_), None) => self.peek(state, now).remaining(),
         }
     }
 
@@ -85,20 +77,20 @@ impl<'a> Counter<'a> {
     #[inline(always)]
     pub(super) fn take(
         self,
+        state: &'a State,
         found: Option<Entry<'a>>,
-        key: u64,
         now: Nanos,
         permits: u64,
     ) -> Result<Taken, bool> {
-        match self {
-            Self::Everybody(algorithm, words) => algorithm
-                .decide(Shared::new(words.get()), now, permits)
-                .map(|receipt| Taken {
+        match state {
+            State::Everybody(words) => match self.algorithm.decide(Shared::new(words.get()), now, permits) {
+                Ok(receipt) => Ok(Taken {
                     receipt,
                     overflow: false,
-                })
-                .map_err(|_| false),
-            Self::Each(desk) => match desk.decide_with(found, key, now, permits) {
+                }),
+                Err(_) => Err(false),
+            },
+            State::Each(store) => match self.desk(store).decide_with(found, self.key, now, permits) {
                 Ok(admitted) => Ok(Taken {
                     overflow: admitted.is_overflow(),
                     receipt: admitted.into_receipt(),
@@ -109,30 +101,32 @@ impl<'a> Counter<'a> {
     }
 
     /// Gives back what was taken; false if that can no longer be done.
-    pub(super) fn give_back(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
-        match self {
-            Self::Everybody(algorithm, words) => {
-                permits == 0 || algorithm.refund(Shared::new(words.get()), receipt, permits)
+    pub(super) fn give_back(self, state: &State, receipt: &Receipt, permits: u64) -> bool {
+        match state {
+            State::Everybody(words) => {
+                permits == 0 || self.algorithm.refund(Shared::new(words.get()), receipt, permits)
             }
-            Self::Each(desk) => desk.refund(key, receipt, permits),
+            State::Each(store) => self.desk(store).refund(self.key, receipt, permits),
         }
     }
 
-    pub(super) fn peek(self, key: u64, now: Nanos) -> Peek<'a, AnyAlgorithm> {
-        match self {
-            Self::Everybody(algorithm, words) => Peek::new(algorithm, Held::Own(words.get()), now),
-            Self::Each(desk) => desk.peek(key, now),
+    #[inline(never)]
+    pub(super) fn peek(self, state: &'a State, now: Nanos) -> Peek<'a, AnyAlgorithm> {
+        match state {
+            State::Everybody(words) => Peek::new(self.algorithm, Held::Own(words.get()), now),
+            State::Each(store) => self.desk(store).peek(self.key, now),
         }
     }
 
     /// Charges what of `permits` can be booked, and says how much that is.
-    pub(super) fn charge(self, key: u64, now: Nanos, permits: u64) -> u64 {
-        match self {
-            Self::Everybody(algorithm, words) => algorithm.charge(Shared::new(words.get()), now, permits),
-            Self::Each(desk) => loop {
-                let permits = permits.min(desk.peek(key, now).remaining());
+    pub(super) fn charge(self, state: &State, now: Nanos, permits: u64) -> u64 {
+        match state {
+            State::Everybody(words) => self.algorithm.charge(Shared::new(words.get()), now, permits),
+            State::Each(store) => loop {
+                let desk = self.desk(store);
+                let permits = permits.min(desk.peek(self.key, now).remaining());
                 // Denied only when others have taken what there was room for.
-                if desk.decide(key, || now, permits).is_ok() {
+                if desk.decide(self.key, || now, permits).is_ok() {
                     return permits;
                 }
             },

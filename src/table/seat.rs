@@ -7,13 +7,12 @@ use crate::sync::Words;
 /// The words of an entry for as long as one key has it.
 ///
 /// Once the entry is found to have passed on, the words are constant zeros that cannot be
-/// exchanged: what an algorithm says of them means nothing, and `seen` is [`LOST`](Self::LOST).
-#[derive(Clone, Copy, Debug)]
+/// exchanged: what an algorithm says of them means nothing, and [`seen`](Self::seen) is [`LOST`](Self::LOST).
+#[derive(Debug)]
 pub(crate) struct Seat<'a> {
     entry: Entry<'a>,
     key: u64,
-    /// The first word as it was last read.
-    seen: &'a Cell<u64>,
+    seen: Cell<u64>,
 }
 
 impl<'a> Seat<'a> {
@@ -23,17 +22,24 @@ impl<'a> Seat<'a> {
     pub(crate) const LOST: u64 = 0;
 
     #[inline]
-    pub(crate) fn new(entry: Entry<'a>, key: u64, seen: &'a Cell<u64>) -> Self {
+    pub(crate) fn new(entry: Entry<'a>, key: u64) -> Self {
+        let seen = Cell::new(Self::UNSEEN);
         Self { entry, key, seen }
     }
 
+    /// The first word as it was last read.
     #[inline]
-    fn is_lost(self) -> bool {
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.get()
+    }
+
+    #[inline]
+    fn is_lost(&self) -> bool {
         self.seen.get() == Self::LOST
     }
 }
 
-impl Words for Seat<'_> {
+impl Words for &Seat<'_> {
     #[inline]
     fn load(self, index: usize, order: Ordering) -> u64 {
         if self.is_lost() {
@@ -42,7 +48,7 @@ impl Words for Seat<'_> {
         if index > 0 {
             return self.entry.word(index).load(order);
         }
-        let first = self.entry.first_of(self.key).unwrap_or(Self::LOST);
+        let first = self.entry.first_of(self.key).unwrap_or(Seat::LOST);
         self.seen.set(first);
         first
     }
