@@ -13,7 +13,7 @@ run() {
     local target=$1 flags=$2
     shift 2
     echo "miri: $target, $flags, $*"
-    MIRIFLAGS="-Zmiri-strict-provenance $flags" cargo +nightly miri test --locked --target "$target" "$@"
+    MIRIFLAGS="-Zmiri-strict-provenance $flags" cargo +nightly miri test --locked --features rules --target "$target" "$@"
 }
 
 # Without isolation proptest finds its directory. Two long walks over plain numbers are left to `cargo test`.

@@ -23,9 +23,9 @@ run() (
     case $1 in
         loom)
             export RUSTFLAGS="--cfg ringgate_loom"
-            command="cargo test --quiet --profile models --test models" ;;
-        lib) command="cargo test --quiet --lib" ;;
-        *) command="cargo test --quiet --test $1" ;;
+            command="cargo test --quiet --profile models --features rules --test models" ;;
+        lib) command="cargo test --quiet --features rules --lib" ;;
+        *) command="cargo test --quiet --features rules --test $1" ;;
     esac
     $command --no-run || exit 3
     timeout "$limit" $command "$2"

@@ -8,4 +8,4 @@ export RUSTFLAGS=-Zsanitizer=thread
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/tsan
 # What is looked for is not in the last per cent of speed.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-cargo +nightly test --locked -Zbuild-std --target "$(host)" --release --test models --test stress
+cargo +nightly test --locked --features rules -Zbuild-std --target "$(host)" --release --test models --test stress

@@ -75,6 +75,89 @@ impl Tally {
     }
 }
 
+/// A value that is replaced while others use it: a use is wait-free, and keeps the value that it began with.
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+#[derive(Debug)]
+pub(crate) struct Published<T>(arc_swap::ArcSwap<T>);
+
+/// A published value in use.
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+#[derive(Debug)]
+pub(crate) struct InUse<T>(arc_swap::Guard<alloc::sync::Arc<T>>);
+
+/// A value that was replaced.
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+#[derive(Debug)]
+pub(crate) struct Replaced<T>(alloc::sync::Arc<T>);
+
+#[cfg(all(feature = "rules", not(ringgate_loom)))]
+impl<T> Published<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(arc_swap::ArcSwap::from_pointee(value))
+    }
+
+    #[inline]
+    pub(crate) fn load(&self) -> InUse<T> {
+        InUse(self.0.load())
+    }
+
+    pub(crate) fn replace(&self, value: T) -> Replaced<T> {
+        // From here on whoever still uses the old value holds a reference that is counted.
+        Replaced(self.0.swap(alloc::sync::Arc::new(value)))
+    }
+}
+
+/// The same for the model checker, which does not see into `arc_swap`.
+#[cfg(all(feature = "rules", ringgate_loom))]
+#[derive(Debug)]
+pub(crate) struct Published<T>(loom::sync::Mutex<loom::sync::Arc<T>>);
+
+#[cfg(all(feature = "rules", ringgate_loom))]
+#[derive(Debug)]
+pub(crate) struct InUse<T>(loom::sync::Arc<T>);
+
+#[cfg(all(feature = "rules", ringgate_loom))]
+#[derive(Debug)]
+pub(crate) struct Replaced<T>(loom::sync::Arc<T>);
+
+#[cfg(all(feature = "rules", ringgate_loom))]
+impl<T> Published<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(loom::sync::Arc::new(value)))
+    }
+
+    pub(crate) fn load(&self) -> InUse<T> {
+        InUse(loom::sync::Arc::clone(&self.0.lock().expect("not poisoned")))
+    }
+
+    pub(crate) fn replace(&self, value: T) -> Replaced<T> {
+        let mut current = self.0.lock().expect("not poisoned");
+        Replaced(core::mem::replace(&mut current, loom::sync::Arc::new(value)))
+    }
+}
+
+#[cfg(feature = "rules")]
+impl<T> Replaced<T> {
+    /// Whether nobody uses the value any more. Then all that its users did is seen.
+    pub(crate) fn is_free(&mut self) -> bool {
+        // Acquire, within `get_mut`: pairs with the Release with which the last user let go.
+        #[cfg(not(ringgate_loom))]
+        return alloc::sync::Arc::get_mut(&mut self.0).is_some();
+        #[cfg(ringgate_loom)]
+        return loom::sync::Arc::get_mut(&mut self.0).is_some();
+    }
+}
+
+#[cfg(feature = "rules")]
+impl<T> core::ops::Deref for InUse<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// The state of one key, as one step of an algorithm sees it: words that can be read and
 /// compare-exchanged.
 ///

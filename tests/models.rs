@@ -25,5 +25,8 @@ mod gcra;
 #[cfg(feature = "keyed")]
 #[path = "models/keyed.rs"]
 mod keyed;
+#[cfg(feature = "rules")]
+#[path = "models/rules.rs"]
+mod rules;
 #[path = "models/timestamp_ring.rs"]
 mod timestamp_ring;

@@ -30,10 +30,10 @@ pub(super) struct Succession<R: ?Sized> {
     pub(super) retiring: Vec<Retiring<R>>,
 }
 
-/// A group that is replaced by others, which have yet to be charged what it has counted.
+/// A group that has yet to be charged what others have counted.
 pub(super) struct Retiring<R: ?Sized> {
-    pub(super) old: Arc<Group<R>>,
-    pub(super) by: Vec<Arc<Group<R>>>,
+    pub(super) new: Arc<Group<R>>,
+    pub(super) old: Vec<Arc<Group<R>>>,
 }
 
 impl<R: ?Sized> RuleSetBuilder<R> {
@@ -106,16 +106,11 @@ impl<R: ?Sized> RuleSetBuilder<R> {
                     Follows::Charged | Follows::Not => {}
                 }
             }
-            let group = Arc::new(group);
-            groups.push(Arc::clone(&group));
-            for old in before {
-                match retiring.iter_mut().find(|other| other.old.has_state_of(&old)) {
-                    Some(other) => other.by.push(Arc::clone(&group)),
-                    None => retiring.push(Retiring {
-                        old: Arc::new(old.retire(&group)),
-                        by: alloc::vec![Arc::clone(&group)],
-                    }),
-                }
+            let new = Arc::new(group);
+            groups.push(Arc::clone(&new));
+            if !before.is_empty() {
+                let old = before.iter().map(|old| Arc::new(old.retire(&new))).collect();
+                retiring.push(Retiring { new, old });
             }
         }
         let names = self.rules.iter().zip(tallies).map(|(rule, tallies)| Named {

@@ -3,7 +3,7 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hasher;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ahash::RandomState;
 
@@ -104,6 +104,9 @@ pub(super) struct Subject {
     /// Whether the key is refused whatever it has spent.
     pub(super) refused: bool,
 }
+
+/// Stands for a key where there is none.
+const EVERYBODY: u64 = 0;
 
 /// What is needed to hash a rule set's keys.
 #[derive(Clone, Debug)]
@@ -288,26 +291,28 @@ impl<R: ?Sized> Group<R> {
         }
     }
 
-    /// Charges what `old` has counted, as far as it still counts there: afterwards no key of this has spent less
-    /// than it had there.
+    /// Charges each key the most that it has spent in one of `old`, as far as that still counts there.
     ///
-    /// Everybody who charges `old` must charge this too by now.
-    pub(super) fn inherit(&self, old: &Self, now: Nanos) {
-        // What was spent here first: whatever is charged to both in between, counts as spent there only.
-        let charge = |key: u64, spent: &dyn Fn() -> u64| {
-            let here = self.spent(key, now);
-            if let Some(missing) = spent().checked_sub(here) {
-                self.charge(key, now, missing);
-            }
+    /// Everybody who charges one of them must charge this too by now.
+    pub(super) fn inherit(&self, old: &[&Self], now: Nanos) {
+        let mut spent: HashMap<u64, u64> = HashMap::new();
+        let mut note = |old: &Self, key: u64| {
+            let most = spent.entry(key).or_default();
+            *most = old.spent(key, now).max(*most);
         };
-        match (&*old.state, &*self.state) {
-            (State::Everybody(_), _) => charge(0, &|| old.spent(0, now)),
-            (State::Each(from), State::Each(to)) => {
-                to.begin_after(now);
-                from.for_each(|key| charge(key, &|| old.spent(key, now)));
-                to.inherit_overflow(from, &self.policy.roomy, &old.policy.roomy, now);
+        for old in old {
+            match (&*old.state, &*self.state) {
+                (State::Each(from), State::Each(to)) => {
+                    to.begin_after(now);
+                    from.for_each(|key| note(old, key));
+                    to.inherit_overflow(from, &self.policy.roomy, &old.policy.roomy, now);
+                }
+                // A rule that counts by key does not follow one that does not.
+                _ => note(old, EVERYBODY),
             }
-            (State::Each(_), State::Everybody(_)) => unreachable!("a rule follows one with the same key"),
+        }
+        for (key, spent) in spent {
+            self.charge(key, now, spent);
         }
     }
 
@@ -320,7 +325,7 @@ impl<R: ?Sized> Group<R> {
             return None;
         }
         let mut subject = Subject {
-            key: 0,
+            key: EVERYBODY,
             permits: match &self.cost {
                 Some(cost) => (cost.0.function())(request),
                 None => 1,
@@ -401,7 +406,7 @@ impl<R: ?Sized> Group<R> {
         self.ruling(subject).peek(&self.state, now)
     }
 
-    /// What of the key still counts, debt included.
+    /// What the key has spent that still counts, debt included.
     fn spent(&self, key: u64, now: Nanos) -> u64 {
         self.debtor(key).peek(&self.state, now).spent()
     }

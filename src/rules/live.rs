@@ -5,15 +5,14 @@ use core::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use arc_swap::{ArcSwap, Guard};
-
 use super::builder::{Retiring, RuleSetBuilder, Succession};
-use super::group::Seeds;
+use super::group::{Group, Seeds};
 use super::rule::RuleError;
 use super::{RuleSet, Rules};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
+use crate::sync::{InUse, Published, Replaced};
 
 /// A rule set that can be replaced while others decide by it, without a fresh budget for anybody.
 ///
@@ -58,14 +57,14 @@ use crate::clock::QuantaClock;
 /// ```
 pub struct LiveRules<R: ?Sized, #[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(feature = "quanta"))] C>
 {
-    current: ArcSwap<RuleSet<R, C>>,
+    current: Published<RuleSet<R, C>>,
     writer: Mutex<Writer<R, C>>,
 }
 
 /// What only whoever replaces the rules knows.
 struct Writer<R: ?Sized, C> {
     /// Rule sets that were in force, and that somebody may still decide by.
-    previous: Vec<Arc<RuleSet<R, C>>>,
+    previous: Vec<Replaced<RuleSet<R, C>>>,
     /// Groups in force only until others have been charged what they have counted.
     retiring: Vec<Retiring<R>>,
 }
@@ -74,7 +73,7 @@ struct Writer<R: ?Sized, C> {
 ///
 /// Meant for a decision or a few: as long as somebody holds one, a reload that changes windows keeps the
 /// old windows in force beside the new.
-pub struct LoadedRules<R: ?Sized, C>(Guard<Arc<RuleSet<R, C>>>);
+pub struct LoadedRules<R: ?Sized, C>(InUse<RuleSet<R, C>>);
 
 impl<R: ?Sized, C> Deref for LoadedRules<R, C> {
     type Target = RuleSet<R, C>;
@@ -123,7 +122,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     /// Puts rules in force.
     pub fn new(rules: RuleSet<R, C>) -> Self {
         Self {
-            current: ArcSwap::from_pointee(rules),
+            current: Published::new(rules),
             writer: Mutex::new(Writer {
                 previous: Vec::new(),
                 retiring: Vec::new(),
@@ -154,11 +153,16 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             .follow(Some(&current.rules), seeds)
             .map_err(StoreError::Rules)?;
         drop(current);
-        if retiring.len() > MOST_PENDING {
-            return Err(StoreError::Pending(writer.retiring.len()));
+        let mut beside: Vec<Arc<Group<R>>> = Vec::new();
+        for old in retiring.iter().flat_map(|retiring| &retiring.old) {
+            if !beside.iter().any(|other| other.has_state_of(old)) {
+                beside.push(Arc::clone(old));
+            }
         }
-        let old = retiring.iter().map(|retiring| Arc::clone(&retiring.old));
-        let groups = rules.groups.iter().cloned().chain(old).collect();
+        if beside.len() > MOST_PENDING {
+            return Err(StoreError::Pending(beside.len()));
+        }
+        let groups = rules.groups.iter().cloned().chain(beside).collect();
         self.replace(&mut writer, Rules { groups, ..rules });
         writer.retiring = retiring;
         for _ in 0..PATIENCE {
@@ -182,19 +186,17 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
 
     /// Charges the new groups what the old have counted, if everybody charges the new ones by now.
     fn settle(&self, writer: &mut Writer<R, C>) -> Reloaded {
-        // Acquire, within `get_mut`: what whoever has let go has charged is seen by what follows.
-        writer.previous.retain_mut(|set| Arc::get_mut(set).is_none());
+        writer.previous.retain_mut(|set| !set.is_free());
         if writer.retiring.is_empty() {
             return Reloaded::Done;
         }
         if !writer.previous.is_empty() {
-            return Reloaded::Pending(writer.retiring.len());
+            return Reloaded::Pending(writer.retiring.iter().map(|retiring| retiring.old.len()).sum());
         }
         let current = self.current.load();
-        for Retiring { old, by } in &writer.retiring {
-            for group in by {
-                group.inherit(old, current.clock.now());
-            }
+        for Retiring { new, old } in &writer.retiring {
+            let old: Vec<&Group<R>> = old.iter().map(|old| &**old).collect();
+            new.inherit(&old, current.clock.now());
         }
         let rules = current.rules.clone();
         drop(current);
@@ -207,8 +209,8 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
 
     fn replace(&self, writer: &mut Writer<R, C>, rules: Rules<R>) {
         let clock = self.current.load().clock.clone();
-        let set = Arc::new(RuleSet { rules, clock });
-        writer.previous.push(self.current.swap(set));
+        let replaced = self.current.replace(RuleSet { rules, clock });
+        writer.previous.push(replaced);
     }
 }
 
