@@ -16,38 +16,17 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-use criterion::Criterion;
 use ringgate::{
     Algorithm, Clock, ConfigError, CounterRing, Gcra, Nanos, QuantaClock, Quota, RateLimiter, TimestampRing,
 };
 
-/// Does something so many times, and says how long that took.
-type Work = Box<dyn FnMut(u64) -> Duration>;
+#[path = "ratios/mod.rs"]
+mod ratios;
 
-struct Case {
-    /// What it is compared with: the first case of the same group.
-    group: &'static str,
-    name: &'static str,
-    /// The ratio that we mean to stay within, where one was promised.
-    target: Option<f64>,
-    work: Work,
-}
+use ratios::{Case, Work, count, counted};
 
 fn main() -> Result<(), ConfigError> {
-    let has = |flag: &str| std::env::args().any(|arg| arg == flag);
-    let mut cases = cases()?;
-    if !has("--list") {
-        // `cargo bench` says `--bench`; without it, and with `--test`, all that counts is that it runs.
-        let rounds = if has("--bench") && !has("--test") { 301 } else { 1 };
-        print_ratios(&mut cases, rounds);
-    }
-    let mut criterion = Criterion::default().configure_from_args();
-    for case in &mut cases {
-        criterion
-            .benchmark_group(case.group)
-            .bench_function(case.name, |bencher| bencher.iter_custom(&mut case.work));
-    }
-    criterion.final_summary();
+    ratios::run(cases()?);
     Ok(())
 }
 
@@ -302,60 +281,4 @@ fn clock_and_load() -> Work {
     let clock = QuantaClock::new();
     let word = Alone(AtomicU64::new(0));
     counted(move || black_box(&clock).now().get() > black_box(&word).0.load(Ordering::Relaxed))
-}
-
-/// Every turn must say true: an admission that was a denial would be a figure about something else.
-fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
-    Box::new(move |turns| {
-        let start = Instant::now();
-        let count = count(turns, &mut turn);
-        let time = start.elapsed();
-        assert_eq!(turns, count);
-        time
-    })
-}
-
-#[inline]
-fn count(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
-    (0..turns).map(|_| u64::from(turn())).sum()
-}
-
-/// Runs all cases in alternating rounds, and prints the median of each and of its ratio to the
-/// first of its group in the same round.
-fn print_ratios(cases: &mut [Case], rounds: usize) {
-    const TURNS: u64 = 10_000;
-    let mut nanos = vec![Vec::with_capacity(rounds); cases.len()];
-    for _ in 0..rounds {
-        for (case, nanos) in cases.iter_mut().zip(&mut nanos) {
-            nanos.push((case.work)(TURNS).as_secs_f64() * 1e9 / TURNS as f64);
-        }
-    }
-    println!("one thread, {rounds} alternating rounds of {TURNS} decisions each; medians");
-    println!(
-        "{:<23} {:<27} {:>11} {:>7} {:>7}",
-        "", "", "ns/decision", "ratio", "target"
-    );
-    let mut first = 0;
-    for (index, case) in cases.iter().enumerate() {
-        if case.group != cases[first].group {
-            first = index;
-        }
-        let ratios = nanos[index]
-            .iter()
-            .zip(&nanos[first])
-            .map(|(this, least)| this / least);
-        let target = case.target.map_or(String::new(), |target| format!("{target:.1}"));
-        println!(
-            "{:<23} {:<27} {:>11.1} {:>7.2} {target:>7}",
-            if index == first { case.group } else { "" },
-            case.name,
-            median(nanos[index].clone()),
-            median(ratios.collect()),
-        );
-    }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
