@@ -35,6 +35,8 @@
 //! | other limits for some keys | [`KeyedBuilder::tier`], [`Tiers`] |
 //! | client addresses as keys | [`ClientAddress`] |
 //! | the keys that are denied most | [`TopKeys`] |
+//! | what rules do, on a dashboard | [`Observer`], counters for `metrics` |
+//! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!
@@ -90,6 +92,7 @@
 //! | `keyed` | yes | [`KeyedRateLimiter`] |
 //! | `std` | with `quanta` | random seeds for tables of keys, [`TopKeys`] |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
+//! | `observe` | no | [`Observer`] and [`DenialEvents`] |
 //! | `cli` | no | the command-line tool `ringgate` |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
@@ -118,6 +121,8 @@ mod limiter;
 mod keyed;
 #[cfg(feature = "rules")]
 mod rules;
+#[cfg(feature = "observe")]
+mod observe;
 
 pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use answer::{Admitted, Denied, Peek};
@@ -131,6 +136,8 @@ pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnF
 #[cfg(all(feature = "keyed", feature = "std"))]
 pub use keyed::{TopKey, TopKeys};
 pub use limiter::{Promise, RateLimiter, SavedState};
+#[cfg(feature = "observe")]
+pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
 #[cfg(feature = "rules")]
 pub use rules::{

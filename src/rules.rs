@@ -32,7 +32,7 @@ pub use refused::{Passed, Refused};
 pub use reservation::Reservation;
 pub use rule::{Rule, RuleAlgorithm, RuleError};
 
-use counts::Tallies;
+pub(crate) use counts::Tallies;
 use group::{Group, Seeds};
 
 /// Several rules, judged as one: a request is admitted when every rule that is about it admits it, and
@@ -192,6 +192,12 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
             .names
             .iter()
             .map(|rule| (&*rule.name, rule.tallies.sum()))
+    }
+
+    /// The counts of each rule themselves, for whoever keeps them beyond the rule set.
+    #[cfg(feature = "observe")]
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Tallies>)> {
+        self.rules.names.iter().map(|rule| (&rule.name, &rule.tallies))
     }
 
     /// How many states the rules are decided by: as few steps does a request need that all rules are about.

@@ -37,7 +37,7 @@ pub(super) enum Outcome {
 }
 
 /// The counts of one rule: a line for each thread, so that a decision shares none.
-pub(super) struct Tallies([CachePadded<Line>; OWN_LINES + 1]);
+pub(crate) struct Tallies([CachePadded<Line>; OWN_LINES + 1]);
 
 #[derive(Debug, Default)]
 struct Line {
@@ -72,7 +72,7 @@ impl Tallies {
         }
     }
 
-    pub(super) fn sum(&self) -> RuleCounts {
+    pub(crate) fn sum(&self) -> RuleCounts {
         let sum = |pick: fn(&Line) -> &Tally| self.0.iter().map(|line| pick(line).get()).sum();
         RuleCounts {
             admitted: sum(|line| &line.admitted),

@@ -1,0 +1,16 @@
+//! What those who watch are shown: counters that agree with the rules' own, and no more events than allowed.
+#![cfg(all(feature = "observe", not(any(miri, ringgate_loom))))]
+
+extern crate alloc;
+
+#[path = "observe/recorders.rs"]
+mod recorders;
+#[path = "observe/requests.rs"]
+mod requests;
+
+#[path = "observe/counters.rs"]
+mod counters;
+#[path = "observe/events.rs"]
+mod events;
+#[path = "observe/reloads.rs"]
+mod reloads;

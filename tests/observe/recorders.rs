@@ -1,0 +1,135 @@
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use metrics::{Counter, CounterFn, Gauge, Histogram, KeyName, Metadata, Recorder, SharedString, Unit};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use ringgate::{ManualClock, Observer, RuleSet};
+
+use super::requests::Request;
+
+/// One recorder, and one observer that publishes to it.
+pub(crate) struct Scraped {
+    pub(crate) recorder: DebuggingRecorder,
+    observer: Observer,
+}
+
+/// The value of each series, by counter, rule and outcome.
+pub(crate) type Values = BTreeMap<(String, String, String), u64>;
+
+impl Scraped {
+    pub(crate) fn new() -> Self {
+        Self {
+            recorder: DebuggingRecorder::new(),
+            observer: Observer::new(),
+        }
+    }
+
+    pub(crate) fn scrape(&self, rules: &RuleSet<Request, ManualClock>) -> Values {
+        metrics::with_local_recorder(&self.recorder, || self.observer.publish(rules));
+        self.values()
+    }
+
+    pub(crate) fn values(&self) -> Values {
+        let snapshot = self.recorder.snapshotter().snapshot().into_vec();
+        let series = snapshot.into_iter().map(|(key, _, _, value)| {
+            let labels: BTreeMap<_, _> = key
+                .key()
+                .labels()
+                .map(|label| (label.key(), label.value()))
+                .collect();
+            assert_eq!(labels.keys().copied().collect::<Vec<_>>(), ["outcome", "rule"]);
+            let DebugValue::Counter(value) = value else {
+                panic!("{key:?} is no counter");
+            };
+            let name = key.key().name().to_owned();
+            (
+                (name, labels["rule"].to_owned(), labels["outcome"].to_owned()),
+                value,
+            )
+        });
+        series.collect()
+    }
+}
+
+pub(crate) fn value(values: &Values, rule: &str, outcome: &str) -> u64 {
+    let counter = match outcome {
+        "charged" | "forfeited" => "ringgate_permits_total",
+        _ => "ringgate_decisions_total",
+    };
+    values[&(counter.to_owned(), rule.to_owned(), outcome.to_owned())]
+}
+
+pub(crate) fn of_counts(rules: &RuleSet<Request, ManualClock>) -> Values {
+    let series = rules.counts().flat_map(|(rule, counts)| {
+        [
+            ("ringgate_decisions_total", "admitted", counts.admitted),
+            ("ringgate_decisions_total", "denied", counts.denied),
+            ("ringgate_decisions_total", "shadow_denied", counts.shadow_denied),
+            ("ringgate_decisions_total", "overflowed", counts.overflowed),
+            ("ringgate_permits_total", "charged", counts.charged),
+            ("ringgate_permits_total", "forfeited", counts.forfeited),
+        ]
+        .map(|(counter, outcome, value)| ((counter.to_owned(), rule.to_owned(), outcome.to_owned()), value))
+    });
+    series.collect()
+}
+
+/// Notes what it is asked to register and to describe, and panics when a counter falls.
+#[derive(Default)]
+pub(crate) struct Clerk {
+    /// By their labels' values.
+    pub(crate) counters: Mutex<Vec<(Vec<String>, Arc<Rising>)>>,
+    pub(crate) described: AtomicUsize,
+}
+
+#[derive(Default)]
+pub(crate) struct Rising(AtomicU64);
+
+impl CounterFn for Rising {
+    fn increment(&self, _: u64) {
+        panic!("counters are set, not incremented");
+    }
+
+    fn absolute(&self, value: u64) {
+        // Relaxed: publishers come one after the other.
+        let before = self.0.swap(value, Ordering::Relaxed);
+        assert!(before <= value, "from {before} down to {value}");
+    }
+}
+
+impl Clerk {
+    pub(crate) fn value(&self, rule: &str, outcome: &str) -> u64 {
+        let counters = self.counters.lock().expect("counters");
+        let mut of = counters.iter().filter(|(labels, _)| *labels == [rule, outcome]);
+        of.next()
+            .map_or(0, |(_, rising)| rising.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Recorder for Clerk {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
+        self.described.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &metrics::Key, _: &Metadata<'_>) -> Counter {
+        let labels = key.labels().map(|label| label.value().to_owned()).collect();
+        let counter = Arc::new(Rising::default());
+        let mut counters = self.counters.lock().expect("counters");
+        counters.push((labels, Arc::clone(&counter)));
+        Counter::from_arc(counter)
+    }
+
+    fn register_gauge(&self, _: &metrics::Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &metrics::Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}

@@ -1,0 +1,217 @@
+use alloc::collections::BTreeMap;
+use core::error::Error;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::thread;
+
+use ringgate::{LiveRules, ManualClock, Observer, Reloaded, Rule, RuleCounts, RuleSetBuilder};
+
+use super::recorders::{Clerk, Scraped, value};
+use super::requests::{SEEDS, ask, live, named, request, with_quota};
+
+#[test]
+fn a_rule_that_comes_back_goes_on_from_where_it_was() -> Result<(), Box<dyn Error>> {
+    let live = live(&["stays", "goes"])?;
+    let scraped = Scraped::new();
+    ask(&live, 5);
+    assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 3);
+
+    // Two that no scrape has seen before the rule is gone.
+    ask(&live, 2);
+    assert_eq!(live.store(&named(&["stays"]))?, Reloaded::Done);
+    assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 5);
+    ask(&live, 1);
+    assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 5);
+
+    assert_eq!(live.store(&named(&["stays", "goes"]))?, Reloaded::Done);
+    let loaded = live.load();
+    let afresh = loaded.counts().find(|(name, _)| *name == "goes");
+    assert_eq!(afresh, Some(("goes", RuleCounts::default())));
+    assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 5);
+    drop(loaded);
+    // Further than before, so that only the sum tells it from a counter that began again.
+    live.load().clock().advance(Duration::from_secs(3));
+    ask(&live, 20);
+    let values = scraped.scrape(&live.load());
+    assert_eq!(value(&values, "stays", "denied"), 5 + 1 + 18);
+    assert_eq!(value(&values, "goes", "denied"), 5 + 18);
+    assert_eq!(value(&values, "goes", "admitted"), 2 + 2);
+    Ok(())
+}
+
+#[test]
+fn gone_between_two_scrapes_and_back_with_more_is_added_up() -> Result<(), Box<dyn Error>> {
+    let live = live(&["one"])?;
+    let scraped = Scraped::new();
+    ask(&live, 5);
+    scraped.scrape(&live.load());
+    live.store(&named(&["other"]))?;
+    live.store(&named(&["one"]))?;
+    ask(&live, 30);
+    // As many more as a new rule has denied, though its count alone is larger than the last that was published.
+    assert_eq!(value(&scraped.scrape(&live.load()), "one", "denied"), 3 + 28);
+    Ok(())
+}
+
+#[test]
+fn decisions_by_rules_from_before_are_counted() -> Result<(), Box<dyn Error>> {
+    let live = live(&["one"])?;
+    let scraped = Scraped::new();
+    let before = live.load();
+    scraped.scrape(&before);
+    live.store(&named(&["other"]))?;
+    assert_eq!(value(&scraped.scrape(&live.load()), "one", "admitted"), 0);
+    let _ = before.check(&request(0));
+    assert_eq!(value(&scraped.scrape(&live.load()), "one", "admitted"), 1);
+    let _ = before.check(&request(0));
+    drop(before);
+    live.finish();
+    assert_eq!(value(&scraped.scrape(&live.load()), "one", "admitted"), 2);
+    assert_eq!(value(&scraped.scrape(&live.load()), "one", "admitted"), 2);
+    Ok(())
+}
+
+#[test]
+fn a_new_name_counts_what_the_old_one_has_not() -> Result<(), Box<dyn Error>> {
+    let live = live(&["old"])?;
+    let scraped = Scraped::new();
+    ask(&live, 5);
+    scraped.scrape(&live.load());
+    live.store(&RuleSetBuilder::new().rule(Rule::new("new", "2/s".parse()?).was("old")))?;
+    let values = scraped.scrape(&live.load());
+    assert_eq!(value(&values, "old", "denied"), 3);
+    assert_eq!(value(&values, "new", "denied"), 0);
+    ask(&live, 4);
+    let values = scraped.scrape(&live.load());
+    assert_eq!(value(&values, "old", "denied"), 3);
+    assert_eq!(value(&values, "new", "denied"), 4);
+    Ok(())
+}
+
+#[test]
+fn rule_sets_with_one_name_are_added_up() -> Result<(), Box<dyn Error>> {
+    let set = || named(&["one"]).build_with(ManualClock::new(), SEEDS);
+    let (first, second) = (set()?, set()?);
+    let scraped = Scraped::new();
+    for _ in 0..5 {
+        let _ = first.check(&request(0));
+    }
+    let _ = second.check(&request(0));
+    assert_eq!(value(&scraped.scrape(&first), "one", "admitted"), 2);
+    assert_eq!(value(&scraped.scrape(&second), "one", "admitted"), 3);
+    let _ = second.check(&request(0));
+    drop(second);
+    assert_eq!(value(&scraped.scrape(&first), "one", "admitted"), 4);
+    Ok(())
+}
+
+/// However rules come and go: each counter is what was decided, as long as every rule was seen once.
+#[test]
+fn counters_add_up_over_many_reloads() -> Result<(), Box<dyn Error>> {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    let live = live(&NAMES)?;
+    let scraped = Scraped::new();
+    let mut last = scraped.scrape(&live.load());
+    let mut judged = BTreeMap::<&str, u64>::new();
+    let mut chosen = NAMES.to_vec();
+    let mut random = 1_u64;
+    for _ in 0..500 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let draw = random >> 33;
+        match draw % 3 {
+            0 => {
+                chosen = (0..)
+                    .zip(NAMES)
+                    .filter(|(bit, _)| draw >> (8 + bit) & 1 == 1)
+                    .map(|(_, name)| name)
+                    .collect();
+                live.store(&named(&chosen))?;
+                scraped.scrape(&live.load());
+            }
+            1 => {
+                live.load().clock().advance(Duration::from_secs(3));
+                ask(&live, 1);
+                chosen
+                    .iter()
+                    .for_each(|name| *judged.entry(name).or_default() += 1);
+            }
+            _ => {
+                let values = scraped.scrape(&live.load());
+                assert!(last.iter().all(|(series, before)| values[series] >= *before));
+                for name in NAMES {
+                    let judged = judged.get(name).copied().unwrap_or_default();
+                    assert_eq!(value(&values, name, "admitted"), judged, "{name}");
+                }
+                last = values;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A rule comes and goes while threads decide, some by rules from before: each decision is in its counters at the end.
+#[test]
+fn nothing_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<dyn Error>> {
+    const EACH: u64 = 3_000;
+    // Enough for all, so that every rule in force admits every request.
+    let rules = |names: &[&str]| with_quota(names, "1_000_000/s");
+    let (one, both) = (rules(&["stays"]), rules(&["stays", "comes and goes"]));
+    let live = LiveRules::new(both.build_with(ManualClock::new(), SEEDS)?);
+    let (clerk, observer) = (Clerk::default(), Observer::new());
+    let publish = || metrics::with_local_recorder(&clerk, || observer.publish(&live.load()));
+    publish();
+    let (done, by_both) = (AtomicBool::new(false), AtomicU64::new(0));
+    let ended: Vec<_> = thread::scope(|scope| {
+        let decide = || {
+            for _ in 0..EACH {
+                let loaded = live.load();
+                let _ = loaded.check(&request(0));
+                by_both.fetch_add(u64::from(loaded.counts().count() == 2), Ordering::Relaxed);
+            }
+        };
+        let deciders: Vec<_> = (0..2).map(|_| scope.spawn(decide)).collect();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                publish();
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // When too many old rules are in force, nothing changes.
+                let _ = live.store(&one);
+                let _ = live.store(&both);
+                // Seen at least once; later it may be gone, and somebody still deciding by it.
+                publish();
+            }
+        });
+        let ended = deciders.into_iter().map(|decider| decider.join()).collect();
+        done.store(true, Ordering::Relaxed);
+        ended
+    });
+    assert!(ended.iter().all(Result::is_ok));
+    observer.publish(&live.load());
+    assert_eq!(clerk.value("stays", "admitted"), 2 * EACH);
+    assert_eq!(clerk.value("comes and goes", "admitted"), by_both.into_inner());
+    Ok(())
+}
+
+/// What a rule leaves behind when it goes is given up, and does not pile up.
+#[test]
+fn rules_that_are_gone_take_no_memory() -> Result<(), Box<dyn Error>> {
+    let live = live(&["stays", "comes and goes"])?;
+    let scraped = Scraped::new();
+    scraped.scrape(&live.load());
+    let memory = allocation_counter::measure(|| {
+        for _ in 0..100 {
+            live.store(&named(&["stays"])).expect("rules");
+            scraped.scrape(&live.load());
+            live.store(&named(&["stays", "comes and goes"])).expect("rules");
+            scraped.scrape(&live.load());
+        }
+    });
+    // The counts of one rule are 8 KiB.
+    assert!(memory.bytes_current < 32 * 1024, "{memory:?}");
+    Ok(())
+}
