@@ -1,0 +1,153 @@
+//! What is worked out from the words without writing to them.
+
+use super::WideRing;
+use super::state::State;
+use super::window::Window;
+use crate::sync::Words;
+use crate::time::Nanos;
+use crate::word::Mark;
+
+impl WideRing {
+    /// Works out something from one state of the words, without writing: again and again until the control
+    /// word stood still meanwhile. Gives it the control word and the tick to judge at.
+    fn observe<W: Words, T>(
+        &self,
+        words: W,
+        now: Nanos,
+        mut work: impl FnMut(State<W>, Mark, u64) -> T,
+    ) -> T {
+        let state = self.state(words);
+        loop {
+            let seen = state.control();
+            let result = work(state, seen, self.cells.tick(now).max(seen.tick()));
+            if state.control() == seen {
+                return result;
+            }
+        }
+    }
+
+    #[inline]
+    pub(in crate::algorithm) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        let state = self.state(words);
+        let seen = state.control();
+        if !seen.entering() && seen.tick() == self.cells.tick(now) {
+            // The bases are of this cell, as when deciding.
+            let room = self.room_in(state, seen);
+            if state.control() == seen {
+                return room;
+            }
+        }
+        self.remaining_in_any_cell(words, now)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remaining_in_any_cell<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.observe(words, now, |state, seen, tick| {
+            self.windows()
+                .map(|window| Self::room_at(state, window, seen, tick))
+                .min()
+                .unwrap_or(0)
+        })
+    }
+
+    #[cfg(feature = "rules")]
+    pub(in crate::algorithm) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
+        let window = self.rest.get(window.wrapping_sub(1)).unwrap_or(&self.first);
+        self.observe(words, now, |state, seen, tick| {
+            Self::room_at(state, window, seen, tick)
+        })
+    }
+
+    /// The room in a window at `tick`, entered or not.
+    fn room_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64) -> u64 {
+        let cell = window.cell(tick);
+        let sum = Self::sum_at(state, window, seen, cell);
+        window.span.room(sum, cell, || {
+            Self::mark_of(state, window, cell).map_or(0, |mark| seen.since(mark))
+        })
+    }
+
+    /// The sum of a window whose current cell is `cell`, entered or not.
+    fn sum_at<W: Words>(state: State<W>, window: &Window, seen: Mark, cell: u64) -> u64 {
+        // The base after the slots: if it is not of this cell even then, no slot was of this cell when it
+        // was read, and the oldest cell's was still there.
+        let first = Self::first_mark(state, window, window.oldest(cell)..=cell);
+        let base = state.mark(window.base);
+        let first = if base.tick() == cell { Some(base) } else { first };
+        // A cell that neither tells of begins with the present total.
+        first.map_or(0, |first| seen.since(first))
+    }
+
+    pub(in crate::algorithm) fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.observe(words, now, |state, seen, tick| {
+            self.windows()
+                .map(|window| Self::sum_at(state, window, seen, window.cell(tick)))
+                .max()
+                .unwrap_or(0)
+        })
+    }
+
+    pub(in crate::algorithm) fn ready_at<W: Words>(
+        &self,
+        words: W,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Nanos> {
+        self.observe(words, now, |state, seen, tick| {
+            let empty = self
+                .windows()
+                .map(|window| {
+                    Self::thinned_at(
+                        state,
+                        window,
+                        seen,
+                        tick,
+                        window.span.limit().saturating_sub(permits),
+                    )
+                })
+                .fold(tick, u64::max);
+            // Shares come round after N cells; only the first window has any.
+            let shared = match self.first.span.shares() {
+                None => Some(empty),
+                Some(shares) => (empty..=empty + shares.cells())
+                    .find(|&tick| permits <= Self::room_at(state, &self.first, seen, tick)),
+            };
+            self.instant(now, tick, shared?)
+        })
+    }
+
+    pub(in crate::algorithm) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        self.observe(words, now, |state, seen, tick| {
+            let empty = self
+                .windows()
+                .map(|window| Self::thinned_at(state, window, seen, tick, 0))
+                .fold(tick, u64::max);
+            self.instant(now, tick, empty)
+        })
+    }
+
+    /// The first tick from `tick` on at which a window, left alone, holds at most `sum`.
+    fn thinned_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64, sum: u64) -> u64 {
+        let cell = window.cell(tick);
+        let oldest = window.oldest(cell);
+        // The window must have left behind the newest cell since which more was admitted. Of the oldest there
+        // may be no slot, but if it is none of the others it is that one.
+        (oldest + 1..=cell)
+            .rev()
+            .find(|&cell| Self::mark_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
+            .or_else(|| (Self::sum_at(state, window, seen, cell) > sum).then_some(oldest))
+            .map_or(tick, |last| {
+                (last + window.span.summed()) * window.ticks.divisor()
+            })
+    }
+
+    /// `now` for the present tick, the beginning of a later one.
+    fn instant(&self, now: Nanos, present: u64, tick: u64) -> Option<Nanos> {
+        if tick == present {
+            Some(now)
+        } else {
+            self.cells.start(tick)
+        }
+    }
+}
