@@ -21,6 +21,7 @@ mod policy;
 mod refused;
 mod reservation;
 mod rule;
+mod share;
 mod state;
 
 pub use builder::RuleSetBuilder;

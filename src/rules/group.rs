@@ -12,6 +12,7 @@ use super::counts::{Me, Outcome, Tallies};
 use super::key::{Condition, Cost, Key, KeyHasher, TierOf};
 use super::policy::Policy;
 use super::rule::{Enforced, Listed};
+use super::share::Share;
 use super::state::{Ruling, State, Taken};
 use crate::algorithm::AnyAlgorithm;
 use crate::answer::Peek;
@@ -58,38 +59,6 @@ pub(super) struct Member {
     /// Which of the rule's quotas.
     number: usize,
     pub(super) quota: Quota,
-}
-
-/// A part of all keys, in 2^32ths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Share(u64);
-
-impl Share {
-    const ALL: Self = Self(1 << 32);
-
-    fn of(enforced: Enforced) -> Result<Self, ConfigError> {
-        match enforced {
-            Enforced::All => Ok(Self::ALL),
-            Enforced::None => Ok(Self(0)),
-            Enforced::Percent(percent) if (0.0..=100.0).contains(&percent) => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    clippy::cast_precision_loss,
-                    reason = "0 to 100 in a hundred of 2^32, rounded"
-                )]
-                let share = (percent / 100.0 * Self::ALL.0 as f64).round() as u64;
-                Ok(Self(share))
-            }
-            Enforced::Percent(percent) => {
-                Err(ConfigError::new("enforce", format!("{percent} %"), "0 to 100 %"))
-            }
-        }
-    }
-
-    const fn has(self, hash: u64) -> bool {
-        (hash >> 32) < self.0
-    }
 }
 
 /// What a group says about one request, before anybody has looked at a state.
@@ -331,7 +300,7 @@ impl<R: ?Sized> Group<R> {
                 None => 1,
             },
             tier: 0,
-            enforced: self.enforced != Share(0),
+            enforced: self.enforced != Share::NONE,
             refused: false,
         };
         if let Some(key) = &self.key {
