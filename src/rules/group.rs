@@ -1,5 +1,4 @@
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hasher;
