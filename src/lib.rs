@@ -28,6 +28,7 @@
 //! | the sliding log, exact | [`TimestampRing`] |
 //! | the token bucket, the leaky bucket | [`Gcra`] |
 //! | a limiter that one connection owns | [`RateLimiter::check_mut`] |
+//! | one limiter that many cores ask all the time | [`StripedLimiter`] |
 //! | to give permits back, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
 //! | to survive a restart | [`RateLimiter::save`], [`RateLimiter::restore`] |
 //! | a limit for each of many keys (clients, users, routes) | [`KeyedRateLimiter`] |
@@ -52,6 +53,7 @@
 //! | [`CounterRing`], even | the same, or 8·(N + 1) | L + ⌈L/N⌉ | L per W, paced |
 //! | fixed window | 8 bytes | 2L | L per W |
 //! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
+//! | [`StripedLimiter`], S holds of b | a strict ring's, and 128·S | **L** | at least (L − S·b)·N/(N + 1) per W |
 //!
 //! - The third column is [`RateLimiter::bound`]. It holds whatever the threads do, and is measured
 //!   by the readings that the decisions used. Windows are half-open: an admission at s counts at t
@@ -72,7 +74,8 @@
 //!   much in constant memory. More cells narrow it; a [`TimestampRing`] has none of it, at 8 bytes
 //!   a permit.
 //! - Several threads on one limiter share one word, which costs a transfer of its cache line for
-//!   every admission. Denials share it for reading only.
+//!   every admission. Denials share it for reading only. A [`StripedLimiter`] spares most of it, and
+//!   most readings of the clock, for admissions without receipts.
 //!
 //! # Caveats
 //!
@@ -90,6 +93,7 @@
 //! |---|---|---|
 //! | `quanta` | yes | [`QuantaClock`] and [`CoarseClock`]; needs the standard library |
 //! | `keyed` | yes | [`KeyedRateLimiter`] |
+//! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
 //! | `std` | with `quanta` | random seeds for tables of keys, [`TopKeys`] |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
 //! | `observe` | no | [`Observer`] and [`DenialEvents`] |
@@ -135,6 +139,8 @@ pub use error::ConfigError;
 pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, TableCounts, Tiers};
 #[cfg(all(feature = "keyed", feature = "std"))]
 pub use keyed::{TopKey, TopKeys};
+#[cfg(feature = "striped")]
+pub use limiter::{Lane, StripedBuilder, StripedDenied, StripedLimiter};
 pub use limiter::{Promise, RateLimiter, SavedState};
 #[cfg(feature = "observe")]
 pub use observe::{DenialEvents, Observer};

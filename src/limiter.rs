@@ -16,8 +16,12 @@ use crate::time::Nanos;
 
 mod own_words;
 mod saved;
+#[cfg(feature = "striped")]
+mod striped;
 
 pub use saved::SavedState;
+#[cfg(feature = "striped")]
+pub use striped::{Lane, StripedBuilder, StripedDenied, StripedLimiter};
 
 pub(crate) use own_words::OwnWords;
 

@@ -28,5 +28,8 @@ mod keyed;
 #[cfg(feature = "rules")]
 #[path = "models/rules.rs"]
 mod rules;
+#[cfg(feature = "striped")]
+#[path = "models/striped.rs"]
+mod striped;
 #[path = "models/timestamp_ring.rs"]
 mod timestamp_ring;

@@ -260,3 +260,76 @@ fn no_reading_from_any_thread_lets_a_window_hold_more() {
         assert_eq!(subject.broken(&log_of(&calls)), None, "{}", subject.name);
     }
 }
+
+/// Striped, by the calls only: an admission has no reading of its own. What was said above of stamps
+/// holds of charges, which are read after the use and before the end of a later call.
+#[cfg(all(feature = "quanta", feature = "striped"))]
+#[test]
+fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
+    // Limits that are reached, in the packed and the wide form; holds of one to many permits.
+    for (limit, stripes, hold) in [
+        (20, 4, 1),
+        (100, 2, 10),
+        (100, 4, 20),
+        (2_000, 4, 60),
+        (5_000, 8, 4),
+    ] {
+        let quota = Quota::new(limit, WINDOW).expect("a quota");
+        let builder = ringgate::StripedBuilder::new(quota).stripes(stripes).hold(hold);
+        let limiter = builder.build().expect("a limiter");
+        let end = limiter.clock().now().saturating_add(150 * WINDOW);
+        let calls: Vec<Call> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let limiter = &limiter;
+                    scope.spawn(move || {
+                        let mut calls = Vec::new();
+                        for turn in thread.. {
+                            let before = limiter.clock().now();
+                            if before >= end {
+                                break;
+                            }
+                            // Mostly one permit; now and then the reading is the caller's own.
+                            let permits = if turn % 7 == 0 { 1 + turn % 5 } else { 1 };
+                            let decision = if turn % 3 == 0 {
+                                limiter.check_at(before, permits)
+                            } else {
+                                limiter.check_n(permits)
+                            };
+                            if decision.is_ok() {
+                                let after = limiter.clock().now();
+                                calls.push(Call {
+                                    before,
+                                    after,
+                                    at: after,
+                                    permits,
+                                });
+                            }
+                        }
+                        calls
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("no panic"))
+                .collect()
+        });
+        assert_eq!(limiter.bound(), limit);
+        let error = 2 * limiter.clock().error(Duration::ZERO) + Duration::from_nanos(1);
+        let worst = worst_by_calls(&calls, WINDOW - error);
+        assert!(worst <= limit, "{limit}, {stripes}, {hold}: {worst}");
+        let admitted: u64 = calls.iter().map(|call| call.permits).sum();
+        assert!(
+            admitted > 20 * limit,
+            "{limit}, {stripes}, {hold}: {admitted} in 150 windows"
+        );
+        // Nothing is stuck: after a silence, all is there but for what is charged late.
+        let later = limiter.clock().now().saturating_add(25 * WINDOW);
+        let passed = (0..).take_while(|_| limiter.check_at(later, 1).is_ok()).count() as u64;
+        assert!(
+            (limit - stripes * hold..=limit).contains(&passed),
+            "{passed} of {limit}"
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! What a striped limiter gains: the same decisions by a plain strict ring, and by stripes before one.
+//!
+//! `cargo bench --bench striped` prints a table of ratios, measured in one process in alternating
+//! rounds: one thread, and as many as there are cores. Everything is admitted, but for the last
+//! group. No figure makes this fail. See `benches/README.md` for a run.
+
+use core::hint::black_box;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
+
+use ringgate::{ConfigError, CounterRing, QuantaClock, Quota, RateLimiter, StripedLimiter};
+
+/// A limiter, as a bench asks it.
+type Check<'a> = Box<dyn Fn(u64) -> u64 + Sync + 'a>;
+
+struct Case<'a> {
+    name: String,
+    /// Asks so many times, and says how many were admitted.
+    check: Check<'a>,
+}
+
+fn main() -> Result<(), ConfigError> {
+    let has = |flag: &str| std::env::args().any(|arg| arg == flag);
+    if has("--list") {
+        return Ok(());
+    }
+    // `cargo bench` says `--bench`; without it, and with `--test`, all that counts is that it runs.
+    let (rounds, least) = if has("--bench") && !has("--test") {
+        (9, Duration::from_millis(200))
+    } else {
+        (1, Duration::from_millis(1))
+    };
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    let clock = QuantaClock::new();
+
+    // More than is asked for, even by many cores.
+    let plenty = Quota::per_minute(17_000_000_000)?;
+    let ring = RateLimiter::with_clock(CounterRing::new(plenty)?, clock.clone());
+    let mut limiters = Vec::new();
+    for hold in [16, 64, 256, 4_096] {
+        let builder = StripedLimiter::builder(plenty).hold(hold);
+        limiters.push((hold, builder.build_with(clock.clone())?));
+    }
+    let mut cases = vec![Case {
+        name: "CounterRing".into(),
+        check: count(|| ring.check().is_ok()),
+    }];
+    for (hold, limiter) in &limiters {
+        cases.push(Case {
+            name: format!("StripedLimiter, holds of {hold}"),
+            check: count(|| limiter.check().is_ok()),
+        });
+    }
+    println!("{cores} cores, {rounds} alternating rounds of {least:?} each; medians");
+    println!(
+        "{:<10} {:<32} {:>3} {:>19} {:>14} {:>6}",
+        "", "", "threads", "ns/decision, thread", "million/s", "ratio"
+    );
+    for threads in [1, cores] {
+        compare("admitted", threads, &cases, rounds, least);
+    }
+
+    // Used up before, and for a day.
+    let day = Quota::new(100_000, Duration::from_secs(24 * 3600))?;
+    let ring = RateLimiter::with_clock(CounterRing::new(day)?, clock.clone());
+    let limiter = StripedLimiter::builder(day).build_with(clock.clone())?;
+    while ring.check().is_ok() {}
+    while limiter.check().is_ok() {}
+    let cases = [
+        Case {
+            name: "CounterRing".into(),
+            check: count(|| ring.check().is_ok()),
+        },
+        Case {
+            name: format!("StripedLimiter, holds of {}", limiter.hold()),
+            check: count(|| limiter.check().is_ok()),
+        },
+    ];
+    for threads in [1, cores] {
+        compare("denied", threads, &cases, rounds, least);
+    }
+    Ok(())
+}
+
+fn count<'a>(check: impl Fn() -> bool + Sync + 'a) -> Check<'a> {
+    Box::new(move |turns| (0..turns).map(|_| u64::from(black_box(&check)())).sum())
+}
+
+/// Runs the cases in alternating rounds, and prints the median of each and of its ratio to the
+/// first in the same round.
+fn compare(group: &str, threads: usize, cases: &[Case<'_>], rounds: usize, least: Duration) {
+    let mut rates = vec![Vec::with_capacity(rounds); cases.len()];
+    for _ in 0..rounds {
+        for (case, rates) in cases.iter().zip(&mut rates) {
+            rates.push(rate(case, threads, least, group == "admitted"));
+        }
+    }
+    for (index, case) in cases.iter().enumerate() {
+        let ratios = rates[index]
+            .iter()
+            .zip(&rates[0])
+            .map(|(this, first)| this / first);
+        let ratio = median(ratios.collect());
+        let rate = median(rates[index].clone());
+        println!(
+            "{group:<10} {:<32} {threads:>7} {:>19.1} {rate:>14.1} {ratio:>6.2}",
+            case.name,
+            1e3 * threads as f64 / rate,
+        );
+    }
+}
+
+/// Millions of decisions per second, of so many threads at once.
+fn rate(case: &Case<'_>, threads: usize, least: Duration, admitted: bool) -> f64 {
+    const BATCH: u64 = 4_096;
+    let (barrier, over) = (Barrier::new(threads), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let (mut decisions, start) = (0, Instant::now());
+                    // All until the first has enough: nobody has the line to himself.
+                    while !over.load(Ordering::Relaxed) {
+                        let passed = (case.check)(BATCH);
+                        assert_eq!(passed, if admitted { BATCH } else { 0 });
+                        decisions += BATCH;
+                        if start.elapsed() >= least {
+                            over.store(true, Ordering::Relaxed);
+                        }
+                    }
+                    decisions as f64 / start.elapsed().as_secs_f64() / 1e6
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().expect("no thread panics"))
+            .sum()
+    })
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

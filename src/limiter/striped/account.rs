@@ -1,0 +1,147 @@
+use core::fmt;
+
+/// The word of a stripe, as a value. From the lowest bit:
+///
+/// | bits | field | meaning |
+/// |---|---|---|
+/// | 13 | count | permits that were used here and are not charged to the ring |
+/// | 1 | dated | none of them was used after the period in `tick` |
+/// | 1 | claimed | one thread charges the count; it is frozen |
+/// | 49 | tick | the period in which the stripe was last claimed; 0: never |
+///
+/// Zero is a fresh stripe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Account(u64);
+
+impl Account {
+    const COUNT_BITS: u32 = 13;
+    const COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
+    const DATED: u64 = 1 << Self::COUNT_BITS;
+    const CLAIMED: u64 = Self::DATED << 1;
+    const TICK_SHIFT: u32 = Self::COUNT_BITS + 2;
+
+    /// The largest hold of a stripe: half of what the count has room for, rounded up.
+    pub(super) const MAX_HOLD: u64 = 1 << (Self::COUNT_BITS - 1);
+
+    /// The last period that the word can name. Time stands still there.
+    pub(super) const LAST_TICK: u64 = u64::MAX >> Self::TICK_SHIFT;
+
+    pub(super) const fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    pub(super) const fn raw(self) -> u64 {
+        self.0
+    }
+
+    pub(super) const fn count(self) -> u64 {
+        self.0 & Self::COUNT
+    }
+
+    pub(super) const fn is_dated(self) -> bool {
+        self.0 & Self::DATED != 0
+    }
+
+    pub(super) const fn is_claimed(self) -> bool {
+        self.0 & Self::CLAIMED != 0
+    }
+
+    pub(super) const fn tick(self) -> u64 {
+        self.0 >> Self::TICK_SHIFT
+    }
+
+    /// What is left of the hold; nothing while the stripe is claimed.
+    pub(super) const fn room(self, hold: u64) -> u64 {
+        if self.is_claimed() {
+            0
+        } else {
+            hold.saturating_sub(self.count())
+        }
+    }
+
+    /// Whether there is something that anybody may charge.
+    pub(super) const fn is_chargeable(self) -> bool {
+        !self.is_claimed() && self.count() > 0
+    }
+
+    /// `{ t, c }` → `{ t, c + permits }`, and claimed as well if that is the whole hold. `permits` are at
+    /// most the room. The new ones have no date.
+    pub(super) const fn used(self, permits: u64, hold: u64) -> Self {
+        let used = Self((self.0 & !Self::DATED) + permits);
+        if used.count() == hold {
+            used.claimed()
+        } else {
+            used
+        }
+    }
+
+    /// `{ t, c }` → `{ t, c, claimed }`.
+    pub(super) const fn claimed(self) -> Self {
+        Self(self.0 | Self::CLAIMED)
+    }
+
+    /// `{ t, c, claimed }` → `{ tick, 0 }`: the count is in the ring.
+    pub(super) const fn charged(self, tick: u64) -> Self {
+        Self(tick << Self::TICK_SHIFT)
+    }
+
+    /// `{ t, c, claimed }` → `{ tick, c, dated }`: the ring was full in the period `tick`, which is
+    /// after all that was used. A date that was there already is older, and stays.
+    pub(super) const fn kept(self, tick: u64) -> Self {
+        if self.is_dated() {
+            Self(self.0 & !Self::CLAIMED)
+        } else {
+            Self(tick << Self::TICK_SHIFT | Self::DATED | self.count())
+        }
+    }
+
+    /// `{ t, c, dated }` → `{ t, 0 }`: what was used no longer counts.
+    pub(super) const fn forgotten(self) -> Self {
+        Self(self.tick() << Self::TICK_SHIFT)
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account")
+            .field("tick", &self.tick())
+            .field("count", &self.count())
+            .field("dated", &self.is_dated())
+            .field("claimed", &self.is_claimed())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Account;
+
+    #[test]
+    fn fields_keep_apart_at_their_edges() {
+        for tick in [0, 1, Account::LAST_TICK] {
+            for count in [0, 1, Account::MAX_HOLD - 1] {
+                let open = Account::from_raw(0).charged(tick).used(count, Account::MAX_HOLD);
+                assert_eq!((open.tick(), open.count()), (tick, count));
+                assert!(!open.is_dated() && !open.is_claimed());
+                assert_eq!(open.room(Account::MAX_HOLD), Account::MAX_HOLD - count);
+                let kept = open.claimed().kept(Account::LAST_TICK);
+                assert_eq!((kept.tick(), kept.count()), (Account::LAST_TICK, count));
+                assert!(kept.is_dated() && !kept.is_claimed());
+                assert_eq!(kept.claimed().kept(0), kept, "an older date stays");
+                assert!(!kept.used(1, Account::MAX_HOLD).is_dated());
+                assert_eq!(kept.forgotten().raw(), Account::LAST_TICK << 15);
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_permit_claims() {
+        let full = Account::from_raw(0).used(Account::MAX_HOLD, Account::MAX_HOLD);
+        assert_eq!(full.count(), Account::MAX_HOLD);
+        assert!(full.is_claimed() && !full.is_chargeable());
+        assert_eq!(full.room(Account::MAX_HOLD), 0);
+        assert_eq!(full.charged(7).raw(), 7 << 15);
+        let one_less = Account::from_raw(0).used(Account::MAX_HOLD - 1, Account::MAX_HOLD);
+        assert!(one_less.is_chargeable());
+    }
+}

@@ -1,0 +1,229 @@
+//! What happens between the stripes and the ring: see [the protocol](super).
+
+use super::account::Account;
+use super::stripe::{Stripe, Use};
+use super::{StripedDenied, StripedLimiter};
+use crate::clock::Clock;
+use crate::time::Nanos;
+
+impl<C: Clock> StripedLimiter<C> {
+    fn index(&self, lane: usize) -> usize {
+        lane & (self.stripes.len() - 1)
+    }
+
+    /// Decides, for a caller whose stripe is that of `lane`.
+    #[inline(always)]
+    pub(super) fn decide(
+        &self,
+        lane: usize,
+        permits: u64,
+        given: Option<Nanos>,
+    ) -> Result<(), StripedDenied<'_, C>> {
+        // Without stripes the hold is zero.
+        if permits > 0 && permits <= self.hold {
+            let home = self.index(lane);
+            match self.take(home, permits, given) {
+                Use::Done => return Ok(()),
+                Use::Filled(account) => {
+                    self.settle_up(home, account);
+                    return Ok(());
+                }
+                Use::Short => {}
+            }
+        }
+        self.search(lane, permits, given)
+    }
+
+    /// Uses a stripe's hold, if it has room.
+    #[inline(always)]
+    fn take(&self, index: usize, permits: u64, given: Option<Nanos>) -> Use {
+        let stripe = &self.stripes[index];
+        if let Some(given) = given {
+            // Where there is no room nothing is noted, so that a denial writes nothing.
+            if permits > stripe.look().room(self.hold) {
+                return Use::Short;
+            }
+            stripe.note(given);
+        }
+        stripe.take(permits, self.hold)
+    }
+
+    /// Looks for room everywhere, and denies when there is none.
+    #[cold]
+    #[inline(never)]
+    fn search(&self, lane: usize, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'_, C>> {
+        if permits == 0 {
+            return Ok(());
+        }
+        loop {
+            let now = given.unwrap_or_else(|| self.clock.now());
+            if permits <= self.hold && self.take_anywhere(lane, permits, given, now) {
+                return Ok(());
+            }
+            if self.ring.take(now, permits) {
+                return Ok(());
+            }
+            // Stripes had no room, and then the ring had none. If they still have none, then they
+            // had none at that moment; otherwise somebody has charged one in between.
+            if !self.any_has_room(permits) {
+                return Err(StripedDenied::new(self, now, permits));
+            }
+        }
+    }
+
+    /// Whether a stripe has room for `permits`.
+    fn any_has_room(&self, permits: u64) -> bool {
+        self.stripes
+            .iter()
+            .any(|stripe| permits <= stripe.look().room(self.hold))
+    }
+
+    /// Uses the hold of any stripe, the caller's own first; of each first what is left, then what it has
+    /// when it is charged.
+    fn take_anywhere(&self, lane: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
+        let mut refused = u64::MAX;
+        (0..self.stripes.len()).any(|step| {
+            let index = self.index(lane.wrapping_add(step));
+            if self.take_and_charge(index, permits, given) {
+                return true;
+            }
+            let since = self.stripes[index].look().tick();
+            if !self.empty(index, now, &mut refused) {
+                return false;
+            }
+            let taken = self.take_and_charge(index, permits, given);
+            self.empty_old(since, now);
+            taken
+        })
+    }
+
+    fn take_and_charge(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
+        match self.take(index, permits, given) {
+            Use::Done => true,
+            Use::Filled(account) => {
+                self.settle_up(index, account);
+                true
+            }
+            Use::Short => false,
+        }
+    }
+
+    /// Empties a stripe, by a charge if the ring has room; false if that cannot be done. `refused` is
+    /// the least that the ring has been seen to have no room for.
+    fn empty(&self, index: usize, now: Nanos, refused: &mut u64) -> bool {
+        let stripe = &self.stripes[index];
+        let seen = stripe.look();
+        if !seen.is_chargeable() {
+            return false;
+        }
+        if self.is_over(seen, now) {
+            // Nothing is charged that no longer counts. The time is published first: with a clock
+            // that is set back it could count again.
+            return self.is_over(seen, self.ring.reach(now)) && stripe.forget(seen);
+        }
+        // A look first, so that a denial claims nothing in vain.
+        if seen.count() >= *refused || self.ring.refuses(now, seen.count()) {
+            *refused = seen.count().min(*refused);
+            return false;
+        }
+        stripe
+            .claim(seen)
+            .is_some_and(|account| self.charge(index, account, now).is_some())
+    }
+
+    /// Whether all that was used in a stripe no longer counts at the beginning of the ring's cell that
+    /// `at` falls into, which is what the ring can publish of that time.
+    fn is_over(&self, account: Account, at: Nanos) -> bool {
+        self.over_at(account)
+            .is_some_and(|over| over <= at && over <= self.ring.cell_start(at))
+    }
+
+    /// From when on all that was used in a stripe no longer counts; `None` when that is not known, or
+    /// time ends before.
+    fn over_at(&self, account: Account) -> Option<Nanos> {
+        if !account.is_dated() {
+            return None;
+        }
+        // Everything was used before the end of the period.
+        let end = self.periods.start(account.tick() + 1)?;
+        Some(Nanos::new(end.get() + self.window))
+    }
+
+    /// Charges a claimed stripe, and once in a period empties others that nobody has charged for long.
+    #[cold]
+    #[inline(never)]
+    fn settle_up(&self, index: usize, account: Account) {
+        if let Some(at) = self.charge(index, account, Nanos::ZERO) {
+            self.empty_old(account.tick(), at);
+        }
+    }
+
+    /// Charges a claimed stripe at a time after all of its uses, and not before `now`, and ends the claim:
+    /// the time, or none if the ring is full.
+    fn charge(&self, index: usize, account: Account, now: Nanos) -> Option<Nanos> {
+        let stripe = &self.stripes[index];
+        // Both are read after the claim, and every use came before it. The caller's reading was not.
+        let at = self.clock.now().max(stripe.noted()).max(now);
+        let tick = self.periods.tick(at);
+        if self.ring.take(at, account.count()) {
+            stripe.release(account.charged(tick));
+            Some(at)
+        } else {
+            // Dated no earlier than what has been published, even if the clock was set back.
+            stripe.release(account.kept(tick.max(self.periods.tick(self.ring.reached()))));
+            None
+        }
+    }
+
+    /// Once in a period (`since` is the one of the last time) empties stripes in which something has
+    /// been uncharged for a whole period, as far as the ring has room.
+    fn empty_old(&self, since: u64, at: Nanos) {
+        let tick = self.periods.tick(at);
+        if tick <= since {
+            return;
+        }
+        let mut refused = u64::MAX;
+        for (index, stripe) in self.stripes.iter().enumerate() {
+            let seen = stripe.look();
+            if seen.is_chargeable() && seen.tick() + 1 < tick {
+                self.empty(index, at, &mut refused);
+            }
+        }
+    }
+
+    /// The room of a stripe at the time `now`, for somebody who empties it if that can be done.
+    pub(super) fn room(&self, stripe: &Stripe, now: Nanos) -> u64 {
+        let seen = stripe.look();
+        if seen.is_chargeable() && self.is_over(seen, now) {
+            self.hold
+        } else {
+            seen.room(self.hold)
+        }
+    }
+
+    /// The earliest instant, `now` or later, at which `permits` would be admitted if nobody else asked.
+    pub(super) fn ready_at(&self, now: Nanos, permits: u64) -> Option<Nanos> {
+        if self
+            .stripes
+            .iter()
+            .any(|stripe| permits <= self.room(stripe, now))
+        {
+            return Some(now);
+        }
+        if permits > self.hold {
+            return self.ring.ready_at(now, permits);
+        }
+        let accounts = || {
+            self.stripes
+                .iter()
+                .map(|stripe| stripe.look())
+                .filter(|seen| seen.is_chargeable())
+        };
+        // The ring has room for them, or for what is in a stripe, or what is in a stripe no longer counts.
+        let needed = accounts().map(Account::count).fold(permits, u64::min);
+        let over = accounts().filter_map(|seen| self.over_at(seen));
+        over.map(|over| self.ring.next_cell_start(over))
+            .chain(self.ring.ready_at(now, needed))
+            .min()
+    }
+}

@@ -1,0 +1,71 @@
+use core::fmt;
+use core::time::Duration;
+
+use super::StripedLimiter;
+use crate::clock::Clock;
+use crate::time::Nanos;
+
+/// A request to a [`StripedLimiter`] was denied. Nothing was consumed.
+pub struct StripedDenied<'a, C> {
+    limiter: &'a StripedLimiter<C>,
+    at: Nanos,
+    permits: u64,
+}
+
+impl<'a, C> StripedDenied<'a, C> {
+    pub(super) const fn new(limiter: &'a StripedLimiter<C>, at: Nanos, permits: u64) -> Self {
+        Self { limiter, at, permits }
+    }
+}
+
+impl<C: Clock> StripedDenied<'_, C> {
+    /// The reading that the request was judged at.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// How many permits were asked for.
+    #[must_use]
+    pub const fn permits(&self) -> u64 {
+        self.permits
+    }
+
+    /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked;
+    /// `None`: never, it is for more permits than [`most`](StripedLimiter::most). One cell earlier
+    /// it would not be. Worked out when asked for.
+    ///
+    /// # Concurrency
+    ///
+    /// What others have taken since shows; zero when it would be admitted by now.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        let ready = self.limiter.ready_at(self.at, self.permits)?;
+        Some(ready.saturating_since(self.at))
+    }
+}
+
+impl<C> fmt::Debug for StripedDenied<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StripedDenied")
+            .field("permits", &self.permits)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Clock> fmt::Display for StripedDenied<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.retry_after() {
+            Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
+            None => write!(
+                f,
+                "{} permits at once are never admitted; at most {} are",
+                self.permits,
+                self.limiter.most()
+            ),
+        }
+    }
+}
+
+impl<C: Clock> core::error::Error for StripedDenied<'_, C> {}

@@ -1,0 +1,61 @@
+use super::{StripedDenied, StripedLimiter};
+use crate::clock::Clock;
+use crate::time::Nanos;
+
+/// A [`StripedLimiter`] as one worker uses it: with that worker's stripe first.
+///
+/// For runtimes that number their threads or cores, so that no two of them share a stripe as long
+/// as there are enough. Made by [`StripedLimiter::lane`].
+#[derive(Debug)]
+#[must_use = "a lane does nothing until it is asked"]
+pub struct Lane<'a, C> {
+    limiter: &'a StripedLimiter<C>,
+    worker: usize,
+}
+
+impl<C> Clone for Lane<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Lane<'_, C> {}
+
+impl<'a, C> Lane<'a, C> {
+    #[inline]
+    pub(super) const fn new(limiter: &'a StripedLimiter<C>, worker: usize) -> Self {
+        Self { limiter, worker }
+    }
+}
+
+impl<'a, C: Clock> Lane<'a, C> {
+    /// Takes one permit if there is room, as [`StripedLimiter::check`].
+    ///
+    /// # Errors
+    ///
+    /// As [`StripedLimiter::check`].
+    #[inline(always)]
+    pub fn check(&self) -> Result<(), StripedDenied<'a, C>> {
+        self.check_n(1)
+    }
+
+    /// Takes `permits` permits if there is room for all of them, as [`StripedLimiter::check_n`].
+    ///
+    /// # Errors
+    ///
+    /// As [`StripedLimiter::check_n`].
+    #[inline(always)]
+    pub fn check_n(&self, permits: u64) -> Result<(), StripedDenied<'a, C>> {
+        self.limiter.decide(self.worker, permits, None)
+    }
+
+    /// Takes `permits` permits at the time `now`, as [`StripedLimiter::check_at`].
+    ///
+    /// # Errors
+    ///
+    /// As [`StripedLimiter::check_at`].
+    #[inline(always)]
+    pub fn check_at(&self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'a, C>> {
+        self.limiter.decide(self.worker, permits, Some(now))
+    }
+}

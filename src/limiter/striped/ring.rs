@@ -1,0 +1,111 @@
+use crate::algorithm::{Algorithm, CounterRing, Reclaim};
+use crate::limiter::OwnWords;
+use crate::sync::{Ordering, Shared, Words};
+use crate::time::Nanos;
+
+/// The ring behind the stripes, with its words.
+pub(super) struct Ring {
+    policy: CounterRing,
+    words: OwnWords,
+    /// Nanoseconds in a cell.
+    cell: u64,
+}
+
+/// Words that can be looked at only: every exchange fails.
+#[derive(Clone, Copy)]
+struct Sealed<W>(W);
+
+impl<W: Words> Words for Sealed<W> {
+    fn load(self, index: usize, order: Ordering) -> u64 {
+        self.0.load(index, order)
+    }
+
+    fn exchange(
+        self,
+        index: usize,
+        _current: u64,
+        _new: u64,
+        _success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        Err(self.0.load(index, failure))
+    }
+}
+
+impl Ring {
+    pub(super) fn new(policy: CounterRing) -> Self {
+        let words = OwnWords::new(policy.words());
+        let cell = Nanos::from_duration(policy.cell()).get();
+        Self { policy, words, cell }
+    }
+
+    pub(super) const fn policy(&self) -> &CounterRing {
+        &self.policy
+    }
+
+    fn words(&self) -> Shared<'_> {
+        Shared::new(self.words.get())
+    }
+
+    /// Takes `permits` at the time `now`, if there is room for all of them.
+    pub(super) fn take(&self, now: Nanos, permits: u64) -> bool {
+        self.policy.decide(self.words(), now, permits).is_ok()
+    }
+
+    /// Whether there is no room for `permits`, by a look that costs as much as a decision and changes
+    /// nothing. If it says no, there may be.
+    pub(super) fn refuses(&self, now: Nanos, permits: u64) -> bool {
+        let attempt = self.policy.attempt(Sealed(self.words()), now, permits);
+        matches!(attempt, Some(Err(_)))
+    }
+
+    pub(super) fn remaining(&self, now: Nanos) -> u64 {
+        self.policy.remaining(self.words(), now)
+    }
+
+    pub(super) fn ready_at(&self, now: Nanos, permits: u64) -> Option<Nanos> {
+        self.policy.ready_at(self.words(), now, permits)
+    }
+
+    /// The time that has been published: every decision from now on is made as of that instant or later.
+    pub(super) fn reached(&self) -> Nanos {
+        self.policy.reached(self.first())
+    }
+
+    /// Publishes the time `now`, as far as that is told apart: the [beginning](Self::cell_start) of its
+    /// cell. What is published afterwards.
+    pub(super) fn reach(&self, now: Nanos) -> Nanos {
+        // A ring of several words enters the cell, and a ring of one word does nothing: it publishes
+        // the time with an admission only.
+        let _ = self.policy.decide(self.words(), now, u64::MAX);
+        if self.policy.words() == 1 {
+            let first = self.first();
+            let later = self.policy.later(first, now);
+            if let Some(later) = later.filter(|&later| self.policy.reached(later) <= now) {
+                // Relaxed, both: the word is the whole state. If it has changed, somebody else has
+                // published a time, and what that is is looked at below.
+                let _ = self
+                    .words()
+                    .exchange(0, first, later, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
+        self.reached()
+    }
+
+    /// The beginning of the cell that `at` falls into.
+    pub(super) fn cell_start(&self, at: Nanos) -> Nanos {
+        Nanos::new(at.get() - at.get() % self.cell)
+    }
+
+    /// The beginning of the first cell that begins at `at` or later.
+    pub(super) fn next_cell_start(&self, at: Nanos) -> Nanos {
+        Nanos::new(at.get().next_multiple_of(self.cell))
+    }
+
+    fn first(&self) -> u64 {
+        // Relaxed: an older word is an earlier time, at which less is forgotten. That what is used
+        // after that is decided no earlier follows from the order of this one word: whoever charges
+        // it comes after `Stripe::forget`, and so finds this word or a later one.
+        self.words().load(0, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,319 @@
+//! Models of the striped limiter.
+//!
+//! What is asserted of every execution, after the threads have ended and one caller has taken what was
+//! left at the end of the model:
+//!
+//! - *bound*: the window that ends then holds at most the limit, by the readings that the calls began
+//!   with;
+//! - *conservation*: it holds the limit exactly, unless the model says how much may be charged late.
+//!   A permit that is charged twice is missing, one that is never charged is one too many;
+//! - *sleeper*: a thread of which the model says so is never denied.
+
+use core::time::Duration;
+
+use ringgate::{Clock, ManualClock, Nanos, Quota, StripedBuilder, StripedLimiter};
+
+#[cfg(not(ringgate_loom))]
+use alloc::sync::Arc;
+#[cfg(ringgate_loom)]
+use loom::{sync::Arc, thread};
+#[cfg(not(ringgate_loom))]
+use std::thread;
+
+use super::harness::{BOUNDED, FULL, Model};
+
+/// Nanoseconds in the window, which is one cell: what is charged in a cell counts until the end of the
+/// next.
+const W: u64 = 10_000;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Asks on a lane for so many permits.
+    Ask(usize, u64),
+    /// Asks on a lane, at a given time, for so many permits.
+    AskAt(usize, u64, u64),
+    /// Moves the clock forward.
+    Advance(u64),
+}
+use Step::*;
+
+/// An admission: the reading that the call began with, and how many permits.
+type Admission = (u64, u64);
+
+type Limiter = StripedLimiter<ManualClock>;
+
+struct Scene {
+    limit: u64,
+    stripes: u64,
+    hold: u64,
+    before: &'static [Step],
+    threads: &'static [&'static [Step]],
+    /// The time at which everything that is left is taken.
+    end: u64,
+    /// Permits that may be missing then.
+    late: u64,
+    /// A thread that is never denied, whatever the others do.
+    served: Option<usize>,
+}
+
+impl Scene {
+    /// With a limit of 3 for the ring behind the stripes.
+    const fn new(stripes: u64, hold: u64, threads: &'static [&'static [Step]]) -> Self {
+        Self {
+            limit: 3 + stripes * hold,
+            stripes,
+            hold,
+            before: &[],
+            threads,
+            end: 0,
+            late: 0,
+            served: None,
+        }
+    }
+
+    const fn behind(self, limit: u64) -> Self {
+        Self {
+            limit: limit + self.stripes * self.hold,
+            ..self
+        }
+    }
+
+    const fn before(self, before: &'static [Step]) -> Self {
+        Self { before, ..self }
+    }
+
+    const fn end(self, end: u64) -> Self {
+        Self { end, ..self }
+    }
+
+    const fn late(self, late: u64) -> Self {
+        Self { late, ..self }
+    }
+
+    const fn served(self, thread: usize) -> Self {
+        Self {
+            served: Some(thread),
+            ..self
+        }
+    }
+
+    fn limiter(&self) -> Limiter {
+        StripedBuilder::new(Quota::new(self.limit, Duration::from_nanos(W)).unwrap())
+            .cells(1)
+            .stripes(self.stripes)
+            .hold(self.hold)
+            .build_with(ManualClock::new())
+            .unwrap()
+    }
+
+    fn run(self, model: Model) {
+        model.explore(move || {
+            let limiter = Arc::new(self.limiter());
+            assert_eq!(limiter.bound(), self.limit);
+            let mut log = play(&limiter, self.before);
+            let handles: Vec<_> = self
+                .threads
+                .iter()
+                .map(|steps| {
+                    let limiter = Arc::clone(&limiter);
+                    thread::spawn(move || play(&limiter, steps))
+                })
+                .collect();
+            for (thread, handle) in handles.into_iter().enumerate() {
+                let admitted = handle.join().unwrap();
+                if self.served == Some(thread) {
+                    let asked = self.threads[thread]
+                        .iter()
+                        .filter(|step| !matches!(step, Advance(_)));
+                    assert_eq!(admitted.len(), asked.count(), "a denial while permits lay idle");
+                }
+                log.extend(admitted);
+            }
+            let now = limiter.clock().now().get();
+            limiter
+                .clock()
+                .advance(Duration::from_nanos(self.end.saturating_sub(now)));
+            let end = self.end.max(now);
+            while limiter.lane(0).check().is_ok() {
+                log.push((end, 1));
+                assert!(log.len() < 100, "no end of permits");
+            }
+            // Half-open: t - W < s <= t.
+            let sum: u64 = log
+                .iter()
+                .filter(|&&(at, _)| at + W > end)
+                .map(|&(_, permits)| permits)
+                .sum();
+            let least = self.limit - self.late;
+            assert!(
+                (least..=self.limit).contains(&sum),
+                "{sum}, not {least} to {} in the window up to {end}: {log:?}",
+                self.limit
+            );
+            assert_eq!(limiter.remaining(), 0);
+        });
+    }
+}
+
+fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
+    let mut log = Vec::new();
+    for step in steps {
+        match *step {
+            Ask(lane, permits) => {
+                let before = limiter.clock().now().get();
+                if limiter.lane(lane).check_n(permits).is_ok() {
+                    log.push((before, permits));
+                }
+            }
+            AskAt(lane, at, permits) => {
+                if limiter.lane(lane).check_at(Nanos::new(at), permits).is_ok() {
+                    log.push((at, permits));
+                }
+            }
+            Advance(by) => limiter.clock().advance(Duration::from_nanos(by)),
+        }
+    }
+    log
+}
+
+/// Two threads on one stripe: whoever fills it charges it, once.
+#[test]
+fn striped_charged_once() {
+    Scene::new(1, 2, &[&[AskAt(0, 0, 1), AskAt(0, 0, 1)], &[AskAt(0, 0, 1)]]).run(FULL);
+}
+
+/// The same with what comes after a charge.
+#[test]
+fn striped_charged_once_and_again() {
+    Scene::new(
+        1,
+        2,
+        &[
+            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
+            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
+        ],
+    )
+    .run(BOUNDED);
+}
+
+/// The ring has room for one charge, and both threads want more than is left: what is kept stays
+/// used, and the last single permits are found.
+#[test]
+fn striped_refused_charge() {
+    Scene::new(
+        2,
+        2,
+        &[
+            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
+            &[AskAt(1, 0, 1), AskAt(1, 0, 1)],
+        ],
+    )
+    .run(BOUNDED);
+}
+
+/// The ring is full and a stripe as well; the other stripe is used by its owner and by somebody who
+/// found no room at home.
+#[test]
+fn striped_taken_from_another() {
+    Scene::new(
+        2,
+        2,
+        &[
+            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
+            &[AskAt(1, 0, 1), AskAt(1, 0, 1)],
+        ],
+    )
+    .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+    .run(BOUNDED);
+}
+
+/// A thread sleeps anywhere in its charge: the other has all the rest, of the other stripe and of
+/// the ring.
+#[test]
+fn striped_sleeper() {
+    Scene::new(
+        2,
+        2,
+        &[
+            &[AskAt(0, 0, 2)],
+            // Two are used by the sleeper, two are in between.
+            &[AskAt(0, 0, 1), AskAt(0, 0, 1), AskAt(0, 0, 1)],
+        ],
+    )
+    .served(1)
+    .run(BOUNDED);
+}
+
+/// Several permits at once, which do not add up to the hold: part of it is charged to make room, and
+/// more than the hold goes to the ring.
+#[test]
+fn striped_several_permits() {
+    Scene::new(2, 3, &[&[AskAt(0, 0, 2), AskAt(0, 0, 2)], &[AskAt(0, 0, 2)]])
+        .behind(4)
+        .run(BOUNDED);
+    Scene::new(1, 3, &[&[AskAt(0, 0, 2), AskAt(0, 0, 1)], &[AskAt(0, 0, 2)]]).run(BOUNDED);
+    Scene::new(1, 2, &[&[AskAt(0, 0, 1), AskAt(0, 0, 3)], &[AskAt(0, 0, 2)]]).run(BOUNDED);
+}
+
+/// One thread uses a permit two cells after the beginning, the other fills the stripe: the charge is
+/// no earlier than the use, whoever makes it.
+#[test]
+fn striped_charge_is_after_use() {
+    Scene::new(1, 2, &[&[Advance(15_000), Ask(0, 1)], &[Ask(0, 1)]])
+        .end(24_000)
+        .late(2)
+        .run(FULL);
+}
+
+/// The same when the stripe is claimed in a step of its own, to make room.
+#[test]
+fn striped_claim_is_after_use() {
+    Scene::new(1, 4, &[&[Advance(15_000), Ask(0, 3)], &[Ask(0, 2)]])
+        .behind(4)
+        .end(24_000)
+        .late(2)
+        .run(FULL);
+}
+
+/// The same with a time that the caller gives, and the limiter's clock never shows.
+#[test]
+fn striped_given_time() {
+    Scene::new(1, 2, &[&[AskAt(0, 15_000, 1)], &[AskAt(0, 0, 1)]])
+        .end(24_000)
+        .late(2)
+        .run(FULL);
+}
+
+/// What was kept, because the ring was full, is charged when there is room: by one of two.
+#[test]
+fn striped_kept_is_charged_once() {
+    Scene::new(1, 2, &[&[AskAt(0, 21_000, 1)], &[AskAt(0, 21_000, 1)]])
+        .before(&[AskAt(0, 0, 3), AskAt(0, 15_000, 2)])
+        .end(21_000)
+        .run(BOUNDED);
+}
+
+/// What was kept and no longer counts is forgotten, while others use what is free again.
+#[test]
+fn striped_kept_is_forgotten() {
+    Scene::new(1, 2, &[&[AskAt(0, 25_000, 1)], &[AskAt(0, 25_000, 1)]])
+        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+        .end(25_000)
+        .run(BOUNDED);
+}
+
+/// A stripe that nobody charges is charged by the owner of another, against its own owner.
+#[test]
+fn striped_old_part_is_charged() {
+    Scene::new(2, 2, &[&[AskAt(0, 9_000, 2)], &[AskAt(1, 9_000, 1)]])
+        .before(&[AskAt(1, 0, 1)])
+        .end(9_000)
+        .run(BOUNDED);
+}
+
+/// Three threads, two of them on one stripe.
+#[test]
+fn striped_three_threads() {
+    Scene::new(2, 2, &[&[AskAt(0, 0, 1)], &[AskAt(0, 0, 1)], &[AskAt(1, 0, 2)]]).run(BOUNDED);
+}

@@ -1,0 +1,452 @@
+//! The striped limiter, one call after the other: against the plain ring, and against an exact log of
+//! the calls. Threads are in `models.rs` and `stress.rs`.
+#![cfg(all(feature = "striped", not(ringgate_loom)))]
+
+extern crate alloc;
+
+#[expect(dead_code, reason = "the algorithms' own words are not looked at here")]
+mod common;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use common::Log;
+use proptest::prelude::*;
+use ringgate::{Clock, CounterRing, ManualClock, Nanos, Quota, RateLimiter, StripedBuilder, StripedLimiter};
+
+const WINDOW: Duration = Duration::from_millis(10);
+const CELLS: u32 = 5;
+const CELL: Duration = Duration::from_millis(2);
+
+fn builder(limit: u64) -> StripedBuilder {
+    StripedBuilder::new(Quota::new(limit, WINDOW).expect("a quota")).cells(CELLS.into())
+}
+
+fn striped(limit: u64, stripes: u64, hold: u64) -> (StripedLimiter<ManualClock>, ManualClock) {
+    let clock = ManualClock::new();
+    let limiter = builder(limit)
+        .stripes(stripes)
+        .hold(hold)
+        .build_with(clock.clone());
+    (limiter.expect("a limiter"), clock)
+}
+
+fn plain(limit: u64) -> (RateLimiter<CounterRing, ManualClock>, ManualClock) {
+    let clock = ManualClock::new();
+    let ring = CounterRing::builder(Quota::new(limit, WINDOW).expect("a quota")).cells(CELLS.into());
+    (
+        RateLimiter::with_clock(ring.build().expect("a ring"), clock.clone()),
+        clock,
+    )
+}
+
+/// A limit with stripes and a hold that fit into it.
+fn shapes() -> impl Strategy<Value = (u64, u64, u64)> {
+    (0..=6_u32, 1..=20_u64, 0..=400_u64).prop_map(|(stripes, hold, behind)| {
+        let stripes = 1 << stripes;
+        (behind + (stripes + 1) * hold, stripes, hold)
+    })
+}
+
+/// How many pass before the first denial.
+fn passed(mut check: impl FnMut() -> bool) -> u64 {
+    (0..).take_while(|_| check()).count() as u64
+}
+
+proptest! {
+    #[test]
+    fn one_caller_passes_as_many_as_the_plain_ring(
+        (limit, stripes, hold) in shapes(),
+        lane in 0..100_usize,
+        step in 0..10_000_u64,
+        given: bool,
+    ) {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        // Steps that stay within the window.
+        let step = Duration::from_nanos(step.min(9_000_000 / limit));
+        let here = passed(|| {
+            clock.advance(step);
+            if given {
+                limiter.lane(lane).check_at(clock.now(), 1).is_ok()
+            } else {
+                limiter.lane(lane).check().is_ok()
+            }
+        });
+        let (ring, clock) = plain(limit);
+        let there = passed(|| {
+            clock.advance(step);
+            ring.check().is_ok()
+        });
+        prop_assert_eq!(here, there);
+        prop_assert_eq!(here, limit);
+        prop_assert_eq!(limiter.remaining(), 0);
+        prop_assert_eq!(limiter.bound(), limit);
+    }
+
+    /// What was used up before a long silence is there again, when whoever used it was denied once: the
+    /// denial dates what is not charged.
+    #[test]
+    fn after_a_denial_and_a_silence_all_of_the_limit_passes(
+        (limit, stripes, hold) in shapes(),
+        lanes in (0..100_usize, 0..100_usize),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        for lane in [lanes.0, lanes.1, lanes.0] {
+            prop_assert_eq!(passed(|| limiter.lane(lane).check().is_ok()), limit);
+            // A window, a cell, and the period that a date is rounded up by.
+            clock.advance(WINDOW + CELL + WINDOW / 8);
+        }
+    }
+
+    /// Without a denial, as many may be missing as the stripes hold.
+    #[test]
+    fn after_a_silence_nearly_all_of_the_limit_passes(
+        (limit, stripes, hold) in shapes(),
+        uses in proptest::collection::vec(0..100_usize, 0..300),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        for lane in uses {
+            let _ = limiter.lane(lane).check();
+        }
+        clock.advance(10 * WINDOW);
+        let passed = passed(|| limiter.lane(0).check().is_ok());
+        prop_assert!(passed <= limit);
+        prop_assert!(passed >= limit - stripes * hold, "{} of {}", passed, limit);
+    }
+
+    /// Any history of one call after the other: no window holds more than the limit; and who is
+    /// denied, is denied because about as much was used in a window and a cell.
+    #[test]
+    fn histories_keep_the_bound_and_deny_for_a_reason(
+        (limit, stripes, hold) in shapes(),
+        calls in proptest::collection::vec((0..70_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        let mut log = Log::default();
+        for (lane, permits, pause, given) in calls {
+            clock.advance(Duration::from_nanos(match pause {
+                0..3 => 0,
+                3 => 3_000,
+                4 => 700_000,
+                _ => 1_500_000 * permits / 4,
+            }));
+            // Mostly few permits.
+            let permits = if permits > 10 { permits } else { 1 + permits % 2 };
+            let now = clock.now();
+            let lane = limiter.lane(lane);
+            let decision = if given { lane.check_at(now, permits) } else { lane.check_n(permits) };
+            match decision {
+                Ok(()) => log.add(now, permits),
+                Err(denied) => {
+                    prop_assert_eq!((denied.at(), denied.permits()), (now, permits));
+                    let used = log.count(now.get(), (WINDOW + CELL + WINDOW / 8).as_nanos() as u64);
+                    // What is used and charged late, in each stripe once, and what is idle in pieces.
+                    let reason = (limit + 1).saturating_sub(2 * stripes * hold + permits);
+                    prop_assert!(used >= reason, "{} permits, {} used of {}", permits, used, limit);
+                    if permits > limiter.most() {
+                        prop_assert_eq!(denied.retry_after(), None);
+                    } else {
+                        let after = denied.retry_after().expect("not too many");
+                        prop_assert!(after > Duration::ZERO);
+                        prop_assert!(after <= WINDOW + CELL, "{:?}", after);
+                    }
+                }
+            }
+        }
+        prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
+    }
+
+    #[test]
+    fn the_retry_time_is_honest(
+        (limit, stripes, hold) in shapes(),
+        lane in 0..70_usize,
+        permits in 1..40_u64,
+        pauses in proptest::collection::vec(0..3_000_000_u64, 20),
+    ) {
+        let at_retry = |early: Duration| {
+            let (limiter, clock) = striped(limit, stripes, hold);
+            for pause in &pauses {
+                while limiter.lane(lane).check().is_ok() {}
+                clock.advance(Duration::from_nanos(*pause));
+            }
+            while limiter.lane(lane).check().is_ok() {}
+            let denied = limiter.lane(lane).check_n(permits).expect_err("all is used");
+            let after = denied.retry_after();
+            let wait = after?.saturating_sub(early);
+            clock.advance(wait);
+            Some((wait, limiter.lane(lane).check_n(permits).is_ok()))
+        };
+        match at_retry(Duration::ZERO) {
+            None => prop_assert!(permits > limit - stripes * hold),
+            Some((_, admitted)) => prop_assert!(admitted),
+        }
+        if let Some((_, admitted)) = at_retry(Duration::from_nanos(1)) {
+            // The ring's time is in cells: one nanosecond earlier is the cell before.
+            prop_assert!(!admitted);
+        }
+    }
+
+    /// Readings of decades to come and of long ago.
+    #[test]
+    fn no_reading_makes_it_panic_or_admit_without_end(
+        readings in proptest::collection::vec((any::<u64>(), 0..64_u32, 0..8_usize, any::<bool>()), 0..200),
+    ) {
+        let (limiter, clock) = striped(100, 4, 5);
+        for (reading, bits, lane, set) in readings {
+            let now = Nanos::new(reading >> bits);
+            if set {
+                clock.set(now);
+            }
+            let _ = limiter.lane(lane).check_at(now, 1 + reading % 7);
+            let _ = limiter.lane(lane).check();
+            let _ = limiter.remaining();
+        }
+        clock.set(Nanos::MAX);
+        prop_assert!(passed(|| limiter.lane(0).check().is_ok()) <= 100);
+    }
+}
+
+/// A clock at which a thread can be stopped.
+#[derive(Clone)]
+struct Gate {
+    stopped: Arc<Mutex<Option<Arc<Barrier>>>>,
+}
+
+impl Clock for Gate {
+    fn now(&self) -> Nanos {
+        let barrier = self.stopped.lock().expect("not poisoned").take();
+        if let Some(barrier) = barrier {
+            // Once to say that it is here, once to go on.
+            barrier.wait();
+            barrier.wait();
+        }
+        Nanos::ZERO
+    }
+}
+
+/// A thread that sleeps in the middle of a charge has its stripe, and nothing else.
+#[test]
+fn a_sleeper_keeps_one_stripe_from_the_others() {
+    let gate = Gate {
+        stopped: Arc::default(),
+    };
+    let limiter = builder(100)
+        .stripes(4)
+        .hold(5)
+        .build_with(gate.clone())
+        .expect("a limiter");
+    let barrier = Arc::new(Barrier::new(2));
+    *gate.stopped.lock().expect("not poisoned") = Some(Arc::clone(&barrier));
+    thread::scope(|scope| {
+        scope.spawn(|| (0..5).for_each(|_| assert!(limiter.lane(0).check().is_ok())));
+        barrier.wait();
+        // Five are used; the sleeper's stripe holds no more.
+        assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 95);
+        barrier.wait();
+    });
+    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0, "nothing was left");
+}
+
+/// What was not charged because the ring was full counts for a whole window from its use on.
+#[test]
+fn what_was_kept_counts_for_a_window() {
+    let (limiter, clock) = striped(100, 2, 10);
+    // Late in a period of 1.25 ms, early in a cell of 2 ms.
+    clock.advance(Duration::from_micros(1_200));
+    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 100);
+    clock.advance(Duration::from_micros(9_500));
+    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0);
+    // A window after the end of the period, and at the beginning of a cell, it no longer does.
+    clock.advance(Duration::from_micros(1_300));
+    assert_eq!(clock.now().get(), 12_000_000);
+    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 100);
+}
+
+/// What was kept and no longer counts is free at the first request after that, though the ring is full
+/// and has not seen the time: a ring of several words, and one of a single word.
+#[test]
+fn what_is_over_is_free_while_the_ring_is_full() {
+    for (limit, stripes, hold, form) in [(100, 2, 10, "Wide"), (5, 1, 2, "Packed")] {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        assert!(format!("{limiter:?}").contains(form));
+        let (lane, all) = (limiter.lane(0), stripes * hold);
+        assert!(lane.check_n(limiter.most()).is_ok());
+        clock.advance(Duration::from_millis(9));
+        assert_eq!(passed(|| lane.check().is_ok()), all);
+        // The ring's turn is three milliseconds later than that of the stripes.
+        clock.advance(Duration::from_millis(3));
+        assert!(lane.check_n(limiter.most()).is_ok());
+        clock.advance(Duration::from_millis(8) - Duration::from_nanos(1));
+        assert!(lane.check().is_err());
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(limiter.remaining(), all);
+        assert_eq!(passed(|| lane.check().is_ok()), all);
+    }
+}
+
+/// What is used while the clock is set back is dated by what the ring has published.
+#[test]
+fn a_clock_that_is_set_back_dates_nothing_earlier() {
+    let (limiter, clock) = striped(100, 2, 10);
+    let passed = || passed(|| limiter.lane(0).check().is_ok());
+    clock.advance(3 * WINDOW);
+    assert!(limiter.lane(0).check_n(80).is_ok());
+    clock.set(Nanos::ZERO);
+    assert_eq!(passed(), 20);
+    clock.set(Nanos::from_duration(3 * WINDOW));
+    assert_eq!(passed(), 0, "all was used since that time was published");
+    clock.advance(WINDOW + CELL);
+    assert_eq!(passed(), 100);
+}
+
+#[test]
+fn a_denial_leaves_the_stripes_as_they_are() {
+    let (limiter, clock) = striped(90, 1, 10);
+    assert!(limiter.lane(0).check_n(80).is_ok());
+    assert!(limiter.lane(0).check_n(5).is_ok());
+    let before = format!("{limiter:?}");
+    for permits in [6, 10, 11, 80, 81, u64::MAX] {
+        assert!(limiter.lane(1).check_n(permits).is_err());
+        assert!(limiter.lane(0).check_at(clock.now(), permits).is_err());
+    }
+    assert_eq!(format!("{limiter:?}"), before);
+}
+
+/// The time is the caller's own, and the limiter's clock stands still: charges go by it too.
+#[test]
+fn given_times_are_what_charges_go_by() {
+    let (limiter, _) = striped(100, 2, 10);
+    let lane = limiter.lane(0);
+    let check_at =
+        |micros, permits| lane.check_at(Nanos::from_duration(Duration::from_micros(micros)), permits);
+    // The ring is full, and then the stripes are.
+    assert!(check_at(0, 80).is_ok());
+    assert_eq!(passed(|| check_at(9_000, 1).is_ok()), 20);
+    // The ring has room again, and what the stripe holds still counts: it is charged, at this time.
+    assert!(check_at(12_000, 1).is_ok());
+    let debug = format!("{limiter:?}");
+    assert!(debug.contains("count: 1, dated: false"), "{debug}");
+    assert_eq!(passed(|| check_at(12_000, 1).is_ok()), 79);
+    for window in 2..6 {
+        assert_eq!(passed(|| check_at(20_000 * window, 1).is_ok()), 100);
+    }
+}
+
+/// A part-used stripe whose thread is gone is charged by those that go on, whether what they take fills
+/// a stripe or never does.
+#[test]
+fn nothing_stays_uncharged_while_somebody_goes_on() {
+    for permits in [10, 3] {
+        let (limiter, clock) = striped(1_000, 4, 10);
+        for lane in 1..4 {
+            assert!(limiter.lane(lane).check_n(7).is_ok());
+        }
+        for _ in 0..40 {
+            clock.advance(WINDOW / 16);
+            assert!(limiter.lane(0).check_n(permits).is_ok());
+        }
+        let debug = format!("{limiter:?}");
+        assert!(debug.matches("count: 0").count() >= 3, "{debug}");
+        // After a silence only what the caller's own stripe has uncharged is missing.
+        clock.advance(2 * WINDOW);
+        assert!(passed(|| limiter.lane(3).check().is_ok()) > 990);
+    }
+}
+
+#[test]
+fn a_decision_allocates_nothing() {
+    let (limiter, clock) = striped(1_000, 4, 10);
+    let counted = allocation_counter::measure(|| {
+        for turn in 0..3_000 {
+            clock.advance(Duration::from_micros(1));
+            let _ = limiter.check();
+            let _ = limiter.lane(turn).check_n(3);
+            let _ = limiter
+                .check_at(clock.now(), 20)
+                .is_err_and(|denied| denied.retry_after().is_some());
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
+#[test]
+fn a_small_limit_is_kept_by_the_ring_alone() {
+    for limit in [1, 2, 100, 255] {
+        let limiter = builder(limit).build_with(ManualClock::new()).expect("a limiter");
+        assert_eq!((limiter.stripes(), limiter.hold()), (0, 0));
+        assert_eq!((limiter.bound(), limiter.most()), (limit, limit));
+        assert_eq!(passed(|| limiter.check().is_ok()), limit);
+        assert!(limiter.check_n(0).is_ok());
+        assert_eq!(
+            limiter.check_n(limit + 1).expect_err("too many").retry_after(),
+            None
+        );
+    }
+}
+
+#[test]
+fn holds_are_chosen_from_the_limit_and_the_cores() {
+    let cores = thread::available_parallelism()
+        .expect("cores")
+        .get()
+        .next_power_of_two()
+        .min(64);
+    // Cells of ten seconds, so that the largest limits fit.
+    let builder = |limit| StripedBuilder::new(Quota::per_minute(limit).expect("a quota"));
+    for (limit, hold) in [(100_000_000, 4_096), (1_000_000, 1_000_000 / 32 / cores as u64)] {
+        let limiter = builder(limit).build_with(ManualClock::new()).expect("a limiter");
+        assert_eq!((limiter.stripes(), limiter.hold()), (cores, hold.min(4_096)));
+        assert_eq!(limiter.bound(), limit);
+        assert!(limiter.most() >= limit - limit / 32);
+    }
+    // Fewer stripes rather than holds of less than eight permits.
+    let limiter = builder(256).build_with(ManualClock::new()).expect("a limiter");
+    assert_eq!((limiter.stripes(), limiter.hold()), (1, 8));
+    let limiter = builder(1_024)
+        .stripes(4)
+        .build_with(ManualClock::new())
+        .expect("a limiter");
+    assert_eq!((limiter.stripes(), limiter.hold()), (4, 8));
+    let limiter = builder(1_023)
+        .stripes(4)
+        .build_with(ManualClock::new())
+        .expect("a limiter");
+    assert_eq!((limiter.stripes(), limiter.hold()), (0, 0));
+}
+
+#[test]
+fn a_wrong_configuration_names_its_field() {
+    let error = |builder: StripedBuilder| {
+        builder
+            .build_with(ManualClock::new())
+            .expect_err("wrong")
+            .to_string()
+    };
+    for stripes in [0, 3, 65, 128, u64::MAX] {
+        assert_eq!(
+            error(builder(1_000_000).stripes(stripes)),
+            format!("stripes is {stripes} stripes, but allowed is a power of two from 1 to 64")
+        );
+    }
+    for hold in [0, 4_097, u64::MAX] {
+        assert_eq!(
+            error(builder(1_000_000).hold(hold)),
+            format!("hold is {hold} permits, but allowed is 1 to 4096 permits")
+        );
+    }
+    assert_eq!(
+        error(builder(89).stripes(8).hold(10)),
+        "hold is 10 permits for each of 8 stripes, but allowed is at most 9 permits, with a limit of 89 permits"
+    );
+    assert!(
+        builder(90)
+            .stripes(8)
+            .hold(10)
+            .build_with(ManualClock::new())
+            .is_ok()
+    );
+    assert!(error(builder(19).hold(10)).starts_with("hold is 10 permits for each of 1 stripes"));
+    assert!(error(builder(1_000).cells(0)).starts_with("cells is"));
+}
