@@ -32,7 +32,7 @@ use crate::sync::{InUse, Published, Replaced};
 /// - Over a reload no window admits more than the bound of the more generous of the rules that were in force in
 ///   it.
 ///
-/// Why that is so, and the models that check it: [the protocol](super).
+/// Why that is so, and the models that check it, is in the source, in `src/rules.md`.
 ///
 /// # Examples
 ///
