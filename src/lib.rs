@@ -38,6 +38,10 @@
 //! | the keys that are denied most | [`TopKeys`] |
 //! | what rules do, on a dashboard | [`Observer`], counters for `metrics` |
 //! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
+//! | several limits judged as one, all or nothing | [`RuleSet`], of [`Rule`]s that count by a [`Key`] |
+//! | to change limits while others decide | [`LiveRules`] |
+//! | to see what a rule would do | [`Rule::shadow`], [`Rule::enforce_percent`], [`RuleSet::counts`] |
+//! | an algorithm chosen at run time | [`AnyAlgorithm`] |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!
@@ -63,6 +67,8 @@
 //!   ever waits for another.
 //! - A table of keys never grows, and no key loses what it has spent to another while its window
 //!   runs ([`OnFull::Forget`] excepted, which says so).
+//! - A request that is refused by one of several rules is charged to none of them, and a reload hands out no
+//!   fresh budget ([`RuleSet`], [`LiveRules`]).
 //! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser, and never
 //!   makes it panic.
 //! - Nothing can fail after construction, and a wrong configuration cannot be built: a
@@ -95,6 +101,7 @@
 //! | `keyed` | yes | [`KeyedRateLimiter`] |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
 //! | `std` | with `quanta` | random seeds for tables of keys, [`TopKeys`] |
+//! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
 //! | `observe` | no | [`Observer`] and [`DenialEvents`] |
 //! | `cli` | no | the command-line tool `ringgate` |

@@ -84,7 +84,7 @@ impl Policy {
         quotas: &[Quota],
         tiers: &[u64],
     ) -> Result<Self, ConfigError> {
-        let ring = |quotas: &[Quota]| {
+        let ring = |algorithm, quotas: &[Quota]| {
             let mut ring = CounterRing::builder(quotas[0]).cells(cells);
             for &quota in &quotas[1..] {
                 ring = ring.also(quota);
@@ -98,22 +98,19 @@ impl Policy {
         };
         let own = quotas.iter().map(|quota| quota.limit());
         let highest = own.clone().chain(tiers.iter().copied()).max().unwrap_or(1);
-        let with_limit = |limit: u64| -> Result<CounterRing, ConfigError> {
-            let quotas: Result<Vec<Quota>, _> = quotas
-                .iter()
-                .map(|quota| Quota::new(limit, quota.window()))
-                .collect();
-            ring(&quotas?)
+        let limits = |limit| -> Result<Vec<Quota>, ConfigError> {
+            let with_limit = |quota: &Quota| Quota::new(limit, quota.window());
+            quotas.iter().map(with_limit).collect()
         };
         // What is wrong with the limits that were given is said of them.
-        ring(quotas)?;
-        let least = with_limit(highest)?;
+        ring(algorithm, quotas)?;
+        let least = ring(algorithm, &limits(highest)?)?;
         let roomy = (1..=40)
             .rev()
             .map(|bits| Quota::MAX_LIMIT.min((1 << bits) - 1))
             .take_while(|&limit| limit > highest)
             .find_map(|limit| {
-                let ring = with_limit(limit).ok()?;
+                let ring = ring(algorithm, &limits(limit).ok()?).ok()?;
                 (ring.words() == least.words()).then_some(ring)
             })
             .unwrap_or(least);
@@ -129,7 +126,12 @@ impl Policy {
                 windows: quotas.iter().map(|quota| quota.window()).collect(),
                 roomy: roomy.limits()[0],
             },
-            roomy: roomy.into(),
+            roomy: match algorithm {
+                // The same words, without the shares, which leave less room than there is.
+                RuleAlgorithm::Even => ring(RuleAlgorithm::Classic, &limits(roomy.limits()[0])?)?,
+                _ => roomy,
+            }
+            .into(),
         })
     }
 
