@@ -1,0 +1,210 @@
+//! Who is compared, behind one face.
+
+use std::fmt::Display;
+use std::hash::Hash;
+
+/// How much room a limiter has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Room {
+    /// More than anybody uses up.
+    Plenty,
+    /// Used up, for an hour.
+    None,
+    /// Every other call finds plenty, the rest finds none: two limiters, asked in turn.
+    Half,
+    /// [`LIMIT`] calls a second.
+    Limited,
+}
+
+/// The limit of [`Room::Limited`], in calls a second.
+pub const LIMIT: u64 = 1_000;
+
+/// On whose side a row of a table is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Side {
+    Ours,
+    Rival,
+    Floor,
+}
+
+/// Makes decisions, many at once so that nothing is between them.
+pub trait Decide: Send + Sync {
+    /// Makes so many decisions, and says how many were admitted.
+    fn batch(&self, decisions: u64) -> u64;
+}
+
+impl<F: Fn() -> bool + Send + Sync> Decide for F {
+    fn batch(&self, decisions: u64) -> u64 {
+        (0..decisions).map(|_| u64::from(self())).sum()
+    }
+}
+
+/// On lines of its own.
+#[repr(align(128))]
+struct Apart<F>(F);
+
+/// Two limiters, asked in turn.
+struct InTurn<F>(Apart<F>, Apart<F>);
+
+impl<F: Fn() -> bool + Send + Sync> Decide for InTurn<F> {
+    fn batch(&self, decisions: u64) -> u64 {
+        (0..decisions / 2)
+            .map(|_| u64::from((self.0.0)()) + u64::from((self.1.0)()))
+            .sum()
+    }
+}
+
+/// One limiter for one thing.
+pub struct Contestant {
+    pub name: &'static str,
+    pub side: Side,
+    /// The most admitted in any window that the design allows, of [`LIMIT`] asked for.
+    pub bound: u64,
+    /// Why that is the bound.
+    pub design: &'static str,
+    decide: Box<dyn Decide>,
+}
+
+impl Contestant {
+    pub fn new<F>(name: &'static str, side: Side, room: Room, make: impl Fn(Room) -> F) -> Self
+    where
+        F: Fn() -> bool + Send + Sync + 'static,
+    {
+        let decide: Box<dyn Decide> = match room {
+            Room::Half => Box::new(InTurn(Apart(make(Room::Plenty)), Apart(spent(make(Room::None))))),
+            Room::None => Box::new(spent(make(room))),
+            Room::Plenty | Room::Limited => Box::new(make(room)),
+        };
+        Self::of(name, side, decide)
+    }
+
+    /// Whatever the room is.
+    pub fn from_work(name: &'static str, side: Side, work: impl Decide + 'static) -> Self {
+        Self::of(name, side, Box::new(work))
+    }
+
+    fn of(name: &'static str, side: Side, decide: Box<dyn Decide>) -> Self {
+        Self {
+            name,
+            side,
+            bound: LIMIT,
+            design: "",
+            decide,
+        }
+    }
+
+    pub fn rival<F>(name: &'static str, room: Room, make: impl Fn(Room) -> F) -> Self
+    where
+        F: Fn() -> bool + Send + Sync + 'static,
+    {
+        Self::new(name, Side::Rival, room, make)
+    }
+
+    /// With what its design allows in a window.
+    pub fn allows(mut self, bound: u64, design: &'static str) -> Self {
+        (self.bound, self.design) = (bound, design);
+        self
+    }
+
+    pub fn batch(&self, decisions: u64) -> u64 {
+        self.decide.batch(decisions)
+    }
+
+    pub fn one(&self) -> bool {
+        self.batch(1) == 1
+    }
+}
+
+/// Uses up what there is.
+fn spent<F: Fn() -> bool>(decide: F) -> F {
+    // More than any limit here: somebody who admits for ever shows in the table.
+    let _ = (0..2_000_000).take_while(|_| decide()).count();
+    decide
+}
+
+/// What a key can be.
+pub trait Key: Hash + Eq + Clone + Display + Send + Sync + 'static {
+    const NAME: &'static str;
+
+    /// Different keys for different numbers.
+    fn number(number: u64) -> Self;
+
+    fn as_text(&self) -> Option<&str>;
+
+    fn as_integer(&self) -> Option<u64>;
+}
+
+impl Key for u64 {
+    const NAME: &'static str = "u64";
+
+    fn number(number: u64) -> Self {
+        crate::keys::mix(number)
+    }
+
+    fn as_text(&self) -> Option<&str> {
+        None
+    }
+
+    fn as_integer(&self) -> Option<u64> {
+        Some(*self)
+    }
+}
+
+impl Key for String {
+    const NAME: &'static str = "string";
+
+    /// An address in 10.0.0.0/8, in no order.
+    fn number(number: u64) -> Self {
+        let host = (number as u32).wrapping_mul(0x9e_3779) & 0xff_ffff;
+        std::net::Ipv4Addr::from(0x0a00_0000 | host).to_string()
+    }
+
+    fn as_text(&self) -> Option<&str> {
+        Some(self)
+    }
+
+    fn as_integer(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Makes decisions about keys, one after the other.
+pub trait DecideKeyed<K>: Send + Sync {
+    /// Decides once for each key, and says how many were admitted.
+    fn batch(&self, keys: &[K]) -> u64;
+}
+
+impl<K, F: Fn(&K) -> bool + Send + Sync> DecideKeyed<K> for F {
+    fn batch(&self, keys: &[K]) -> u64 {
+        keys.iter().map(|key| u64::from(self(key))).sum()
+    }
+}
+
+/// A limiter for each of many keys, with plenty of room for each, to be made anew as often as it takes.
+pub struct Keyed<K> {
+    pub name: &'static str,
+    pub side: Side,
+    make: Box<dyn Fn(usize) -> Box<dyn DecideKeyed<K>>>,
+}
+
+impl<K: 'static> Keyed<K> {
+    /// `make` is told how many keys are to come.
+    pub fn new<F>(name: &'static str, side: Side, make: impl Fn(usize) -> F + 'static) -> Self
+    where
+        F: Fn(&K) -> bool + Send + Sync + 'static,
+    {
+        let make = Box::new(move |keys| Box::new(make(keys)) as Box<dyn DecideKeyed<K>>);
+        Self { name, side, make }
+    }
+
+    pub fn rival<F>(name: &'static str, make: impl Fn(usize) -> F + 'static) -> Self
+    where
+        F: Fn(&K) -> bool + Send + Sync + 'static,
+    {
+        Self::new(name, Side::Rival, make)
+    }
+
+    pub fn make(&self, keys: usize) -> Box<dyn DecideKeyed<K>> {
+        (self.make)(keys)
+    }
+}

@@ -1,0 +1,114 @@
+//! The least that a limiter for one thing can do, and what a decision is made of.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quanta::Clock;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::contestant::{Contestant, Room, Side};
+
+/// What an admission is compared with.
+pub const CLOCK_AND_EXCHANGE: &str = "floor: clock + compare-exchange";
+
+/// What a denial is compared with.
+pub const CLOCK_AND_LOAD: &str = "floor: clock + load";
+
+/// A word on a line of its own.
+#[repr(align(128))]
+struct Word(AtomicU64);
+
+impl Word {
+    fn new() -> Self {
+        Self(AtomicU64::new(1))
+    }
+
+    /// Adds in a loop, as one does who must look first.
+    fn exchange(&self, more: u64) -> bool {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        loop {
+            let new = seen.wrapping_add(more);
+            match (self.0).compare_exchange(seen, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(newer) => seen = newer,
+            }
+        }
+    }
+}
+
+/// One reading of each clock.
+pub fn clocks() -> Vec<Contestant> {
+    let clock = Clock::new();
+    let (now, raw) = (clock.clone(), clock.clone());
+    quanta::set_recent(clock.now());
+    let recent = clock;
+    vec![
+        floor("clock: quanta now", move || {
+            let _ = black_box(black_box(&now).now());
+            true
+        }),
+        floor("clock: quanta recent", move || {
+            let _ = black_box(black_box(&recent).recent());
+            true
+        }),
+        floor("clock: counter, raw", move || black_box(&raw).raw() > 0),
+        floor("clock: kernel, coarse", || {
+            black_box(clock_gettime(ClockId::MonotonicCoarse)).tv_nsec >= 0
+        }),
+        floor("clock: std Instant", || {
+            let _ = black_box(Instant::now());
+            true
+        }),
+    ]
+}
+
+/// What decisions are made of.
+pub fn direct(room: Room) -> Vec<Contestant> {
+    let clock = Clock::new();
+    let with_clock = clock.clone();
+    let (added, exchanged, both, loaded) = (Word::new(), Word::new(), Word::new(), Word::new());
+    vec![
+        floor("floor: fetch_add", move || {
+            black_box(&added).0.fetch_add(1, Ordering::Relaxed) > 0
+        }),
+        floor("floor: compare-exchange", move || {
+            black_box(&exchanged).exchange(1)
+        }),
+        floor(CLOCK_AND_EXCHANGE, move || {
+            black_box(&both).exchange(black_box(&with_clock).raw())
+        }),
+        floor(CLOCK_AND_LOAD, move || {
+            black_box(&loaded).0.load(Ordering::Relaxed) <= black_box(&clock).raw()
+        }),
+        Contestant::new("floor: Mutex<VecDeque> log", Side::Floor, room, log),
+    ]
+}
+
+fn floor(name: &'static str, work: impl Fn() -> bool + Send + Sync + 'static) -> Contestant {
+    Contestant::from_work(name, Side::Floor, work)
+}
+
+/// The exact log that everybody writes first.
+fn log(room: Room) -> impl Fn() -> bool + Send + Sync {
+    let (limit, window) = match room {
+        Room::Plenty | Room::Half => (1_000, Duration::from_micros(5)),
+        Room::None => (100, Duration::from_secs(24 * 3600)),
+        Room::Limited => (1_000, Duration::from_secs(1)),
+    };
+    let log = Mutex::new(VecDeque::with_capacity(limit));
+    move || {
+        let mut log = black_box(&log).lock().expect("nobody panics");
+        let now = Instant::now();
+        while log.front().is_some_and(|&then| now - then >= window) {
+            log.pop_front();
+        }
+        let room = log.len() < limit;
+        if room {
+            log.push_back(now);
+        }
+        room
+    }
+}

@@ -1,0 +1,121 @@
+//! A limiter for each of many keys.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::contestant::{DecideKeyed, Key, Keyed};
+use crate::keys::Order;
+use crate::maps::{self, DASHMAP};
+use crate::measure::{
+    Done, Effort, Entrant, Row, Turn, compare, cores, on_threads, one_and_all, print_head, print_notes,
+    repeat, thread_counts, together,
+};
+use crate::plot;
+use crate::rivals;
+
+/// Keys that all have an entry before anything is measured.
+const KEYS: u64 = 100_000;
+
+/// Keys of a new limiter, where only new keys come.
+const NEW: u64 = 100_000;
+
+/// Decisions between two looks at the time.
+const BATCH: usize = 1024;
+
+pub fn run(effort: &Effort, plots: &Path) {
+    print_head("Many keys, admitted", DASHMAP);
+    let mut panels = Vec::new();
+    section::<u64>(effort, &mut panels);
+    section::<String>(effort, &mut panels);
+    print_notes("Not in this table:", rivals::ABSENT_KEYED);
+    plot::throughput(&plots.join("keyed.svg"), &panels);
+}
+
+/// The limiters, and the maps that they could be made of.
+pub fn everybody<K: Key>() -> Vec<Keyed<K>> {
+    let mut all = rivals::keyed();
+    all.extend(maps::keyed());
+    all
+}
+
+fn section<K: Key>(effort: &Effort, panels: &mut Vec<(String, Vec<Row>)>) {
+    let all = everybody::<K>();
+    let entrants: Vec<Entrant> = (all.iter())
+        .map(|contestant| Entrant {
+            name: contestant.name,
+            side: contestant.side,
+        })
+        .collect();
+    for order in [Order::Uniform, Order::Zipf, Order::OneHot] {
+        let rows = entered(effort, order, &all, &entrants);
+        if order != Order::OneHot {
+            panels.push((format!("100,000 {} keys, {}", K::NAME, order.name()), rows));
+        }
+    }
+    let keys: Vec<K> = (0..NEW).map(K::number).collect();
+    for threads in one_and_all() {
+        let name = format!("{}, only new keys", K::NAME);
+        compare(effort, &name, threads, DASHMAP, &entrants, |index| {
+            enter(effort.least, threads, &all[index], &keys)
+        });
+    }
+}
+
+/// Keys that have an entry already.
+fn entered<K: Key>(effort: &Effort, order: Order, all: &[Keyed<K>], entrants: &[Entrant]) -> Vec<Row> {
+    let streams: Vec<Vec<K>> = (0..cores().len())
+        .map(|thread| order.stream(KEYS, thread))
+        .collect();
+    let keys: Vec<K> = (0..KEYS).map(K::number).collect();
+    let limiters: Vec<Box<dyn DecideKeyed<K>>> = (all.iter())
+        .map(|contestant| contestant.make(KEYS as usize))
+        .inspect(|limiter| {
+            limiter.batch(&keys);
+        })
+        .collect();
+    let name = format!("{}, {}", K::NAME, order.name());
+    let counts = if order == Order::Uniform && K::NAME == u64::NAME {
+        thread_counts()
+    } else {
+        one_and_all()
+    };
+    let rows = counts.into_iter().map(|threads| {
+        compare(effort, &name, threads, DASHMAP, entrants, |index| {
+            let done = on_threads(threads, |thread| {
+                let mut batches = streams[thread].chunks(BATCH).cycle();
+                repeat(effort.least, || {
+                    let keys = batches.next().expect("it never ends");
+                    (keys.len() as u64, limiters[index].batch(keys))
+                })
+            });
+            together(&done)
+        })
+    });
+    rows.flatten().collect()
+}
+
+/// Enters all keys, in a new limiter as often as it takes. Making and dropping it is not measured.
+fn enter<K: Key>(least: Duration, threads: usize, contestant: &Keyed<K>, keys: &[K]) -> Turn {
+    let (mut decisions, mut admitted, mut time) = (0, 0, Duration::ZERO);
+    while time < least {
+        let limiter = contestant.make(keys.len());
+        let done = on_threads(threads, |thread| {
+            let share = &keys[thread * (keys.len() / threads)..][..keys.len() / threads];
+            let start = Instant::now();
+            let admitted = limiter.batch(share);
+            Done {
+                decisions: share.len() as u64,
+                admitted,
+                time: start.elapsed(),
+            }
+        });
+        decisions += done.iter().map(|done| done.decisions).sum::<u64>();
+        admitted += done.iter().map(|done| done.admitted).sum::<u64>();
+        time += done.iter().map(|done| done.time).max().unwrap_or_default();
+    }
+    Turn {
+        rate: decisions as f64 / time.as_secs_f64() / 1e6,
+        decisions,
+        admitted,
+    }
+}

@@ -1,0 +1,64 @@
+//! Beside everybody else: what a decision costs, what a key takes, and how much is let through.
+//!
+//! `cargo run --release --locked` measures everything, which takes a little less than a quarter of an hour,
+//! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,
+//! `keyed`, `memory`, `windows`, `tail`. `--quick` shortens every measurement, for trials. `--plots DIR`
+//! writes the plots there. See `../README.md` for a run, and for how to read it.
+
+mod contestant;
+mod direct;
+mod floors;
+mod keyed;
+mod keys;
+mod maps;
+mod measure;
+mod memory;
+mod plot;
+mod rivals;
+mod tail;
+mod windows;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use measure::Effort;
+
+const SECTIONS: [&str; 5] = ["direct", "keyed", "memory", "windows", "tail"];
+
+fn main() {
+    let mut effort = Effort::full();
+    let mut plots = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../plots"));
+    let mut wanted: Vec<String> = Vec::new();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--quick" => effort = Effort::quick(),
+            "--plots" => plots = arguments.next().expect("a path after --plots").into(),
+            memory::ONE => {
+                let mut next = || arguments.next().expect("a kind of key, and a number");
+                return memory::print_one(&next(), &next());
+            }
+            section if SECTIONS.contains(&section) => wanted.push(section.into()),
+            other => panic!("{other} is none of --quick, --plots, {SECTIONS:?}"),
+        }
+    }
+    std::fs::create_dir_all(&plots).expect("a directory for the plots");
+    let begun = Instant::now();
+    let wants = |section: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == section);
+    if wants("memory") {
+        memory::run(&plots);
+    }
+    if wants("windows") {
+        windows::run(&effort, &plots);
+    }
+    if wants("tail") {
+        tail::run(&effort, &plots);
+    }
+    if wants("direct") {
+        direct::run(&effort, &plots);
+    }
+    if wants("keyed") {
+        keyed::run(&effort, &plots);
+    }
+    eprintln!("{} seconds", begun.elapsed().as_secs());
+}

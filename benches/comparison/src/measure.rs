@@ -1,0 +1,268 @@
+//! Rounds in which everybody has a turn, and what they say.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use core_affinity::CoreId;
+
+use crate::contestant::Side;
+use crate::rivals::GOVERNOR;
+
+/// How much is measured.
+pub struct Effort {
+    /// The shortest time that counts as a measurement.
+    pub least: Duration,
+    /// Rounds, in each of which everybody has one turn.
+    pub rounds: usize,
+}
+
+impl Effort {
+    pub fn full() -> Self {
+        Self {
+            least: Duration::from_millis(300),
+            rounds: 5,
+        }
+    }
+
+    pub fn quick() -> Self {
+        Self {
+            least: Duration::from_millis(10),
+            rounds: 1,
+        }
+    }
+}
+
+/// What one turn did.
+#[derive(Clone, Copy, Default)]
+pub struct Turn {
+    /// Millions of decisions per second, of all threads together.
+    pub rate: f64,
+    pub decisions: u64,
+    pub admitted: u64,
+}
+
+/// What one thread did.
+pub struct Done {
+    pub decisions: u64,
+    pub admitted: u64,
+    pub time: Duration,
+}
+
+/// Who had a turn in each round.
+pub struct Entrant {
+    pub name: &'static str,
+    pub side: Side,
+}
+
+/// What the rounds said of one of them.
+#[derive(Clone)]
+pub struct Row {
+    pub workload: String,
+    pub threads: usize,
+    pub name: &'static str,
+    pub side: Side,
+    pub median: f64,
+    least: f64,
+    most: f64,
+    pub times_governor: Option<f64>,
+    times_floor: Option<f64>,
+    share: f64,
+}
+
+impl Row {
+    /// Nanoseconds that a thread takes for a decision.
+    pub fn nanos(&self) -> f64 {
+        1e3 * self.threads as f64 / self.median
+    }
+
+    pub fn print(&self) {
+        let times = |times: Option<f64>| times.map_or(String::new(), |times| format!("{times:.2}"));
+        println!(
+            "| {} | {} | {} | {:.1} | {:.2} | {:.2} – {:.2} | {} | {} | {} |",
+            self.workload,
+            self.threads,
+            self.name,
+            self.nanos(),
+            self.median,
+            self.least,
+            self.most,
+            times(self.times_governor),
+            times(self.times_floor),
+            share(self.share),
+        );
+    }
+}
+
+fn share(admitted: f64) -> String {
+    if admitted.is_nan() {
+        return String::new();
+    }
+    // Rounded away from what is expected, so that a single stray decision shows.
+    let percent = 100.0 * admitted;
+    if percent > 99.9 && percent < 100.0 {
+        "< 100 %".into()
+    } else if percent > 0.0 && percent < 0.1 {
+        "> 0 %".into()
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// The head of a table of rows.
+pub fn print_head(title: &str, floor: &str) {
+    println!("\n### {title}\n");
+    println!(
+        "| workload | threads | | ns per decision and thread | million per second | min – max | times governor \
+         | times {floor} | admitted |"
+    );
+    println!("|---|--:|---|--:|--:|--:|--:|--:|--:|");
+}
+
+/// Gives everybody a turn in every round, prints a row for each, and returns the rows.
+///
+/// Each round begins with somebody else. Ratios are medians of the ratios within a round.
+pub fn compare(
+    effort: &Effort,
+    workload: &str,
+    threads: usize,
+    floor: &str,
+    entrants: &[Entrant],
+    turn: impl Fn(usize) -> Turn,
+) -> Vec<Row> {
+    let mut turns = vec![Vec::with_capacity(effort.rounds); entrants.len()];
+    for round in 0..effort.rounds {
+        let first = round * entrants.len() / effort.rounds;
+        for index in (first..entrants.len()).chain(0..first) {
+            turns[index].push(turn(index));
+        }
+    }
+    let times = |index: usize, other: &str| {
+        let other = entrants.iter().position(|entrant| entrant.name == other)?;
+        let ratios = turns[index].iter().zip(&turns[other]);
+        Some(middle(&sorted(
+            ratios.map(|(this, other)| this.rate / other.rate),
+        )))
+    };
+    let row = |(index, entrant): (usize, &Entrant)| {
+        let rates = sorted(turns[index].iter().map(|turn| turn.rate));
+        let decisions: u64 = turns[index].iter().map(|turn| turn.decisions).sum();
+        let admitted: u64 = turns[index].iter().map(|turn| turn.admitted).sum();
+        let share = admitted as f64 / decisions as f64;
+        Row {
+            workload: workload.into(),
+            threads,
+            name: entrant.name,
+            side: entrant.side,
+            median: middle(&rates),
+            least: rates[0],
+            most: rates[rates.len() - 1],
+            times_governor: times(index, GOVERNOR),
+            times_floor: times(index, floor),
+            share: if entrant.side == Side::Floor {
+                f64::NAN
+            } else {
+                share
+            },
+        }
+    };
+    let rows: Vec<Row> = entrants.iter().enumerate().map(row).collect();
+    rows.iter().for_each(Row::print);
+    rows
+}
+
+/// The sum of what the threads do per second.
+pub fn together(done: &[Done]) -> Turn {
+    Turn {
+        rate: (done.iter())
+            .map(|done| done.decisions as f64 / done.time.as_secs_f64() / 1e6)
+            .sum(),
+        decisions: done.iter().map(|done| done.decisions).sum(),
+        admitted: done.iter().map(|done| done.admitted).sum(),
+    }
+}
+
+/// Batches for at least so long; each says how many decisions it made, and how many were admissions. What
+/// comes before, to warm up, does not count.
+pub fn repeat(least: Duration, mut batch: impl FnMut() -> (u64, u64)) -> Done {
+    let start = Instant::now();
+    while start.elapsed() < least / 20 {
+        batch();
+    }
+    let (mut decisions, mut admitted) = (0, 0);
+    let start = Instant::now();
+    loop {
+        let (more, let_in) = batch();
+        decisions += more;
+        admitted += let_in;
+        let time = start.elapsed();
+        if time >= least {
+            return Done {
+                decisions,
+                admitted,
+                time,
+            };
+        }
+    }
+}
+
+/// The cores that there are.
+pub fn cores() -> Vec<CoreId> {
+    core_affinity::get_core_ids().expect("the system tells of its cores")
+}
+
+/// 1, 2, 4, … and all cores.
+pub fn thread_counts() -> Vec<usize> {
+    let cores = cores().len();
+    let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2));
+    doubled
+        .take_while(|&threads| threads < cores)
+        .chain([cores])
+        .collect()
+}
+
+/// One thread, and as many as there are cores.
+pub fn one_and_all() -> Vec<usize> {
+    let mut counts = vec![1, cores().len()];
+    counts.dedup();
+    counts
+}
+
+/// Runs as many threads at once, each on a core of its own.
+pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let barrier = Barrier::new(threads);
+    let (barrier, work) = (&barrier, &work);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (cores().into_iter().take(threads).enumerate())
+            .map(|(thread, core)| {
+                scope.spawn(move || {
+                    assert!(core_affinity::set_for_current(core));
+                    barrier.wait();
+                    work(thread)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no thread panics"))
+            .collect()
+    })
+}
+
+/// Prints what a table leaves out or does in a way of its own.
+pub fn print_notes(head: &str, notes: &[(&str, &str)]) {
+    println!("\n{head}\n");
+    for (who, why) in notes {
+        println!("- {who}: {why}.");
+    }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn middle(sorted: &[f64]) -> f64 {
+    sorted[sorted.len() / 2]
+}

@@ -1,0 +1,130 @@
+//! This crate.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use ringgate::{
+    Algorithm, CoarseClock, CounterRing, CounterRingBuilder, Gcra, KeyedRateLimiter, Quota, RateLimiter,
+    Reclaim, TimestampRing,
+};
+
+use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+pub(super) fn direct(room: Room) -> Vec<Contestant> {
+    let mut all = vec![
+        of("ringgate, Gcra", room, gcra),
+        of("ringgate, TimestampRing", room, log),
+    ];
+    if room == Room::Limited {
+        let strict = |cells| move |_| ring(CounterRing::builder(limited()).cells(cells));
+        all.push(of("ringgate, CounterRing, 5 cells", room, strict(5)));
+        all.push(of("ringgate, CounterRing, 60 cells", room, strict(60)));
+        all.push(of("ringgate, CounterRing even", room, |_| {
+            ring(CounterRing::builder(limited()).even())
+        }));
+        all.push(of("ringgate, CounterRing classic", room, |_| {
+            ring(CounterRing::builder(limited()).classic())
+        }));
+        all.push(of("ringgate, fixed window", room, |_| {
+            CounterRing::fixed_window(limited()).expect("a ring")
+        }));
+    } else {
+        all.push(of("ringgate, CounterRing packed", room, packed));
+        all.push(of("ringgate, CounterRing wide", room, wide));
+        let clock = CoarseClock::start(Duration::from_millis(1)).expect("the only upkeep thread");
+        all.push(Contestant::new(
+            "ringgate, Gcra, coarse clock",
+            Side::Ours,
+            room,
+            |room| {
+                let limiter = RateLimiter::with_clock(gcra(room), clock.clone());
+                move || black_box(&limiter).check().is_ok()
+            },
+        ));
+    }
+    all
+}
+
+fn of<A>(name: &'static str, room: Room, algorithm: impl Fn(Room) -> A) -> Contestant
+where
+    A: Algorithm + Send + Sync + 'static,
+{
+    // Of what is limited; where there is plenty, nobody asks.
+    let bound = algorithm(room).bound();
+    Contestant::new(name, Side::Ours, room, |room| {
+        let limiter = RateLimiter::new(algorithm(room));
+        move || black_box(&limiter).check().is_ok()
+    })
+    .allows(bound, "as promised by bound()")
+}
+
+fn ring(builder: CounterRingBuilder) -> CounterRing {
+    builder.build().expect("a ring")
+}
+
+fn limited() -> Quota {
+    Quota::per_second(LIMIT).expect("a quota")
+}
+
+fn gcra(room: Room) -> Gcra {
+    Gcra::new(match room {
+        Room::Plenty | Room::Half => Quota::per_second(1_000_000_000).expect("a quota"),
+        Room::None => Quota::per_hour(1).expect("a quota"),
+        Room::Limited => limited(),
+    })
+    .expect("a bucket")
+}
+
+/// One word. What counts so far has one cell; the code is the same for any number of cells.
+fn packed(room: Room) -> CounterRing {
+    let ring = match room {
+        Room::Plenty | Room::Half => {
+            CounterRing::fixed_window(Quota::per_second(1_000_000_000).expect("a quota"))
+        }
+        Room::None | Room::Limited => CounterRing::new(Quota::per_hour(1).expect("a quota")),
+    }
+    .expect("a ring");
+    assert_eq!(ring.words(), 1);
+    ring
+}
+
+/// Five cells, the default.
+fn wide(room: Room) -> CounterRing {
+    let ring = CounterRing::new(match room {
+        Room::Plenty | Room::Half => Quota::per_minute(10_000_000_000).expect("a quota"),
+        Room::None | Room::Limited => Quota::new(1_000_000, DAY).expect("a quota"),
+    })
+    .expect("a ring");
+    assert_eq!(ring.words(), 7);
+    ring
+}
+
+/// A thousand in five microseconds is plenty: a lap of the ring takes longer, so every slot is old enough.
+fn log(room: Room) -> TimestampRing {
+    TimestampRing::new(match room {
+        Room::Plenty | Room::Half => Quota::new(1_000, Duration::from_micros(5)).expect("a quota"),
+        Room::None => Quota::new(100, DAY).expect("a quota"),
+        Room::Limited => limited(),
+    })
+    .expect("a ring")
+}
+
+pub(super) fn keyed<K: Key>() -> Vec<Keyed<K>> {
+    vec![
+        table("ringgate, Gcra", || gcra(Room::Plenty)),
+        table("ringgate, CounterRing packed", || packed(Room::Plenty)),
+        table("ringgate, CounterRing wide", || wide(Room::Plenty)),
+    ]
+}
+
+fn table<K: Key, A>(name: &'static str, algorithm: impl Fn() -> A + 'static) -> Keyed<K>
+where
+    A: Reclaim + Send + Sync + 'static,
+{
+    Keyed::new(name, Side::Ours, move |keys| {
+        let limiter = KeyedRateLimiter::new(algorithm(), keys as u64).expect("a table");
+        move |key: &K| black_box(&limiter).check(key).is_ok()
+    })
+}
