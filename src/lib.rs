@@ -42,6 +42,8 @@
 //! | to change limits while others decide | [`LiveRules`] |
 //! | to see what a rule would do | [`Rule::shadow`], [`Rule::enforce_percent`], [`RuleSet::counts`] |
 //! | an algorithm chosen at run time | [`AnyAlgorithm`] |
+//! | rules in a file: TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, with `Extractors` for what its names mean |
+//! | rules that follow their file (feature `watch`) | `RulesWatcher`, or `LiveRules::reload` when you say so |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!
@@ -104,6 +106,8 @@
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
 //! | `observe` | no | [`Observer`] and [`DenialEvents`] |
+//! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
+//! | `watch` | no | reloading rules when their file changes; with it comes `config` |
 //! | `cli` | no | the command-line tool `ringgate` |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
@@ -157,4 +161,8 @@ pub use rules::{
     Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Passed, Refused, Reloaded, Reservation, Rule,
     RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError, TierOf,
 };
+#[cfg(feature = "config")]
+pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};
+#[cfg(feature = "watch")]
+pub use rules::{RulesWatcher, WatchError};
 pub use time::Nanos;

@@ -11,6 +11,8 @@ use crate::decision::Settled;
 use crate::time::Nanos;
 
 mod builder;
+#[cfg(feature = "config")]
+mod config;
 mod counts;
 mod group;
 mod judge;
@@ -23,8 +25,12 @@ mod reservation;
 mod rule;
 mod share;
 mod state;
+#[cfg(feature = "watch")]
+mod watch;
 
 pub use builder::RuleSetBuilder;
+#[cfg(feature = "config")]
+pub use config::{Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
 pub use key::{Condition, Cost, Key, KeyHasher, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
@@ -32,6 +38,8 @@ pub use peek::RulePeek;
 pub use refused::{Passed, Refused};
 pub use reservation::Reservation;
 pub use rule::{Rule, RuleAlgorithm, RuleError};
+#[cfg(feature = "watch")]
+pub use watch::{RulesWatcher, WatchError};
 
 pub(crate) use counts::Tallies;
 use group::{Group, Seeds};

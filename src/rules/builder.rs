@@ -133,7 +133,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
                 let alone = [(place, rule, number)];
                 // With the first that it can share a state with, unless the words cannot hold both.
                 let shared = groups.iter_mut().find_map(|(group, quotas)| {
-                    if !quotas[0].1.shares_with(rule) {
+                    if quotas.len() >= MOST_WINDOWS || !quotas[0].1.shares_with(rule) {
                         return None;
                     }
                     let both: Vec<_> = quotas.iter().copied().chain(alone).collect();
@@ -223,6 +223,9 @@ impl<R: ?Sized> Rules<R> {
             .map(|old| Arc::clone(&old.tallies))
     }
 }
+
+/// The most quotas that are decided in one step: with each, a step takes longer.
+const MOST_WINDOWS: usize = 16;
 
 fn wrong<R: ?Sized>(rule: &Rule<R>, error: ConfigError) -> RuleError {
     RuleError {

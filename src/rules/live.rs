@@ -112,7 +112,7 @@ pub enum StoreError {
     Pending(usize),
 }
 
-/// The most states that may be in force beside the rules that replace them.
+/// With so many states still in force beside the rules that replaced them, no other rules are accepted.
 const MOST_PENDING: usize = 64;
 
 /// How often a reload gives way to those who decide before it leaves the rest for later.
@@ -146,7 +146,11 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     /// When the rules are wrong, or the old rules of too many reloads are still in force. Nothing has changed then.
     pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, StoreError> {
         let mut writer = self.writer();
-        self.settle(&mut writer);
+        if let Reloaded::Pending(states) = self.settle(&mut writer)
+            && states >= MOST_PENDING
+        {
+            return Err(StoreError::Pending(states));
+        }
         let current = self.current.load();
         let seeds: Seeds = current.rules.seeds.clone();
         let Succession { rules, retiring } = rules
@@ -158,9 +162,6 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             if !beside.iter().any(|other| other.has_state_of(old)) {
                 beside.push(Arc::clone(old));
             }
-        }
-        if beside.len() > MOST_PENDING {
-            return Err(StoreError::Pending(beside.len()));
         }
         let groups = rules.groups.iter().cloned().chain(beside).collect();
         self.replace(&mut writer, Rules { groups, ..rules });
@@ -226,8 +227,8 @@ impl fmt::Display for StoreError {
             Self::Rules(error) => error.fmt(f),
             Self::Pending(states) => write!(
                 f,
-                "{states} old states are still in force, but allowed are {MOST_PENDING}: somebody holds rules that were \
-                 loaded before"
+                "{states} old states are still in force, but allowed are fewer than {MOST_PENDING}: somebody holds rules \
+                 that were loaded before"
             ),
         }
     }

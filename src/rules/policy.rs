@@ -116,7 +116,8 @@ impl Policy {
             .unwrap_or(least);
         let mut algorithms = alloc::vec![roomy.lowered_to(&own.collect::<Vec<_>>())?.into()];
         for &limit in tiers {
-            algorithms.push(roomy.lowered_to(&[limit])?.into());
+            let tier = Quota::new(limit, quotas[0].window())?;
+            algorithms.push(roomy.lowered_to(&[tier.limit()])?.into());
         }
         Ok(Self {
             tiers: algorithms.into_boxed_slice(),

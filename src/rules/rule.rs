@@ -265,6 +265,8 @@ impl<R: ?Sized> Rule<R> {
             && plain(other)
             && self.algorithm == other.algorithm
             && self.cells == other.cells
+            // Which neither may have: alone, the rule at fault is refused.
+            && self.burst == other.burst
             && self.capacity == other.capacity
             && self.on_full == other.on_full
             && same(self.key.as_ref(), other.key.as_ref(), Key::is)

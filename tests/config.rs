@@ -1,0 +1,72 @@
+//! Rules from files: what every field means, what is refused, where and in which words, and files that change.
+#![cfg(feature = "config")]
+// Its dependencies build C or ask the machine, and it has no atomics of its own.
+#![cfg(not(any(miri, ringgate_loom)))]
+
+extern crate alloc;
+
+#[path = "config/any.rs"]
+mod any;
+#[path = "config/errors.rs"]
+mod errors;
+#[path = "config/fields.rs"]
+mod fields;
+#[path = "config/files.rs"]
+mod files;
+#[path = "config/syntax.rs"]
+mod syntax;
+#[cfg(feature = "watch")]
+#[path = "config/watch.rs"]
+mod watch;
+
+use core::hash::Hash;
+
+use ringgate::{Condition, Cost, Extractors, Format, Key, RuleSetBuilder, TierOf};
+
+/// What the rules of these tests are about.
+#[derive(Clone, Copy, Debug, Default)]
+struct Request {
+    user: &'static str,
+    /// A key that only numbers can be.
+    number: u64,
+    bytes: u64,
+    upload: bool,
+    plan: Option<&'static str>,
+}
+
+fn extractors() -> Extractors<Request> {
+    let make = || {
+        Extractors::new()
+            .key(Key::new("user", |request: &Request, key| request.user.hash(key)))?
+            .key(
+                Key::new("number", |request: &Request, key| request.number.hash(key)).listed(|text, key| {
+                    let number: u64 = text.parse().map_err(|error| format!("{error}"))?;
+                    number.hash(key);
+                    Ok(())
+                }),
+            )?
+            .cost(Cost::new("bytes", |request: &Request| request.bytes))?
+            .condition(Condition::new("upload", |request: &Request| request.upload))?
+            .tier_of(TierOf::new("plan", |request: &Request| request.plan))
+    };
+    make().expect("names of their own")
+}
+
+fn read(format: Format, text: &str) -> RuleSetBuilder<Request> {
+    RuleSetBuilder::from_text(text, format, &extractors()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The error's line and column, and its words.
+fn refused(format: Format, text: &str) -> (usize, usize, String) {
+    let error = match RuleSetBuilder::from_text(text, format, &extractors()) {
+        Ok(rules) => panic!("this was read as {rules:?}:\n{text}"),
+        Err(error) => error,
+    };
+    let (line, column) = (error.line().unwrap_or(0), error.column().unwrap_or(0));
+    let words = error.to_string();
+    let place = format!("line {line}, column {column}: ");
+    let words = words
+        .strip_prefix(&place)
+        .unwrap_or_else(|| panic!("no place in {words:?}"));
+    (line, column, words.to_owned())
+}

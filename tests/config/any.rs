@@ -1,0 +1,78 @@
+//! Rules from a deserializer: what a file says, said by something else.
+
+use ringgate::RuleSetBuilder;
+use serde_json::{Value, json};
+
+use super::{Request, extractors};
+
+fn read(value: &Value) -> Result<RuleSetBuilder<Request>, serde_json::Error> {
+    RuleSetBuilder::from_deserializer(value, &extractors())
+}
+
+#[test]
+fn a_part_of_something_else_is_read() {
+    let rules = read(&json!({"rules": [{
+        "name": "user",
+        "quota": "5/s",
+        "key": "user",
+        "capacity": 100,
+        "shadow": true,
+        "tiers": {"by": "plan", "limits": {"free": 1}},
+        "allow": ["ann"],
+    }]}))
+    .expect("rules");
+    let text = r#"{"rules": [{"name": "user", "quota": "5/s", "key": "user", "capacity": 100, "shadow": true,
+        "tiers": {"by": "plan", "limits": {"free": 1}}, "allow": ["ann"]}]}"#;
+    assert_eq!(
+        format!("{rules:?}"),
+        format!("{:?}", super::read(ringgate::Format::Json, text))
+    );
+}
+
+#[test]
+fn a_mistake_is_told_with_its_rule() {
+    let rule = |field: &str, value: Value| {
+        let mut rule = json!({"name": "user", "quota": "5/s"});
+        rule[field] = value;
+        read(&json!({"rules": [rule]})).expect_err(field).to_string()
+    };
+    let number = "but allowed is a whole number that is not negative";
+    for (field, value, words) in [
+        ("cells", json!(-5), format!("cells is -5, {number}")),
+        ("cells", json!(2.5), format!("cells is 2.5, {number}")),
+        ("cells", json!(null), format!("cells is null, {number}")),
+        ("cells", json!(true), format!("cells is true, {number}")),
+        (
+            "cells",
+            json!(0),
+            "cells is 0 cells, but allowed is 1 to 4096 cells".to_owned(),
+        ),
+        (
+            "key",
+            json!("usr"),
+            "key is \"usr\", but allowed is \"user\" or \"number\"".to_owned(),
+        ),
+    ] {
+        assert_eq!(rule(field, value), format!("rule \"user\": {words}"));
+    }
+    let error = read(&json!([])).expect_err("no map");
+    assert_eq!(
+        error.to_string(),
+        "rules is a list, but allowed is a map with the field rules"
+    );
+}
+
+#[test]
+fn what_is_too_deep_or_given_twice_is_refused() {
+    let deep = (0..30).fold(json!([]), |deep, _| json!([deep]));
+    assert_eq!(read(&deep).expect_err("deep").to_string(), "too deep for rules");
+    let twice = r#"{"rules": [], "rules": []}"#;
+    let mut deserializer = serde_json::Deserializer::from_str(twice);
+    let error = RuleSetBuilder::from_deserializer(&mut deserializer, &extractors()).expect_err("twice");
+    assert!(
+        error
+            .to_string()
+            .starts_with("field is \"rules\" again, but allowed is each field once"),
+        "{error}"
+    );
+}

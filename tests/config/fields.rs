@@ -1,0 +1,344 @@
+//! What every field means: a rule that is read decides as the one that is built in code, and not as the one
+//! without the field.
+
+use core::time::Duration;
+
+use ringgate::{
+    Condition, Cost, Format, Key, LiveRules, ManualClock, OnFull, Quota, Rule, RuleAlgorithm, RuleSetBuilder,
+    TierOf,
+};
+
+use super::{Request, read};
+
+const USERS: [&str; 8] = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"];
+
+/// Everything that can be seen of the decisions on a long history of requests, by rules with these seeds.
+fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
+    let rules = rules
+        .build_with(ManualClock::new(), [1, 2, 3, 4])
+        .expect("a rule set");
+    let mut seen = vec![format!("{} states", rules.states())];
+    let mut random = 1_u64;
+    let mut below = |end: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % end
+    };
+    for _ in 0..3_000 {
+        rules.clock().advance(Duration::from_millis(below(60)));
+        let request = Request {
+            user: USERS[usize::try_from(below(8)).expect("small")],
+            number: below(300),
+            bytes: 1 + below(3),
+            upload: below(3) == 0,
+            plan: [None, Some("free"), Some("paid"), Some("else")][usize::try_from(below(4)).expect("small")],
+        };
+        let decided = match rules.check(&request) {
+            Ok(_) => "admitted".to_owned(),
+            Err(refused) => {
+                let by = refused
+                    .violations()
+                    .map(|by| format!("{} {} {}", by.rule(), by.quota(), by.limit()));
+                format!("{:?} {:?}", refused.retry_after(), by.collect::<Vec<_>>())
+            }
+        };
+        let peeks = rules.peek(&request).map(|peek| {
+            format!(
+                "{} {} {} {}",
+                peek.rule(),
+                peek.permits(),
+                peek.remaining(),
+                peek.is_enforced()
+            )
+        });
+        seen.push(format!("{decided} {:?}", peeks.collect::<Vec<_>>()));
+    }
+    seen.push(format!("{:?}", rules.counts().collect::<Vec<_>>()));
+    seen
+}
+
+fn user() -> Key<Request> {
+    Key::new("user", |request: &Request, key| {
+        core::hash::Hash::hash(request.user, key)
+    })
+}
+
+fn number() -> Key<Request> {
+    Key::new("number", |request: &Request, key| {
+        core::hash::Hash::hash(&request.number, key);
+    })
+}
+
+fn quota(text: &str) -> Quota {
+    text.parse().expect("a quota")
+}
+
+fn rule(quotas: &str) -> Rule<Request> {
+    Rule::new("it", quota(quotas))
+}
+
+fn only(rule: Rule<Request>) -> RuleSetBuilder<Request> {
+    RuleSetBuilder::new().rule(rule)
+}
+
+/// Reads the rule in every format; YAML takes it as it stands in JSON, too.
+#[track_caller]
+fn means(toml: &str, json: &str, yaml: &str, built: Rule<Request>, without: Rule<Request>) {
+    let expected = transcript(&only(built));
+    assert!(
+        expected != transcript(&only(without)),
+        "{toml:?} makes no difference"
+    );
+    let json = format!("{{\"rules\": [{{\"name\": \"it\", {json}}}]}}");
+    for (format, text) in [
+        (Format::Toml, format!("[[rules]]\nname = 'it'\n{toml}")),
+        (Format::Json, json.clone()),
+        (Format::Yaml, json),
+        (Format::Yaml, format!("rules:\n- name: it\n  {yaml}")),
+    ] {
+        let found = transcript(&read(format, &text));
+        assert!(
+            found == expected,
+            "{format} decides otherwise than the code:\n{text}"
+        );
+    }
+}
+
+#[test]
+fn quotas_mean_what_they_say() {
+    means(
+        "quota = '5/s'",
+        r#""quota": "5/s""#,
+        "quota: 5/s",
+        rule("5/s"),
+        rule("5/2s"),
+    );
+    means(
+        "quotas = ['5/s', '9/4s']",
+        r#""quotas": ["5/s", "9/4s"]"#,
+        "quotas: [5/s, 9/4s]",
+        rule("5/s").also(quota("9/4s")),
+        rule("5/s"),
+    );
+}
+
+#[test]
+fn algorithms_mean_what_they_say() {
+    for (word, algorithm) in [
+        ("classic", RuleAlgorithm::Classic),
+        ("even", RuleAlgorithm::Even),
+        ("fixed", RuleAlgorithm::Fixed),
+        ("log", RuleAlgorithm::Log),
+        ("gcra", RuleAlgorithm::Gcra),
+    ] {
+        means(
+            &format!("quota = '12/s'\nalgorithm = '{word}'"),
+            &format!(r#""quota": "12/s", "algorithm": "{word}""#),
+            &format!("quota: 12/s\n  algorithm: {word}"),
+            rule("12/s").algorithm(algorithm),
+            rule("12/s"),
+        );
+    }
+    means(
+        "quota = '12/s'\nalgorithm = 'counter'",
+        r#""quota": "12/s", "algorithm": "counter""#,
+        "quota: 12/s\n  algorithm: counter",
+        rule("12/s"),
+        rule("12/s").algorithm(RuleAlgorithm::Classic),
+    );
+    means(
+        "quota = '12/s'\ncells = 2",
+        r#""quota": "12/s", "cells": 2"#,
+        "quota: 12/s\n  cells: 2",
+        rule("12/s").cells(2),
+        rule("12/s"),
+    );
+    let bucket = || rule("12/s").algorithm(RuleAlgorithm::Gcra);
+    means(
+        "quota = '12/s'\nalgorithm = 'gcra'\nburst = 0x3",
+        r#""quota": "12/s", "algorithm": "gcra", "burst": 3"#,
+        "quota: 12/s\n  algorithm: gcra\n  burst: 0x3",
+        bucket().burst(3),
+        bucket(),
+    );
+}
+
+#[test]
+fn names_of_extractors_mean_what_the_program_says() {
+    means(
+        "quota = '2/s'\nkey = 'user'",
+        r#""quota": "2/s", "key": "user""#,
+        "quota: 2/s\n  key: user",
+        rule("2/s").by(&user()),
+        rule("2/s"),
+    );
+    means(
+        "quota = '20/s'\ncost = 'bytes'",
+        r#""quota": "20/s", "cost": "bytes""#,
+        "quota: 20/s\n  cost: bytes",
+        rule("20/s").cost(&Cost::new("bytes", |request: &Request| request.bytes)),
+        rule("20/s"),
+    );
+    means(
+        "quota = '2/s'\nwhen = 'upload'",
+        r#""quota": "2/s", "when": "upload""#,
+        "quota: 2/s\n  when: upload",
+        rule("2/s").when(&Condition::new("upload", |request: &Request| request.upload)),
+        rule("2/s"),
+    );
+    means(
+        "quota = '9/s'\n[rules.tiers]\nby = 'plan'\nlimits = { free = 3, paid = 30 }",
+        r#""quota": "9/s", "tiers": {"by": "plan", "limits": {"free": 3, "paid": 30}}"#,
+        "quota: 9/s\n  tiers:\n    by: plan\n    limits:\n      free: 3\n      paid: 30",
+        rule("9/s")
+            .tier_of(&TierOf::new("plan", |request: &Request| request.plan))
+            .tier("free", 3)
+            .tier("paid", 30),
+        rule("9/s"),
+    );
+}
+
+#[test]
+fn the_table_of_keys_is_as_the_file_says() {
+    let small = || rule("2/5s").by(&number()).capacity(64);
+    means(
+        "quota = '2/5s'\nkey = 'number'\ncapacity = 64",
+        r#""quota": "2/5s", "key": "number", "capacity": 64"#,
+        "quota: 2/5s\n  key: number\n  capacity: 64",
+        small(),
+        rule("2/5s").by(&number()),
+    );
+    for (word, on_full) in [
+        ("deny", OnFull::Deny),
+        ("admit", OnFull::Admit),
+        ("forget", OnFull::Forget),
+    ] {
+        means(
+            &format!("quota = '2/5s'\nkey = 'number'\ncapacity = 64\non_full = '{word}'"),
+            &format!(r#""quota": "2/5s", "key": "number", "capacity": 64, "on_full": "{word}""#),
+            &format!("quota: 2/5s\n  key: number\n  capacity: 64\n  on_full: {word}"),
+            small().on_full(on_full),
+            small(),
+        );
+    }
+    means(
+        "quota = '2/5s'\nkey = 'number'\ncapacity = 64\non_full = 'share'",
+        r#""quota": "2/5s", "key": "number", "capacity": 64, "on_full": "share""#,
+        "quota: 2/5s\n  key: number\n  capacity: 64\n  on_full: share",
+        small(),
+        small().on_full(OnFull::Deny),
+    );
+}
+
+#[test]
+fn enforcing_means_what_it_says() {
+    let by_number = || rule("1/s").by(&number());
+    means(
+        "quota = '5/s'\nshadow = true",
+        r#""quota": "5/s", "shadow": true"#,
+        "quota: 5/s\n  shadow: true",
+        rule("5/s").shadow(),
+        rule("5/s"),
+    );
+    means(
+        "quota = '5/s'\nshadow = false",
+        r#""quota": "5/s", "shadow": false"#,
+        "quota: 5/s\n  shadow: false",
+        rule("5/s"),
+        rule("5/s").shadow(),
+    );
+    means(
+        "quota = '1/s'\nkey = 'number'\nenforce = '12.5 %'",
+        r#""quota": "1/s", "key": "number", "enforce": "12.5%""#,
+        "quota: 1/s\n  key: number\n  shadow: false\n  enforce: 12.5%",
+        by_number().enforce_percent(12.5),
+        by_number(),
+    );
+}
+
+#[test]
+fn lists_of_keys_mean_the_keys() {
+    let by_user = || rule("1/s").by(&user());
+    means(
+        "quota = '1/s'\nkey = 'user'\nallow = ['ann', 'bob']\ndeny = ['cat']",
+        r#""quota": "1/s", "key": "user", "allow": ["ann", "bob"], "deny": ["cat"]"#,
+        "quota: 1/s\n  key: user\n  allow: [ann, bob]\n  deny: [cat]",
+        by_user().allow("ann").allow("bob").deny("cat"),
+        by_user(),
+    );
+    // Read by the key: as numbers, not as text.
+    let by_number = || rule("1/s").by(&number());
+    means(
+        "quota = '1/s'\nkey = 'number'\ndeny = ['7', '0042']",
+        r#""quota": "1/s", "key": "number", "deny": ["7", "0042"]"#,
+        "quota: 1/s\n  key: number\n  deny: ['7', \"0042\"]",
+        by_number().deny(7_u64).deny(42_u64),
+        by_number(),
+    );
+}
+
+#[test]
+fn rules_with_one_key_are_decided_in_one_step() {
+    let states = |key: &str| {
+        let text = format!(
+            "rules:\n- {{ name: a, quota: 5/s, key: user }}\n- {{ name: b, quota: 50/min, key: {key} }}\n"
+        );
+        read(Format::Yaml, &text)
+            .build_with(ManualClock::new(), [1, 2, 3, 4])
+            .expect("a rule set")
+            .states()
+    };
+    assert_eq!((states("user"), states("number")), (1, 2));
+}
+
+#[test]
+fn a_rule_keeps_its_counts_under_another_name() {
+    let live = LiveRules::new(
+        read(Format::Toml, "[[rules]]\nname = 'old'\nquota = '3/s'")
+            .build_with(ManualClock::new(), [1, 2, 3, 4])
+            .expect("a rule set"),
+    );
+    let admitted = || {
+        (0..9)
+            .filter(|_| live.load().check(&Request::default()).is_ok())
+            .count()
+    };
+    assert_eq!(admitted(), 3);
+    for (format, text) in [
+        (
+            Format::Toml,
+            "[[rules]]\nname = 'new'\nwas = 'old'\nquota = '3/s'",
+        ),
+        (
+            Format::Json,
+            r#"{"rules": [{"name": "newer", "was": "new", "quota": "3/s"}]}"#,
+        ),
+        (Format::Yaml, "rules: [{ name: newest, was: newer, quota: 3/s }]"),
+    ] {
+        live.store(&read(format, text)).expect("rules");
+        assert_eq!(admitted(), 0, "{format}");
+    }
+    live.store(&read(Format::Yaml, "rules: [{ name: other, quota: 3/s }]"))
+        .expect("rules");
+    assert_eq!(admitted(), 3);
+}
+
+#[test]
+fn what_yaml_lets_one_write_otherwise_is_read() {
+    let same = transcript(&only(rule("5/s").by(&user()).deny("cat").deny("7")));
+    for text in [
+        "rules:\n- name: &name it\n  quota: \"5/s\"\n  key: 'user'\n  deny:\n  - cat\n  - !!str 7\n",
+        "---\nrules:\n- quota: >-\n    5/s\n  name: it\n  key: user\n  deny: [cat, '7']\n...\n",
+        "%YAML 1.2\n---\nrules: [{ name: it, quota: 5/s, key: user, \"deny\": [cat, \"\\x37\"] }]\n",
+    ] {
+        assert!(transcript(&read(Format::Yaml, text)) == same, "{text}");
+    }
+    // Aliases repeat a value.
+    let rules = read(
+        Format::Yaml,
+        "rules:\n- { name: a, quota: &much 5/s, key: user, allow: &who [ann] }\n- { name: b, quota: *much, key: number, \
+         deny: ['1'] }\n- { name: c, quota: *much, key: user, allow: *who }\n",
+    );
+    assert_eq!(rules.rules().len(), 3);
+}

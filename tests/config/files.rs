@@ -1,0 +1,192 @@
+//! Files by their names, the examples of the package, and reloading.
+
+use core::hash::Hash;
+use core::time::Duration;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ringgate::{
+    Extractors, FileProblem, Format, Key, LiveRules, ManualClock, ReloadError, Reloaded, RuleSet,
+    RuleSetBuilder,
+};
+
+use super::{Request, extractors};
+
+fn package(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
+}
+
+#[test]
+fn an_error_names_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text, words) in [
+        (
+            "rules.toml",
+            "[[rules]]\nname = 'user'\n\n\n\n\nquota = '0/s'\n",
+            ":7:9: rule \"user\": limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+        ),
+        (
+            "rules.JSON",
+            "{\"rules\": [{\"name\": \"user\", \"quota\": \"0/s\"}]}",
+            ":1:38: rule \"user\": limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+        ),
+        (
+            "rules.yaml",
+            "rules:\n- name: user\n  quota: 0/s\n",
+            ":3:10: rule \"user\": limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+        ),
+        (
+            "rules.yml",
+            "rules:",
+            ":1:6: rules is null, but allowed is a list of rules",
+        ),
+        (
+            "rules.ini",
+            "",
+            ": format is the file ending \"ini\", but allowed is toml, json, yaml or yml",
+        ),
+        (
+            "rules",
+            "",
+            ": format is no file ending, but allowed is toml, json, yaml or yml",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        let error = RuleSetBuilder::from_file(&path, &extractors()).expect_err(words);
+        assert_eq!(error.to_string(), format!("{}{words}", path.display()));
+        assert_eq!(error.file(), Some(&*path));
+    }
+    let path = folder.path().join("missing.toml");
+    let error = RuleSetBuilder::from_file(&path, &extractors()).expect_err("no file");
+    assert!(matches!(error.problem(), FileProblem::Unreadable(_)));
+    assert_eq!((error.line(), error.column()), (None, None));
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("{}: cannot be read: ", path.display()))
+    );
+    let path = folder.path().join("latin.toml");
+    fs::write(&path, b"# gr\xf6\xdfe").expect("a file");
+    let error = RuleSetBuilder::from_file(&path, &extractors()).expect_err("not UTF-8");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{}: cannot be read: stream did not contain valid UTF-8",
+            path.display()
+        )
+    );
+}
+
+/// A request of the examples.
+struct Call {
+    user: u32,
+    endpoint: &'static str,
+}
+
+fn example(file: &str) -> RuleSet<Call, ManualClock> {
+    let extractors = Extractors::new()
+        .key(Key::new("user", |call: &Call, key| call.user.hash(key)))
+        .and_then(|them| {
+            them.key(Key::new("endpoint", |call: &Call, key| {
+                call.endpoint.hash(key);
+            }))
+        })
+        .expect("names of their own");
+    RuleSetBuilder::from_file(package(file), &extractors)
+        .expect(file)
+        .build_with(ManualClock::new(), [1, 2, 3, 4])
+        .expect(file)
+}
+
+/// Two per second for a user, 50 in ten seconds and 100 in a minute for an endpoint; the same in every format.
+#[test]
+fn the_examples_mean_the_rules_of_the_origin() {
+    for file in [
+        "examples/rules.toml",
+        "examples/rules.json",
+        "examples/rules.yaml",
+    ] {
+        let rules = example(file);
+        let refused_by = |user, endpoint| match rules.check(&Call { user, endpoint }) {
+            Ok(_) => Vec::new(),
+            Err(refused) => refused
+                .violations()
+                .map(|violation| format!("{} {}", violation.rule(), violation.quota()))
+                .collect(),
+        };
+        for _ in 0..2 {
+            assert!(refused_by(1, "/a").is_empty(), "{file}");
+        }
+        assert_eq!(refused_by(1, "/a"), ["user 2/1s"], "{file}");
+        // What was refused was charged nowhere: 48 are left, for others.
+        for user in 2..50 {
+            assert!(refused_by(user, "/a").is_empty(), "{file}: user {user}");
+        }
+        assert_eq!(refused_by(51, "/a"), ["endpoint 50/10s"], "{file}");
+        assert!(refused_by(51, "/b").is_empty(), "{file}");
+        rules.clock().advance(Duration::from_secs(12));
+        for user in 100..150 {
+            assert!(refused_by(user, "/a").is_empty(), "{file}: user {user}");
+        }
+        rules.clock().advance(Duration::from_secs(12));
+        assert_eq!(refused_by(200, "/a"), ["endpoint 100/1min"], "{file}");
+        assert_eq!(
+            rules.counts().map(|(rule, _)| rule).collect::<Vec<_>>(),
+            ["user", "endpoint"]
+        );
+    }
+}
+
+#[test]
+fn a_reload_keeps_what_was_spent_and_an_error_keeps_the_rules() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rules.toml");
+    let write = |quota: &str| {
+        fs::write(&path, format!("[[rules]]\nname = 'all'\nquota = '{quota}'\n")).expect("a file");
+    };
+    write("3/s");
+    let rules = RuleSetBuilder::from_file(&path, &extractors()).expect("rules");
+    let live = LiveRules::new(
+        rules
+            .build_with(ManualClock::new(), [1, 2, 3, 4])
+            .expect("a rule set"),
+    );
+    let admitted = || {
+        (0..10)
+            .filter(|_| live.load().check(&Request::default()).is_ok())
+            .count()
+    };
+    assert_eq!(admitted(), 3);
+    write("5/s");
+    assert_eq!(live.reload(&path, &extractors()).expect("rules"), Reloaded::Done);
+    assert_eq!(admitted(), 2);
+    write("5/fortnight");
+    let error = live.reload(&path, &extractors()).expect_err("no quota");
+    assert!(
+        matches!(&error, ReloadError::File(error) if error.line() == Some(3)),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("{}:3:9: rule \"all\": quota", path.display()))
+    );
+    live.load().clock().advance(Duration::from_secs(2));
+    assert_eq!(admitted(), 5);
+}
+
+#[test]
+fn the_ending_tells_the_format() {
+    for (path, format) in [
+        ("a/rules.toml", Format::Toml),
+        ("rules.d/a.b.Json", Format::Json),
+        ("x.YAML", Format::Yaml),
+        ("x.yml", Format::Yaml),
+    ] {
+        assert_eq!(Format::of(path), Ok(format));
+    }
+    for path in ["", "toml", ".toml", "rules.toml.bak", "rules.toml~", "toml/rules"] {
+        assert_eq!(Format::of(path).expect_err(path).field, "format");
+    }
+}

@@ -1,0 +1,408 @@
+//! What is wrong with a file as a whole, and what its format does not allow.
+
+use core::error::Error as _;
+
+use proptest::prelude::*;
+use ringgate::{ConfigError, Extractors, FileProblem, Format, Key, RuleSetBuilder};
+
+use super::{Request, extractors, refused};
+
+#[track_caller]
+fn check(format: Format, text: &str, line: usize, column: usize, words: &str) {
+    let beginning: String = text.chars().take(200).collect();
+    assert_eq!(
+        refused(format, text),
+        (line, column, words.to_owned()),
+        "{format}: {beginning}"
+    );
+}
+
+const NO_RULES: &str = "rules is missing, but allowed is a list of rules";
+
+#[test]
+fn a_file_without_rules_is_refused() {
+    check(Format::Toml, "", 1, 1, NO_RULES);
+    check(Format::Json, " {}", 1, 2, NO_RULES);
+    check(Format::Yaml, "\n{}", 2, 1, NO_RULES);
+    let no_map = |given| format!("rules is {given}, but allowed is a map with the field rules");
+    check(Format::Json, "[]", 1, 1, &no_map("a list"));
+    check(Format::Json, "null", 1, 1, &no_map("null"));
+    check(Format::Yaml, "- name: user", 1, 1, &no_map("a list"));
+    check(Format::Yaml, "", 1, 1, &no_map("nothing"));
+    check(Format::Yaml, "# only this\n", 1, 1, &no_map("nothing"));
+    let no_list = |given| format!("rules is {given}, but allowed is a list of rules");
+    check(Format::Toml, "rules = 5", 1, 9, &no_list("5"));
+    check(Format::Toml, "[rules]\nname = 'a'", 1, 1, &no_list("a map"));
+    check(Format::Json, r#"{"rules": {}}"#, 1, 11, &no_list("a map"));
+    // What is not there stands where it was expected, behind the colon that announces it.
+    check(Format::Yaml, "rules:\n", 1, 6, &no_list("null"));
+    let no_rule = "rules is \"user\", but allowed is a map for each rule";
+    check(Format::Toml, "rules = ['user']", 1, 10, no_rule);
+    check(Format::Json, r#"{"rules": ["user"]}"#, 1, 12, no_rule);
+    check(Format::Yaml, "rules:\n - user", 2, 4, no_rule);
+}
+
+#[test]
+fn a_file_of_no_rules_is_read() {
+    for (format, text) in [
+        (Format::Toml, "rules = []"),
+        (Format::Json, "\u{feff}{\"rules\": []}"),
+        (Format::Yaml, "rules: []"),
+    ] {
+        assert!(super::read(format, text).rules().is_empty());
+    }
+}
+
+#[test]
+fn a_field_that_no_file_has_is_refused() {
+    let words = "field is \"rule\", but allowed is rules or $schema";
+    check(Format::Toml, "[[rule]]\nname = 'user'", 1, 3, words);
+    check(Format::Json, "{\n  \"rule\": []}", 2, 3, words);
+    check(Format::Yaml, "rule: []", 1, 1, words);
+    let words = "$schema is 1, but allowed is text: where the schema of the file is";
+    check(Format::Json, r#"{"$schema": 1, "rules": []}"#, 1, 13, words);
+}
+
+#[test]
+fn a_rule_without_a_name_is_refused() {
+    let words = "name is missing, but allowed is a name for each rule";
+    check(Format::Toml, "\n[[rules]]\nquota = '1/s'", 2, 1, words);
+    check(Format::Json, r#"{"rules": [{"quota": "1/s"}]}"#, 1, 12, words);
+    check(Format::Yaml, "rules:\n- quota: 1/s", 2, 3, words);
+    let words = "name is empty, but allowed is a name";
+    check(Format::Toml, "[[rules]]\nname = ''\nquota = '1/s'", 2, 8, words);
+    check(
+        Format::Json,
+        r#"{"rules": [{"name": "", "quota": "1/s"}]}"#,
+        1,
+        21,
+        words,
+    );
+    check(Format::Yaml, "rules:\n- name: ''\n  quota: 1/s", 2, 9, words);
+    let words = "name is true, but allowed is text";
+    check(Format::Toml, "[[rules]]\nname = true", 2, 8, words);
+    check(Format::Json, r#"{"rules": [{"name": true}]}"#, 1, 21, words);
+    check(Format::Yaml, "rules:\n- name: true", 2, 9, words);
+}
+
+#[test]
+fn a_name_that_is_given_twice_is_told_at_its_second_use() {
+    let words = "rule \"user\": name is \"user\" again, but allowed is a name of its own for each rule";
+    let rule = "[[rules]]\nname = 'user'\nquota = '1/s'\n";
+    check(Format::Toml, &format!("{rule}{rule}{rule}"), 5, 8, words);
+    let rule = r#"{"name": "user", "quota": "1/s"}"#;
+    check(
+        Format::Json,
+        &format!("{{\"rules\": [\n{rule},\n{rule}]}}"),
+        3,
+        10,
+        words,
+    );
+    let rule = "- quota: 1/s\n  name: user\n";
+    check(Format::Yaml, &format!("rules:\n{rule}{rule}"), 5, 9, words);
+}
+
+#[test]
+fn a_field_that_is_given_twice_is_told_at_its_second_use() {
+    let words = "field is \"quota\" again, but allowed is each field once";
+    check(
+        Format::Json,
+        "{\"rules\": [{\"name\": \"user\", \"quota\": \"1/s\",\n\"quota\": \"1/s\"}]}",
+        2,
+        1,
+        words,
+    );
+    check(
+        Format::Yaml,
+        "rules:\n- name: user\n  quota: 1/s\n  quota: 1/s",
+        4,
+        3,
+        words,
+    );
+    // Here it is the format itself that forbids it.
+    check(
+        Format::Toml,
+        "[[rules]]\nname = 'user'\nquota = '1/s'\nquota = '1/s'",
+        4,
+        1,
+        "not TOML: duplicate key",
+    );
+}
+
+#[test]
+fn of_two_mistakes_the_first_in_the_file_is_told() {
+    let words = "rule \"user\": field is \"zzz\", but allowed is name, was, quota, quotas, algorithm, cells, burst, key, cost, \
+                 when, tiers, capacity, on_full, shadow, enforce, allow or deny";
+    check(
+        Format::Toml,
+        "[[rules]]\nname = 'user'\nzzz = 1\naaa = 1",
+        3,
+        1,
+        words,
+    );
+    check(
+        Format::Json,
+        "{\"rules\": [{\"name\": \"user\",\n\"zzz\": 1, \"aaa\": 1}]}",
+        2,
+        1,
+        words,
+    );
+    check(
+        Format::Yaml,
+        "rules:\n- name: user\n  zzz: 1\n  aaa: 1",
+        3,
+        3,
+        words,
+    );
+}
+
+#[test]
+fn too_many_rules_are_told_at_the_first_that_is_too_many() {
+    let most = RuleSetBuilder::<str>::MAX_RULES;
+    let text = |rules: usize| -> String {
+        (0..rules).fold("rules:\n".to_owned(), |text, number| {
+            text + &format!("- {{ name: r{number}, quota: 1/s, algorithm: gcra }}\n")
+        })
+    };
+    check(
+        Format::Yaml,
+        &text(most + 3),
+        most + 2,
+        3,
+        "rule \"r1000\": rules is 1003 rules, but allowed is 1000 rules at the most",
+    );
+    assert_eq!(super::read(Format::Yaml, &text(most)).rules().len(), most);
+}
+
+#[test]
+fn what_is_not_of_the_format_is_refused() {
+    check(
+        Format::Toml,
+        "[[rules]]\nname = 'user\n",
+        2,
+        13,
+        "not TOML: invalid literal string, expected `'`",
+    );
+    check(
+        Format::Json,
+        "{\n  \"rules\": [}\n",
+        2,
+        13,
+        "not JSON: expected value",
+    );
+    check(
+        Format::Json,
+        "{\"rules\": []",
+        1,
+        12,
+        "not JSON: EOF while parsing an object",
+    );
+    check(
+        Format::Json,
+        "{\"rules\": [\n {\"name\": \"\\ud800\"}]}",
+        2,
+        11,
+        "not JSON: unexpected end of hex escape",
+    );
+    check(
+        Format::Yaml,
+        "rules: [",
+        2,
+        1,
+        "not YAML: while parsing a node, did not find expected node content",
+    );
+    check(
+        Format::Yaml,
+        "rules: []\n---\nrules: []",
+        2,
+        1,
+        "not YAML: more than one document",
+    );
+    check(
+        Format::Yaml,
+        "[a]: 1",
+        1,
+        1,
+        "not YAML: a field whose name is not text",
+    );
+    check(
+        Format::Yaml,
+        "rules: *all",
+        1,
+        8,
+        "not YAML: while parsing node, found unknown anchor",
+    );
+    check(
+        Format::Yaml,
+        "rules: &all [*all]",
+        1,
+        14,
+        "not YAML: an alias of a value that it is part of",
+    );
+}
+
+#[test]
+fn what_is_too_deep_is_refused_and_fills_no_stack() {
+    let deep = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
+    let words = |format| format!("not {format}: too deep for a rules file");
+    check(Format::Json, &deep("[", "]"), 1, 17, &words("JSON"));
+    check(Format::Yaml, &"[".repeat(100), 1, 17, &words("YAML"));
+    check(
+        Format::Yaml,
+        &deep("[", "]"),
+        1,
+        256,
+        "not YAML: recursion limit exceeded",
+    );
+    let toml = format!("a = {}", "[".repeat(20) + &"]".repeat(20));
+    check(Format::Toml, &toml, 1, 21, &words("TOML"));
+    let aliases = (1..20).fold("a0: &a0 [1, 2, 3]\n".to_owned(), |text, number| {
+        let before = format!("*a{}", number - 1);
+        text + &format!("a{number}: &a{number} [{before}, {before}, {before}]\n")
+    });
+    check(Format::Yaml, &aliases, 10, 15, "not YAML: too many aliases");
+}
+
+#[test]
+fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
+    let words = "rule \"größe\": quota is 1, but allowed is text such as \"100/60s\"";
+    check(
+        Format::Toml,
+        "rules = [\r\n  { name = 'größe', quota = 1 },\r\n]",
+        2,
+        29,
+        words,
+    );
+    check(
+        Format::Json,
+        "{\"rules\": [\r\n  {\"name\": \"größe\", \"quota\": 1}]}",
+        2,
+        30,
+        words,
+    );
+    check(
+        Format::Yaml,
+        "rules:\r\n  - { name: größe, quota: 1 }",
+        2,
+        27,
+        words,
+    );
+}
+
+#[test]
+fn a_name_that_the_program_does_not_know_is_told_when_it_knows_none() {
+    let text = "rules: [{ name: user, quota: 1/s, key: user }]";
+    let error = RuleSetBuilder::from_text(text, Format::Yaml, &Extractors::<str>::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1, column 40: rule \"user\": key is \"user\", but allowed is none: the program has no key"
+    );
+}
+
+#[test]
+fn a_name_can_be_given_to_one_extractor_of_a_kind() {
+    let again = || Key::new("user", |_: &Request, _| ());
+    let error = extractors().key(again()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "key is \"user\" again, but allowed is a name of its own for each"
+    );
+    let name = |made: Result<Extractors<Request>, ConfigError>| made.unwrap_err().field;
+    assert_eq!(
+        name(extractors().cost(ringgate::Cost::new("bytes", |_| 1))),
+        "cost"
+    );
+    assert_eq!(
+        name(extractors().condition(ringgate::Condition::new("upload", |_| true))),
+        "when"
+    );
+    assert_eq!(
+        name(extractors().tier_of(ringgate::TierOf::new("plan", |_| None))),
+        "by"
+    );
+    // The kinds have nothing to do with each other.
+    assert!(
+        extractors()
+            .cost(ringgate::Cost::new("user", |_: &Request| 1))
+            .is_ok()
+    );
+    assert_eq!(
+        format!("{:?}", extractors()),
+        "Extractors { keys: [Key(\"user\"), Key(\"number\")], costs: [Cost(\"bytes\")], conditions: [Condition(\"upload\")], \
+         tiers: [TierOf(\"plan\")] }"
+    );
+}
+
+#[test]
+fn an_error_has_a_source_where_there_is_one() {
+    let error = |text| RuleSetBuilder::from_text(text, Format::Yaml, &extractors()).unwrap_err();
+    let value = error("rules: 1");
+    assert!(matches!(value.problem(), FileProblem::Value(error) if error.field == "rules"));
+    assert!(value.source().is_some());
+    assert_eq!((value.file(), value.rule()), (None, None));
+    let syntax = error("[");
+    assert!(
+        matches!(
+            syntax.problem(),
+            FileProblem::Syntax {
+                format: Format::Yaml,
+                ..
+            }
+        ),
+        "{syntax:?}"
+    );
+    assert!(syntax.source().is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Whatever is done to a good file, it is read or refused, and what is refused is in it.
+    #[test]
+    fn no_text_panics(
+        example in prop::sample::select(EXAMPLES.to_vec()),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4_usize, "[-\\[\\]{}\"':,#&*!|>%@=.\\\\ \t\r\n0a2s/%<é\u{feff}\u{0}]{0,3}"), 1..6),
+    ) {
+        let (format, text) = example;
+        let mut text: Vec<char> = text.chars().collect();
+        for (at, removed, added) in edits {
+            let at = at.index(text.len() + 1);
+            let end = text.len().min(at + removed);
+            text.splice(at..end, added.chars());
+        }
+        let text: String = text.into_iter().collect();
+        if let Err(error) = RuleSetBuilder::from_text(&text, format, &extractors()) {
+            let line = error.line().expect("a line");
+            // A lone carriage return ends a line of YAML. A parser may find at the end of the text, in the line after
+            // the last, that something is missing.
+            let lines = text.matches(['\n', '\r']).count() + 1;
+            prop_assert!((1..=lines + 1).contains(&line), "{} in {:?}", error, text);
+            prop_assert!(error.column().expect("a column") >= 1);
+            prop_assert!(!error.to_string().contains('\n'), "{:?} of {:?}", error.to_string(), text);
+        }
+    }
+}
+
+const EXAMPLES: [(Format, &str); 4] = [
+    (
+        Format::Toml,
+        "[[rules]]\nname = 'a'\nquotas = ['1/s', \"5/min\"]\nkey = 'user'\nallow = ['ann']\n[rules.tiers]\nby = 'plan'\nlimits \
+         = { free = 1 }\n",
+    ),
+    (
+        Format::Json,
+        "{\"rules\": [{\"name\": \"a\", \"quota\": \"1/s\", \"key\": \"user\", \"allow\": [\"\\u00e4\"], \"cells\": 5}]}",
+    ),
+    (
+        Format::Yaml,
+        "rules:\n- name: a\n  quota: &q 1/s # a comment\n  tiers: { by: plan, limits: { free: 1 } }\n- name: 'b'\n  quota: *q\n",
+    ),
+    (
+        Format::Yaml,
+        "--- !!map\nrules:\n  - ? name\n    : |\n      a\n    quota: \"1/s\"\n    deny: [ann,\n      bob]\n    key: user\n...\n",
+    ),
+];

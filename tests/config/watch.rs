@@ -1,0 +1,281 @@
+//! A file that changes while rules are in force. Nothing here waits for a time to pass: each step waits for
+//! the report of what the step before has caused.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+
+use ringgate::{LiveRules, ManualClock, ReloadError, Reloaded, RuleSetBuilder, RulesWatcher};
+
+use super::{Request, extractors};
+
+type Live = Arc<LiveRules<Request, ManualClock>>;
+type Report = Result<Reloaded, ReloadError>;
+
+/// For a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn live() -> Live {
+    let rules = RuleSetBuilder::new()
+        .build_with(ManualClock::new(), [1, 2, 3, 4])
+        .expect("no rules");
+    Arc::new(LiveRules::new(rules))
+}
+
+fn watch(live: &Live, path: &Path) -> (RulesWatcher, Receiver<Report>) {
+    let (report, reports) = mpsc::channel();
+    let report = move |reloaded| {
+        // The test may have ended.
+        let _ = report.send(reloaded);
+    };
+    let watcher = RulesWatcher::new(Arc::clone(live), path, extractors(), report).expect("watched");
+    (watcher, reports)
+}
+
+fn rules(quota: &str) -> String {
+    format!("[[rules]]\nname = 'all'\nquota = '{quota}'\n")
+}
+
+fn file(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("rules.toml")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn next(reports: &Receiver<Report>) -> Report {
+    reports.recv_timeout(PATIENCE).expect("a report")
+}
+
+/// The next success. On a slow machine a file may be read when it was begun and not yet written, which is reported.
+fn next_good(reports: &Receiver<Report>) -> Reloaded {
+    loop {
+        if let Ok(reloaded) = next(reports) {
+            return reloaded;
+        }
+    }
+}
+
+/// The next error of a file that has content.
+fn next_bad(reports: &Receiver<Report>) -> String {
+    loop {
+        let error = next(reports).expect_err("a bad file").to_string();
+        if !error.ends_with(": rules is missing, but allowed is a list of rules") {
+            return error;
+        }
+    }
+}
+
+fn quotas(live: &Live) -> Vec<String> {
+    live.load()
+        .peek(&Request::default())
+        .map(|peek| peek.quota().to_string())
+        .collect()
+}
+
+#[test]
+fn a_changed_file_is_reloaded_and_a_bad_one_is_reported() {
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    fs::write(&path, rules("3/s")).expect("written");
+    let (watcher, reports) = watch(&live, &path);
+    assert_eq!(watcher.path(), path);
+    // At the start.
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    assert_eq!(quotas(&live), ["3/1s"]);
+    for _ in 0..3 {
+        assert!(live.load().check(&Request::default()).is_ok());
+    }
+
+    fs::write(&path, rules("4/s")).expect("written");
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    assert_eq!(quotas(&live), ["4/1s"]);
+    assert!(live.load().check(&Request::default()).is_ok());
+    assert!(live.load().check(&Request::default()).is_err());
+
+    fs::write(&path, rules("5/fortnight")).expect("written");
+    let error = next_bad(&reports);
+    assert!(
+        error.starts_with(&format!("{}:3:9: rule \"all\": quota is ", path.display())),
+        "{error}"
+    );
+    assert_eq!(quotas(&live), ["4/1s"]);
+
+    fs::write(&path, rules("6/s")).expect("written");
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    assert_eq!(quotas(&live), ["6/1s"]);
+}
+
+#[test]
+fn a_file_that_is_renamed_over_the_old_one_is_reloaded() {
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    fs::write(&path, rules("3/s")).expect("written");
+    let (_watcher, reports) = watch(&live, &path);
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    for limit in 4..8 {
+        let other = folder.path().join(".rules.toml.new");
+        fs::write(&other, rules(&format!("{limit}/s"))).expect("written");
+        fs::rename(&other, &path).expect("renamed");
+        assert_eq!(next_good(&reports), Reloaded::Done);
+        assert_eq!(quotas(&live), [format!("{limit}/1s")]);
+    }
+}
+
+#[test]
+fn a_file_may_come_late_and_go() {
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    let (_watcher, reports) = watch(&live, &path);
+    let error = next_bad(&reports);
+    assert!(
+        error.starts_with(&format!("{}: cannot be read: ", path.display())),
+        "{error}"
+    );
+    fs::write(&path, rules("3/s")).expect("written");
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    fs::remove_file(&path).expect("removed");
+    assert!(next(&reports).is_err());
+    // The rules remain.
+    assert_eq!(quotas(&live), ["3/1s"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_is_turned_elsewhere_is_followed() {
+    use std::os::unix::fs::symlink;
+
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    for (version, quota) in [("one", "3/s"), ("two", "4/s")] {
+        let version = folder.path().join(version);
+        fs::create_dir(&version).expect("a folder");
+        fs::write(version.join("rules.toml"), rules(quota)).expect("written");
+    }
+    // As a container's configuration is mounted: the file is a link through a link to a folder.
+    let current = folder.path().join("current");
+    symlink("one", &current).expect("a link");
+    symlink("current/rules.toml", &path).expect("a link");
+    let (_watcher, reports) = watch(&live, &path);
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    assert_eq!(quotas(&live), ["3/1s"]);
+    let next_link = folder.path().join("next");
+    symlink("two", &next_link).expect("a link");
+    fs::rename(&next_link, &current).expect("renamed");
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    assert_eq!(quotas(&live), ["4/1s"]);
+}
+
+/// Somebody in the middle of a decision keeps the old window in force; it goes when he is through.
+#[test]
+fn what_a_reload_leaves_is_finished() {
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    fs::write(&path, rules("3/s")).expect("written");
+    let (_watcher, reports) = watch(&live, &path);
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    let held = live.load();
+    fs::write(&path, rules("3/min")).expect("written");
+    assert_eq!(next_good(&reports), Reloaded::Pending(1));
+    assert_eq!(held.states(), 1);
+    assert_eq!(live.load().states(), 2);
+    drop(held);
+    let start = std::time::Instant::now();
+    while live.load().states() > 1 {
+        assert!(start.elapsed() < PATIENCE, "not finished");
+        std::thread::yield_now();
+    }
+    assert_eq!(quotas(&live), ["3/1min"]);
+}
+
+#[test]
+fn nothing_is_reported_once_the_watcher_is_dropped() {
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    fs::write(&path, rules("3/s")).expect("written");
+    let (watcher, reports) = watch(&live, &path);
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    drop(watcher);
+    fs::write(&path, rules("4/s")).expect("written");
+    // The thread, which had the other end, has ended.
+    assert_eq!(reports.recv().map(|report| report.is_ok()), Err(mpsc::RecvError));
+    assert_eq!(quotas(&live), ["3/1s"]);
+    assert_eq!(Arc::strong_count(&live), 1);
+}
+
+#[test]
+fn dropping_waits_for_a_report_that_has_begun() {
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    let (folder, live) = (folder(), live());
+    let (begun, begins) = mpsc::channel();
+    let ended = Arc::new(AtomicBool::new(false));
+    let end = Arc::clone(&ended);
+    let watcher = RulesWatcher::new(live, file(&folder), extractors(), move |_| {
+        let _ = begun.send(());
+        // Long enough for a drop that does not wait to be through.
+        std::thread::sleep(Duration::from_millis(100));
+        end.store(true, Ordering::Release);
+    });
+    begins.recv_timeout(PATIENCE).expect("a report");
+    drop(watcher.expect("watched"));
+    assert!(ended.load(Ordering::Acquire));
+}
+
+#[test]
+fn what_changes_nothing_is_not_reported() {
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    fs::write(&path, rules("3/s")).expect("written");
+    let (_watcher, reports) = watch(&live, &path);
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    // The same text under the same name, and another file.
+    let other = folder.path().join("other");
+    fs::write(&other, rules("3/s")).expect("written");
+    fs::rename(&other, &path).expect("renamed");
+    fs::write(&other, "other").expect("written");
+    // Time for a report that must not come; too little of it cannot make this fail.
+    std::thread::sleep(4 * RulesWatcher::REST);
+    let another = folder.path().join("another");
+    fs::write(&another, rules("4/s")).expect("written");
+    fs::rename(&another, &path).expect("renamed");
+    assert_eq!(next_good(&reports), Reloaded::Done);
+    assert_eq!(quotas(&live), ["4/1s"]);
+}
+
+#[test]
+fn a_report_may_drop_the_watcher() {
+    use std::sync::Mutex;
+
+    let (folder, live) = (folder(), live());
+    let path = file(&folder);
+    let (report, reports) = mpsc::channel();
+    let place = Arc::new(Mutex::new(None::<RulesWatcher>));
+    let own = Arc::clone(&place);
+    // Whoever is told first waits until the watcher is where it can be dropped.
+    let mut held = place.lock().expect("unpoisoned");
+    let watcher = RulesWatcher::new(Arc::clone(&live), &path, extractors(), move |reloaded| {
+        drop(own.lock().expect("unpoisoned").take());
+        let _ = report.send(reloaded);
+    });
+    *held = Some(watcher.expect("watched"));
+    drop(held);
+    assert!(next(&reports).is_err());
+    assert!(reports.recv().is_err(), "the thread has ended");
+}
+
+#[test]
+fn a_folder_that_is_missing_cannot_be_watched() {
+    let (folder, live) = (folder(), live());
+    let path = folder.path().join("missing").join("rules.toml");
+    let error = RulesWatcher::new(live, &path, extractors(), |_| ()).expect_err("no folder");
+    assert!(
+        error
+            .to_string()
+            .starts_with("the rules file cannot be watched: "),
+        "{error}"
+    );
+}
