@@ -25,6 +25,7 @@ mod reservation;
 mod rule;
 mod share;
 mod state;
+mod succession;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -56,7 +57,7 @@ use group::{Group, Seeds};
 ///   is given back, as far as their algorithms can (a counter ring while no later cell was entered), and
 ///   the rest, at most the request's own cost, is counted in [`RuleCounts::forfeited`].
 /// - Rules with the same key, cost and condition whose algorithm is a counter ring, strict or classic, with
-///   the same cells are decided in one step, so that nothing has to be given back between them.
+///   the same cells are decided in one step, up to sixteen quotas, so that nothing has to be given back between them.
 ///
 /// # Cost
 ///
@@ -64,7 +65,13 @@ use group::{Group, Seeds};
 /// [`KeyedRateLimiter`](crate::KeyedRateLimiter) needs, or a [`RateLimiter`](crate::RateLimiter) for a rule
 /// without a key. With more than one state, all are looked at before anything is taken; their memory is asked for
 /// at once. Two words of the thread's own are written for each rule that is charged. Nothing is allocated when a
-/// request is admitted, nor when it is refused by up to eight quotas.
+/// request is admitted (by up to 16 states), nor when it is refused by up to eight quotas. A rule takes 8 KiB for its
+/// counts.
+///
+/// # Caveats
+///
+/// - Functions of a request must answer the same when they are asked again: a refusal asks them to name its rules.
+/// - A key that is refused at its first request has an entry in its rule's table all the same, until that is idle.
 ///
 /// # Examples
 ///
@@ -180,14 +187,14 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// [`RateLimiter::refund`](crate::RateLimiter::refund) for each rule; of several that could not give all
     /// back, says the most.
     pub fn refund(&self, reservation: Reservation<R>) -> Settled {
-        reservation.settle(None, 0, self.clock.now())
+        reservation.settle(None, 0, self.clock.now(), &self.rules)
     }
 
     /// Settles the rules with this cost at the `actual` one: what was taken too much is given back as by
     /// [`refund`](Self::refund), what was taken too little is charged now, as debt. Other rules keep
     /// their charge.
     pub fn settle(&self, reservation: Reservation<R>, cost: &Cost<R>, actual: u64) -> Settled {
-        reservation.settle(Some(cost), actual, self.clock.now())
+        reservation.settle(Some(cost), actual, self.clock.now(), &self.rules)
     }
 
     /// Looks at the rules that are about the request, and changes nothing: one look for each quota.

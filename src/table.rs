@@ -170,8 +170,8 @@ impl Table {
         self.home_at(Shape::home(key, self.homes.len() / Home::WORDS))
     }
 
-    /// Hands over the fingerprint of every key that has an entry. Keys that come or go meanwhile may be missed, or
-    /// come twice.
+    /// Hands over the fingerprint of every key that has an entry, or is about to get one. Keys that come or go meanwhile
+    /// may be missed, or come twice.
     #[cfg(feature = "rules")]
     pub(crate) fn for_each_key(&self, mut key: impl FnMut(u64)) {
         for index in 0..self.entries() {
@@ -179,6 +179,15 @@ impl Table {
                 key(owner);
             }
         }
+    }
+
+    /// The first word of the state of a key that has an entry, 0 if it has none.
+    #[cfg(feature = "rules")]
+    pub(crate) fn first_word(&self, key: u64) -> u64 {
+        let sets = self.front(key).chain(self.backyard(key));
+        sets.flat_map(Set::candidates)
+            .find_map(|candidate| candidate.entry.first_of(key))
+            .unwrap_or(0)
     }
 
     /// From now on no key enters at an earlier time than `now`.

@@ -209,13 +209,29 @@ impl Gcra {
         self.burst
     }
 
-    /// Whether the words of `before` can be this bucket's from now on, so that neither admits more than the bound
-    /// of the more generous of the two. (A rate that falls must not come with a tolerance that grows:
-    /// the word says when the bucket is empty, not how many permits it holds.)
+    /// Whether the words of `before` can be this bucket's from now on, so that none admits more than the bound of the
+    /// most generous of them. `fastest` has the highest rate of all that there were.
+    ///
+    /// The word says when the bucket is empty, not how many permits were taken: at a lower rate they look fewer, so the
+    /// tolerance must not grow then (but for what is lost in rounding), nor later.
     #[cfg(feature = "rules")]
-    pub(crate) fn can_follow(&self, before: &Self) -> bool {
-        let (now, then) = (self.quota.window(), before.quota.window());
-        now == then && (self.permit <= before.permit || self.tolerance() <= before.tolerance())
+    pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
+        let window = self.quota.window() == before.quota.window();
+        // A time per permit is rounded up to a unit.
+        let narrower = self.tolerance() <= before.tolerance() + self.burst;
+        window && (self.permit <= fastest.permit || narrower)
+    }
+
+    /// In units that are the same for all buckets.
+    #[cfg(feature = "rules")]
+    pub(crate) const fn time_per_permit(&self) -> u64 {
+        self.permit
+    }
+
+    /// The one of the two with the higher rate.
+    #[cfg(feature = "rules")]
+    pub(crate) fn faster<'a>(&'a self, other: &'a Self) -> &'a Self {
+        if other.permit < self.permit { other } else { self }
     }
 
     /// The same bucket, over words that `before` has written.

@@ -4,10 +4,14 @@ use super::counts::{Counts, Event};
 use super::on_full::OnFull;
 use super::search::{Place, Search, View};
 use crate::algorithm::Reclaim;
+#[cfg(feature = "rules")]
+use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::answer::{Admitted, Denied, Held, Peek, answer};
 use crate::decision::{Payer, Receipt, Refusal, Settled};
 use crate::error::ConfigError;
 use crate::limiter::OwnWords;
+#[cfg(feature = "rules")]
+use crate::sync::Ordering;
 use crate::sync::Shared;
 use crate::table::{Entry, Seat, Table};
 use crate::time::Nanos;
@@ -62,15 +66,41 @@ impl Store {
     }
 
     /// Charges the catch-all what that of `from` has counted, and bars the keys that may have spent it from
-    /// entries of their own until that no longer counts here.
+    /// entries of their own until that no longer counts here. What was spent there, and when it was charged; `None`:
+    /// nothing.
     #[cfg(feature = "rules")]
-    pub(crate) fn inherit_overflow<A: Reclaim>(&self, from: &Self, roomy: &A, old: &A, now: Nanos) {
-        let spent = old.spent(Shared::new(from.shared.get()), now);
-        if spent > 0 {
-            roomy.charge(Shared::new(self.shared.get()), now, spent);
-            let end = now.saturating_add(roomy.span());
+    pub(crate) fn inherit_overflow(
+        &self,
+        from: &Self,
+        booker: &AnyAlgorithm,
+        gauge: &AnyAlgorithm,
+        now: Nanos,
+    ) -> Option<(u64, Nanos)> {
+        // Relaxed: what the caller is to see of it was seen before.
+        let first = from.shared.get()[0].load(Ordering::Relaxed);
+        let at = match gauge {
+            AnyAlgorithm::Gcra(_) => now,
+            gauge => now.max(gauge.reached(first)),
+        };
+        let spent = gauge.spent(Shared::new(from.shared.get()), at);
+        (spent > 0).then(|| {
+            booker.charge(Shared::new(self.shared.get()), at, spent);
+            let end = at.saturating_add(booker.span());
             self.table.inherit_marks(&from.table, now, end);
-        }
+            (spent, at)
+        })
+    }
+
+    /// Whether the key may have been admitted by the catch-all, as far as that still counts.
+    #[cfg(feature = "rules")]
+    pub(crate) fn is_marked(&self, key: u64, now: Nanos) -> bool {
+        self.table.home(key).shared(key) > now
+    }
+
+    /// The first word of the key's state, 0 if it has none.
+    #[cfg(feature = "rules")]
+    pub(crate) fn first_word(&self, key: u64) -> u64 {
+        self.table.first_word(key)
     }
 
     /// The key's bits as the table knows them: never those that stand for nobody.
@@ -297,6 +327,13 @@ impl<'a, A: Reclaim> Desk<'a, A> {
             permits if self.refund(key, receipt, permits) => Settled::Exact,
             permits => Settled::Forfeited(permits),
         }
+    }
+
+    /// Keeps a key without an entry from having one for as long as what is charged now counts.
+    #[cfg(feature = "rules")]
+    pub(crate) fn bar(self, key: u64, now: Nanos) {
+        let end = now.saturating_add(self.algorithm.span());
+        self.store.table.home(key).share(key, now, end);
     }
 
     /// Takes the key's entry from it; false if it has none.

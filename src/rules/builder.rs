@@ -1,13 +1,12 @@
 use alloc::format;
 use alloc::string::ToString;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::counts::Tallies;
-use super::group::{Follows, Group, Seeds};
-use super::rule::{Rule, RuleError};
-use super::{Named, RuleSet, Rules};
+use super::RuleSet;
+use super::group::{Group, Seeds};
+use super::rule::{Enforced, Rule, RuleError};
+use super::succession::{self, Succession};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
@@ -21,20 +20,11 @@ pub struct RuleSetBuilder<R: ?Sized> {
     rules: Vec<Rule<R>>,
 }
 
+/// A group, and the quotas that it is made of.
+pub(super) type Planned<'a, R> = (Group<R>, Vec<Quotas<'a, R>>);
+
 /// One quota of one rule: the rule's place, the rule, and which of its quotas.
 pub(super) type Quotas<'a, R> = (u16, &'a Rule<R>, usize);
-
-/// Rules, and what they replace.
-pub(super) struct Succession<R: ?Sized> {
-    pub(super) rules: Rules<R>,
-    pub(super) retiring: Vec<Retiring<R>>,
-}
-
-/// A group that has yet to be charged what others have counted.
-pub(super) struct Retiring<R: ?Sized> {
-    pub(super) new: Arc<Group<R>>,
-    pub(super) old: Vec<Arc<Group<R>>>,
-}
 
 impl<R: ?Sized> RuleSetBuilder<R> {
     /// The most rules of a set.
@@ -75,82 +65,42 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// - `name`: empty, or another rule's; `was`: the name of another rule of the set;
     /// - `rules`: more than [`MAX_RULES`](Self::MAX_RULES);
+    /// - `quotas`: more than 16; several of a log, even or gcra rule in the shadow;
     /// - `limit`, `window`, `cells`, `burst`, `capacity`: as the algorithm says, and the table of keys;
     /// - `tiers`: for a log rule, for a rule with several quotas, without a function that says which, or two of one
     ///   name;
     /// - `enforce`, `allow`, `deny`: for a rule without a key; a share that is not 0 to 100 %.
     pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {
-        let rules = self.follow(None, Seeds::new(seeds))?.rules;
+        let Succession { rules, .. } = succession::follow(self, None, &[], Seeds::new(seeds))?;
         Ok(RuleSet { rules, clock })
     }
 
-    /// The rules, with what `old` has counted.
-    pub(super) fn follow(&self, old: Option<&Rules<R>>, seeds: Seeds) -> Result<Succession<R>, RuleError> {
-        self.validate()?;
-        let tallies_of = |rule: &Rule<R>| {
-            old.and_then(|old| old.tallies_of(rule))
-                .unwrap_or_else(|| Arc::new(Tallies::new()))
-        };
-        let tallies: Vec<Arc<Tallies>> = self.rules.iter().map(tallies_of).collect();
-        let mut groups = Vec::new();
-        let mut retiring: Vec<Retiring<R>> = Vec::new();
-        for group in self.groups(&seeds)? {
-            let mut group = group.counting(&tallies);
-            let mut before = Vec::new();
-            for old in old.into_iter().flat_map(|old| &old.groups) {
-                let follows;
-                (group, follows) = group.follow(old);
-                match follows {
-                    Follows::Kept => before.retain(|old: &Arc<Group<R>>| old.is_retiring()),
-                    Follows::Charged if old.is_retiring() || !group.is_kept() => before.push(Arc::clone(old)),
-                    Follows::Charged | Follows::Not => {}
-                }
-            }
-            let new = Arc::new(group);
-            groups.push(Arc::clone(&new));
-            if !before.is_empty() {
-                let old = before.iter().map(|old| Arc::new(old.retire(&new))).collect();
-                retiring.push(Retiring { new, old });
-            }
-        }
-        let names = self.rules.iter().zip(tallies).map(|(rule, tallies)| Named {
-            name: Arc::clone(&rule.name),
-            tallies,
-        });
-        let rules = Rules {
-            names: names.collect(),
-            groups: groups.into_boxed_slice(),
-            seeds,
-        };
-        Ok(Succession { rules, retiring })
-    }
-
-    /// The rules' states, each new.
-    fn groups(&self, seeds: &Seeds) -> Result<Vec<Group<R>>, RuleError> {
-        let mut groups: Vec<(Group<R>, Vec<Quotas<'_, R>>)> = Vec::new();
+    /// The rules' states, each new, with the quotas that they are made of.
+    pub(super) fn groups(&self, seeds: &Seeds) -> Result<Vec<Planned<'_, R>>, RuleError> {
+        let mut groups: Vec<Planned<'_, R>> = Vec::new();
         for (place, rule) in (0..).zip(&self.rules) {
             for number in 0..rule.quotas.len() {
                 let alone = [(place, rule, number)];
                 // With the first that it can share a state with, unless the words cannot hold both.
                 let shared = groups.iter_mut().find_map(|(group, quotas)| {
-                    if quotas.len() >= MOST_WINDOWS || !quotas[0].1.shares_with(rule) {
+                    if quotas.len() >= MOST_QUOTAS || !quotas[0].1.shares_with(rule) {
                         return None;
                     }
                     let both: Vec<_> = quotas.iter().copied().chain(alone).collect();
-                    let with = Group::new(&both, seeds).ok()?;
+                    let with = Group::new(&both, seeds, 0).ok()?;
                     (*group, *quotas) = (with, both);
                     Some(())
                 });
                 if shared.is_none() {
-                    let group = Group::new(&alone, seeds).map_err(|error| wrong(rule, error))?;
+                    let group = Group::new(&alone, seeds, 0).map_err(|error| wrong(rule, error))?;
                     groups.push((group, alone.to_vec()));
                 }
             }
         }
-        Ok(groups.into_iter().map(|(group, _)| group).collect())
+        Ok(groups)
     }
 
-    fn validate(&self) -> Result<(), RuleError> {
+    pub(super) fn validate(&self) -> Result<(), RuleError> {
         for (place, rule) in self.rules.iter().enumerate() {
             let fail =
                 |field, given: &str, allowed: &str| Err(wrong(rule, ConfigError::new(field, given, allowed)));
@@ -181,6 +131,24 @@ impl<R: ?Sized> RuleSetBuilder<R> {
                 {
                     return fail("was", &format!("{was:?}"), "a name that no other rule has or had");
                 }
+            }
+            if rule.quotas.len() > MOST_QUOTAS {
+                return fail(
+                    "quotas",
+                    &format!("{} quotas", rule.quotas.len()),
+                    &format!("{MOST_QUOTAS} quotas at the most"),
+                );
+            }
+            if rule.quotas.len() > 1 && rule.enforced != Enforced::All && !rule.is_mergeable() {
+                return fail(
+                    "quotas",
+                    &format!(
+                        "{} quotas of a {:?} rule in the shadow",
+                        rule.quotas.len(),
+                        rule.algorithm
+                    ),
+                    "one quota, or several of a counter, classic or fixed rule, which are judged in one step",
+                );
             }
             if !rule.tiers.is_empty() && rule.quotas.len() > 1 {
                 return fail(
@@ -214,20 +182,10 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     }
 }
 
-impl<R: ?Sized> Rules<R> {
-    /// The counts of the rule by its name, or by the one that it had.
-    fn tallies_of(&self, rule: &Rule<R>) -> Option<Arc<Tallies>> {
-        let of = |name: &Arc<str>| self.names.iter().find(|old| old.name == *name);
-        of(&rule.name)
-            .or_else(|| of(rule.was.as_ref()?))
-            .map(|old| Arc::clone(&old.tallies))
-    }
-}
+/// The most quotas of a rule, and of all rules that are decided in one step: with each, a step takes longer.
+const MOST_QUOTAS: usize = 16;
 
-/// The most quotas that are decided in one step: with each, a step takes longer.
-const MOST_WINDOWS: usize = 16;
-
-fn wrong<R: ?Sized>(rule: &Rule<R>, error: ConfigError) -> RuleError {
+pub(super) fn wrong<R: ?Sized>(rule: &Rule<R>, error: ConfigError) -> RuleError {
     RuleError {
         rule: rule.name.to_string(),
         error,

@@ -21,8 +21,8 @@ pub struct RuleCounts {
     pub shadow_denied: u64,
     /// Decisions that [`OnFull`](crate::OnFull) made, for want of an entry.
     pub overflowed: u64,
-    /// Permits of refused requests that could not be given back: another rule was found full only after this one
-    /// was charged.
+    /// Permits that could not be given back, of each of the rule's states: of refused requests, where another rule was found
+    /// full only after this one was charged, and of [refunds](super::RuleSet::refund).
     pub forfeited: u64,
 }
 

@@ -2,7 +2,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hasher;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use ahash::RandomState;
 
@@ -23,13 +23,19 @@ use crate::quota::Quota;
 use crate::table::Entry;
 use crate::time::Nanos;
 
+mod heritage;
+
+pub(super) use heritage::Heir;
+
 /// The rules that are decided by one state, in one step.
 #[derive(Debug)]
 pub(super) struct Group<R: ?Sized> {
     /// One for each window of the policy, in its order.
     pub(super) members: Box<[Member]>,
-    /// The counts of the rules that have their first quota here.
-    pub(super) tallies: Box<[Arc<Tallies>]>,
+    /// The counts of the rules that have their first quota here, and then those of the others.
+    tallies: Box<[Arc<Tallies>]>,
+    /// How many rules have their first quota here.
+    first: usize,
     key: Option<Key<R>>,
     cost: Option<Cost<R>>,
     when: Option<Condition<R>>,
@@ -42,8 +48,6 @@ pub(super) struct Group<R: ?Sized> {
     deny: HashSet<u64, RandomState>,
     policy: Policy,
     state: Arc<State>,
-    /// Whether the state is an old group's.
-    kept: bool,
     /// Whether it holds only until others have been charged what it has counted.
     retiring: bool,
 }
@@ -54,7 +58,6 @@ pub(super) struct Member {
     /// The rule's place in its rule set.
     pub(super) rule: u16,
     name: Arc<str>,
-    was: Option<Arc<str>>,
     /// Which of the rule's quotas.
     number: usize,
     pub(super) quota: Quota,
@@ -93,32 +96,22 @@ impl Seeds {
     }
 }
 
-/// What [`Group::follow`] has found.
-pub(super) enum Follows {
-    /// The state is the old group's, with all that it has counted.
-    Kept,
-    /// The state is new, and what the old group has counted is to be charged to it.
-    Charged,
-    /// They have nothing to do with each other.
-    Not,
-}
-
 impl<R: ?Sized> Group<R> {
     /// A group with a state of its own, of some quotas of some rules: of the first, and of others that share with it.
-    pub(super) fn new(quotas: &[Quotas<'_, R>], seeds: &Seeds) -> Result<Self, ConfigError> {
+    /// It can remember `most` permits at least, if it can count so far.
+    pub(super) fn new(quotas: &[Quotas<'_, R>], seeds: &Seeds, most: u64) -> Result<Self, ConfigError> {
         let (_, rule, _) = quotas[0];
         let members: Box<[Member]> = quotas
             .iter()
             .map(|&(place, rule, number)| Member {
                 rule: place,
                 name: Arc::clone(&rule.name),
-                was: rule.was.clone(),
                 number,
                 quota: rule.quotas[number],
             })
             .collect();
         let quotas: Vec<Quota> = members.iter().map(|member| member.quota).collect();
-        let policy = Policy::new(rule, &quotas)?;
+        let policy = Policy::new(rule, &quotas, most)?;
         let state = match rule.key {
             None => State::Everybody(OwnWords::new(policy.words())),
             Some(_) => State::Each(Store::new(rule.keys(), policy.words())?),
@@ -142,6 +135,7 @@ impl<R: ?Sized> Group<R> {
         }
         Ok(Self {
             tallies: Box::new([]),
+            first: 0,
             members,
             key: rule.key.clone(),
             cost: rule.cost.clone(),
@@ -155,132 +149,48 @@ impl<R: ?Sized> Group<R> {
             deny: hashes(&rule.deny, seeds),
             policy,
             state: Arc::new(state),
-            kept: false,
             retiring: false,
         })
     }
 
     /// Keeps the counts of its rules, of all that there are.
     pub(super) fn counting(self, tallies: &[Arc<Tallies>]) -> Self {
-        let first = self.members.iter().filter(|member| member.number == 0);
-        let tallies = first
-            .map(|member| Arc::clone(&tallies[usize::from(member.rule)]))
+        let first = |member: &&Member| member.number == 0;
+        let mut rules: Vec<u16> = self
+            .members
+            .iter()
+            .filter(first)
+            .map(|member| member.rule)
             .collect();
-        Self { tallies, ..self }
+        let count = rules.len();
+        for member in &self.members {
+            if !rules.contains(&member.rule) {
+                rules.push(member.rule);
+            }
+        }
+        let tallies = rules
+            .iter()
+            .map(|&rule| Arc::clone(&tallies[usize::from(rule)]))
+            .collect();
+        Self {
+            tallies,
+            first: count,
+            ..self
+        }
     }
 
+    /// Counts something that has happened to a request once, for each rule, whatever its states are.
     #[inline]
     pub(super) fn count(&self, me: Me, outcome: Outcome) {
-        for tallies in &self.tallies {
+        for tallies in &self.tallies[..self.first] {
             tallies.add(me, outcome);
         }
     }
 
-    /// Takes over what `old` has counted, if this is the same as far as counting goes.
-    pub(super) fn follow(self, old: &Self) -> (Self, Follows) {
-        let key = |group: &Self| group.key.as_ref().map(|key| Arc::<str>::from(key.name()));
-        if key(&self) != key(old) {
-            return (self, Follows::Not);
-        }
-        let concerned = self
-            .members
-            .iter()
-            .any(|new| old.members.iter().any(|old| new.is_after(old)));
-        if !concerned {
-            return (self, Follows::Not);
-        }
-        let same_members = self.members.len() == old.members.len()
-            && core::iter::zip(&self.members, &old.members)
-                .all(|(new, old)| new.is_after(old) && new.number == old.number);
-        if !same_members || self.keys != old.keys {
-            return (self, Follows::Charged);
-        }
-        match self.policy.following(&old.policy) {
-            Some(policy) => {
-                let state = Arc::clone(&old.state);
-                let kept = true;
-                (
-                    Self {
-                        policy,
-                        state,
-                        kept,
-                        ..self
-                    },
-                    Follows::Kept,
-                )
-            }
-            None => (self, Follows::Charged),
-        }
-    }
-
-    pub(super) const fn is_kept(&self) -> bool {
-        self.kept
-    }
-
-    pub(super) const fn is_retiring(&self) -> bool {
-        self.retiring
-    }
-
-    pub(super) fn has_state_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.state, &other.state)
-    }
-
-    pub(super) fn has_cost(&self, cost: &Cost<R>) -> bool {
-        self.cost.as_ref().is_some_and(|own| own.0.is(&cost.0))
-    }
-
-    /// The same, to be held beside `by` until that has been charged what this has counted. Its refusals are
-    /// those of the new rules.
-    pub(super) fn retire(&self, by: &Self) -> Self {
-        let member = |old: &Member| {
-            let new = by.members.iter().find(|new| new.is_after(old));
-            Member {
-                rule: new.unwrap_or(&by.members[0]).rule,
-                ..old.clone()
-            }
-        };
-        Self {
-            members: self.members.iter().map(member).collect(),
-            tallies: Box::new([]),
-            key: self.key.clone(),
-            cost: self.cost.clone(),
-            when: self.when.clone(),
-            tier_of: self.tier_of.clone(),
-            tiers: self.tiers.clone(),
-            keys: self.keys,
-            on_full: self.on_full,
-            enforced: self.enforced,
-            allow: self.allow.clone(),
-            deny: self.deny.clone(),
-            policy: self.policy.clone(),
-            state: Arc::clone(&self.state),
-            kept: true,
-            retiring: true,
-        }
-    }
-
-    /// Charges each key the most that it has spent in one of `old`, as far as that still counts there.
-    ///
-    /// Everybody who charges one of them must charge this too by now.
-    pub(super) fn inherit(&self, old: &[&Self], now: Nanos) {
-        let mut spent: HashMap<u64, u64> = HashMap::new();
-        let mut note = |old: &Self, key: u64| {
-            let most = spent.entry(key).or_default();
-            *most = old.spent(key, now).max(*most);
-        };
-        for old in old {
-            match (&*old.state, &*self.state) {
-                (State::Each(from), State::Each(to)) => {
-                    to.begin_after(now);
-                    from.for_each(|key| note(old, key));
-                    to.inherit_overflow(from, &self.policy.roomy, &old.policy.roomy, now);
-                }
-                // A rule that counts by key does not follow one that does not.
-                _ => note(old, EVERYBODY),
-            }
-        }
-        for (key, spent) in spent {
-            self.charge(key, now, spent);
+    /// Counts something that has happened to this state.
+    pub(super) fn count_here(&self, me: Me, outcome: Outcome) {
+        for tallies in &self.tallies {
+            tallies.add(me, outcome);
         }
     }
 
@@ -374,24 +284,24 @@ impl<R: ?Sized> Group<R> {
         self.ruling(subject).peek(&self.state, now)
     }
 
-    /// What the key has spent that still counts, debt included.
-    fn spent(&self, key: u64, now: Nanos) -> u64 {
-        self.debtor(key).peek(&self.state, now).spent()
-    }
-
-    /// Charges the key what of `permits` can be booked, and says how much that is.
-    pub(super) fn charge(&self, key: u64, now: Nanos, permits: u64) -> u64 {
-        self.debtor(key).charge(&self.state, now, permits)
-    }
-
-    /// What books debt.
-    fn debtor(&self, key: u64) -> Ruling<'_> {
+    /// What says how much a key has spent, debt included.
+    fn gauging(&self, key: u64) -> Ruling<'_> {
         Ruling {
-            algorithm: &self.policy.roomy,
-            // So that a key without an entry is kept from beginning anew.
+            algorithm: &self.policy.gauge,
             on_full: OnFull::Share,
             key,
         }
+    }
+
+    /// Charges the key what of `permits` can be booked, and says how much that is. `tier`: if that is known.
+    pub(super) fn charge(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
+        let booking = Ruling {
+            algorithm: self.policy.booker(tier),
+            // So that a key without an entry is kept from beginning anew.
+            on_full: OnFull::Share,
+            key,
+        };
+        booking.charge(&self.state, now, permits)
     }
 
     /// The limit of a member for the subject.
@@ -400,12 +310,6 @@ impl<R: ?Sized> Group<R> {
             Some(tier) => self.tiers[tier].1,
             None => self.members[member].quota.limit(),
         }
-    }
-}
-
-impl Member {
-    fn is_after(&self, old: &Self) -> bool {
-        self.name == old.name || self.was.as_ref() == Some(&old.name)
     }
 }
 

@@ -141,8 +141,8 @@ impl<R: ?Sized> Rules<R> {
     ) -> Result<(), Refused<'a, R>> {
         // *Look*: at all, before anything is taken.
         let mut order = Order::new();
-        if !look(cases, now, &mut order) {
-            return Err(self.refuse(request, cases, now, None));
+        if let Some(full) = look(cases, now, &mut order) {
+            return Err(self.refuse(request, cases, now, full));
         }
         let me = Me::new();
         for &Turn { case: index, .. } in &order {
@@ -169,7 +169,7 @@ impl<R: ?Sized> Rules<R> {
                     }
                     if subject.enforced {
                         give_back(me, cases, paid);
-                        return Err(self.refuse(request, cases, now, Some(index)));
+                        return Err(self.refuse(request, cases, now, index));
                     }
                     group.count(me, Outcome::ShadowDenied);
                 }
@@ -201,21 +201,15 @@ impl<R: ?Sized> Rules<R> {
         Refused::new(self, request, now, violated)
     }
 
-    /// Says which rules have no room; `taken`: the case that turned out to have none when it was to be taken.
+    /// Says which rules have no room; `full`: the case that was seen to have none.
     #[cold]
     #[inline(never)]
-    fn refuse<'a>(
-        &'a self,
-        request: &'a R,
-        cases: &Cases<'a, R>,
-        now: Nanos,
-        taken: Option<u16>,
-    ) -> Refused<'a, R> {
+    fn refuse<'a>(&'a self, request: &'a R, cases: &Cases<'a, R>, now: Nanos, full: u16) -> Refused<'a, R> {
         let me = Me::new();
         let mut violated = SmallVec::new();
         for (index, case) in (0..).zip(cases) {
             let before = violated.len();
-            let certain = taken == Some(index);
+            let certain = full == index;
             self.look_for_violations(case.place, &case.subject, now, certain, |violation| {
                 violated.push(violation);
             });
@@ -274,9 +268,10 @@ impl<R: ?Sized> Rules<R> {
     }
 }
 
-/// Looks at all cases, and adds them to the order in which to take; false if one that counts has no room.
+/// Looks at all cases, and adds them to the order in which to take; stops at the first that counts and has no room, and
+/// says which it is.
 #[inline(always)]
-fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> bool {
+fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> Option<u16> {
     for (index, case) in (0..).zip(cases) {
         let Subject {
             permits,
@@ -286,7 +281,7 @@ fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> bool 
         } = case.subject;
         let room = case.group.room(&case.subject, case.found, now);
         if enforced && (refused || room < permits) {
-            return false;
+            return Some(index);
         }
         // What is scarcest first, since that is where others are likeliest to be faster; shadows last.
         let turn = Turn {
@@ -297,7 +292,7 @@ fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> bool 
         let at = order.iter().take_while(|before| **before <= turn).count();
         order.insert(at, turn);
     }
-    true
+    None
 }
 
 /// *Give back*: what was taken for a request that is refused after all.
@@ -307,7 +302,7 @@ fn give_back<R: ?Sized>(me: Me, cases: &Cases<'_, R>, paid: &AllPaid) {
     for Paid { case, receipt } in paid.iter().rev() {
         let Case { group, subject, .. } = &cases[usize::from(*case)];
         if !group.give_back(subject, receipt, subject.permits) {
-            group.count(me, Outcome::Forfeited(subject.permits));
+            group.count_here(me, Outcome::Forfeited(subject.permits));
         }
     }
 }

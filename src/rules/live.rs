@@ -5,14 +5,16 @@ use core::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::builder::{Retiring, RuleSetBuilder, Succession};
+use super::builder::RuleSetBuilder;
 use super::group::{Group, Seeds};
 use super::rule::RuleError;
+use super::succession::{self, Retiring, Succession};
 use super::{RuleSet, Rules};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::sync::{InUse, Published, Replaced};
+use crate::time::Nanos;
 
 /// A rule set that can be replaced while others decide by it, without a fresh budget for anybody.
 ///
@@ -21,16 +23,20 @@ use crate::sync::{InUse, Published, Replaced};
 /// - Whoever decides never waits, neither for a reload nor because of one.
 /// - A rule is the same before and after when it has the same name (or says what [it was](super::Rule::was) called) and
 ///   its key has the same name. Its counts go on:
-///   - with another limit, burst, tiers, condition, cost, list, share or [`OnFull`](crate::OnFull), they are kept as
-///     they are, and the new ones hold from the next decision on;
+///   - with another limit of a counter ring or fixed window, as far as its words have room for it (a limit that was
+///     lowered can always be raised again), with a higher rate of a token bucket, or a lower one whose burst takes no
+///     longer to refill, and with other tiers of a ring, lists, shares or [`OnFull`](crate::OnFull): they are kept as they
+///     are, and what is new holds from the next decision on. So it is with another condition or cost;
 ///   - with another window, algorithm, cells or capacity, what still counts under the old rule is charged to the new one,
 ///     as if all of it had been spent at that moment, which is stricter. Until that is done the old and the new
-///     rule both hold. The same goes for a limit that needs larger words, for the limit of a log, for a lower rate
-///     of a token bucket with a longer burst, and where rules begin or cease to be decided in one step.
+///     rule both hold, and what is spent then counts twice. The same goes for a limit that needs larger words, for
+///     the limit of a log, and where rules begin or cease to be decided in one step.
 /// - A rule that is added begins fresh, and so does one that is removed and comes back later, and one whose key is
 ///   another. A rule that is removed no longer holds from the next decision on.
-/// - Over a reload no window admits more than the bound of the more generous of the rules that were in force in
-///   it.
+/// - Over reloads that leave algorithm and window alone, no window admits more than the bound of the more generous of the
+///   rules that were in force in it. After any other, what still counted under the old rule and what the new one
+///   admits are together within the new one's bound, unless more had been spent already. (A looser algorithm may
+///   have admitted more than still counts when a stricter one takes its place.)
 ///
 /// Why that is so, and the models that check it, is in the source, in `src/rules.md`.
 ///
@@ -67,6 +73,8 @@ struct Writer<R: ?Sized, C> {
     previous: Vec<Replaced<RuleSet<R, C>>>,
     /// Groups in force only until others have been charged what they have counted.
     retiring: Vec<Retiring<R>>,
+    /// Groups that hold no longer, but have counted more than what came after them can remember: until that time.
+    remembered: Vec<(Arc<Group<R>>, Nanos)>,
 }
 
 /// The rules in force when they were loaded.
@@ -126,6 +134,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             writer: Mutex::new(Writer {
                 previous: Vec::new(),
                 retiring: Vec::new(),
+                remembered: Vec::new(),
             }),
         }
     }
@@ -152,16 +161,24 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             return Err(StoreError::Pending(states));
         }
         let current = self.current.load();
+        let now = current.clock.now();
+        writer.remembered.retain(|(_, until)| *until > now);
+        if writer.remembered.len() >= MOST_PENDING {
+            return Err(StoreError::Pending(writer.remembered.len()));
+        }
+        let remembered: Vec<_> = writer.remembered.iter().map(|(old, _)| Arc::clone(old)).collect();
         let seeds: Seeds = current.rules.seeds.clone();
-        let Succession { rules, retiring } = rules
-            .follow(Some(&current.rules), seeds)
-            .map_err(StoreError::Rules)?;
+        let Succession { rules, retiring } =
+            succession::follow(rules, Some(&current.rules), &remembered, seeds).map_err(StoreError::Rules)?;
         drop(current);
         let mut beside: Vec<Arc<Group<R>>> = Vec::new();
-        for old in retiring.iter().flat_map(|retiring| &retiring.old) {
+        for old in retiring.iter().flat_map(Retiring::beside) {
             if !beside.iter().any(|other| other.has_state_of(old)) {
                 beside.push(Arc::clone(old));
             }
+        }
+        for retiring in &retiring {
+            retiring.anticipate(now);
         }
         let groups = rules.groups.iter().cloned().chain(beside).collect();
         self.replace(&mut writer, Rules { groups, ..rules });
@@ -192,13 +209,17 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             return Reloaded::Done;
         }
         if !writer.previous.is_empty() {
-            return Reloaded::Pending(writer.retiring.iter().map(|retiring| retiring.old.len()).sum());
+            return Reloaded::Pending(writer.retiring.iter().flat_map(Retiring::beside).count());
         }
         let current = self.current.load();
-        for Retiring { new, old } in &writer.retiring {
-            let old: Vec<&Group<R>> = old.iter().map(|old| &**old).collect();
-            new.inherit(&old, current.clock.now());
+        let now = current.clock.now();
+        let mut remembered = Vec::new();
+        for retiring in &writer.retiring {
+            retiring.settle(now);
+            let lost = retiring.not_remembered();
+            remembered.extend(lost.map(|old| (Arc::clone(old), now.saturating_add(old.span()))));
         }
+        writer.remembered.extend(remembered);
         let rules = current.rules.clone();
         drop(current);
         let groups = rules.groups.iter().filter(|group| !group.is_retiring());

@@ -8,25 +8,31 @@ use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing
 use crate::error::ConfigError;
 use crate::quota::Quota;
 
-/// The algorithms that decide over one state: one for each tier, and the one that books debt.
+/// The algorithms that decide over one state.
 #[derive(Clone, Debug)]
 pub(super) struct Policy {
-    /// Over the same words, with the highest limit that these have room for: for booking what
-    /// was spent elsewhere, and for reloads to raise the limit by.
-    pub(super) roomy: AnyAlgorithm,
     /// The rule's own, and then those of its tiers.
     pub(super) tiers: Box<[AnyAlgorithm]>,
+    /// For each of them, the same without regard to its limit: books what was spent elsewhere.
+    bookers: Box<[AnyAlgorithm]>,
+    /// The place of the booker to which a permit means most.
+    slowest: usize,
+    /// Says what was spent, no less than under any policy that the words were written by.
+    pub(super) gauge: AnyAlgorithm,
+    /// The most that the words must be able to remember: the highest limit there was.
+    most: u64,
     layout: Layout,
 }
 
 /// What the words mean: policies with the same layout can decide over the same words.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Layout {
     Counter {
         algorithm: RuleAlgorithm,
         cells: u64,
         windows: Vec<Duration>,
-        roomy: u64,
+        /// With the highest limit that the words have room for: all others are lowered from it.
+        roomy: Box<CounterRing>,
     },
     Log(Quota),
     Gcra {
@@ -37,8 +43,9 @@ enum Layout {
 }
 
 impl Policy {
-    /// What a rule says, for some of its quotas and those of rules that share a state with it.
-    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota]) -> Result<Self, ConfigError> {
+    /// What a rule says, for some of its quotas and those of rules that share a state with it. The words remember `most`
+    /// permits at least, if they can.
+    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], most: u64) -> Result<Self, ConfigError> {
         let only = |field, given: Option<u64>, allowed: &str| match given {
             Some(given) => Err(ConfigError::new(field, format!("{given}"), allowed)),
             None => Ok(()),
@@ -66,15 +73,23 @@ impl Policy {
                         "no tiers for a log rule, which has one slot per permit",
                     ));
                 }
-                let log = TimestampRing::new(quotas[0])?;
+                let log = AnyAlgorithm::from(TimestampRing::new(quotas[0])?);
                 Ok(Self {
-                    roomy: log.clone().into(),
-                    tiers: Box::new([log.into()]),
+                    tiers: Box::new([log.clone()]),
+                    bookers: Box::new([log.clone()]),
+                    slowest: 0,
+                    gauge: log,
+                    most: quotas[0].limit(),
                     layout: Layout::Log(quotas[0]),
                 })
             }
             RuleAlgorithm::Gcra => Self::gcra(quotas[0], rule.burst, tiers),
-            algorithm => Self::counter(algorithm, rule.cells_or_default(), quotas, &tiers),
+            algorithm => {
+                let cells = rule.cells_or_default();
+                // With the room that there must be, or else with what there can be.
+                Self::counter(algorithm, cells, quotas, &tiers, most)
+                    .or_else(|_| Self::counter(algorithm, cells, quotas, &tiers, 0))
+            }
         }
     }
 
@@ -83,6 +98,7 @@ impl Policy {
         cells: u64,
         quotas: &[Quota],
         tiers: &[u64],
+        most: u64,
     ) -> Result<Self, ConfigError> {
         let ring = |algorithm, quotas: &[Quota]| {
             let mut ring = CounterRing::builder(quotas[0]).cells(cells);
@@ -97,7 +113,10 @@ impl Policy {
             }
         };
         let own = quotas.iter().map(|quota| quota.limit());
-        let highest = own.clone().chain(tiers.iter().copied()).max().unwrap_or(1);
+        let highest = own
+            .clone()
+            .chain(tiers.iter().copied())
+            .fold(most.min(Quota::MAX_LIMIT), u64::max);
         let limits = |limit| -> Result<Vec<Quota>, ConfigError> {
             let with_limit = |quota: &Quota| Quota::new(limit, quota.window());
             quotas.iter().map(with_limit).collect()
@@ -114,25 +133,45 @@ impl Policy {
                 (ring.words() == least.words()).then_some(ring)
             })
             .unwrap_or(least);
-        let mut algorithms = alloc::vec![roomy.lowered_to(&own.collect::<Vec<_>>())?.into()];
         for &limit in tiers {
-            let tier = Quota::new(limit, quotas[0].window())?;
-            algorithms.push(roomy.lowered_to(&[tier.limit()])?.into());
+            Quota::new(limit, quotas[0].window())?;
+        }
+        // An even ring's shares leave less room than there is; a classic one has the same words and no shares.
+        let booker = match algorithm {
+            RuleAlgorithm::Even => ring(RuleAlgorithm::Classic, &limits(roomy.limits()[0])?)?,
+            _ => roomy.clone(),
+        };
+        let layout = Layout::Counter {
+            algorithm,
+            cells,
+            windows: quotas.iter().map(|quota| quota.window()).collect(),
+            roomy: Box::new(roomy),
+        };
+        Self::of_rings(layout, booker.into(), own.collect(), tiers, highest)
+    }
+
+    /// Of rings over one state, with their own limits and those of tiers.
+    fn of_rings(
+        layout: Layout,
+        booker: AnyAlgorithm,
+        own: Vec<u64>,
+        tiers: &[u64],
+        most: u64,
+    ) -> Result<Self, ConfigError> {
+        let Layout::Counter { roomy, .. } = &layout else {
+            unreachable!("of rings")
+        };
+        let mut algorithms = alloc::vec![AnyAlgorithm::from(roomy.lowered_to(&own)?)];
+        for &limit in tiers {
+            algorithms.push(roomy.lowered_to(&[limit])?.into());
         }
         Ok(Self {
+            bookers: algorithms.iter().map(|_| booker.clone()).collect(),
             tiers: algorithms.into_boxed_slice(),
-            layout: Layout::Counter {
-                algorithm,
-                cells,
-                windows: quotas.iter().map(|quota| quota.window()).collect(),
-                roomy: roomy.limits()[0],
-            },
-            roomy: match algorithm {
-                // The same words, without the shares, which leave less room than there is.
-                RuleAlgorithm::Even => ring(RuleAlgorithm::Classic, &limits(roomy.limits()[0])?)?,
-                _ => roomy,
-            }
-            .into(),
+            slowest: 0,
+            gauge: booker,
+            most,
+            layout,
         })
     }
 
@@ -147,18 +186,30 @@ impl Policy {
             let tier = Quota::new(limit, quota.window())?;
             algorithms.push(Gcra::token_bucket(tier, burst)?);
         }
-        Ok(Self::of_buckets(algorithms, Layout::Gcra { quota, burst, tiers }))
+        let gauge = algorithms.iter().fold(&algorithms[0], Gcra::faster).clone();
+        Ok(Self::of_buckets(
+            algorithms,
+            &gauge,
+            Layout::Gcra { quota, burst, tiers },
+        ))
     }
 
     /// Of buckets over one word, so that each knows how far ahead the others may have left it.
-    fn of_buckets(buckets: Vec<Gcra>, layout: Layout) -> Self {
+    fn of_buckets(buckets: Vec<Gcra>, gauge: &Gcra, layout: Layout) -> Self {
         let aware = |bucket: &Gcra| {
             let all = buckets.iter();
             all.fold(bucket.clone(), |bucket, other| bucket.following(other))
         };
+        let slowest = (0..buckets.len()).max_by_key(|&at| buckets[at].time_per_permit());
         Self {
-            roomy: aware(&buckets[0]).bottomless().into(),
+            bookers: buckets
+                .iter()
+                .map(|bucket| aware(bucket).bottomless().into())
+                .collect(),
             tiers: buckets.iter().map(|bucket| aware(bucket).into()).collect(),
+            slowest: slowest.unwrap_or(0),
+            gauge: aware(gauge).bottomless().into(),
+            most: buckets.iter().map(Gcra::burst).max().unwrap_or(0),
             layout,
         }
     }
@@ -166,26 +217,93 @@ impl Policy {
     /// The same policy over words that `before` has written, if it can decide by them as if they were its
     /// own, whatever limits there were.
     pub(super) fn following(&self, before: &Self) -> Option<Self> {
-        if self.layout == before.layout {
-            // A bucket knows of all that there were before.
-            let bucket = matches!(self.layout, Layout::Gcra { .. });
-            return Some(if bucket { before } else { self }.clone());
+        match (&self.layout, &before.layout) {
+            (
+                Layout::Counter {
+                    algorithm,
+                    cells,
+                    windows,
+                    ..
+                },
+                Layout::Counter {
+                    algorithm: old_algorithm,
+                    cells: old_cells,
+                    windows: old_windows,
+                    ..
+                },
+            ) => {
+                let limits = |algorithm: &AnyAlgorithm| match algorithm {
+                    AnyAlgorithm::Counter(ring) => ring.limits(),
+                    _ => Vec::new(),
+                };
+                let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
+                let same = (algorithm, cells, windows) == (old_algorithm, old_cells, old_windows);
+                let (layout, booker) = (before.layout.clone(), before.gauge.clone());
+                let most = before.most.max(self.most);
+                // In the old words, whatever the limits are now, as long as they have room for them.
+                let policy = || Self::of_rings(layout, booker, limits(&self.tiers[0]), &tiers, most).ok();
+                same.then(policy)?
+            }
+            (Layout::Log(quota), Layout::Log(old)) => (quota == old).then(|| self.clone()),
+            (
+                Layout::Gcra { quota, burst, tiers },
+                Layout::Gcra {
+                    quota: old_quota,
+                    burst: old_burst,
+                    tiers: old_tiers,
+                },
+            ) => {
+                if (quota, burst, tiers) == (old_quota, old_burst, old_tiers) {
+                    // It knows of all that there were before.
+                    return Some(before.clone());
+                }
+                let ([AnyAlgorithm::Gcra(bucket)], [AnyAlgorithm::Gcra(then)]) =
+                    (&*self.tiers, &*before.tiers)
+                else {
+                    return None;
+                };
+                let AnyAlgorithm::Gcra(fastest) = &before.gauge else {
+                    return None;
+                };
+                bucket.can_follow(then, fastest).then(|| {
+                    let bucket = bucket.clone().following(then);
+                    let gauge = bucket.faster(fastest).clone();
+                    Self::of_buckets(alloc::vec![bucket], &gauge, self.layout.clone())
+                })
+            }
+            _ => None,
         }
-        let (Layout::Gcra { tiers, .. }, Layout::Gcra { tiers: old, .. }) = (&self.layout, &before.layout)
+    }
+
+    /// The same, where some of the rules that it is made of hold no longer.
+    pub(super) fn without(&self, gone: impl Fn(usize) -> bool) -> Self {
+        let (AnyAlgorithm::Counter(ring), Layout::Counter { roomy, .. }) = (&self.tiers[0], &self.layout)
         else {
-            return None;
+            return self.clone();
         };
-        let ([AnyAlgorithm::Gcra(bucket)], [AnyAlgorithm::Gcra(then)]) = (&*self.tiers, &*before.tiers)
-        else {
-            return None;
-        };
-        (tiers.is_empty() && old.is_empty() && bucket.can_follow(then)).then(|| {
-            let bucket = bucket.clone().following(then);
-            Self::of_buckets(alloc::vec![bucket], self.layout.clone())
-        })
+        let limits = ring.limits().into_iter().zip(roomy.limits());
+        let limits: Vec<u64> = limits
+            .enumerate()
+            .map(|(place, (own, roomy))| if gone(place) { roomy } else { own })
+            .collect();
+        let mut policy = self.clone();
+        if let Ok(ring) = roomy.lowered_to(&limits) {
+            policy.tiers[0] = ring.into();
+        }
+        policy
+    }
+
+    /// Books debt of somebody in this tier; `None`: of nobody knows which.
+    pub(super) fn booker(&self, tier: Option<usize>) -> &AnyAlgorithm {
+        &self.bookers[tier.unwrap_or(self.slowest)]
+    }
+
+    /// The most that the words must be able to remember.
+    pub(super) const fn most(&self) -> u64 {
+        self.most
     }
 
     pub(super) fn words(&self) -> usize {
-        self.roomy.words()
+        self.tiers[0].words()
     }
 }

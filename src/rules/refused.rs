@@ -85,7 +85,8 @@ impl<'a, R: ?Sized> Refused<'a, R> {
 
     /// How long after [`at`](Self::at) the same request would be admitted by all rules if nobody else asked;
     /// `None`: never, it costs more than a limit, or its key is on a list of those that are always refused.
-    /// Worked out when asked for.
+    /// Worked out when asked for. (Of several even rules, whose shares come and go, it may be too early: they are
+    /// followed for a thousand rounds.)
     ///
     /// # Concurrency
     ///

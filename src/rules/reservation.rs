@@ -3,6 +3,7 @@ use core::fmt;
 
 use smallvec::SmallVec;
 
+use super::Rules;
 use super::counts::{Me, Outcome};
 use super::group::{Group, Subject};
 use super::key::Cost;
@@ -12,8 +13,8 @@ use crate::time::Nanos;
 /// What an admitted request was charged, rule by rule: to be handed back to
 /// [`refund`](super::RuleSet::refund) or [`settle`](super::RuleSet::settle). Dropping it leaves the permits spent.
 ///
-/// It borrows nothing, and outlives a reload: what rules that are gone by then were charged is settled with
-/// their last counts.
+/// It borrows nothing, and outlives a reload: debt goes to the rules that are in force by then; what was charged to a
+/// state that others have taken the place of is not given back.
 #[must_use = "a reservation is what a refund needs"]
 pub struct Reservation<R: ?Sized> {
     at: Nanos,
@@ -38,12 +39,12 @@ impl<R: ?Sized> Reservation<R> {
         self.at
     }
 
-    /// Settles the charges of this cost, or all of them, at the `actual` one.
-    pub(super) fn settle(self, cost: Option<&Cost<R>>, actual: u64, now: Nanos) -> Settled {
+    /// Settles the charges of this cost, or all of them, at the `actual` one, by the rules in force.
+    pub(super) fn settle(self, cost: Option<&Cost<R>>, actual: u64, now: Nanos, rules: &Rules<R>) -> Settled {
         let (mut forfeited, mut forgiven) = (0, 0);
         for charge in self.charges {
             if cost.is_none_or(|cost| charge.group.has_cost(cost)) {
-                match charge.settle(actual, now) {
+                match charge.settle(actual, now, rules) {
                     Settled::Exact => {}
                     Settled::Forfeited(permits) => forfeited = permits.max(forfeited),
                     Settled::Forgiven(permits) => forgiven = permits.max(forgiven),
@@ -59,20 +60,36 @@ impl<R: ?Sized> Reservation<R> {
 }
 
 impl<R: ?Sized> Charge<R> {
-    fn settle(self, actual: u64, now: Nanos) -> Settled {
-        let Subject { key, permits, .. } = self.subject;
+    fn settle(self, actual: u64, now: Nanos, rules: &Rules<R>) -> Settled {
+        let Self {
+            group,
+            subject,
+            receipt,
+        } = self;
+        let Subject {
+            key, permits, tier, ..
+        } = subject;
+        let in_force = rules.groups.iter().any(|other| other.has_state_of(&group));
         if let Some(excess) = permits.checked_sub(actual) {
-            if excess == 0 || self.group.give_back(&self.subject, &self.receipt, excess) {
+            // What others have inherited is spent there.
+            if excess == 0 || (in_force && group.give_back(&subject, &receipt, excess)) {
                 return Settled::Exact;
             }
-            self.group.count(Me::new(), Outcome::Forfeited(excess));
-            Settled::Forfeited(excess)
+            group.count_here(Me::new(), Outcome::Forfeited(excess));
+            return Settled::Forfeited(excess);
+        }
+        let debt = actual - permits;
+        let booked = if in_force {
+            group.charge(key, Some(tier), now, debt)
         } else {
-            let debt = actual - permits;
-            match debt - self.group.charge(key, now, debt) {
-                0 => Settled::Exact,
-                forgiven => Settled::Forgiven(forgiven),
-            }
+            let heirs = rules.groups.iter().filter(|other| other.counts_for(&group));
+            // Of several, the one that could book least; of none, nobody is there to be charged.
+            let booked = heirs.map(|heir| heir.charge(key, None, now, debt));
+            booked.min().unwrap_or(debt)
+        };
+        match debt - booked {
+            0 => Settled::Exact,
+            forgiven => Settled::Forgiven(forgiven),
         }
     }
 }

@@ -255,12 +255,15 @@ impl<R: ?Sized> Rule<R> {
             }
         }
         let plain = |rule: &Self| {
-            matches!(rule.algorithm, RuleAlgorithm::Counter | RuleAlgorithm::Classic)
+            rule.is_mergeable()
                 && rule.enforced == Enforced::All
                 && rule.tiers.is_empty()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
         };
+        if self.name == other.name {
+            return self.is_mergeable();
+        }
         plain(self)
             && plain(other)
             && self.algorithm == other.algorithm
@@ -276,6 +279,14 @@ impl<R: ?Sized> Rule<R> {
             && same(self.when.as_ref(), other.when.as_ref(), |one, other| {
                 one.0.is(&other.0)
             })
+    }
+
+    /// Whether several windows of the rule are decided in one step.
+    pub(super) const fn is_mergeable(&self) -> bool {
+        matches!(
+            self.algorithm,
+            RuleAlgorithm::Counter | RuleAlgorithm::Classic | RuleAlgorithm::Fixed
+        )
     }
 
     pub(super) fn keys(&self) -> u64 {

@@ -1,11 +1,11 @@
 use core::fmt;
 
-use crate::algorithm::{Algorithm, AnyAlgorithm};
+use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
 use crate::answer::{Held, Peek};
 use crate::decision::Receipt;
 use crate::keyed::{Desk, OnFull, Store};
 use crate::limiter::OwnWords;
-use crate::sync::Shared;
+use crate::sync::{Ordering, Shared};
 use crate::table::{Entry, Seat};
 use crate::time::Nanos;
 
@@ -40,6 +40,22 @@ impl State {
         match self {
             Self::Everybody(_) => None,
             Self::Each(store) => store.table().find(key),
+        }
+    }
+}
+
+impl State {
+    /// The time that a key's state has reached, if it has one that knows: no clock is behind it there.
+    pub(super) fn reached(&self, algorithm: &AnyAlgorithm, key: u64) -> Nanos {
+        let first = match self {
+            // Relaxed: what the caller is to see of it was seen before.
+            Self::Everybody(words) => words.get()[0].load(Ordering::Relaxed),
+            Self::Each(store) => store.first_word(key),
+        };
+        match algorithm {
+            // Its time is when it will be empty.
+            AnyAlgorithm::Gcra(_) => Nanos::ZERO,
+            algorithm => algorithm.reached(first),
         }
     }
 }
@@ -124,7 +140,12 @@ impl<'a> Ruling<'a> {
             State::Everybody(words) => self.algorithm.charge(Shared::new(words.get()), now, permits),
             State::Each(store) => loop {
                 let desk = self.desk(store);
-                let permits = permits.min(desk.peek(self.key, now).remaining());
+                let peek = desk.peek(self.key, now);
+                if peek.is_overflow() {
+                    // Whatever the catch-all has room for.
+                    desk.bar(self.key, now);
+                }
+                let permits = permits.min(peek.remaining());
                 // Denied only when others have taken what there was room for.
                 if desk.decide(self.key, || now, permits).is_ok() {
                     return permits;

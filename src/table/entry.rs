@@ -34,12 +34,13 @@ impl<'a> Entry<'a> {
         core::ptr::from_ref(self.key).addr()
     }
 
-    /// The key that has the entry, and may decide with it.
+    /// The key that has the entry, or is about to get it.
     #[cfg(feature = "rules")]
     pub(super) fn owner(self) -> Option<u64> {
         // Acquire: pairs with the Release in `rename`.
-        let key = self.key.load(Ordering::Acquire);
-        (key != Self::NOBODY && key != Self::UNSPENT && self.first_of(key).is_some()).then_some(key)
+        let (first, key) = self.look(self.key.load(Ordering::Acquire));
+        let owned = key != Self::NOBODY && key != Self::UNSPENT && first.stage() != Stage::Claimed;
+        owned.then_some(key)
     }
 
     /// A word of the state.

@@ -12,6 +12,7 @@ use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::rules::group::Seeds;
 use crate::rules::policy::Policy;
+use crate::rules::succession;
 use crate::rules::{Rule, RuleError, RuleSetBuilder};
 
 /// The rules of a file, of which a rule set can be built.
@@ -38,7 +39,7 @@ pub(super) fn read<R: ?Sized>(
         rules = rules.rule(read?);
     }
     // As the rule set will be built: whatever is wrong then is wrong now.
-    match rules.follow(None, Seeds::new([1, 2, 3, 4])) {
+    match succession::follow(&rules, None, &[], Seeds::new([1, 2, 3, 4])) {
         Ok(_) => Ok(rules),
         Err(error) => Err(locate(nodes, &rules, error)),
     }
@@ -269,7 +270,7 @@ fn locate<R: ?Sized>(nodes: &[Node], rules: &RuleSetBuilder<R>, error: RuleError
 
 /// The one of several quotas, or of several tiers, that is wrong by itself.
 fn trial<'n, R: ?Sized>(node: &'n Node, rule: &Rule<R>, error: &ConfigError) -> Option<&'n Node> {
-    let is_wrong = |rule: &Rule<R>| Policy::new(rule, &rule.quotas).is_err_and(|other| other == *error);
+    let is_wrong = |rule: &Rule<R>| Policy::new(rule, &rule.quotas, 0).is_err_and(|other| other == *error);
     let mut bare = rule.clone();
     bare.tiers.clear();
     if let Some(quotas) = node.field("quotas") {

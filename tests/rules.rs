@@ -1,0 +1,125 @@
+//! Several limits judged as one, as their users see them: every verb, histories against a reference, reloads, and
+//! threads.
+#![cfg(not(ringgate_loom))]
+#![cfg(feature = "rules")]
+
+#[expect(dead_code, reason = "what only the tests of algorithms use")]
+mod common;
+
+#[path = "rules/clocks.rs"]
+mod clocks;
+#[path = "rules/faults.rs"]
+mod faults;
+#[path = "rules/full.rs"]
+mod full;
+#[path = "rules/histories.rs"]
+mod histories;
+#[path = "rules/reference.rs"]
+mod reference;
+#[path = "rules/reload.rs"]
+mod reload;
+#[path = "rules/reload_faults.rs"]
+mod reload_faults;
+#[path = "rules/reload_histories.rs"]
+mod reload_histories;
+#[cfg(all(feature = "quanta", not(miri)))] // Miri's clock and threads are too slow for windows of milliseconds.
+#[path = "rules/stress.rs"]
+mod stress;
+#[path = "rules/verbs.rs"]
+mod verbs;
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use ringgate::{
+    Clock, Condition, Cost, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleCounts, RuleSet,
+    RuleSetBuilder, TierOf,
+};
+
+/// What the tests ask for.
+#[derive(Clone, Debug, Default)]
+struct Request {
+    user: u64,
+    address: u64,
+    cost: u64,
+    login: bool,
+    plan: Option<&'static str>,
+}
+
+fn user(user: u64) -> Request {
+    Request {
+        user,
+        cost: 1,
+        ..Request::default()
+    }
+}
+
+fn by_user() -> Key<Request> {
+    Key::new("user", |request: &Request, key| request.user.hash(key))
+}
+
+fn by_address() -> Key<Request> {
+    Key::new("address", |request: &Request, key| request.address.hash(key))
+}
+
+fn by_cost() -> Cost<Request> {
+    Cost::new("cost", |request: &Request| request.cost)
+}
+
+fn login() -> Condition<Request> {
+    Condition::new("login", |request: &Request| request.login)
+}
+
+fn by_plan() -> TierOf<Request> {
+    TierOf::new("plan", |request: &Request| request.plan)
+}
+
+fn quota(text: &str) -> Quota {
+    text.parse().expect("a quota")
+}
+
+fn rule(name: &'static str, text: &str) -> Rule<Request> {
+    Rule::new(name, quota(text))
+}
+
+fn set(rules: impl IntoIterator<Item = Rule<Request>>) -> RuleSetBuilder<Request> {
+    rules
+        .into_iter()
+        .fold(RuleSetBuilder::new(), RuleSetBuilder::rule)
+}
+
+type ByHand = RuleSet<Request, ManualClock>;
+type Live = LiveRules<Request, ManualClock>;
+
+/// Rules at a clock of their own, which stands at an hour.
+fn by_hand(rules: impl IntoIterator<Item = Rule<Request>>) -> (ByHand, ManualClock) {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let rules = set(rules).build_with(clock.clone(), [1, 2, 3, 4]).expect("rules");
+    (rules, clock)
+}
+
+fn live(rules: impl IntoIterator<Item = Rule<Request>>) -> (Live, ManualClock) {
+    let (rules, clock) = by_hand(rules);
+    (LiveRules::new(rules), clock)
+}
+
+/// How many of `calls` pass.
+fn passed(rules: &Live, request: &Request, calls: u64) -> u64 {
+    (0..calls).filter(|_| rules.load().check(request).is_ok()).count() as u64
+}
+
+fn counts(rules: &ByHand, name: &str) -> RuleCounts {
+    let mut all = rules.counts();
+    all.find(|(rule, _)| *rule == name)
+        .expect("a rule of this name")
+        .1
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

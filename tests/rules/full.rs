@@ -1,0 +1,116 @@
+//! Tables of keys that are full, beside rules that are not: still all or nothing.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use ringgate::{OnFull, RuleAlgorithm};
+
+use super::*;
+use crate::common::Log;
+
+const USERS: u64 = 24;
+
+/// What every rule says about every user.
+fn all(rules: &ByHand) -> Vec<(u64, u64)> {
+    let users = (0..USERS).map(user);
+    users
+        .flat_map(|request| {
+            let peeks = rules.peek(&request).map(|peek| (peek.spent(), peek.remaining()));
+            peeks.collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn bound(algorithm: RuleAlgorithm, limit: u64) -> u64 {
+    match algorithm {
+        RuleAlgorithm::Counter | RuleAlgorithm::Log => limit,
+        RuleAlgorithm::Even => limit + limit.div_ceil(5),
+        _ => 2 * limit,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 80,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+    #[test]
+    fn a_full_table_is_one_rule_of_several(
+        algorithm in select(vec![RuleAlgorithm::Counter, RuleAlgorithm::Classic, RuleAlgorithm::Even,
+            RuleAlgorithm::Fixed, RuleAlgorithm::Log, RuleAlgorithm::Gcra]),
+        on_full in select(vec![OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget]),
+        others in 0..3_usize,
+        ops in prop::collection::vec((0..USERS, 1..3_u64, select(vec![0, 0, 1, 333, 2_000, 12_000])), 1..200),
+    ) {
+        let (key, cost) = (by_user(), by_cost());
+        let each = rule("each", "6/10s").by(&key).cost(&cost).algorithm(algorithm).capacity(1).on_full(on_full);
+        let others = [
+            rule("all", "60/10s").cost(&cost).algorithm(RuleAlgorithm::Log),
+            rule("other", "5/1s").by(&key).algorithm(RuleAlgorithm::Gcra).capacity(300),
+        ]
+        .into_iter()
+        .take(others);
+        let (rules, clock) = by_hand([each].into_iter().chain(others));
+        let mut logs: HashMap<u64, Log> = HashMap::new();
+        let mut asked = Vec::new();
+        for (id, permits, wait) in ops {
+            clock.advance(millis(wait));
+            // Who asks an even rule for more than a cell's share enters the table to be refused.
+            let permits = if algorithm == RuleAlgorithm::Even { 1 } else { permits };
+            let request = Request { cost: permits, ..user(id) };
+            let (before, counted) = (all(&rules), rules.counts().map(|it| it.1).collect::<Vec<_>>());
+            let room: Vec<_> = rules
+                .peek(&request)
+                .filter(|peek| peek.remaining() < peek.permits())
+                .map(|peek| (peek.rule().to_string(), peek.limit(), peek.remaining()))
+                .collect();
+            match rules.check(&request) {
+                Ok(_) => {
+                    // Who takes another's entry may find another share, or another cell, than the one looked at.
+                    prop_assert!(room.is_empty() || on_full == OnFull::Forget, "{:?}", room);
+                    logs.entry(id).or_default().add(clock.now(), permits);
+                    asked.push(true);
+                }
+                Err(refused) => {
+                    let named: Vec<_> = refused
+                        .violations()
+                        .map(|peek| (peek.rule().to_string(), peek.limit(), peek.remaining()))
+                        .collect();
+                    prop_assert!(!named.is_empty());
+                    if on_full != OnFull::Forget {
+                        prop_assert_eq!(&named, &room);
+                        prop_assert_eq!(&before, &all(&rules));
+                        let retry = refused.retry_after();
+                        prop_assert!(retry.is_some_and(|after| !after.is_zero()), "{:?}", retry);
+                        let ready = clock.now().saturating_add(retry.expect("just seen"));
+                        // Looked at from there, there is room; so the request would pass.
+                        let now = clock.now();
+                        clock.set(ready);
+                        let room = rules.peek(&request).all(|peek| peek.remaining() >= peek.permits());
+                        clock.set(now);
+                        prop_assert!(room, "refused after {:?}", retry);
+                    }
+                    asked.push(false);
+                }
+            }
+            let forfeited: u64 = rules.counts().map(|it| it.1.forfeited).sum();
+            prop_assert!(forfeited == 0 || on_full == OnFull::Forget);
+            for ((_, now), then) in rules.counts().zip(counted) {
+                prop_assert!(now.admitted + now.denied <= then.admitted + then.denied + 1);
+            }
+        }
+        let passed = asked.iter().filter(|&&passed| passed).count() as u64;
+        for (name, counts) in rules.counts() {
+            prop_assert_eq!(counts.admitted, passed, "{}", name);
+            prop_assert!(counts.denied <= asked.len() as u64 - passed);
+        }
+        if matches!(on_full, OnFull::Share | OnFull::Deny) {
+            for (id, log) in &logs {
+                let worst = log.worst(secs(10));
+                prop_assert!(worst <= bound(algorithm, 6), "user {}: {}", id, worst);
+            }
+        }
+    }
+}

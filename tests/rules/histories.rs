@@ -1,0 +1,313 @@
+//! Histories of requests against the definitions: who is admitted, who is named, what is left, and when to come
+//! again.
+
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use ringgate::{RuleAlgorithm, Settled};
+
+use super::reference::{By, Enforced, Functions, Reference, Spec, Violation, nanos};
+use super::*;
+
+const NAMES: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
+const WINDOWS: [&str; 5] = ["500ms", "1s", "2s", "10s", "60s"];
+
+fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
+    use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
+    // Counters more often, so that some meet in one state.
+    let algorithm = select(vec![
+        Counter, Counter, Counter, Classic, Classic, Even, Fixed, Log, Gcra,
+    ]);
+    let windows = subsequence(WINDOWS.to_vec(), 1..=3);
+    let shape = (algorithm, windows, prop::collection::vec(1..30_u64, 3));
+    let about = (
+        select(vec![By::Everybody, By::User, By::Address]),
+        any::<bool>(),
+        any::<bool>(),
+        select(vec![None, None, Some(1), Some(2), Some(5)]),
+    );
+    let rest = (
+        select(vec![None, None, None, Some([1, 2]), Some([3, 40]), Some([25, 7])]),
+        select(vec![None, None, None, Some(1)]),
+        select(vec![None, None, None, Some(2)]),
+        select(vec![
+            Enforced::All,
+            Enforced::All,
+            Enforced::All,
+            Enforced::None,
+            Enforced::Half,
+        ]),
+        select(vec![None, None, Some(1), Some(60)]),
+    );
+    (shape, about, rest).prop_map(move |(shape, about, rest)| {
+        let (algorithm, windows, limits) = shape;
+        let (by, costs, login_only, cells) = about;
+        let (tiers, allow, deny, enforced, burst) = rest;
+        let quotas = windows.iter().zip(&limits);
+        // In the shadow, only what is judged in one step may have several.
+        let in_one = matches!(algorithm, Counter | Classic | Fixed);
+        let most = if in_one || enforced == Enforced::All { 3 } else { 1 };
+        let quotas: Vec<_> = quotas
+            .map(|(window, limit)| quota(&format!("{limit}/{window}")))
+            .take(most)
+            .collect();
+        let ring = matches!(algorithm, Counter | Classic | Even);
+        let keyed = by != By::Everybody;
+        Spec {
+            name,
+            tiers: tiers.filter(|_| quotas.len() == 1 && algorithm != Log),
+            quotas,
+            algorithm,
+            cells: cells.filter(|_| ring),
+            burst: burst.filter(|_| algorithm == Gcra),
+            by,
+            costs,
+            login_only,
+            allow: allow.filter(|_| keyed),
+            deny: deny.filter(|_| keyed),
+            enforced: if enforced == Enforced::Half && !keyed {
+                Enforced::All
+            } else {
+                enforced
+            },
+        }
+    })
+}
+
+fn specs() -> impl Strategy<Value = Vec<Spec>> {
+    (1..=NAMES.len()).prop_flat_map(|rules| NAMES[..rules].iter().map(|name| spec(name)).collect::<Vec<_>>())
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let cost = select(vec![0, 1, 1, 1, 2, 3, 7, 31, u64::MAX]);
+    let plan = select(vec![None, None, Some("free"), Some("pro"), Some("unknown")]);
+    (0..4_u64, 0..3_u64, cost, any::<bool>(), plan).prop_map(|(user, address, cost, login, plan)| Request {
+        user,
+        address,
+        cost,
+        login,
+        plan,
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// So many times the same.
+    Ask(Request, usize),
+    /// Reserves, and gives back at once.
+    GiveBack(Request),
+    /// Goes on to when the last refused request is told to come again.
+    Retry,
+    Wait(u64),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        5 => (request(), 1..6_usize).prop_map(|(request, times)| Op::Ask(request, times)),
+        1 => request().prop_map(Op::GiveBack),
+        2 => Just(Op::Retry),
+        2 => select(vec![1, 1_000_000, 99_000_000, 100_000_000, 333_000_000, 400_000_000, 1_000_000_000,
+            2_500_000_000, 13_000_000_000, 100_000_000_000]).prop_map(Op::Wait),
+    ];
+    prop::collection::vec(op, 1..40)
+}
+
+struct History {
+    rules: ByHand,
+    clock: ManualClock,
+    reference: Reference,
+    refused: Option<(Request, Option<Duration>, Nanos)>,
+}
+
+impl History {
+    fn new(specs: Vec<Spec>) -> Self {
+        let functions = Functions::new();
+        let (rules, clock) = by_hand(specs.iter().map(|spec| spec.rule(&functions)));
+        Self {
+            rules,
+            clock,
+            reference: Reference::new(specs),
+            refused: None,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.now().get()
+    }
+
+    /// For which rules a refusal counts: which half of the keys it is for is the rule set's own business.
+    fn enforced(&self, request: &Request) -> Vec<bool> {
+        let of = |spec: &Spec| match spec.enforced {
+            Enforced::All => true,
+            Enforced::None => false,
+            Enforced::Half => {
+                let mut peeks = self.rules.peek(request);
+                peeks
+                    .find(|peek| peek.rule() == spec.name)
+                    .is_none_or(|peek| peek.is_enforced())
+            }
+        };
+        self.reference.specs.iter().map(of).collect()
+    }
+
+    /// Every quota says what the definition says.
+    fn compare(&self, request: &Request) {
+        let mut seen = 0;
+        for peek in self.rules.peek(request) {
+            let specs = &self.reference.specs;
+            let rule = specs
+                .iter()
+                .position(|spec| spec.name == peek.rule())
+                .expect("a rule");
+            let spec = &specs[rule];
+            let quota = spec
+                .quotas
+                .iter()
+                .position(|quota| *quota == peek.quota())
+                .expect("a quota");
+            let now = self.now();
+            assert!(spec.is_about(request));
+            assert_eq!(peek.limit(), spec.limit(quota, request));
+            assert_eq!(peek.permits(), spec.permits(request));
+            let remaining = self.reference.remaining(rule, quota, request, now);
+            assert_eq!(peek.remaining(), remaining, "{} {}", spec.name, peek.quota());
+            let spent = self.reference.spent(rule, quota, request, now);
+            // For all that it is decided in one step with.
+            assert!(
+                peek.spent() >= spent,
+                "{} {}: {} spent, not {spent}",
+                spec.name,
+                peek.quota(),
+                peek.spent()
+            );
+            let alone = matches!(
+                spec.algorithm,
+                RuleAlgorithm::Log | RuleAlgorithm::Gcra | RuleAlgorithm::Even
+            );
+            assert!(!alone || peek.spent() == spent, "{} {}", spec.name, peek.quota());
+            seen += 1;
+        }
+        let about = self.reference.specs.iter().filter(|spec| spec.is_about(request));
+        assert_eq!(seen, about.map(|spec| spec.quotas.len()).sum::<usize>());
+    }
+
+    fn ask(&mut self, request: &Request) {
+        let now = self.now();
+        let enforced = self.enforced(request);
+        let expected = self.reference.check(request, &enforced, now);
+        let about = self.reference.specs.iter().any(|spec| spec.is_about(request));
+        match self.rules.check(request) {
+            Ok(passed) => {
+                assert_eq!(expected, Ok(()));
+                assert_eq!(passed.at().get(), now);
+                // Somebody else has asked.
+                self.refused = None;
+                assert!(about || !passed.is_limited());
+            }
+            Err(refused) => {
+                let mut violations: Vec<Violation> = refused
+                    .violations()
+                    .map(|it| {
+                        (
+                            it.rule().to_string(),
+                            it.quota().to_string(),
+                            it.limit(),
+                            it.remaining(),
+                        )
+                    })
+                    .collect();
+                violations.sort_unstable();
+                assert_eq!(expected, Err(violations));
+                assert_eq!(refused.at().get(), now);
+                let retry = refused.retry_after();
+                self.judge_retry(request, &enforced, retry);
+                self.refused = Some((request.clone(), retry, refused.at()));
+            }
+        }
+        // Nobody's state is but what the definitions say; a refused request has changed nothing.
+        self.compare(request);
+        let other = Request {
+            user: request.user + 1,
+            login: !request.login,
+            ..request.clone()
+        };
+        self.compare(&other);
+    }
+
+    /// At that time it is admitted with nobody else asking, and at no time before.
+    fn judge_retry(&self, request: &Request, enforced: &[bool], retry: Option<Duration>) {
+        let admits = |at: u64| self.reference.violations(request, enforced, at).is_empty();
+        let Some(retry) = retry else {
+            assert!(self.reference.is_hopeless(request, enforced), "never");
+            return;
+        };
+        assert!(!self.reference.is_hopeless(request, enforced), "after {retry:?}");
+        let (now, wait) = (self.now(), nanos(retry));
+        assert!(wait > 0 && admits(now + wait), "not yet after {retry:?}");
+        assert!(!admits(now + wait - 1), "a nanosecond before {retry:?}");
+        // Cells begin at multiples of 100 ms; a few of them.
+        let cells = (now / 100_000_000 + 1)..=((now + wait - 1) / 100_000_000);
+        let few = 1 + wait as usize / 100_000_000 / 30;
+        for cell in cells.step_by(few) {
+            assert!(!admits(cell * 100_000_000), "before {retry:?}");
+        }
+    }
+
+    fn give_back(&mut self, request: &Request) {
+        let (now, enforced) = (self.now(), self.enforced(request));
+        self.refused = None;
+        let charged = self.reference.charged(request, now);
+        let expected = self.reference.check(request, &enforced, now);
+        match self.rules.reserve(request) {
+            Ok(reservation) => {
+                assert_eq!(expected, Ok(()));
+                let settled = match self.reference.take_back(request, &charged) {
+                    0 => Settled::Exact,
+                    kept => Settled::Forfeited(kept),
+                };
+                assert_eq!(self.rules.refund(reservation), settled);
+            }
+            Err(refused) => assert_eq!(expected.map_err(|it| it.len()), Err(refused.violations().count())),
+        }
+        self.compare(request);
+    }
+
+    fn run(&mut self, op: &Op) {
+        match op {
+            Op::Ask(request, times) => (0..*times).for_each(|_| self.ask(request)),
+            Op::GiveBack(request) => self.give_back(request),
+            Op::Wait(nanos) => self.clock.advance(Duration::from_nanos(*nanos)),
+            Op::Retry => {
+                let Some((request, Some(retry), at)) = self.refused.take() else {
+                    return;
+                };
+                if self.clock.now() == at {
+                    self.clock.advance(retry);
+                    self.ask(&request);
+                    assert!(self.refused.is_none(), "refused when it was told to come");
+                }
+            }
+        }
+    }
+
+    fn compare_counts(&self) {
+        for ((name, counts), expected) in self.rules.counts().zip(&self.reference.counts) {
+            assert_eq!(counts, *expected, "{name}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+    #[test]
+    fn rules_decide_as_they_are_defined(specs in specs(), ops in ops()) {
+        let mut history = History::new(specs);
+        for op in &ops {
+            history.run(op);
+        }
+        history.compare_counts();
+    }
+}

@@ -1,0 +1,432 @@
+//! What rules are, by the definitions of their algorithms: for each quota of each rule and each key everything that
+//! was charged, counted anew for every question.
+
+use core::time::Duration;
+use std::collections::HashMap;
+
+use ringgate::{Condition, Cost, Key, Quota, Rule, RuleAlgorithm, RuleCounts, TierOf};
+
+use super::Request;
+
+/// One rule, as plain data.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) name: &'static str,
+    pub(crate) quotas: Vec<Quota>,
+    pub(crate) algorithm: RuleAlgorithm,
+    pub(crate) cells: Option<u64>,
+    pub(crate) burst: Option<u64>,
+    pub(crate) by: By,
+    pub(crate) costs: bool,
+    pub(crate) login_only: bool,
+    /// Limits of "free" and "pro".
+    pub(crate) tiers: Option<[u64; 2]>,
+    pub(crate) allow: Option<u64>,
+    pub(crate) deny: Option<u64>,
+    pub(crate) enforced: Enforced,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Everybody,
+    User,
+    Address,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enforced {
+    All,
+    None,
+    Half,
+}
+
+/// The functions that rules have in common, so that they can be decided in one step.
+pub(crate) struct Functions {
+    pub(crate) user: Key<Request>,
+    pub(crate) address: Key<Request>,
+    pub(crate) cost: Cost<Request>,
+    pub(crate) login: Condition<Request>,
+    pub(crate) plan: TierOf<Request>,
+}
+
+impl Functions {
+    pub(crate) fn new() -> Self {
+        Self {
+            user: super::by_user(),
+            address: super::by_address(),
+            cost: super::by_cost(),
+            login: super::login(),
+            plan: super::by_plan(),
+        }
+    }
+}
+
+impl Spec {
+    pub(crate) fn rule(&self, functions: &Functions) -> Rule<Request> {
+        let mut rule = Rule::new(self.name, self.quotas[0]).algorithm(self.algorithm);
+        for &quota in &self.quotas[1..] {
+            rule = rule.also(quota);
+        }
+        if let Some(cells) = self.cells {
+            rule = rule.cells(cells);
+        }
+        if let Some(burst) = self.burst {
+            rule = rule.burst(burst);
+        }
+        rule = match self.by {
+            By::Everybody => rule,
+            By::User => rule.by(&functions.user).capacity(300),
+            By::Address => rule.by(&functions.address).capacity(300),
+        };
+        if self.costs {
+            rule = rule.cost(&functions.cost);
+        }
+        if self.login_only {
+            rule = rule.when(&functions.login);
+        }
+        if let Some([free, pro]) = self.tiers {
+            rule = rule.tier_of(&functions.plan).tier("free", free).tier("pro", pro);
+        }
+        if let Some(key) = self.allow {
+            rule = rule.allow(key);
+        }
+        if let Some(key) = self.deny {
+            rule = rule.deny(key);
+        }
+        match self.enforced {
+            Enforced::All => rule,
+            Enforced::None => rule.shadow(),
+            Enforced::Half => rule.enforce_percent(50.0),
+        }
+    }
+
+    pub(crate) fn key(&self, request: &Request) -> u64 {
+        match self.by {
+            By::Everybody => 0,
+            By::User => request.user,
+            By::Address => request.address,
+        }
+    }
+
+    pub(crate) fn permits(&self, request: &Request) -> u64 {
+        if self.costs { request.cost } else { 1 }
+    }
+
+    pub(crate) fn is_about(&self, request: &Request) -> bool {
+        (!self.login_only || request.login) && self.allow != Some(self.key(request))
+    }
+
+    pub(crate) fn denies(&self, request: &Request) -> bool {
+        self.deny == Some(self.key(request))
+    }
+
+    pub(crate) fn limit(&self, quota: usize, request: &Request) -> u64 {
+        match (self.tiers, request.plan) {
+            (Some([free, _]), Some("free")) => free,
+            (Some([_, pro]), Some("pro")) => pro,
+            _ => self.quotas[quota].limit(),
+        }
+    }
+
+    /// A quota as it is for the request.
+    fn meter(&self, quota: usize, request: &Request) -> Meter {
+        let (limit, given) = (self.limit(quota, request), self.quotas[quota]);
+        let window = nanos(given.window());
+        let cells = self.cells.unwrap_or(5);
+        match self.algorithm {
+            RuleAlgorithm::Log => Meter::Log { limit, window },
+            RuleAlgorithm::Gcra => {
+                let burst = self.burst.unwrap_or(given.limit());
+                Meter::Bucket {
+                    burst: (burst * limit / given.limit()).max(1),
+                    permit: (2 * window).div_ceil(limit),
+                }
+            }
+            algorithm => {
+                let cells = if algorithm == RuleAlgorithm::Fixed {
+                    1
+                } else {
+                    cells
+                };
+                Meter::Cells {
+                    limit,
+                    cells,
+                    summed: cells + u64::from(algorithm == RuleAlgorithm::Counter),
+                    width: window / cells,
+                    even: algorithm == RuleAlgorithm::Even,
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).expect("not for centuries")
+}
+
+/// How charges are counted.
+#[derive(Clone, Copy, Debug)]
+enum Meter {
+    Cells {
+        limit: u64,
+        cells: u64,
+        summed: u64,
+        width: u64,
+        even: bool,
+    },
+    Log {
+        limit: u64,
+        window: u64,
+    },
+    /// In halves of a nanosecond.
+    Bucket {
+        burst: u64,
+        permit: u64,
+    },
+}
+
+/// What one quota was charged for one key: when, how many permits, and (of a bucket) how long they take.
+#[derive(Clone, Debug, Default)]
+struct Charges(Vec<(u64, u64, u64)>);
+
+impl Meter {
+    fn spent(self, charges: &Charges, now: u64) -> u64 {
+        let counts = |wanted: &dyn Fn(u64) -> bool| {
+            let wanted = charges.0.iter().filter(|charge| wanted(charge.0));
+            wanted.map(|charge| charge.1).sum()
+        };
+        match self {
+            Self::Cells { summed, width, .. } => counts(&|at| at / width + summed > now / width),
+            Self::Log { limit, window } => {
+                let unit = unit(limit);
+                counts(&|at| at.div_ceil(unit) + window.div_ceil(unit) > now / unit)
+            }
+            Self::Bucket { permit, .. } => self.ahead(charges, now).div_ceil(permit),
+        }
+    }
+
+    /// How far the theoretical arrival time of a bucket is ahead.
+    fn ahead(self, charges: &Charges, now: u64) -> u64 {
+        let mut empty = 0;
+        for &(at, permits, permit) in &charges.0 {
+            empty = empty.max(2 * at) + permits * permit;
+        }
+        empty.saturating_sub(2 * now)
+    }
+
+    fn room(self, charges: &Charges, now: u64) -> u64 {
+        match self {
+            Self::Cells {
+                limit,
+                cells,
+                width,
+                even,
+                ..
+            } => {
+                let room = limit.saturating_sub(self.spent(charges, now));
+                if !even {
+                    return room;
+                }
+                let cell = now / width;
+                let newest: u64 = charges
+                    .0
+                    .iter()
+                    .filter(|it| it.0 / width == cell)
+                    .map(|it| it.1)
+                    .sum();
+                room.min(share(limit, cells, cell).saturating_sub(newest))
+            }
+            Self::Log { limit, .. } => limit.saturating_sub(self.spent(charges, now)),
+            Self::Bucket { burst, permit } => {
+                (burst * permit).saturating_sub(self.ahead(charges, now)) / permit
+            }
+        }
+    }
+
+    /// The most that one request can ever get.
+    fn most(self) -> u64 {
+        match self {
+            Self::Cells {
+                limit,
+                cells,
+                even: true,
+                ..
+            } => limit.div_ceil(cells),
+            Self::Cells { limit, .. } | Self::Log { limit, .. } => limit,
+            Self::Bucket { burst, .. } => burst,
+        }
+    }
+
+    const fn time_of_a_permit(self) -> u64 {
+        match self {
+            Self::Bucket { permit, .. } => permit,
+            _ => 0,
+        }
+    }
+}
+
+/// The share of a cell in the limit: any `cells` of them one after the other get all of it.
+fn share(limit: u64, cells: u64, cell: u64) -> u64 {
+    (cell % cells + 1) * limit / cells - (cell % cells) * limit / cells
+}
+
+/// Nanoseconds per unit of a log: the smallest of 1, 2, 5, 10, … that gives 20 years of 366 days in 62 bits
+/// beside the index of `limit` slots and one bit. Recorded times are rounded up to one, and asked ones down.
+fn unit(limit: u64) -> u64 {
+    let twenty_years = 20 * 366 * 24 * 3600 * 1_000_000_000_u128;
+    let times = (1 << 61) / u128::from(limit.next_power_of_two()) - 1;
+    (0..)
+        .flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)))
+        .find(|&unit| u128::from(unit) * times >= twenty_years)
+        .expect("some unit is large enough")
+}
+
+/// A quota that has no room, as it is told: the rule, the quota, the limit, and what is left.
+pub(crate) type Violation = (String, String, u64, u64);
+
+/// All rules, and all that was charged.
+pub(crate) struct Reference {
+    pub(crate) specs: Vec<Spec>,
+    charges: HashMap<(usize, usize, u64), Charges>,
+    pub(crate) counts: Vec<RuleCounts>,
+}
+
+impl Reference {
+    pub(crate) fn new(specs: Vec<Spec>) -> Self {
+        let counts = specs.iter().map(|_| RuleCounts::default()).collect();
+        Self {
+            specs,
+            charges: HashMap::new(),
+            counts,
+        }
+    }
+
+    fn charges(&self, rule: usize, quota: usize, request: &Request) -> &Charges {
+        static NONE: Charges = Charges(Vec::new());
+        let key = (rule, quota, self.specs[rule].key(request));
+        self.charges.get(&key).unwrap_or(&NONE)
+    }
+
+    pub(crate) fn spent(&self, rule: usize, quota: usize, request: &Request, now: u64) -> u64 {
+        let meter = self.specs[rule].meter(quota, request);
+        meter.spent(self.charges(rule, quota, request), now)
+    }
+
+    pub(crate) fn remaining(&self, rule: usize, quota: usize, request: &Request, now: u64) -> u64 {
+        let spec = &self.specs[rule];
+        if spec.denies(request) {
+            return 0;
+        }
+        spec.meter(quota, request)
+            .room(self.charges(rule, quota, request), now)
+    }
+
+    /// The quotas of a rule that would refuse.
+    fn without_room(&self, rule: usize, request: &Request, now: u64) -> Vec<Violation> {
+        let spec = &self.specs[rule];
+        if !spec.is_about(request) {
+            return Vec::new();
+        }
+        let violated = |quota: usize| {
+            let room = self.remaining(rule, quota, request, now);
+            (spec.denies(request) || room < spec.permits(request)).then(|| {
+                let text = spec.quotas[quota].to_string();
+                (spec.name.to_string(), text, spec.limit(quota, request), room)
+            })
+        };
+        (0..spec.quotas.len()).filter_map(violated).collect()
+    }
+
+    /// What would refuse the request, sorted; `enforced` says for which rules a refusal counts.
+    pub(crate) fn violations(&self, request: &Request, enforced: &[bool], now: u64) -> Vec<Violation> {
+        let rules = (0..self.specs.len()).filter(|&rule| enforced[rule]);
+        let mut all: Vec<_> = rules
+            .flat_map(|rule| self.without_room(rule, request, now))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Whether the request is never admitted.
+    pub(crate) fn is_hopeless(&self, request: &Request, enforced: &[bool]) -> bool {
+        (0..self.specs.len()).any(|rule| {
+            let spec = &self.specs[rule];
+            let too_many = |quota| spec.permits(request) > spec.meter(quota, request).most();
+            enforced[rule]
+                && spec.is_about(request)
+                && (spec.denies(request) || (0..spec.quotas.len()).any(too_many))
+        })
+    }
+
+    /// Decides, and counts.
+    pub(crate) fn check(
+        &mut self,
+        request: &Request,
+        enforced: &[bool],
+        now: u64,
+    ) -> Result<(), Vec<Violation>> {
+        let violations = self.violations(request, enforced, now);
+        for (rule, &enforced) in enforced.iter().enumerate() {
+            if !self.specs[rule].is_about(request) {
+                continue;
+            }
+            let has_room = self.without_room(rule, request, now).is_empty();
+            let counts = &mut self.counts[rule];
+            match (enforced, has_room) {
+                (true, false) => counts.denied += 1,
+                (false, false) => counts.shadow_denied += 1,
+                (_, true) if violations.is_empty() => {
+                    let permits = self.specs[rule].permits(request);
+                    counts.admitted += 1;
+                    counts.charged += permits;
+                    self.charge(rule, request, now, permits);
+                }
+                _ => {}
+            }
+        }
+        if violations.is_empty() {
+            Ok(())
+        } else {
+            Err(violations)
+        }
+    }
+
+    fn charge(&mut self, rule: usize, request: &Request, now: u64, permits: u64) {
+        for quota in 0..self.specs[rule].quotas.len() {
+            let spec = &self.specs[rule];
+            let permit = spec.meter(quota, request).time_of_a_permit();
+            let charges = self.charges.entry((rule, quota, spec.key(request))).or_default();
+            charges.0.push((now, permits, permit));
+        }
+    }
+
+    /// Takes back what was charged last; a log gives nothing back. The most that some rule has kept.
+    pub(crate) fn take_back(&mut self, request: &Request, charged: &[bool]) -> u64 {
+        let mut most = 0;
+        for rule in (0..self.specs.len()).filter(|&rule| charged[rule]) {
+            let spec = &self.specs[rule];
+            if spec.algorithm == RuleAlgorithm::Log {
+                let kept = spec.permits(request);
+                // Each quota of a log is a state of its own.
+                self.counts[rule].forfeited += kept * spec.quotas.len() as u64;
+                most = kept.max(most);
+                continue;
+            }
+            for quota in 0..spec.quotas.len() {
+                let charges = self.charges.get_mut(&(rule, quota, spec.key(request)));
+                charges.expect("it was charged").0.pop();
+            }
+        }
+        most
+    }
+
+    /// Which rules would be charged by a request that is admitted.
+    pub(crate) fn charged(&self, request: &Request, now: u64) -> Vec<bool> {
+        let rules = 0..self.specs.len();
+        rules
+            .map(|rule| {
+                self.specs[rule].is_about(request) && self.without_room(rule, request, now).is_empty()
+            })
+            .collect()
+    }
+}

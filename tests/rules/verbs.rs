@@ -1,0 +1,326 @@
+//! Every verb of a rule set by itself, and what it does not do.
+
+use ringgate::{OnFull, RuleAlgorithm, Settled};
+
+use super::*;
+
+const ALGORITHMS: [RuleAlgorithm; 6] = [
+    RuleAlgorithm::Counter,
+    RuleAlgorithm::Classic,
+    RuleAlgorithm::Even,
+    RuleAlgorithm::Fixed,
+    RuleAlgorithm::Log,
+    RuleAlgorithm::Gcra,
+];
+
+#[test]
+fn nothing_is_allocated_when_admitted_or_refused_by_eight_quotas() {
+    let (user, address) = (by_user(), by_address());
+    for algorithm in ALGORITHMS {
+        // Eight quotas over eight states, or (of counters) fewer.
+        let (rules, clock) = by_hand((0..4).map(|number| {
+            let limit = Quota::new(5, secs(number + 1)).expect("a quota");
+            let more = Quota::new(20, secs(100 * (number + 1))).expect("a quota");
+            let rule = Rule::new(format!("rule {number}"), limit)
+                .also(more)
+                .algorithm(algorithm);
+            match number {
+                0 => rule,
+                1 => rule.by(&user).allow(7_u64),
+                2 => rule.by(&address).deny(8_u64).capacity(100),
+                _ => rule.by(&user).when(&login()).cost(&by_cost()),
+            }
+        }));
+        let requests: Vec<_> = (0..10)
+            .map(|id| Request {
+                user: id,
+                address: id,
+                cost: id % 4,
+                login: id % 2 == 0,
+                plan: None,
+            })
+            .collect();
+        // What the thread does once.
+        let _ = rules.check(&requests[0]).is_ok();
+        let (mut admitted, mut refused) = (0, 0);
+        let counted = allocation_counter::measure(|| {
+            for step in 0..500_usize {
+                match rules.check(&requests[step % 10]) {
+                    Ok(_) => admitted += 1,
+                    Err(it) => {
+                        refused += 1;
+                        assert!(it.violations().count() <= 8);
+                        core::hint::black_box(it.retry_after());
+                    }
+                }
+                if step % 10 == 0 {
+                    clock.advance(millis(700));
+                }
+            }
+        });
+        assert!(admitted > 0 && refused > 0);
+        assert_eq!(counted.count_total, 0, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn eight_quotas_that_refuse_allocate_nothing() {
+    let (rules, _) = by_hand((1..=8).map(|window| {
+        let quota = Quota::new(1, secs(window)).expect("a quota");
+        Rule::new(format!("rule {window}"), quota).algorithm(RuleAlgorithm::Gcra)
+    }));
+    let request = user(1);
+    assert!(rules.check(&request).is_ok());
+    let counted = allocation_counter::measure(|| {
+        let refused = rules.check(&request).expect_err("all are empty");
+        assert_eq!(refused.violations().count(), 8);
+        assert_eq!(refused.retry_after(), Some(secs(8)));
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
+#[test]
+fn a_key_that_is_allowed_is_neither_limited_nor_charged() {
+    let (rules, _) = by_hand([
+        rule("each", "2/min").by(&by_user()).allow(1_u64),
+        rule("all", "5/min"),
+    ]);
+    for _ in 0..5 {
+        assert!(rules.check(&user(1)).is_ok_and(|passed| passed.is_limited()));
+    }
+    let request = user(1);
+    let refused = rules.check(&request).expect_err("all have had five");
+    assert_eq!(
+        refused.violations().map(|it| it.rule()).collect::<Vec<_>>(),
+        ["all"]
+    );
+    assert_eq!(counts(&rules, "each").admitted, 0);
+    assert!(rules.peek(&user(1)).all(|peek| peek.rule() == "all"));
+    let (rules, _) = by_hand([rule("each", "2/min").by(&by_user()).allow(1_u64)]);
+    assert!((0..9).all(|_| rules.check(&user(1)).is_ok_and(|passed| !passed.is_limited())));
+    assert_eq!((0..9).filter(|_| rules.check(&user(2)).is_ok()).count(), 2);
+}
+
+#[test]
+fn a_key_that_is_denied_is_refused_always_and_charges_nobody() {
+    for alone in [true, false] {
+        let each = rule("each", "2/min").by(&by_user()).deny(1_u64).cost(&by_cost());
+        let all = (!alone).then(|| rule("all", "5/min"));
+        let (rules, clock) = by_hand([each].into_iter().chain(all));
+        for cost in [0, 1, 2, 3, u64::MAX] {
+            let request = Request { cost, ..user(1) };
+            clock.advance(secs(1_000));
+            let refused = rules.check(&request).expect_err("it is on the list");
+            assert_eq!(refused.retry_after(), None);
+            let violation = refused.violations().next().expect("a rule");
+            assert_eq!((violation.rule(), violation.remaining()), ("each", 0));
+            assert_eq!(violation.retry_after(1), None);
+            assert!(refused.to_string().ends_with("never admitted"));
+        }
+        assert!(rules.check(&user(2)).is_ok());
+        assert_eq!(counts(&rules, "each").denied, 5);
+        if !alone {
+            assert_eq!(counts(&rules, "all").charged, 1);
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_denied_by_a_shadow_rule_passes() {
+    let (rules, _) = by_hand([rule("each", "2/min").by(&by_user()).deny(1_u64).shadow()]);
+    assert!((0..5).all(|_| rules.check(&user(1)).is_ok()));
+    let counts = counts(&rules, "each");
+    assert_eq!((counts.admitted, counts.shadow_denied, counts.denied), (0, 5, 0));
+}
+
+#[test]
+fn tiers_go_by_their_names_and_others_by_the_base() {
+    for algorithm in ALGORITHMS {
+        if algorithm == RuleAlgorithm::Log {
+            continue;
+        }
+        let tiered = rule("each", "20/min")
+            .algorithm(algorithm)
+            .by(&by_user())
+            .tier_of(&by_plan())
+            .tier("free", 10)
+            .tier("pro", 100);
+        let (rules, _) = by_hand([tiered]);
+        let part = if algorithm == RuleAlgorithm::Even { 5 } else { 1 };
+        for (id, (plan, limit)) in [
+            (None, 20),
+            (Some("free"), 10),
+            (Some("pro"), 100),
+            (Some("gold"), 20),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let request = Request {
+                plan,
+                ..user(id as u64)
+            };
+            let passed = (0..200).filter(|_| rules.check(&request).is_ok()).count() as u64;
+            assert_eq!(passed, limit / part, "{algorithm:?}, {plan:?}");
+            let refused = rules.check(&request).expect_err("it is empty");
+            assert_eq!(refused.violations().next().expect("one").limit(), limit);
+        }
+    }
+}
+
+/// A key that changes its tier keeps what it has spent.
+#[test]
+fn tiers_share_their_counts() {
+    let tiered = rule("each", "20/min")
+        .by(&by_user())
+        .tier_of(&by_plan())
+        .tier("pro", 30);
+    let (rules, _) = by_hand([tiered]);
+    let pro = Request {
+        plan: Some("pro"),
+        ..user(1)
+    };
+    assert_eq!((0..50).filter(|_| rules.check(&user(1)).is_ok()).count(), 20);
+    assert_eq!((0..50).filter(|_| rules.check(&pro).is_ok()).count(), 10);
+    assert!(rules.check(&user(1)).is_err());
+}
+
+fn enforced_keys(percent: f64, seeds: [u64; 4]) -> Vec<u64> {
+    let rules = set([rule("each", "1/min").by(&by_user()).enforce_percent(percent)]);
+    let rules = rules.build_with(ManualClock::new(), seeds).expect("rules");
+    let enforced = |id: &u64| {
+        let enforced = rules.peek(&user(*id)).next().expect("a rule").is_enforced();
+        // It is what is done.
+        let _ = rules.check(&user(*id));
+        assert_eq!(rules.check(&user(*id)).is_err(), enforced);
+        enforced
+    };
+    (0..2_000).filter(enforced).collect()
+}
+
+#[test]
+fn a_larger_share_of_keys_contains_every_smaller_one() {
+    let mut before = Vec::new();
+    for percent in [0.0, 0.01, 1.0, 10.0, 20.0, 50.0, 99.9, 100.0] {
+        let enforced = enforced_keys(percent, [1, 2, 3, 4]);
+        // The same in another process, with other seeds.
+        assert_eq!(enforced, enforced_keys(percent, [5, 6, 7, 8]));
+        assert!(before.iter().all(|key| enforced.binary_search(key).is_ok()));
+        // Five standard deviations of two thousand throws; the keys are the same every time.
+        let (share, expected) = (percent / 100.0, percent * 20.0);
+        let deviation = 5.0 * (2_000.0 * share * (1.0 - share)).sqrt();
+        assert!(
+            (enforced.len() as f64 - expected).abs() <= deviation,
+            "{percent} %: {}",
+            enforced.len()
+        );
+        before = enforced;
+    }
+}
+
+#[test]
+fn what_cannot_be_built_says_which_rule_and_why() {
+    let wrong = |rules: Vec<Rule<Request>>| {
+        let error = set(rules)
+            .build_with(ManualClock::new(), [1; 4])
+            .expect_err("it is wrong");
+        (error.rule.clone(), error.error.field)
+    };
+    let keyed = || rule("a", "1/s").by(&by_user());
+    for (rules, field) in [
+        (vec![rule("a", "1/s").enforce_percent(10.0)], "enforce"),
+        (vec![keyed().enforce_percent(f64::NAN)], "enforce"),
+        (vec![keyed().enforce_percent(100.1)], "enforce"),
+        (vec![keyed().enforce_percent(-0.1)], "enforce"),
+        (vec![rule("a", "1/s").allow(1_u64)], "allow"),
+        (vec![rule("a", "1/s").deny(1_u64)], "deny"),
+        (vec![rule("a", "1/s").capacity(5)], "capacity"),
+        (vec![keyed().capacity(0)], "capacity"),
+        (vec![rule("b", "1/s"), rule("a", "1/s").was("b")], "was"),
+        (vec![rule("a", "1/s"), rule("a", "2/s")], "name"),
+        (vec![rule("a", "1/s").tier("free", 1)], "tiers"),
+        (vec![rule("a", "1/s").tier_of(&by_plan())], "tiers"),
+        (
+            vec![keyed().tier_of(&by_plan()).tier("x", 1).tier("x", 2)],
+            "tiers",
+        ),
+        (vec![keyed().tier_of(&by_plan()).tier("x", 0)], "limit"),
+        (vec![rule("a", "1/s").cells(0)], "cells"),
+        (vec![rule("a", "1/s").burst(2)], "burst"),
+        (
+            vec![rule("a", "1/s").algorithm(RuleAlgorithm::Gcra).burst(0)],
+            "burst",
+        ),
+        (
+            vec![rule("a", "1/s").algorithm(RuleAlgorithm::Gcra).cells(2)],
+            "cells",
+        ),
+    ] {
+        assert_eq!(wrong(rules), ("a".to_string(), field));
+    }
+    assert_eq!(wrong(vec![rule("", "1/s")]).1, "name");
+    let many =
+        (0..=RuleSetBuilder::<Request>::MAX_RULES).map(|number| Rule::new(format!("{number}"), quota("1/s")));
+    assert_eq!(wrong(many.collect()).1, "rules");
+}
+
+#[test]
+fn a_reservation_is_given_back_or_settled() {
+    let cost = by_cost();
+    for algorithm in ALGORITHMS {
+        let (rules, _) = by_hand([
+            rule("calls", "50/min").algorithm(algorithm),
+            rule("bytes", "500/min").algorithm(algorithm).cost(&cost),
+        ]);
+        let request = Request { cost: 60, ..user(1) };
+        let spent = || rules.peek(&request).map(|peek| peek.spent()).collect::<Vec<_>>();
+        let reservation = rules.reserve(&request).expect("there is room");
+        assert_eq!((spent(), reservation.at()), (vec![1, 60], rules.clock().now()));
+        if algorithm == RuleAlgorithm::Log {
+            // A log gives nothing back.
+            assert_eq!(rules.refund(reservation), Settled::Forfeited(60));
+            assert_eq!(spent(), [1, 60]);
+            continue;
+        }
+        assert_eq!(rules.refund(reservation), Settled::Exact);
+        assert_eq!(spent(), [0, 0], "{algorithm:?}");
+        for (actual, booked) in [(60, 60), (40, 100), (90, 190), (0, 190), (400, 590)] {
+            let calls = spent()[0];
+            let reservation = rules.reserve(&request).expect("there is room");
+            assert_eq!(
+                rules.settle(reservation, &cost, actual),
+                Settled::Exact,
+                "{algorithm:?}"
+            );
+            // What does not have this cost keeps its charge.
+            assert_eq!(spent(), [calls + 1, booked], "{algorithm:?}");
+            if algorithm == RuleAlgorithm::Even {
+                // A hundred a cell are its share.
+                break;
+            }
+        }
+        assert!(algorithm == RuleAlgorithm::Even || rules.check(&request).is_err());
+        // Another cost than any rule's settles nothing.
+        let before = spent();
+        let reservation = rules
+            .reserve(&Request {
+                cost: 0,
+                ..request.clone()
+            })
+            .expect("it is free");
+        assert_eq!(rules.settle(reservation, &by_cost(), 1_000), Settled::Exact);
+        assert_eq!(spent(), [before[0] + 1, before[1]]);
+    }
+}
+
+/// A reservation that is dropped leaves the permits spent; so does one of a key that is not counted.
+#[test]
+fn a_reservation_that_is_dropped_stays_spent() {
+    let (rules, _) = by_hand([rule("each", "2/min")
+        .by(&by_user())
+        .capacity(1)
+        .on_full(OnFull::Share)]);
+    drop(rules.reserve(&user(1)).expect("the first"));
+    drop(rules.reserve(&user(1)).expect("the second"));
+    assert!(rules.reserve(&user(1)).is_err());
+}
