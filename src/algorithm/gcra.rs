@@ -94,6 +94,9 @@ const YEARS: u64 = 30 * 366 * 24 * 3600 * 1_000_000_000;
 /// The last instant in units; six years more are left for the burst and for debt.
 const LAST: u64 = (YEARS + 1) * UNITS;
 
+/// The longest window in units: a 56-bit number.
+const LONGEST: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
+
 /// The latest time that a word can hold, in units.
 const LARGEST: u64 = (1 << (FIRST_WORD_BITS - 1)) - 1;
 
@@ -167,14 +170,9 @@ impl Gcra {
         }
         // A window is at most 366 days, so twice as much is below 2^56.
         let permit = (window * UNITS).div_ceil(limit);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "366 days are 55 bits of nanoseconds"
-        )]
-        let longest = Quota::MAX_WINDOW.as_nanos() as u64 * UNITS;
         // The limit itself is always a burst: rounded up, its time is longer than a window by less
         // than ten minutes.
-        let most = (longest / permit).max(limit);
+        let most = (LONGEST / permit).max(limit);
         if burst == 0 || burst > most {
             return Err(ConfigError::new(
                 "burst",
@@ -222,7 +220,6 @@ impl Gcra {
         window && (self.permit <= fastest.permit || narrower)
     }
 
-    /// In units that are the same for all buckets.
     #[cfg(feature = "rules")]
     pub(crate) const fn time_per_permit(&self) -> u64 {
         self.permit
@@ -244,13 +241,8 @@ impl Gcra {
     /// The same bucket without regard to its burst: for booking what was spent elsewhere.
     #[cfg(feature = "rules")]
     pub(crate) fn bottomless(&self) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "366 days are 55 bits of nanoseconds"
-        )]
-        let longest = Quota::MAX_WINDOW.as_nanos() as u64 * UNITS;
         Self {
-            burst: self.burst.max(longest / self.permit),
+            burst: self.burst.max(LONGEST / self.permit),
             ..self.clone()
         }
     }

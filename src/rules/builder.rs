@@ -21,7 +21,7 @@ pub struct RuleSetBuilder<R: ?Sized> {
 }
 
 /// A group, and the quotas that it is made of.
-pub(super) type Planned<'a, R> = (Group<R>, Vec<Quotas<'a, R>>);
+type Planned<'a, R> = (Group<R>, Vec<Quotas<'a, R>>);
 
 /// One quota of one rule: the rule's place, the rule, and which of its quotas.
 pub(super) type Quotas<'a, R> = (u16, &'a Rule<R>, usize);
@@ -75,8 +75,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         Ok(RuleSet { rules, clock })
     }
 
-    /// The rules' states, each new, with the quotas that they are made of.
-    pub(super) fn groups(&self, seeds: &Seeds) -> Result<Vec<Planned<'_, R>>, RuleError> {
+    /// The rules' states, each new.
+    pub(super) fn groups(&self, seeds: &Seeds) -> Result<Vec<Group<R>>, RuleError> {
         let mut groups: Vec<Planned<'_, R>> = Vec::new();
         for (place, rule) in (0..).zip(&self.rules) {
             for number in 0..rule.quotas.len() {
@@ -87,17 +87,17 @@ impl<R: ?Sized> RuleSetBuilder<R> {
                         return None;
                     }
                     let both: Vec<_> = quotas.iter().copied().chain(alone).collect();
-                    let with = Group::new(&both, seeds, 0).ok()?;
+                    let with = Group::new(&both, seeds).ok()?;
                     (*group, *quotas) = (with, both);
                     Some(())
                 });
                 if shared.is_none() {
-                    let group = Group::new(&alone, seeds, 0).map_err(|error| wrong(rule, error))?;
+                    let group = Group::new(&alone, seeds).map_err(|error| wrong(rule, error))?;
                     groups.push((group, alone.to_vec()));
                 }
             }
         }
-        Ok(groups)
+        Ok(groups.into_iter().map(|(group, _)| group).collect())
     }
 
     pub(super) fn validate(&self) -> Result<(), RuleError> {
@@ -185,7 +185,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
 /// The most quotas of a rule, and of all rules that are decided in one step: with each, a step takes longer.
 const MOST_QUOTAS: usize = 16;
 
-pub(super) fn wrong<R: ?Sized>(rule: &Rule<R>, error: ConfigError) -> RuleError {
+fn wrong<R: ?Sized>(rule: &Rule<R>, error: ConfigError) -> RuleError {
     RuleError {
         rule: rule.name.to_string(),
         error,

@@ -98,8 +98,7 @@ impl Seeds {
 
 impl<R: ?Sized> Group<R> {
     /// A group with a state of its own, of some quotas of some rules: of the first, and of others that share with it.
-    /// It can remember `most` permits at least, if it can count so far.
-    pub(super) fn new(quotas: &[Quotas<'_, R>], seeds: &Seeds, most: u64) -> Result<Self, ConfigError> {
+    pub(super) fn new(quotas: &[Quotas<'_, R>], seeds: &Seeds) -> Result<Self, ConfigError> {
         let (_, rule, _) = quotas[0];
         let members: Box<[Member]> = quotas
             .iter()
@@ -111,7 +110,7 @@ impl<R: ?Sized> Group<R> {
             })
             .collect();
         let quotas: Vec<Quota> = members.iter().map(|member| member.quota).collect();
-        let policy = Policy::new(rule, &quotas, most)?;
+        let policy = Policy::new(rule, &quotas)?;
         let state = match rule.key {
             None => State::Everybody(OwnWords::new(policy.words())),
             Some(_) => State::Each(Store::new(rule.keys(), policy.words())?),

@@ -19,7 +19,7 @@ pub(super) struct Policy {
     slowest: usize,
     /// Says what was spent, no less than under any policy that the words were written by.
     pub(super) gauge: AnyAlgorithm,
-    /// The most that the words must be able to remember: the highest limit there was.
+    /// The most that may have been spent: the highest limit there was.
     most: u64,
     layout: Layout,
 }
@@ -43,9 +43,8 @@ enum Layout {
 }
 
 impl Policy {
-    /// What a rule says, for some of its quotas and those of rules that share a state with it. The words remember `most`
-    /// permits at least, if they can.
-    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota], most: u64) -> Result<Self, ConfigError> {
+    /// What a rule says, for some of its quotas and those of rules that share a state with it.
+    pub(super) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota]) -> Result<Self, ConfigError> {
         let only = |field, given: Option<u64>, allowed: &str| match given {
             Some(given) => Err(ConfigError::new(field, format!("{given}"), allowed)),
             None => Ok(()),
@@ -84,12 +83,7 @@ impl Policy {
                 })
             }
             RuleAlgorithm::Gcra => Self::gcra(quotas[0], rule.burst, tiers),
-            algorithm => {
-                let cells = rule.cells_or_default();
-                // With the room that there must be, or else with what there can be.
-                Self::counter(algorithm, cells, quotas, &tiers, most)
-                    .or_else(|_| Self::counter(algorithm, cells, quotas, &tiers, 0))
-            }
+            algorithm => Self::counter(algorithm, rule.cells_or_default(), quotas, &tiers),
         }
     }
 
@@ -98,7 +92,6 @@ impl Policy {
         cells: u64,
         quotas: &[Quota],
         tiers: &[u64],
-        most: u64,
     ) -> Result<Self, ConfigError> {
         let ring = |algorithm, quotas: &[Quota]| {
             let mut ring = CounterRing::builder(quotas[0]).cells(cells);
@@ -113,10 +106,7 @@ impl Policy {
             }
         };
         let own = quotas.iter().map(|quota| quota.limit());
-        let highest = own
-            .clone()
-            .chain(tiers.iter().copied())
-            .fold(most.min(Quota::MAX_LIMIT), u64::max);
+        let highest = own.clone().chain(tiers.iter().copied()).max().unwrap_or(1);
         let limits = |limit| -> Result<Vec<Quota>, ConfigError> {
             let with_limit = |quota: &Quota| Quota::new(limit, quota.window());
             quotas.iter().map(with_limit).collect()
@@ -298,7 +288,7 @@ impl Policy {
         &self.bookers[tier.unwrap_or(self.slowest)]
     }
 
-    /// The most that the words must be able to remember.
+    /// The most that may have been spent.
     pub(super) const fn most(&self) -> u64 {
         self.most
     }

@@ -1,7 +1,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::builder::{RuleSetBuilder, wrong};
+use super::builder::RuleSetBuilder;
 use super::counts::Tallies;
 use super::group::{Group, Heir, Seeds};
 use super::rule::{Rule, RuleError};
@@ -71,7 +71,7 @@ pub(super) fn follow<R: ?Sized>(
     let old: Vec<&Arc<Group<R>>> = old.iter().flat_map(|old| &old.groups).collect();
     let mut retired = Retired(Vec::new());
     let (mut groups, mut retiring) = (Vec::new(), Vec::new());
-    for (mut group, quotas) in builder.groups(&seeds)? {
+    for mut group in builder.groups(&seeds)? {
         let related: Vec<&Arc<Group<R>>> = old
             .iter()
             .copied()
@@ -91,17 +91,6 @@ pub(super) fn follow<R: ?Sized>(
             .filter(|old| !kept && group.is_heir_of(old, |name| heirs.of(name)))
             .map(|old| retired.of(old, &heirs))
             .collect();
-        let most = before
-            .iter()
-            .chain(&earlier)
-            .chain(&remembered)
-            .map(|old| old.most())
-            .max()
-            .unwrap_or(0);
-        if !kept && most > 0 {
-            // Its words must be able to remember what it inherits.
-            group = Group::new(&quotas, &seeds, most).map_err(|error| wrong(quotas[0].1, error))?;
-        }
         let new = Arc::new(group.counting(&tallies));
         groups.push(Arc::clone(&new));
         if !(before.is_empty() && earlier.is_empty() && remembered.is_empty()) {

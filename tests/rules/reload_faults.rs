@@ -328,3 +328,23 @@ fn a_bucket_is_charged_for_longer_because_its_permit_is_rounded() {
         assert_eq!(passed(&live, &user(1), 1), 1, "{text}");
     }
 }
+
+/// A window that is narrowed, with a lower limit, and widened again within an instant.
+#[test]
+fn a_window_that_is_narrowed_and_widened_again_gives_a_fresh_budget() {
+    for by in [None, Some(by_user())] {
+        let with = |quota| {
+            let rule = rule("a", quota);
+            match &by {
+                Some(key) => rule.by(key).capacity(100),
+                None => rule,
+            }
+        };
+        let (live, _) = live([with("1000/min")]);
+        assert_eq!(passed(&live, &user(1), 1_000), 1_000);
+        for quota in ["5/10s", "1000/min"] {
+            assert_eq!(live.store(&set([with(quota)])), Ok(Reloaded::Done));
+        }
+        assert_eq!(passed(&live, &user(1), 1_000), 0);
+    }
+}

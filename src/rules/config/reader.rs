@@ -270,7 +270,7 @@ fn locate<R: ?Sized>(nodes: &[Node], rules: &RuleSetBuilder<R>, error: RuleError
 
 /// The one of several quotas, or of several tiers, that is wrong by itself.
 fn trial<'n, R: ?Sized>(node: &'n Node, rule: &Rule<R>, error: &ConfigError) -> Option<&'n Node> {
-    let is_wrong = |rule: &Rule<R>| Policy::new(rule, &rule.quotas, 0).is_err_and(|other| other == *error);
+    let is_wrong = |rule: &Rule<R>| Policy::new(rule, &rule.quotas).is_err_and(|other| other == *error);
     let mut bare = rule.clone();
     bare.tiers.clear();
     if let Some(quotas) = node.field("quotas") {

@@ -73,7 +73,7 @@ impl<R: ?Sized> Group<R> {
         !self.has_state_of(old) && !old.members.iter().any(named)
     }
 
-    /// The most permits that its words must be able to remember.
+    /// The most permits that may have been spent.
     pub(in crate::rules) const fn most(&self) -> u64 {
         self.policy.most()
     }
