@@ -66,29 +66,33 @@ impl Store {
     }
 
     /// Charges the catch-all what that of `from` has counted, and bars the keys that may have spent it from
-    /// entries of their own until that no longer counts here. What was spent there, and when it was charged; `None`:
-    /// nothing.
+    /// entries of their own until that no longer counts here.
     #[cfg(feature = "rules")]
     pub(crate) fn inherit_overflow(
         &self,
         from: &Self,
         booker: &AnyAlgorithm,
         gauge: &AnyAlgorithm,
+        old: &AnyAlgorithm,
         now: Nanos,
-    ) -> Option<(u64, Nanos)> {
+    ) -> Inherited {
         // Relaxed: what the caller is to see of it was seen before.
         let first = from.shared.get()[0].load(Ordering::Relaxed);
-        let at = match gauge {
+        let at = match old {
             AnyAlgorithm::Gcra(_) => now,
-            gauge => now.max(gauge.reached(first)),
+            old => now.max(old.reached(first)),
         };
-        let spent = gauge.spent(Shared::new(from.shared.get()), at);
-        (spent > 0).then(|| {
-            booker.charge(Shared::new(self.shared.get()), at, spent);
+        let spent = old.spent(Shared::new(from.shared.get()), at);
+        let shared = Shared::new(self.shared.get());
+        if spent > 0 {
+            booker.charge(shared, at, spent);
             let end = at.saturating_add(booker.span());
             self.table.inherit_marks(&from.table, now, end);
-            (spent, at)
-        })
+        }
+        Inherited {
+            spent: (spent > 0).then_some((spent, at)),
+            is_remembered: gauge.spent(shared, at) >= spent,
+        }
     }
 
     /// Whether the key may have been admitted by the catch-all, as far as that still counts.
@@ -120,6 +124,16 @@ impl fmt::Debug for Store {
             .field("counts", &self.counts.sum())
             .finish_non_exhaustive()
     }
+}
+
+/// What one catch-all has taken over from another.
+#[cfg(feature = "rules")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inherited {
+    /// What was spent there, and when it was charged here.
+    pub(crate) spent: Option<(u64, Nanos)>,
+    /// Whether all of it was.
+    pub(crate) is_remembered: bool,
 }
 
 /// An algorithm that decides about the keys of a store.

@@ -289,8 +289,12 @@ fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> Optio
             left: room.saturating_sub(permits),
             case: index,
         };
-        let at = order.iter().take_while(|before| **before <= turn).count();
-        order.insert(at, turn);
+        order.push(turn);
+        let mut at = order.len() - 1;
+        while at > 0 && order[at] < order[at - 1] {
+            order.swap(at, at - 1);
+            at -= 1;
+        }
     }
     None
 }

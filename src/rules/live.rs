@@ -123,6 +123,10 @@ pub enum StoreError {
 /// With so many states still in force beside the rules that replaced them, no other rules are accepted.
 const MOST_PENDING: usize = 64;
 
+/// So many states that hold no longer are remembered, for what came after them could not remember all that they had
+/// counted: the last ones.
+const MOST_REMEMBERED: usize = 8;
+
 /// How often a reload gives way to those who decide before it leaves the rest for later.
 const PATIENCE: usize = 100;
 
@@ -163,9 +167,6 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         let current = self.current.load();
         let now = current.clock.now();
         writer.remembered.retain(|(_, until)| *until > now);
-        if writer.remembered.len() >= MOST_PENDING {
-            return Err(StoreError::Pending(writer.remembered.len()));
-        }
         let remembered: Vec<_> = writer.remembered.iter().map(|(old, _)| Arc::clone(old)).collect();
         let seeds: Seeds = current.rules.seeds.clone();
         let Succession { rules, retiring } =
@@ -215,11 +216,14 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         let now = current.clock.now();
         let mut remembered = Vec::new();
         for retiring in &writer.retiring {
-            retiring.settle(now);
-            let lost = retiring.not_remembered();
-            remembered.extend(lost.map(|old| (Arc::clone(old), now.saturating_add(old.span()))));
+            if !retiring.settle(now) {
+                let until = |old: &Arc<Group<R>>| now.saturating_add(old.span());
+                remembered.extend(retiring.beside().map(|old| (Arc::clone(old), until(old))));
+            }
         }
         writer.remembered.extend(remembered);
+        let too_many = writer.remembered.len().saturating_sub(MOST_REMEMBERED);
+        writer.remembered.drain(..too_many);
         let rules = current.rules.clone();
         drop(current);
         let groups = rules.groups.iter().filter(|group| !group.is_retiring());

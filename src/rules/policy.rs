@@ -19,8 +19,6 @@ pub(super) struct Policy {
     slowest: usize,
     /// Says what was spent, no less than under any policy that the words were written by.
     pub(super) gauge: AnyAlgorithm,
-    /// The most that may have been spent: the highest limit there was.
-    most: u64,
     layout: Layout,
 }
 
@@ -78,7 +76,6 @@ impl Policy {
                     bookers: Box::new([log.clone()]),
                     slowest: 0,
                     gauge: log,
-                    most: quotas[0].limit(),
                     layout: Layout::Log(quotas[0]),
                 })
             }
@@ -137,7 +134,7 @@ impl Policy {
             windows: quotas.iter().map(|quota| quota.window()).collect(),
             roomy: Box::new(roomy),
         };
-        Self::of_rings(layout, booker.into(), own.collect(), tiers, highest)
+        Self::of_rings(layout, booker.into(), own.collect(), tiers)
     }
 
     /// Of rings over one state, with their own limits and those of tiers.
@@ -146,7 +143,6 @@ impl Policy {
         booker: AnyAlgorithm,
         own: Vec<u64>,
         tiers: &[u64],
-        most: u64,
     ) -> Result<Self, ConfigError> {
         let Layout::Counter { roomy, .. } = &layout else {
             unreachable!("of rings")
@@ -160,7 +156,6 @@ impl Policy {
             tiers: algorithms.into_boxed_slice(),
             slowest: 0,
             gauge: booker,
-            most,
             layout,
         })
     }
@@ -199,7 +194,6 @@ impl Policy {
             tiers: buckets.iter().map(|bucket| aware(bucket).into()).collect(),
             slowest: slowest.unwrap_or(0),
             gauge: aware(gauge).bottomless().into(),
-            most: buckets.iter().map(Gcra::burst).max().unwrap_or(0),
             layout,
         }
     }
@@ -229,9 +223,8 @@ impl Policy {
                 let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
                 let same = (algorithm, cells, windows) == (old_algorithm, old_cells, old_windows);
                 let (layout, booker) = (before.layout.clone(), before.gauge.clone());
-                let most = before.most.max(self.most);
                 // In the old words, whatever the limits are now, as long as they have room for them.
-                let policy = || Self::of_rings(layout, booker, limits(&self.tiers[0]), &tiers, most).ok();
+                let policy = || Self::of_rings(layout, booker, limits(&self.tiers[0]), &tiers).ok();
                 same.then(policy)?
             }
             (Layout::Log(quota), Layout::Log(old)) => (quota == old).then(|| self.clone()),
@@ -286,11 +279,6 @@ impl Policy {
     /// Books debt of somebody in this tier; `None`: of nobody knows which.
     pub(super) fn booker(&self, tier: Option<usize>) -> &AnyAlgorithm {
         &self.bookers[tier.unwrap_or(self.slowest)]
-    }
-
-    /// The most that may have been spent.
-    pub(super) const fn most(&self) -> u64 {
-        self.most
     }
 
     pub(super) fn words(&self) -> usize {

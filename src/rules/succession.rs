@@ -39,15 +39,10 @@ impl<R: ?Sized> Retiring<R> {
         self.new.inherit(&[], &early, now);
     }
 
-    /// Charges the new group what the others have counted.
-    pub(super) fn settle(&self, now: Nanos) {
+    /// Charges the new group what the others have counted; false if it cannot remember all of that.
+    pub(super) fn settle(&self, now: Nanos) -> bool {
         let earlier: Vec<_> = self.earlier.iter().chain(&self.remembered).cloned().collect();
-        self.new.inherit(&self.old, &earlier, now);
-    }
-
-    /// Those of which the new group cannot remember all.
-    pub(super) fn not_remembered(&self) -> impl Iterator<Item = &Arc<Group<R>>> {
-        self.beside().filter(|old| old.most() > self.new.can_remember())
+        self.new.inherit(&self.old, &earlier, now)
     }
 }
 

@@ -40,7 +40,7 @@ impl<'a> Seat<'a> {
 }
 
 impl Words for &Seat<'_> {
-    #[inline]
+    #[inline(always)]
     fn load(self, index: usize, order: Ordering) -> u64 {
         if self.is_lost() {
             return 0;
@@ -53,7 +53,7 @@ impl Words for &Seat<'_> {
         first
     }
 
-    #[inline]
+    #[inline(always)]
     fn exchange(
         self,
         index: usize,

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 
 use super::{EVERYBODY, Group, Member};
-use crate::algorithm::{Algorithm, Reclaim};
+use crate::algorithm::Reclaim;
 use crate::rules::key::{Condition, Cost, Key};
 use crate::rules::state::State;
 use crate::time::Nanos;
@@ -73,16 +73,6 @@ impl<R: ?Sized> Group<R> {
         !self.has_state_of(old) && !old.members.iter().any(named)
     }
 
-    /// The most permits that may have been spent.
-    pub(in crate::rules) const fn most(&self) -> u64 {
-        self.policy.most()
-    }
-
-    /// The most permits that its words can remember.
-    pub(in crate::rules) fn can_remember(&self) -> u64 {
-        self.policy.booker(None).most()
-    }
-
     /// The longest time for which anything that was spent counts.
     pub(in crate::rules) fn span(&self) -> Duration {
         self.policy.booker(None).span()
@@ -146,28 +136,33 @@ impl<R: ?Sized> Group<R> {
 
     /// Charges each key the most that it has spent in one of `old`, and all that it has spent in `earlier`, as far as that
     /// still counts there.
+    /// False if the words cannot remember all of that.
     ///
     /// Everybody who charges one of them must charge this too by now.
-    pub(in crate::rules) fn inherit(&self, old: &[Arc<Self>], earlier: &[Arc<Self>], now: Nanos) {
+    pub(in crate::rules) fn inherit(&self, old: &[Arc<Self>], earlier: &[Arc<Self>], now: Nanos) -> bool {
+        let mut all = true;
         let mut most = Spent::default();
         for old in old {
             let mut spent = Spent::default();
-            self.look_into(old, now, &mut spent);
+            all &= self.look_into(old, now, &mut spent);
             for (key, (permits, at)) in spent {
                 let most = most.entry(key).or_insert((0, at));
                 *most = (most.0.max(permits), most.1.max(at));
             }
         }
         for earlier in earlier {
-            self.look_into(earlier, now, &mut most);
+            all &= self.look_into(earlier, now, &mut most);
         }
         for (key, (permits, at)) in most {
             self.charge(key, None, at, permits);
+            all &= self.gauging(key).peek(&self.state, at).spent() >= permits;
         }
+        all
     }
 
-    /// Adds what each key has spent in `old`, and the time that it has reached there.
-    fn look_into(&self, old: &Self, now: Nanos, spent: &mut Spent) {
+    /// Adds what each key has spent in `old`, and the time that it has reached there. False if what the catch-all has
+    /// counted cannot be remembered.
+    fn look_into(&self, old: &Self, now: Nanos, spent: &mut Spent) -> bool {
         let mut add = |key: u64, permits: u64, at: Nanos| {
             let spent = spent.entry(key).or_insert((0, at));
             *spent = (spent.0.saturating_add(permits), spent.1.max(at));
@@ -180,9 +175,9 @@ impl<R: ?Sized> Group<R> {
             (State::Each(from), State::Each(to)) => {
                 to.begin_after(now);
                 from.for_each(note);
-                if let Some((permits, at)) =
-                    to.inherit_overflow(from, self.policy.booker(None), &old.policy.gauge, now)
-                {
+                let (booker, gauge) = (self.policy.booker(None), &self.policy.gauge);
+                let shared = to.inherit_overflow(from, booker, gauge, &old.policy.gauge, now);
+                if let Some((permits, at)) = shared.spent {
                     // Keys that have entered here since, and may have been admitted by the catch-all there before.
                     to.for_each(|key| {
                         if from.is_marked(key, now) {
@@ -190,9 +185,13 @@ impl<R: ?Sized> Group<R> {
                         }
                     });
                 }
+                shared.is_remembered
             }
             // A rule that counts by key does not follow one that does not.
-            _ => note(EVERYBODY),
+            _ => {
+                note(EVERYBODY);
+                true
+            }
         }
     }
 }

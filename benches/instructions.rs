@@ -1,0 +1,343 @@
+//! What the fast paths cost in instructions, which are the same in every run: for `ci/instructions.sh`, which counts
+//! them under valgrind and compares them with `benches/instructions.txt`.
+//!
+//! `instructions N` makes N decisions by each path, in the order in which it prints their names. All that is counted
+//! happens in [`counted_turns`], one call for each path. Without a number (`cargo bench --bench instructions`) it
+//! makes a few by each, and shows that every one ends as its name says.
+//!
+//! Windows are of a day, so that no cell ends while decisions are counted; seeds, stripes and holds are fixed.
+
+use core::error::Error;
+use core::hash::Hash;
+use core::hint::black_box;
+use core::time::Duration;
+
+use ringgate::{
+    Algorithm, AnyKey, Clock, ConfigError, CounterRing, Gcra, Key, KeyedBuilder, KeyedRateLimiter, Nanos,
+    QuantaClock, Quota, RateLimiter, Reclaim, Rule, RuleSet, StripedLimiter, TimestampRing,
+};
+
+/// Makes so many decisions, and says how many ended as the path's name says.
+type Work = Box<dyn FnMut(u64) -> u64>;
+
+/// Every path, by its name.
+type Paths = Vec<(String, Work)>;
+
+/// Different keys, and so many decisions of one call of `check_many`.
+const KEYS: u64 = 1_024;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let given = std::env::args().nth(1).and_then(|arg| arg.parse::<u64>().ok());
+    let decisions = given.unwrap_or(1).next_multiple_of(KEYS);
+    let clock = QuantaClock::new();
+    let mut paths: Paths = vec![
+        ("one turn, no decision".into(), counted(|| black_box(true))),
+        ("QuantaClock::now".into(), clock_read(clock.clone())),
+    ];
+    paths.extend(limiters(&clock)?);
+    paths.extend(keyed_limiters(&clock)?);
+    paths.push(("StripedLimiter, check, admitted".into(), striped(clock.clone())?));
+    paths.extend(rule_sets(&clock)?);
+    for (name, mut work) in paths {
+        whole_path(&name, &mut work, decisions);
+    }
+    Ok(())
+}
+
+// The check knows the next two by their names.
+
+/// After this what was counted is written down.
+#[inline(never)]
+fn whole_path(name: &str, work: &mut Work, decisions: u64) {
+    assert_eq!(work(decisions), decisions, "{name}");
+    println!("{decisions} {name}");
+}
+
+/// What is counted.
+#[inline(never)]
+fn counted_turns(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
+    (0..turns).map(|_| u64::from(turn())).sum()
+}
+
+fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
+    Box::new(move |turns| counted_turns(turns, &mut turn))
+}
+
+fn clock_read(clock: QuantaClock) -> Work {
+    counted(move || black_box(&clock).now() >= black_box(Nanos::ZERO))
+}
+
+fn limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
+    let even = |quota| CounterRing::builder(quota).even().build();
+    let two = |quota, hour| CounterRing::builder(quota).also(hour).build();
+    let [many_an_hour, few_an_hour] = [1_000_000_000, 1_000].map(Quota::per_hour);
+    let (plenty, many, few) = (plenty()?, many()?, few()?);
+    // A lap of the ring takes longer than its window, so every slot is old enough.
+    let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(5))?)?;
+
+    let mut paths = Paths::new();
+    let ring = CounterRing::new;
+    add(&mut paths, clock, "packed", (1, packed()?), (1, ring(few)?));
+    add(&mut paths, clock, "wide", (7, ring(plenty)?), (7, ring(many)?));
+    add(&mut paths, clock, "even", (6, even(plenty)?), (6, even(many)?));
+    let (admits, denies) = (two(plenty, many_an_hour?)?, two(many, few_an_hour?)?);
+    add(&mut paths, clock, "two windows", (13, admits), (13, denies));
+    let denies = TimestampRing::new(few)?;
+    add(&mut paths, clock, "TimestampRing", (1_001, log), (101, denies));
+    add(&mut paths, clock, "Gcra", (1, fast_gcra()?), (1, Gcra::new(few)?));
+    Ok(paths)
+}
+
+/// More than is asked for, and too much for one word of counts.
+fn plenty() -> Result<Quota, ConfigError> {
+    Quota::new(10_000_000_000, DAY)
+}
+
+/// Used up before, and for hours; too much for one word of counts.
+fn many() -> Result<Quota, ConfigError> {
+    Quota::new(10_000, DAY)
+}
+
+/// Used up before, and for hours.
+fn few() -> Result<Quota, ConfigError> {
+    Quota::new(100, DAY)
+}
+
+/// One word and one cell; the code is the same for any number of cells.
+fn packed() -> Result<CounterRing, ConfigError> {
+    CounterRing::fixed_window(Quota::new(4_000_000_000, DAY)?)
+}
+
+fn fast_gcra() -> Result<Gcra, ConfigError> {
+    Gcra::new(Quota::per_second(1_000_000_000)?)
+}
+
+/// Adds the paths of a limiter that admits, and of one that is used up; each with the words of its state, so that
+/// the form of a ring is the one that is named.
+fn add<A: Algorithm + Clone + 'static>(
+    paths: &mut Paths,
+    clock: &QuantaClock,
+    form: &str,
+    admits: (usize, A),
+    denies: (usize, A),
+) {
+    let of = |(words, algorithm): &(usize, A)| {
+        assert_eq!(algorithm.words(), *words);
+        RateLimiter::with_clock(algorithm.clone(), clock.clone())
+    };
+    let used_up = || {
+        let limiter = of(&denies);
+        while limiter.check().is_ok() {}
+        limiter
+    };
+    for (path, work) in [
+        ("check, admitted", admitted(of(&admits))),
+        ("check, denied", denied(used_up())),
+        ("check_at, admitted", admitted_at(of(&admits))),
+        ("check_at, denied", denied_at(used_up())),
+        ("check_mut, admitted", admitted_mut(of(&admits))),
+        ("check_mut, denied", denied_mut(used_up())),
+    ] {
+        paths.push((format!("{form}, {path}"), work));
+    }
+}
+
+// The limiter goes through `black_box` in every turn, so that nothing of it is kept in registers from one decision to
+// the next.
+
+fn admitted<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    counted(move || black_box(&limiter).check().is_ok())
+}
+
+fn denied<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    counted(move || black_box(&limiter).check().is_err())
+}
+
+fn admitted_at<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    let mut time = Time::of(limiter.clock());
+    counted(move || black_box(&limiter).check_at(time.next(), 1).is_ok())
+}
+
+fn denied_at<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
+    let mut time = Time::of(limiter.clock());
+    counted(move || black_box(&limiter).check_at(time.next(), 1).is_err())
+}
+
+fn admitted_mut<A: Algorithm + 'static>(mut limiter: RateLimiter<A>) -> Work {
+    counted(move || black_box(&mut limiter).check_mut().is_ok())
+}
+
+fn denied_mut<A: Algorithm + 'static>(mut limiter: RateLimiter<A>) -> Work {
+    counted(move || black_box(&mut limiter).check_mut().is_err())
+}
+
+/// Time as a caller may have it without a reading: 16 ns later at every turn.
+struct Time(u64);
+
+impl Time {
+    fn of(clock: &QuantaClock) -> Self {
+        Self(clock.now().get())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Nanos {
+        self.0 += 16;
+        Nanos::new(black_box(self.0))
+    }
+}
+
+/// Keys in turn, again and again.
+struct Turns(u64);
+
+impl Turns {
+    #[inline]
+    fn next(&mut self) -> u64 {
+        self.0 = (self.0 + 1) % KEYS;
+        self.0
+    }
+}
+
+fn keyed_limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
+    let mut paths = Paths::new();
+    add_keyed(&mut paths, clock, "Gcra", fast_gcra()?, Gcra::new(few()?)?)?;
+    add_keyed(&mut paths, clock, "packed", packed()?, CounterRing::new(few()?)?)?;
+    let (admits, denies) = (CounterRing::new(plenty()?)?, CounterRing::new(many()?)?);
+    add_keyed(&mut paths, clock, "wide", admits, denies)?;
+    Ok(paths)
+}
+
+/// Adds the paths of a table whose keys all have an entry.
+fn add_keyed<A: Reclaim + Clone + 'static>(
+    paths: &mut Paths,
+    clock: &QuantaClock,
+    form: &str,
+    admits: A,
+    denies: A,
+) -> Result<(), ConfigError> {
+    let of = |algorithm: &A| {
+        let builder = KeyedBuilder::new(algorithm.clone()).capacity(4 * KEYS);
+        let limiter = builder.build_with(clock.clone(), AnyKey::with_seeds(SEEDS))?;
+        assert!((0..KEYS).all(|key| limiter.check(&key).is_ok()));
+        Ok(limiter)
+    };
+    let used_up = of(&denies)?;
+    for key in 0..KEYS {
+        while used_up.check(&key).is_ok() {}
+    }
+    for (path, work) in [
+        ("check, admitted", keyed_admitted(of(&admits)?)),
+        ("check, denied", keyed_denied(used_up)),
+        ("check_at, admitted", keyed_admitted_at(of(&admits)?)),
+        ("check_many, admitted", many_admitted(of(&admits)?)),
+    ] {
+        paths.push((format!("keyed, {form}, {path}"), work));
+    }
+    Ok(())
+}
+
+fn keyed_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
+    let mut turns = Turns(0);
+    counted(move || black_box(&limiter).check(&turns.next()).is_ok())
+}
+
+fn keyed_denied<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
+    let mut turns = Turns(0);
+    counted(move || black_box(&limiter).check(&turns.next()).is_err())
+}
+
+fn keyed_admitted_at<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
+    let (mut turns, mut time) = (Turns(0), Time::of(limiter.clock()));
+    counted(move || {
+        black_box(&limiter)
+            .check_at(&turns.next(), time.next(), 1)
+            .is_ok()
+    })
+}
+
+fn many_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
+    let keys: Vec<u64> = (0..KEYS).collect();
+    Box::new(move |decisions| {
+        KEYS * counted_turns(decisions / KEYS, || {
+            let mut admitted = 0;
+            black_box(&limiter).check_many(black_box(&keys), |_, answer| {
+                admitted += u64::from(answer.is_ok())
+            });
+            admitted == KEYS
+        })
+    })
+}
+
+fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
+    let builder = StripedLimiter::builder(plenty()?).stripes(4).hold(64);
+    let limiter = builder.build_with(clock)?;
+    Ok(counted(move || black_box(&limiter).check().is_ok()))
+}
+
+/// What a rule may count by.
+struct Request {
+    user: u64,
+    route: u64,
+    address: u64,
+}
+
+fn rule_sets(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
+    let keys = [
+        Key::new("user", |request: &Request, key| request.user.hash(key)),
+        Key::new("route", |request: &Request, key| request.route.hash(key)),
+        Key::new("address", |request: &Request, key| request.address.hash(key)),
+    ];
+    let set = |limit, keys: &[&Key<Request>]| {
+        let mut rules = RuleSet::builder();
+        for (window, key) in (1..).zip(keys) {
+            let quota = Quota::new(limit, window * DAY)?;
+            let rule = Rule::new(format!("rule {window}"), quota);
+            rules = rules.rule(rule.by(key).capacity(4 * KEYS));
+        }
+        Ok::<_, Box<dyn Error>>(rules.build_with(clock.clone(), SEEDS)?)
+    };
+    let [user, route, address] = &keys;
+    let plenty = 100_000_000;
+    let mut paths = Paths::new();
+    for (path, states, rules, is_admitted) in [
+        ("one rule, admitted", 1, set(plenty, &[user])?, true),
+        ("one rule, denied", 1, set(1, &[user])?, false),
+        (
+            "three on one key, admitted",
+            1,
+            set(plenty, &[user, user, user])?,
+            true,
+        ),
+        (
+            "three on three keys, admitted",
+            3,
+            set(plenty, &[user, route, address])?,
+            true,
+        ),
+    ] {
+        assert_eq!(rules.states(), states);
+        paths.push((format!("rules, {path}"), checked(rules, is_admitted)));
+    }
+    Ok(paths)
+}
+
+fn checked(rules: RuleSet<Request>, is_admitted: bool) -> Work {
+    let mut turns = Turns(0);
+    let mut turn = move || {
+        let user = turns.next();
+        let request = Request {
+            user,
+            route: user + KEYS,
+            address: user + 2 * KEYS,
+        };
+        black_box(&rules).check(&request).is_ok() == is_admitted
+    };
+    // Every key gets its entry, and of a small limit what there is.
+    for _ in 0..KEYS {
+        turn();
+    }
+    counted(turn)
+}
