@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::hash::Hash;
 
+use crate::measure::worker;
+
 /// How much room a limiter has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Room {
@@ -54,6 +56,25 @@ impl<F: Fn() -> bool + Send + Sync> Decide for InTurn<F> {
     }
 }
 
+/// What is told which of the threads asks.
+struct Numbered<F>(F);
+
+impl<F: Fn(usize) -> bool + Send + Sync> Decide for Numbered<F> {
+    fn batch(&self, decisions: u64) -> u64 {
+        let worker = worker();
+        (0..decisions).map(|_| u64::from((self.0)(worker))).sum()
+    }
+}
+
+impl<F: Fn(usize) -> bool + Send + Sync> Decide for Numbered<InTurn<F>> {
+    fn batch(&self, decisions: u64) -> u64 {
+        let (worker, InTurn(first, second)) = (worker(), &self.0);
+        (0..decisions / 2)
+            .map(|_| u64::from((first.0)(worker)) + u64::from((second.0)(worker)))
+            .sum()
+    }
+}
+
 /// One limiter for one thing.
 pub struct Contestant {
     pub name: &'static str,
@@ -74,6 +95,24 @@ impl Contestant {
             Room::Half => Box::new(InTurn(Apart(make(Room::Plenty)), Apart(spent(make(Room::None))))),
             Room::None => Box::new(spent(make(room))),
             Room::Plenty | Room::Limited => Box::new(make(room)),
+        };
+        Self::of(name, side, decide)
+    }
+
+    /// Told which of the threads asks.
+    pub fn numbered<F>(name: &'static str, side: Side, room: Room, make: impl Fn(Room) -> F) -> Self
+    where
+        F: Fn(usize) -> bool + Send + Sync + 'static,
+    {
+        let spent = || {
+            let decide = make(Room::None);
+            drain(|| decide(0));
+            decide
+        };
+        let decide: Box<dyn Decide> = match room {
+            Room::Half => Box::new(Numbered(InTurn(Apart(make(Room::Plenty)), Apart(spent())))),
+            Room::None => Box::new(Numbered(spent())),
+            Room::Plenty | Room::Limited => Box::new(Numbered(make(room))),
         };
         Self::of(name, side, decide)
     }
@@ -117,9 +156,13 @@ impl Contestant {
 
 /// Uses up what there is.
 fn spent<F: Fn() -> bool>(decide: F) -> F {
+    drain(&decide);
+    decide
+}
+
+fn drain(decide: impl Fn() -> bool) {
     // More than any limit here: somebody who admits for ever shows in the table.
     let _ = (0..2_000_000).take_while(|_| decide()).count();
-    decide
 }
 
 /// What a key can be.

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quanta::Clock;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::contestant::{Contestant, Room, Side};
 
@@ -16,6 +15,9 @@ pub const CLOCK_AND_EXCHANGE: &str = "floor: clock + compare-exchange";
 
 /// What a denial is compared with.
 pub const CLOCK_AND_LOAD: &str = "floor: clock + load";
+
+/// What scales as far as the machine lets anything scale.
+pub const OWN_WORD: &str = "floor: compare-exchange, a word for each thread";
 
 /// A word on a line of its own.
 #[repr(align(128))]
@@ -39,30 +41,12 @@ impl Word {
     }
 }
 
-/// One reading of each clock.
-pub fn clocks() -> Vec<Contestant> {
-    let clock = Clock::new();
-    let (now, raw) = (clock.clone(), clock.clone());
-    quanta::set_recent(clock.now());
-    let recent = clock;
-    vec![
-        floor("clock: quanta now", move || {
-            let _ = black_box(black_box(&now).now());
-            true
-        }),
-        floor("clock: quanta recent", move || {
-            let _ = black_box(black_box(&recent).recent());
-            true
-        }),
-        floor("clock: counter, raw", move || black_box(&raw).raw() > 0),
-        floor("clock: kernel, coarse", || {
-            black_box(clock_gettime(ClockId::MonotonicCoarse)).tv_nsec >= 0
-        }),
-        floor("clock: std Instant", || {
-            let _ = black_box(Instant::now());
-            true
-        }),
-    ]
+/// A word of each thread's own: what shares nothing.
+pub fn own_words(threads: usize) -> Contestant {
+    Contestant::numbered(OWN_WORD, Side::Floor, Room::Plenty, move |_| {
+        let words: Vec<Word> = (0..threads).map(|_| Word::new()).collect();
+        move |worker| black_box(&words)[worker].exchange(1)
+    })
 }
 
 /// What decisions are made of.
@@ -87,7 +71,7 @@ pub fn direct(room: Room) -> Vec<Contestant> {
     ]
 }
 
-fn floor(name: &'static str, work: impl Fn() -> bool + Send + Sync + 'static) -> Contestant {
+pub fn floor(name: &'static str, work: impl Fn() -> bool + Send + Sync + 'static) -> Contestant {
     Contestant::from_work(name, Side::Floor, work)
 }
 

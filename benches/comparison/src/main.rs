@@ -1,10 +1,12 @@
 //! Beside everybody else: what a decision costs, what a key takes, and how much is let through.
 //!
-//! `cargo run --release --locked` measures everything, which takes a little less than a quarter of an hour,
+//! `cargo run --release --locked` measures everything, which takes about a quarter of an hour,
 //! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,
-//! `keyed`, `memory`, `windows`, `tail`. `--quick` shortens every measurement, for trials. `--plots DIR`
-//! writes the plots there. See `../README.md` for a run, and for how to read it.
+//! `keyed`, `memory`, `windows`, `tail`, `batch`, `clocks`. `--quick` shortens every measurement, for trials.
+//! `--plots DIR` writes the plots there. See `../README.md` for a run, and for how to read it.
 
+mod batch;
+mod clocks;
 mod contestant;
 mod direct;
 mod floors;
@@ -23,7 +25,7 @@ use std::time::Instant;
 
 use measure::Effort;
 
-const SECTIONS: [&str; 5] = ["direct", "keyed", "memory", "windows", "tail"];
+const SECTIONS: [&str; 7] = ["direct", "keyed", "memory", "windows", "tail", "batch", "clocks"];
 
 fn main() {
     let mut effort = Effort::full();
@@ -56,6 +58,12 @@ fn main() {
     }
     if wants("direct") {
         direct::run(&effort, &plots);
+    }
+    if wants("clocks") {
+        clocks::run(&effort, &plots);
+    }
+    if wants("batch") {
+        batch::run(&effort, &plots);
     }
     if wants("keyed") {
         keyed::run(&effort, &plots);

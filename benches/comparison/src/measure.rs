@@ -1,5 +1,6 @@
 //! Rounds in which everybody has a turn, and what they say.
 
+use std::cell::Cell;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,6 +9,15 @@ use core_affinity::CoreId;
 
 use crate::contestant::Side;
 use crate::rivals::GOVERNOR;
+
+thread_local! {
+    static WORKER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The number of this thread among those of [`on_threads`].
+pub fn worker() -> usize {
+    WORKER.get()
+}
 
 /// How much is measured.
 pub struct Effort {
@@ -68,12 +78,20 @@ pub struct Row {
     pub times_governor: Option<f64>,
     times_floor: Option<f64>,
     share: f64,
+    /// Millions of decisions per second, by round.
+    rates: Vec<f64>,
 }
 
 impl Row {
     /// Nanoseconds that a thread takes for a decision.
     pub fn nanos(&self) -> f64 {
         1e3 * self.threads as f64 / self.median
+    }
+
+    /// Its throughput as a multiple of another's in the same rounds.
+    pub fn times(&self, other: &Self) -> f64 {
+        let ratios = self.rates.iter().zip(&other.rates);
+        median(ratios.map(|(this, other)| this / other))
     }
 
     pub fn print(&self) {
@@ -140,9 +158,7 @@ pub fn compare(
     let times = |index: usize, other: &str| {
         let other = entrants.iter().position(|entrant| entrant.name == other)?;
         let ratios = turns[index].iter().zip(&turns[other]);
-        Some(middle(&sorted(
-            ratios.map(|(this, other)| this.rate / other.rate),
-        )))
+        Some(median(ratios.map(|(this, other)| this.rate / other.rate)))
     };
     let row = |(index, entrant): (usize, &Entrant)| {
         let rates = sorted(turns[index].iter().map(|turn| turn.rate));
@@ -164,6 +180,7 @@ pub fn compare(
             } else {
                 share
             },
+            rates: turns[index].iter().map(|turn| turn.rate).collect(),
         }
     };
     let rows: Vec<Row> = entrants.iter().enumerate().map(row).collect();
@@ -237,6 +254,7 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> 
             .map(|(thread, core)| {
                 scope.spawn(move || {
                     assert!(core_affinity::set_for_current(core));
+                    WORKER.set(thread);
                     barrier.wait();
                     work(thread)
                 })
@@ -255,6 +273,11 @@ pub fn print_notes(head: &str, notes: &[(&str, &str)]) {
     for (who, why) in notes {
         println!("- {who}: {why}.");
     }
+}
+
+/// The middle one of them.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    middle(&sorted(values))
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

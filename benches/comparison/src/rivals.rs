@@ -11,7 +11,7 @@ mod gcra;
 mod governor;
 mod leaky_bucket;
 mod limitador;
-mod ours;
+pub mod ours;
 mod pingora;
 mod rate_net;
 mod ratelimit;
@@ -20,6 +20,10 @@ mod trypema;
 mod volga;
 
 pub const GOVERNOR: &str = governor::NAME;
+
+/// The plain ring that a striped limiter has behind its stripes, and striped limiters.
+pub const RING: &str = ours::WIDE;
+pub const STRIPED: [&str; 2] = [ours::STRIPED, ours::STRIPED_LANE];
 
 /// Everybody who limits one thing, ours first.
 pub fn direct(room: Room) -> Vec<Contestant> {
@@ -63,6 +67,11 @@ pub fn keyed_few<K: Key>() -> Vec<Keyed<K>> {
     let mut all = ours::keyed();
     all.push(governor::keyed());
     all
+}
+
+/// Governor alone.
+pub fn governor_keyed<K: Key>() -> Keyed<K> {
+    governor::keyed()
 }
 
 /// Who cannot do a workload with many keys, and why.

@@ -1,7 +1,7 @@
 use super::svg::{Drawing, WIDTH};
 use super::{Bar, class};
 
-const LEFT: f64 = 235.0;
+const LEFT: f64 = 285.0;
 const RIGHT: f64 = WIDTH - 70.0;
 const ROW: f64 = 20.0;
 

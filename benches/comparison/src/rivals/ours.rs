@@ -5,12 +5,20 @@ use std::time::Duration;
 
 use ringgate::{
     Algorithm, CoarseClock, CounterRing, CounterRingBuilder, Gcra, KeyedRateLimiter, Quota, RateLimiter,
-    Reclaim, TimestampRing,
+    Reclaim, StripedLimiter, TimestampRing,
 };
 
 use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
+
+const BOUND: &str = "as promised by bound()";
+
+pub(super) const WIDE: &str = "ringgate, CounterRing wide";
+
+pub(super) const STRIPED: &str = "ringgate, StripedLimiter";
+
+pub(super) const STRIPED_LANE: &str = "ringgate, StripedLimiter, lanes";
 
 pub(super) fn direct(room: Room) -> Vec<Contestant> {
     let mut all = vec![
@@ -32,7 +40,7 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
         }));
     } else {
         all.push(of("ringgate, CounterRing packed", room, packed));
-        all.push(of("ringgate, CounterRing wide", room, wide));
+        all.push(of(WIDE, room, wide));
         let clock = CoarseClock::start(Duration::from_millis(1)).expect("the only upkeep thread");
         all.push(Contestant::new(
             "ringgate, Gcra, coarse clock",
@@ -43,6 +51,27 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
                 move || black_box(&limiter).check().is_ok()
             },
         ));
+    }
+    all.push(
+        Contestant::new(STRIPED, Side::Ours, room, |room| {
+            let limiter = striped(room);
+            move || black_box(&limiter).check().is_ok()
+        })
+        .allows(LIMIT, BOUND),
+    );
+    all.push(
+        Contestant::numbered(STRIPED_LANE, Side::Ours, room, |room| {
+            let limiter = striped(room);
+            move |worker| black_box(&limiter).lane(worker).check().is_ok()
+        })
+        .allows(LIMIT, BOUND),
+    );
+    if room == Room::Limited {
+        let many = StripedLimiter::builder(limited()).stripes(4).hold(50);
+        let limiter = many.build().expect("a limiter");
+        let name = "ringgate, StripedLimiter, 4 stripes of 50";
+        let check = move || black_box(&limiter).check().is_ok();
+        all.push(Contestant::from_work(name, Side::Ours, check).allows(LIMIT, BOUND));
     }
     all
 }
@@ -57,7 +86,19 @@ where
         let limiter = RateLimiter::new(algorithm(room));
         move || black_box(&limiter).check().is_ok()
     })
-    .allows(bound, "as promised by bound()")
+    .allows(bound, BOUND)
+}
+
+/// As many stripes as there are cores and holds as they are chosen; behind them a wide ring.
+fn striped(room: Room) -> StripedLimiter {
+    let limiter = StripedLimiter::new(match room {
+        Room::Plenty | Room::Half => Quota::per_minute(17_000_000_000).expect("a quota"),
+        Room::None => Quota::new(1_000_000, DAY).expect("a quota"),
+        Room::Limited => limited(),
+    })
+    .expect("a limiter");
+    assert!(room != Room::Limited || limiter.bound() == LIMIT);
+    limiter
 }
 
 fn ring(builder: CounterRingBuilder) -> CounterRing {
@@ -68,7 +109,7 @@ fn limited() -> Quota {
     Quota::per_second(LIMIT).expect("a quota")
 }
 
-fn gcra(room: Room) -> Gcra {
+pub(crate) fn gcra(room: Room) -> Gcra {
     Gcra::new(match room {
         Room::Plenty | Room::Half => Quota::per_second(1_000_000_000).expect("a quota"),
         Room::None => Quota::per_hour(1).expect("a quota"),
@@ -78,7 +119,7 @@ fn gcra(room: Room) -> Gcra {
 }
 
 /// One word. What counts so far has one cell; the code is the same for any number of cells.
-fn packed(room: Room) -> CounterRing {
+pub(crate) fn packed(room: Room) -> CounterRing {
     let ring = match room {
         Room::Plenty | Room::Half => {
             CounterRing::fixed_window(Quota::per_second(1_000_000_000).expect("a quota"))
