@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Shows that no fuzz target finds anything within FUZZ_SECONDS (default 30) each. They run for longer by
+# Shows that no fuzz target finds anything within FUZZ_SECONDS (default 30) each, beginning with FUZZ_SEED (default 1, so
+# that what is found comes of a change). They run for longer by
 # `cargo fuzz run <target>` where cargo-fuzz is installed; here plain cargo gets the flags that it would pass.
 # A finding is left in fuzz/artifacts/<target>/; `cargo fuzz run <target> <file>` shows it again.
 source "$(dirname "$0")/common.sh"
@@ -21,7 +22,7 @@ fuzz() {
     local name=$1 seconds=$2 program=$3
     mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
     if "$program" "fuzz/corpus/$name" -artifact_prefix="fuzz/artifacts/$name/" -timeout=20 \
-        -max_total_time="$seconds" >"$program.log" 2>&1; then
+        -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" >"$program.log" 2>&1; then
         echo "$name: $(tail -n 1 "$program.log")"
     else
         grep -av -e '^#' -e '^INFO' -e NEW_FUNC "$program.log" | tail -n 60
