@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows that no fuzz target finds anything within FUZZ_SECONDS (default 30) each, beginning with FUZZ_SEED (default 1, so
-# that what is found comes of a change). They run for longer by
-# `cargo fuzz run <target>` where cargo-fuzz is installed; here plain cargo gets the flags that it would pass.
+# that what is found comes of a change). They run for longer by `cargo fuzz run <target>` where cargo-fuzz is installed;
+# here plain cargo gets the flags that it would pass.
 # A finding is left in fuzz/artifacts/<target>/; `cargo fuzz run <target> <file>` shows it again.
 source "$(dirname "$0")/common.sh"
 

@@ -12,4 +12,5 @@ if [[ ! -f $log ]]; then
     echo "no ../shared/data/access.log: five lines of our own instead"
 fi
 cargo run --locked --release --example guard
+cargo run --locked --release --features config --example rules
 cargo run --locked --release --features cli -- replay --rule 20/60s "$log"
