@@ -61,18 +61,20 @@
 //! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
 //! | [`StripedLimiter`], S holds of b | a strict ring's, and 128·S | **L** | at least (L − S·b)·N/(N + 1) per W |
 //!
-//! - The third column is [`RateLimiter::bound`]. It holds whatever the threads do, and is measured
+//! - The third column is [`RateLimiter::bound`], or [`StripedLimiter::bound`]. It holds whatever the threads do, and is measured
 //!   by the readings that the decisions used. Windows are half-open: an admission at s counts at t
 //!   when t − W < s ≤ t.
 //! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
 //! - No lock, no allocation, no system call, no thread and no timer on the decision path; no thread
-//!   ever waits for another.
+//!   ever waits for another. (The first decision of a thread by a [`RuleSet`] takes a lock for a moment, for a line of
+//!   its own to count on, and may allocate; what else allocates there says so.)
 //! - A table of keys never grows, and no key loses what it has spent to another while its window
 //!   runs ([`OnFull::Forget`] excepted, which says so).
-//! - A request that is refused by one of several rules is charged to none of them, and a reload hands out no
-//!   fresh budget ([`RuleSet`], [`LiveRules`]).
-//! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser, and never
-//!   makes it panic.
+//! - A request that is refused by one of several rules is charged to none of them; what cannot be given back after a
+//!   lost race is counted ([`RuleSet`]). A rule that keeps its name and its key's name gets no fresh budget by a reload
+//!   ([`LiveRules`]).
+//! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser ([`StripedLimiter`]
+//!   excepted when it steps back, which says so), and never makes it panic.
 //! - Nothing can fail after construction, and a wrong configuration cannot be built: a
 //!   [`ConfigError`] names the field, what was given and what is allowed.
 //!
@@ -102,10 +104,10 @@
 //! | `quanta` | yes | [`QuantaClock`] and [`CoarseClock`]; needs the standard library |
 //! | `keyed` | yes | [`KeyedRateLimiter`] |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
-//! | `std` | with `quanta` | random seeds for tables of keys, [`TopKeys`] |
+//! | `std` | with `quanta`, `striped`, `rules` | random seeds for tables of keys, [`TopKeys`] |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
-//! | `observe` | no | [`Observer`] and [`DenialEvents`] |
+//! | `observe` | no | [`Observer`] and [`DenialEvents`]; with it comes `rules` |
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
 //! | `watch` | no | reloading rules when their file changes; with it comes `config` |
 //! | `cli` | no | the command-line tool `ringgate` |

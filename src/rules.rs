@@ -56,8 +56,9 @@ use group::{Group, Seeds};
 ///   rule between the look at it and the step that takes: then what other rules were charged
 ///   is given back, as far as their algorithms can (a counter ring while no later cell was entered), and
 ///   the rest, at most the request's own cost, is counted in [`RuleCounts::forfeited`].
-/// - Rules with the same key, cost and condition whose algorithm is a counter ring, strict or classic, with
-///   the same cells are decided in one step, up to sixteen quotas, so that nothing has to be given back between them.
+/// - Rules with the same key, cost, condition, algorithm (counter, classic or fixed), cells, capacity and
+///   [`OnFull`](crate::OnFull), without tiers, lists, shadow or share, are decided in one step, up to sixteen quotas; so
+///   are the quotas of one such rule, whatever else it says. Nothing has to be given back between them.
 ///
 /// # Cost
 ///
@@ -66,7 +67,8 @@ use group::{Group, Seeds};
 /// without a key. With more than one state, all are looked at before anything is taken; their memory is asked for
 /// at once. Two words of the thread's own are written for each rule that is charged. Nothing is allocated when a
 /// request is admitted (by up to 16 states), nor when it is refused by up to eight quotas. A rule takes 8 KiB for its
-/// counts.
+/// counts, and with a key a table for its capacity (1.3 MB at the default, with one word a key); a reload with another
+/// window takes that twice for a while.
 ///
 /// # Caveats
 ///
@@ -197,7 +199,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         reservation.settle(Some(cost), actual, self.clock.now(), &self.rules)
     }
 
-    /// Looks at the rules that are about the request, and changes nothing: one look for each quota.
+    /// Looks at the rules that are about the request, and changes nothing: one look for each quota, in the order of their
+    /// states. While a reload is pending, a rule may come twice.
     pub fn peek<'a>(&'a self, request: &'a R) -> impl Iterator<Item = RulePeek<'a>> {
         self.rules.peek(request, self.clock.now())
     }

@@ -75,7 +75,8 @@ use crate::rules::{RuleSet, Tallies};
 /// ```
 ///
 /// `cargo run --release --features observe --example metrics -- --once` sends 20,000 requests under three rules, one of
-/// them in the shadow, and prints (without the lines of help, those that are 0, and in another order):
+/// them in the shadow, and prints for example (who is refused by which rule depends on which thread is faster; without the
+/// lines of help, those that are 0, and in another order):
 ///
 /// ```text
 /// # TYPE ringgate_decisions_total counter

@@ -63,13 +63,14 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// With the name of the rule at fault, and in it the field:
     ///
-    /// - `name`: empty, or another rule's; `was`: the name of another rule of the set;
+    /// - `name`: empty, or another rule's; `was`: the name of another rule of the set, or what another one was called;
     /// - `rules`: more than [`MAX_RULES`](Self::MAX_RULES);
-    /// - `quotas`: more than 16; several of a log, even or gcra rule in the shadow;
+    /// - `quotas`: more than 16; several of a log, even or gcra rule that is in the shadow, or enforced for a part of
+    ///   its keys;
     /// - `limit`, `window`, `cells`, `burst`, `capacity`: as the algorithm says, and the table of keys;
     /// - `tiers`: for a log rule, for a rule with several quotas, without a function that says which, or two of one
     ///   name;
-    /// - `enforce`, `allow`, `deny`: for a rule without a key; a share that is not 0 to 100 %.
+    /// - `enforce`, `allow`, `deny`, `capacity`: for a rule without a key; a share that is not 0 to 100 %.
     pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {
         let Succession { rules, .. } = succession::follow(self, None, &[], Seeds::new(seeds))?;
         Ok(RuleSet { rules, clock })

@@ -31,7 +31,8 @@ pub use reload::ReloadError;
 impl<R: ?Sized> RuleSetBuilder<R> {
     /// Reads the rules of a file, whose ending says its [format](Format).
     ///
-    /// The fields are those of the example, and all others an error:
+    /// The fields are those of the example, and all others an error. A rule needs a `name`, and one of `quota` and
+    /// `quotas` (written as [`Quota`](crate::Quota) is read); all else may be left out.
     ///
     /// ```toml
     /// [[rules]]
@@ -44,16 +45,22 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// key = "user"                     # a Key; all requests together when nothing is said
     /// cost = "bytes"                   # a Cost; one permit when nothing is said
     /// when = "is upload"               # a Condition; every request when nothing is said
-    /// capacity = 100000                # how many keys there is room for
+    /// capacity = 100000                # how many keys there is room for; 65536 when nothing is said
     /// on_full = "share"                # or "deny", "admit", "forget"
-    /// enforce = "10%"                  # of the keys; or of none: shadow = true
-    /// allow = ["backup"]               # keys that are never limited
-    /// deny = ["mallory"]               # keys that are always refused
+    /// # enforce = "10%"                # of the keys; or of none: shadow = true
+    /// allow = ["backup"]               # keys that this rule never limits
+    /// deny = ["mallory"]               # keys that it always refuses, where it is enforced
     ///
     /// [rules.tiers]
     /// by = "plan"                      # a TierOf
     /// limits = { free = 10, paid = 1000 }
     /// ```
+    ///
+    /// `shadow = true` and `enforce` exclude each other; tiers are for a rule with one quota, and not for a log; `cells` for
+    /// counter, classic and even, `burst` for gcra; `capacity`, `enforce`, `allow` and `deny` need a `key`. For one
+    /// endpoint only, name a [`Condition`](crate::Condition) in `when`; for limits by endpoint in one rule, let a
+    /// [`TierOf`](crate::TierOf) answer the endpoint; for each user on each endpoint, register a [`Key`](crate::Key) of
+    /// both. A file with `rules = []` is right, and limits nothing.
     ///
     /// In JSON and YAML the same: a map with `rules`, a list of maps. The file `schema/rules.schema.json` of the
     /// package is the JSON Schema of it, for editors; a file may say where it is in a field `$schema`.

@@ -5,7 +5,8 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::Tally;
 
-/// What a rule has done so far, since its name came into force.
+/// What a rule has done so far, since its name, or the one that it [was](super::Rule::was) called by, came into force.
+/// A change of its key does not set it back.
 ///
 /// Each number is exact when nobody decides; read under load, they may be of slightly different instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -106,7 +106,9 @@ impl<R: ?Sized> Key<R> {
     /// The same key, and how a key that is written as text is fed into the hasher: for the lists of keys in
     /// a configuration file. When nothing is said, as a `str` is.
     ///
-    /// It must feed the hasher what the key itself would, or say what is wrong with the text.
+    /// It must feed the hasher what the key itself would, or say what is wrong with the text. A key that is not fed as a
+    /// `str` needs this, or no entry of a list ever matches: for addresses,
+    /// `.listed(|text, key| text.parse::<IpAddr>().map(|ip| ip.hash(key)).map_err(|error| error.to_string()))`.
     #[must_use]
     pub fn listed(
         self,

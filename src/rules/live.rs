@@ -115,8 +115,8 @@ pub enum Reloaded {
 pub enum StoreError {
     /// The new rules are wrong.
     Rules(RuleError),
-    /// Too many old rules are still in force, because somebody holds rules that were loaded before:
-    /// so many states.
+    /// Too many states of old rules, so many, are still in force: 64 or more, because somebody holds rules that were
+    /// loaded before. (One reload that changes the windows of many rules can leave as many.)
     Pending(usize),
 }
 
@@ -143,7 +143,10 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         }
     }
 
-    /// The rules in force. Wait-free.
+    /// The rules in force. Wait-free, but for what a thread's first call sets up.
+    ///
+    /// A [`Refused`](crate::Refused) borrows what this returned: keep it in a variable where you look at the refusal, take
+    /// out what you answer with, and do not hold either across an `.await`.
     #[inline]
     pub fn load(&self) -> LoadedRules<R, C> {
         LoadedRules(self.current.load())
@@ -156,7 +159,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     ///
     /// # Errors
     ///
-    /// When the rules are wrong, or the old rules of too many reloads are still in force. Nothing has changed then.
+    /// When the rules are wrong, or 64 or more states of old rules are still in force. Nothing has changed then.
     pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, StoreError> {
         let mut writer = self.writer();
         if let Reloaded::Pending(states) = self.settle(&mut writer)

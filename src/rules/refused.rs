@@ -77,7 +77,7 @@ impl<'a, R: ?Sized> Refused<'a, R> {
         self.at
     }
 
-    /// Every quota that had no room, at least one; what they say of their state is worked out when asked for.
+    /// Every quota of an enforced rule that had no room, at least one; what they say of their state is worked out when asked for.
     pub fn violations(&self) -> impl Iterator<Item = RulePeek<'a>> + '_ {
         let seen = self.violated.iter();
         seen.filter_map(|seen| self.rules.look(self.request, seen.group, seen.member, self.at))

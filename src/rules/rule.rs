@@ -48,7 +48,7 @@ pub enum RuleAlgorithm {
 /// let user = Key::new("user", |upload: &Upload, key| upload.user.hash(key));
 /// // Ten uploads a second and a hundred a minute for each user, decided in one step.
 /// let uploads = Rule::new("uploads", "10/s".parse()?).also("100/min".parse()?).by(&user);
-/// // A gigabyte an hour for all users together, but not for the backup.
+/// // A gigabyte an hour for all users together.
 /// let volume = Rule::new("volume", "1_000_000_000/h".parse()?)
 ///     .cost(&Cost::new("bytes", |upload: &Upload| upload.bytes));
 /// # let _ = (uploads, volume);
@@ -172,7 +172,9 @@ impl<R: ?Sized> Rule<R> {
     }
 
     /// Adds a tier with a limit of its own, in the rule's window: lower or higher than the rule's. All tiers
-    /// share the counts, so a key that changes its tier keeps what it has spent.
+    /// share the counts, so a key that changes its tier keeps what it has spent. Of a gcra rule, a tier's burst is the
+    /// rule's in proportion to the limits, and one at least. Needs [`tier_of`](Self::tier_of); not for a log rule, nor for
+    /// one with several quotas.
     pub fn tier(mut self, name: impl Into<Arc<str>>, limit: u64) -> Self {
         self.tiers.push((name.into(), limit));
         self
@@ -214,7 +216,8 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Refuses this key always.
+    /// Refuses this key whatever it has spent, where the rule is about the request and is enforced for the key: not in the
+    /// shadow.
     pub fn deny(mut self, key: impl Hash + Send + Sync + 'static) -> Self {
         self.deny.push(Arc::new(move |hasher| key.hash(hasher)));
         self

@@ -21,8 +21,9 @@ use crate::clock::Clock;
 /// # Guarantee
 ///
 /// - A file that is wrong, or missing, changes nothing: the rules from before hold, and `report` is told.
-/// - What the file says when it has come to rest is what holds, and every text of it that is read is reported on
-///   once. The file is also read at the start, so that a change between the first reading of it and the watching is
+/// - What the file says when it has come to rest is what holds, and every change that is read is reported on; a text
+///   that could not be stored yet ([`StoreError::Pending`]) is tried, and reported on, again. That a pending reload has
+///   been finished is not reported. The file is also read at the start, so that a change between the first reading of it and the watching is
 ///   not missed.
 /// - What a reload leaves [pending](Reloaded::Pending) is [finished](LiveRules::finish) as soon as nobody decides
 ///   by the old rules any more.
@@ -38,7 +39,9 @@ use crate::clock::Clock;
 ///
 /// # Caveats
 ///
-/// Network file systems often send no notifications: there, call [`LiveRules::reload`] by a timer.
+/// - Network file systems often send no notifications: there, call [`LiveRules::reload`] by a timer.
+/// - A link's target that is edited in another directory is not seen.
+/// - The watcher does not know of rules that others store: the file wins again only when its text changes.
 ///
 /// # Examples
 ///

@@ -12,8 +12,8 @@ use crate::rules::{Condition, Cost, Key, TierOf};
 /// What the names in a rules file mean: keys, costs, conditions and functions that say the tier, each by its
 /// name.
 ///
-/// A file can only name what is in here, so whoever may write the file cannot make the program do anything
-/// that it was not built for.
+/// A file can only name what is in here, so it runs no other code; but whoever may write it can refuse everybody, limit
+/// nobody, or ask for much memory (`capacity`, large logs).
 ///
 /// # Examples
 ///

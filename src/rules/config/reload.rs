@@ -40,8 +40,8 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     ///
     /// // Later, when somebody asks for it:
     /// match live.reload("rules.toml", &extractors) {
-    ///     // What is left of the reload is done by the next one, or by `finish`.
-    ///     Ok(Reloaded::Pending(_)) => drop(live.finish()),
+    ///     // The old rules hold beside the new ones until `finish` says `Done`: call it again a moment later.
+    ///     Ok(Reloaded::Pending(_)) => println!("pending"),
     ///     Ok(_) => {}
     ///     // The old rules still hold.
     ///     Err(error) => eprintln!("{error}"),

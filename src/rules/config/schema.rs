@@ -79,9 +79,9 @@ struct RuleShape {
     shadow: Option<bool>,
     /// For which part of its keys the rule is enforced.
     enforce: Option<Share>,
-    /// Keys that are never limited.
+    /// Keys that this rule never limits.
     allow: Option<Vec<String>>,
-    /// Keys that are always refused.
+    /// Keys that this rule always refuses, where it is enforced.
     deny: Option<Vec<String>>,
 }
 
