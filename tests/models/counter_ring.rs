@@ -189,7 +189,7 @@ fn wide_looks() {
         &[&[Take(3 * W, 1)], &[Room(W)]],
     );
     // The cell that is asked about is entered and left behind meanwhile.
-    BOUNDED.run(
+    BOUNDED.up_to(2).run(
         ring(2, 1).build().unwrap(),
         &[Take(W, 1), Take(2 * W, 1)],
         &[&[Take(3 * W, 1), Take(4 * W, 1)], &[Room(3 * W)]],
@@ -205,7 +205,7 @@ fn wide_looks() {
 /// The base may be of a later cell than the control word that was read before it, and more was admitted in between.
 #[test]
 fn wide_room_of_the_present_cell() {
-    BOUNDED.run(
+    BOUNDED.up_to(2).run(
         ring(2, 1).build().unwrap(),
         &[Take(W, 1), Take(2 * W, 1)],
         &[&[Take(3 * W, 1), Take(4 * W, 1)], &[Room(2 * W)]],

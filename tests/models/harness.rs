@@ -75,7 +75,6 @@ impl Model {
     }
 
     /// Tries so many preemptions and no more.
-    #[cfg(feature = "keyed")]
     pub(crate) const fn up_to(self, preemptions: usize) -> Self {
         Self {
             preemptions: Some(preemptions),
