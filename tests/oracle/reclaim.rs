@@ -444,6 +444,27 @@ fn a_bucket_gives_back_its_newest_charge_only() {
     assert!(!it.refund(state.shared(), &one, 10));
 }
 
+/// A word that was taken back may be above the clock when the present one is not.
+#[test]
+fn a_bucket_is_not_idle_before_what_was_refunded_is_past() {
+    let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");
+    let state = State::fresh(&Any::from(it.clone()));
+    let second = Nanos::new(1_000_000_000);
+    let taken = it.decide(state.shared(), second, 10).expect("a fresh bucket");
+    let highest = first(&state);
+    assert!(it.refund(state.shared(), &taken, 10));
+    for later in 0..2_000 {
+        let now = second.saturating_add(core::time::Duration::from_millis(later));
+        let word = first(&state);
+        if it.is_idle(word, now) {
+            assert!(
+                it.later(word, now).is_some_and(|later| later > highest),
+                "{now:?}"
+            );
+        }
+    }
+}
+
 /// What cannot be lowered, and to what.
 #[test]
 fn a_limit_is_lowered_within_its_range() {
