@@ -42,6 +42,8 @@ pub use rule::{Rule, RuleAlgorithm, RuleError};
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
+#[cfg(feature = "observe")]
+pub(crate) use counts::Me;
 pub(crate) use counts::Tallies;
 use group::{Group, Seeds};
 

@@ -1,7 +1,8 @@
-use core::{array, ptr};
+use core::array;
 
 use crossbeam_utils::CachePadded;
 
+use crate::rules::Me;
 use crate::sync::{AtomicU64, Ordering, Tally};
 
 /// How many events were left out, and how many of these somebody has been told of.
@@ -15,11 +16,6 @@ pub(super) struct LeftOut {
 
 const LINES: usize = 16;
 
-std::thread_local! {
-    /// Tells threads apart, by its address.
-    static HERE: u8 = const { 0 };
-}
-
 impl LeftOut {
     pub(super) fn new() -> Self {
         Self {
@@ -29,10 +25,7 @@ impl LeftOut {
     }
 
     pub(super) fn add_one(&self) {
-        let here = HERE.try_with(|here| ptr::from_ref(here).addr()).unwrap_or(0);
-        // Multiplied (by 2^64 over the golden ratio), since addresses are far apart and alike in their low bits.
-        let mixed = (here as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.lines[mixed as usize % LINES].add_one();
+        self.lines[Me::new().line() % LINES].add_one();
     }
 
     /// How many were left out that nobody has been told of. Each is told once.

@@ -94,16 +94,22 @@ impl fmt::Debug for Tallies {
 
 /// The thread that counts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Me {
+pub(crate) struct Me {
     line: usize,
 }
 
 impl Me {
     #[inline]
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // A thread that is ending has given its line back.
         let line = LINE.try_with(|own| own.0).unwrap_or(OWN_LINES);
         Self { line }
+    }
+
+    /// The number of its line: its own, but for the last.
+    #[cfg(feature = "observe")]
+    pub(crate) const fn line(self) -> usize {
+        self.line
     }
 
     #[inline]

@@ -172,9 +172,15 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         writer.remembered.retain(|(_, until)| *until > now);
         let remembered: Vec<_> = writer.remembered.iter().map(|(old, _)| Arc::clone(old)).collect();
         let seeds: Seeds = current.rules.seeds.clone();
-        let Succession { rules, retiring } =
-            succession::follow(rules, Some(&current.rules), &remembered, seeds).map_err(StoreError::Rules)?;
+        let Succession {
+            rules,
+            retiring,
+            remembered,
+        } = succession::follow(rules, Some(&current.rules), &remembered, seeds).map_err(StoreError::Rules)?;
         drop(current);
+        let until = writer.remembered.drain(..).map(|(_, until)| until);
+        let renamed = remembered.into_iter().zip(until);
+        writer.remembered = renamed.filter_map(|(old, until)| Some((old?, until))).collect();
         let mut beside: Vec<Arc<Group<R>>> = Vec::new();
         for old in retiring.iter().flat_map(Retiring::beside) {
             if !beside.iter().any(|other| other.has_state_of(old)) {

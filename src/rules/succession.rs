@@ -12,6 +12,8 @@ use crate::time::Nanos;
 pub(super) struct Succession<R: ?Sized> {
     pub(super) rules: Rules<R>,
     pub(super) retiring: Vec<Retiring<R>>,
+    /// What is remembered, by the names that its rules have now; none for rules that are gone.
+    pub(super) remembered: Vec<Option<Arc<Group<R>>>>,
 }
 
 /// A group that has yet to be charged what others have counted.
@@ -65,6 +67,13 @@ pub(super) fn follow<R: ?Sized>(
     let heirs = Heirs(builder.rules());
     let old: Vec<&Arc<Group<R>>> = old.iter().flat_map(|old| &old.groups).collect();
     let mut retired = Retired(Vec::new());
+    let remembered: Vec<Option<Arc<Group<R>>>> = remembered
+        .iter()
+        .map(|old| {
+            old.has_heir(|name| heirs.of(name))
+                .then(|| retired.of(old, &heirs))
+        })
+        .collect();
     let (mut groups, mut retiring) = (Vec::new(), Vec::new());
     for mut group in builder.groups(&seeds)? {
         let related: Vec<&Arc<Group<R>>> = old
@@ -83,8 +92,9 @@ pub(super) fn follow<R: ?Sized>(
         }
         let remembered: Vec<_> = remembered
             .iter()
+            .flatten()
             .filter(|old| !kept && group.is_heir_of(old, |name| heirs.of(name)))
-            .map(|old| retired.of(old, &heirs))
+            .cloned()
             .collect();
         let new = Arc::new(group.counting(&tallies));
         groups.push(Arc::clone(&new));
@@ -106,7 +116,11 @@ pub(super) fn follow<R: ?Sized>(
         groups: groups.into_boxed_slice(),
         seeds,
     };
-    Ok(Succession { rules, retiring })
+    Ok(Succession {
+        rules,
+        retiring,
+        remembered,
+    })
 }
 
 /// Which of the new rules an old one goes on as.

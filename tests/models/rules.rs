@@ -159,6 +159,41 @@ fn rules_of_one_state() {
     });
 }
 
+/// Two rule sets, one from before a reload and one from after, over the states of two keys: each thread decides by one of
+/// them, and takes first what the other takes last.
+#[test]
+fn rules_two_sets() {
+    let of = |limit| {
+        let keyed = |name: &'static str, which| {
+            let key = Key::new(name, move |costs: &[u64; 3], key| {
+                core::hash::Hash::hash(&costs[2], key);
+            });
+            rule(name, per(limit, W), which).by(&key).capacity(1)
+        };
+        RuleSetBuilder::new().rule(keyed("a", 0)).rule(keyed("b", 1))
+    };
+    FULL.explore(move || {
+        let clock = ManualClock::new();
+        clock.set(Nanos::new(W));
+        let live = LiveRules::new(of(3).build_with(clock, [1, 2, 3, 4]).unwrap());
+        let before = live.load();
+        // Both keys have their entries, so that the threads meet in the states.
+        assert!(before.check(&[1, 1, 7]).is_ok());
+        assert_eq!(live.store(&of(3)), Ok(Reloaded::Done));
+        let after = live.load();
+        assert!(!core::ptr::eq(&*before, &*after));
+        let theirs = thread::spawn(move || before.check(&[2, 1, 7]).is_ok());
+        let own = after.check(&[1, 2, 7]).is_ok();
+        let theirs = theirs.join().unwrap();
+        let rules = live.load();
+        let spent: Vec<u64> = rules.peek(&[1, 1, 7]).map(|peek| peek.spent()).collect();
+        let admitted = |own_cost, their_cost| 1 + own_cost * u64::from(own) + their_cost * u64::from(theirs);
+        assert_eq!(spent, [admitted(1, 2), admitted(2, 1)], "{own} {theirs}");
+        assert!(spent.iter().all(|&spent| spent <= 3), "{spent:?}");
+        assert!(rules.counts().all(|(_, counts)| counts.forfeited == 0));
+    });
+}
+
 /// A rule's key in a table, or everybody.
 fn reloaded(limit: u64, window: u64, keyed: bool) -> RuleSetBuilder<u64> {
     let rule = Rule::new("a", per(limit, window)).cells(1);

@@ -348,3 +348,24 @@ fn a_window_that_is_narrowed_and_widened_again_gives_a_fresh_budget() {
         assert_eq!(passed(&live, &user(1), 1_000), 0);
     }
 }
+
+/// A log that could not hold what was spent before it, and is renamed before its limit is raised again.
+#[test]
+fn what_a_log_could_not_hold_is_lost_by_a_rename() {
+    let log = |name, text: &str| rule(name, text).algorithm(RuleAlgorithm::Log);
+    let (live, _) = live([log("a", "1000/min")]);
+    assert_eq!(passed(&live, &user(1), 1_000), 1_000);
+    for rule in [
+        log("a", "5/min"),
+        log("b", "5/min").was("a"),
+        log("b", "1000/min"),
+    ] {
+        assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
+    }
+    assert_eq!(passed(&live, &user(1), 1_000), 0);
+    // Without the rule, what it had is forgotten.
+    for rule in [log("b", "5/min"), log("c", "5/min"), log("b", "1000/min")] {
+        assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
+    }
+    assert_eq!(passed(&live, &user(1), 1_000), 1_000);
+}

@@ -31,6 +31,11 @@ impl<R: ?Sized> Group<R> {
                 .any(|old| heir(&old.name).is_some_and(|heir| here(&heir)))
     }
 
+    /// Whether one of its rules goes on.
+    pub(in crate::rules) fn has_heir(&self, heir: impl Fn(&str) -> Option<Heir>) -> bool {
+        self.members.iter().any(|member| heir(&member.name).is_some())
+    }
+
     /// Whether both count by the same key, or both by none.
     fn has_key_of(&self, other: &Self) -> bool {
         self.key.as_ref().map(Key::name) == other.key.as_ref().map(Key::name)
