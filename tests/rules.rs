@@ -12,6 +12,8 @@ mod clocks;
 mod faults;
 #[path = "rules/full.rs"]
 mod full;
+#[path = "rules/heritage.rs"]
+mod heritage;
 #[path = "rules/histories.rs"]
 mod histories;
 #[path = "rules/reference.rs"]

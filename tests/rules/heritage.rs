@@ -1,0 +1,97 @@
+//! What goes over from one state into another, and what does not.
+
+use ringgate::{LoadedRules, OnFull, Reloaded, RuleAlgorithm, Settled};
+
+use super::*;
+
+/// What was charged to a state that another has taken the place of is spent there: nothing is given back.
+#[test]
+fn a_refund_after_a_change_of_window_is_forfeited() {
+    let (live, _) = live([rule("all", "10/10s")]);
+    let kept = live.load().reserve(&user(1)).expect("the first");
+    let lost = live.load().reserve(&user(1)).expect("the second");
+    // In the same state, it is.
+    assert_eq!(live.store(&set([rule("all", "12/10s")])), Ok(Reloaded::Done));
+    assert_eq!(live.load().refund(kept), Settled::Exact);
+    assert_eq!(live.store(&set([rule("all", "12/20s")])), Ok(Reloaded::Done));
+    assert_eq!(live.load().refund(lost), Settled::Forfeited(1));
+    assert_eq!(passed(&live, &user(1), 20), 11);
+}
+
+/// Debt of whoever is in no tier is paid at the rule's rate, and not at that of a slower tier.
+#[test]
+fn debt_is_paid_at_the_rate_of_its_own_tier() {
+    let cost = by_cost();
+    let (rules, clock) = by_hand([rule("bucket", "1000/s")
+        .algorithm(RuleAlgorithm::Gcra)
+        .cost(&cost)
+        .tier_of(&by_plan())
+        .tier("free", 1)]);
+    let reservation = rules.reserve(&user(1)).expect("the first");
+    // Twice what the bucket holds: all of it is there again after two seconds.
+    assert_eq!(rules.settle(reservation, &cost, 2_000), Settled::Exact);
+    clock.advance(secs(2));
+    assert!(
+        rules
+            .check(&Request {
+                cost: 1_000,
+                ..user(1)
+            })
+            .is_ok()
+    );
+}
+
+/// Two rules that become windows of one ring: it is charged the more of what they had counted, whichever comes first.
+#[test]
+fn of_two_states_that_become_one_the_fuller_counts() {
+    let [a, b] = ["a", "b"].map(|name| rule(name, "10/10s"));
+    for a_first in [true, false] {
+        let both = |b: &Rule<Request>| match a_first {
+            true => set([a.clone(), b.clone()]),
+            false => set([b.clone(), a.clone()]),
+        };
+        let (live, _) = live([a.clone()]);
+        assert_eq!(passed(&live, &user(1), 4), 4);
+        // In the shadow it has a state of its own.
+        assert_eq!(live.store(&both(&b.clone().shadow())), Ok(Reloaded::Done));
+        assert_eq!(live.load().states(), 2);
+        assert_eq!(passed(&live, &user(1), 3), 3);
+        assert_eq!(live.store(&both(&b)), Ok(Reloaded::Done));
+        assert_eq!(live.load().states(), 1);
+        // Seven of the one and three of the other are the same requests.
+        assert_eq!(passed(&live, &user(1), 20), 3, "{a_first}");
+    }
+}
+
+/// A key whose spending neither its entry nor the catch-all can hold, because it has none and that is full, has to wait
+/// until it no longer counts.
+#[test]
+fn a_key_that_nobody_can_book_for_waits() {
+    let each = |quota, keys| {
+        let log = rule("each", quota).algorithm(RuleAlgorithm::Log);
+        log.by(&by_user()).capacity(keys).on_full(OnFull::Share)
+    };
+    let (live, clock) = live([each("3/10s", 1_000)]);
+    clock.set(Nanos::new(3_600_000_000_000));
+    let held: LoadedRules<_, _> = live.load();
+    assert!(matches!(
+        live.store(&set([each("3/20s", 1)])),
+        Ok(Reloaded::Pending(_))
+    ));
+    // Others take all entries of the new table, and use its catch-all up.
+    for id in 100..130 {
+        let _ = live.load().check(&user(id)).is_ok();
+    }
+    clock.advance(secs(19));
+    // By the old rules alone.
+    let victim = user(7);
+    let spent = (0..5).filter(|_| held.check(&victim).is_ok()).count();
+    assert_eq!(spent, 3);
+    drop(held);
+    assert_eq!(live.finish(), Reloaded::Done);
+    // The others' entries and the catch-all are free by now, and what was spent still counts.
+    clock.advance(secs(2));
+    assert_eq!(passed(&live, &victim, 5), 0);
+    clock.advance(secs(20));
+    assert_eq!(passed(&live, &victim, 5), 3);
+}
