@@ -143,7 +143,7 @@ fn a_decision_touches_what_is_documented() {
         let documented = match it {
             _ if it.words() == 1 => (1, 1),
             // The head and one slot.
-            Any::Stamps(_) => (2, 2),
+            Any::Log(_) => (2, 2),
             _ => (1 + windows, 1),
         };
         assert!(
@@ -173,7 +173,7 @@ fn a_flood_of_denials_writes_nothing() {
         while cost(it, &state, 0, 1).0 {}
         let cell = match it {
             Any::Counter(ring) => u64::try_from(ring.cell().as_nanos()).expect("a second at most"),
-            Any::Stamps(_) | Any::Gcra(_) => 1,
+            _ => 1,
         };
         let (_, _, entered) = cost(it, &state, cell, it.most() + 1);
         assert!(

@@ -217,7 +217,7 @@ impl Run<'_> {
             return;
         }
         let never = fresh(self.algorithm.words());
-        let bucket = matches!(self.algorithm, Any::Bucket(_));
+        let bucket = matches!(self.algorithm, Any::Gcra(_));
         let mut newest = Nanos::ZERO;
         for event in self.reference.events() {
             newest = newest.max(event.now);

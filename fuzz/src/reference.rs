@@ -52,7 +52,7 @@ impl Reference {
             events: Vec::new(),
             published: Nanos::ZERO,
             // A counter ring of several words enters a cell when it is first looked at.
-            denial_publishes: matches!(algorithm, Any::Ring(_)) && algorithm.words() > 1,
+            denial_publishes: matches!(algorithm, Any::Counter(_)) && algorithm.words() > 1,
             exact: match setting.kind {
                 // The cells of further windows begin where the definition leaves open.
                 Kind::Several => false,

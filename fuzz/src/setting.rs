@@ -85,15 +85,15 @@ impl Setting {
         let ring = CounterRing::builder(quota).cells(self.cells());
         let ring = if self.unpacked { ring.unpacked() } else { ring };
         Ok(match self.kind {
-            Kind::Strict => Any::Ring(ring.build()?),
-            Kind::Classic => Any::Ring(ring.classic().build()?),
-            Kind::Even => Any::Ring(ring.even().build()?),
+            Kind::Strict => Any::Counter(ring.build()?),
+            Kind::Classic => Any::Counter(ring.classic().build()?),
+            Kind::Even => Any::Counter(ring.even().build()?),
             Kind::Several => {
                 let [longer, shorter] = self.more();
-                Any::Ring(ring.also(longer?).also(shorter?).build()?)
+                Any::Counter(ring.also(longer?).also(shorter?).build()?)
             }
             Kind::TimestampRing => Any::Log(TimestampRing::new(quota)?),
-            Kind::Gcra => Any::Bucket(Gcra::token_bucket(quota, self.burst())?),
+            Kind::Gcra => Any::Gcra(Gcra::token_bucket(quota, self.burst())?),
         })
     }
 }

@@ -5,8 +5,9 @@ use core::fmt;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use ringgate::sync::{AtomicU64, Exclusive, Shared, Words};
-use ringgate::{Algorithm, ConfigError, CounterRing, Gcra, Nanos, Receipt, Reclaim, Refusal, TimestampRing};
+pub(crate) use ringgate::AnyAlgorithm as Any;
+use ringgate::sync::{AtomicU64, Exclusive, Shared};
+use ringgate::{Algorithm, Nanos};
 
 /// The words of one key, as a test holds them.
 #[derive(Debug)]
@@ -30,122 +31,6 @@ impl Clone for State {
     fn clone(&self) -> Self {
         let copy = |word: &AtomicU64| AtomicU64::new(word.load(Ordering::Relaxed));
         Self(self.0.iter().map(copy).collect())
-    }
-}
-
-/// Any of the crate's algorithms, so that one test speaks of all of them.
-#[derive(Clone, Debug)]
-pub(crate) enum Any {
-    Counter(CounterRing),
-    Stamps(TimestampRing),
-    Gcra(Gcra),
-}
-
-impl From<CounterRing> for Any {
-    fn from(ring: CounterRing) -> Self {
-        Self::Counter(ring)
-    }
-}
-
-impl From<TimestampRing> for Any {
-    fn from(ring: TimestampRing) -> Self {
-        Self::Stamps(ring)
-    }
-}
-
-impl From<Gcra> for Any {
-    fn from(gcra: Gcra) -> Self {
-        Self::Gcra(gcra)
-    }
-}
-
-macro_rules! each {
-    ($any:expr, $algorithm:ident => $work:expr) => {
-        match $any {
-            Any::Counter($algorithm) => $work,
-            Any::Stamps($algorithm) => $work,
-            Any::Gcra($algorithm) => $work,
-        }
-    };
-}
-
-impl Algorithm for Any {
-    fn words(&self) -> usize {
-        each!(self, it => it.words())
-    }
-
-    fn most(&self) -> u64 {
-        each!(self, it => it.most())
-    }
-
-    fn bound(&self) -> u64 {
-        each!(self, it => it.bound())
-    }
-
-    fn window(&self) -> Duration {
-        each!(self, it => it.window())
-    }
-
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
-        each!(self, it => it.decide(words, now, permits))
-    }
-
-    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        each!(self, it => it.ready_at(words, now, permits))
-    }
-
-    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        each!(self, it => it.remaining(words, now))
-    }
-
-    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
-        each!(self, it => it.refund(words, receipt, permits))
-    }
-
-    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
-        each!(self, it => it.charge(words, now, permits))
-    }
-
-    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
-        each!(self, it => it.spent(words, now))
-    }
-
-    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        each!(self, it => it.idle_at(words, now))
-    }
-}
-
-impl Reclaim for Any {
-    fn span(&self) -> Duration {
-        each!(self, it => it.span())
-    }
-
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
-        each!(self, it => it.attempt(words, now, permits))
-    }
-
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        each!(self, it => it.is_idle(first, now))
-    }
-
-    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
-        each!(self, it => it.later(first, now))
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        each!(self, it => it.idle_from(first))
-    }
-
-    fn reached(&self, first: u64) -> Nanos {
-        each!(self, it => it.reached(first))
-    }
-
-    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
-        Ok(match self {
-            Self::Counter(it) => Self::Counter(it.lowered(limit)?),
-            Self::Stamps(it) => Self::Stamps(it.lowered(limit)?),
-            Self::Gcra(it) => Self::Gcra(it.lowered(limit)?),
-        })
     }
 }
 

@@ -191,7 +191,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
                 free = between;
             }
         }
-        if matches!(self.subject.algorithm, Any::Stamps(_)) {
+        if matches!(self.subject.algorithm, Any::Log(_)) {
             free = end;
         }
         let fresh = State::fresh(&self.subject.algorithm);

@@ -224,8 +224,8 @@ proptest! {
         // From the beginning of the tick that follows, both are at the same.
         let tick = match it {
             Any::Counter(ring) => nanos(ring.cell()),
-            Any::Stamps(ring) => 2 * unit(ring.most()),
-            Any::Gcra(_) => 0,
+            Any::Log(ring) => 2 * unit(ring.most()),
+            _ => 0,
         };
         walk.now = walk.newest + tick;
         for (step, size) in after {

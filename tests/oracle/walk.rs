@@ -385,7 +385,7 @@ impl<'a> Walk<'a> {
         let window = nanos(algorithm.window());
         let cell = match algorithm {
             Any::Counter(ring) => nanos(ring.cell()),
-            Any::Stamps(_) | Any::Gcra(_) => window.div_ceil(5),
+            _ => window.div_ceil(5),
         };
         Self {
             algorithm,
