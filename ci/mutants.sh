@@ -25,9 +25,9 @@ run() (
     case $1 in
         loom)
             export RUSTFLAGS="--cfg ringgate_loom"
-            command="cargo test --quiet --profile models --features rules --test models" ;;
-        lib) command="cargo test --quiet --features rules --lib" ;;
-        *) command="cargo test --quiet --features rules --test $1" ;;
+            command="cargo test --quiet --profile models --features rules,tokio --test models" ;;
+        lib) command="cargo test --quiet --features rules,tokio --lib" ;;
+        *) command="cargo test --quiet --features rules,tokio --test $1" ;;
     esac
     $command --no-run || exit 3
     timeout "$limit" $command "$2"

@@ -69,6 +69,18 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos>;
 
+    /// An instant before which `permits` cannot all have been admitted, in however many requests; `None` when time ends before.
+    ///
+    /// Provided: by the bound, as of permits that come as late as one window allows. That is as late as can be told where the
+    /// bound is what a saturated limiter admits; where it is more, requests are in fact admitted later.
+    ///
+    /// # Panics
+    ///
+    /// When `words` has fewer words than [`words`](Self::words).
+    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        earliest(self, words, now, permits, self.most())
+    }
+
     /// The most permits that one request would get at the time `now`.
     ///
     /// # Panics
@@ -108,6 +120,23 @@ pub trait Algorithm {
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos>;
+}
+
+/// [`Algorithm::earliest`] of an algorithm that never admits up to `at_once` permits sooner in several requests than in one.
+///
+/// Of the permits by their numbers, two that are a bound apart are admitted a window apart at the least.
+fn earliest<A: Algorithm + ?Sized, W: Words>(
+    algorithm: &A,
+    words: W,
+    now: Nanos,
+    permits: u64,
+    at_once: u64,
+) -> Option<Nanos> {
+    let before = permits.saturating_sub(1);
+    let windows = u32::try_from(before / algorithm.bound()).unwrap_or(u32::MAX);
+    let first = permits.min(before % algorithm.bound() + 1).min(at_once);
+    let ready = algorithm.ready_at(words, now, first)?;
+    Some(ready.saturating_add(algorithm.window().saturating_mul(windows)))
 }
 
 /// What came of one attempt to decide.

@@ -294,8 +294,9 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         }
     }
 
+    /// What tells the key apart from others.
     #[inline]
-    fn fingerprint<Q: ?Sized>(&self, key: &Q) -> u64
+    pub(crate) fn fingerprint<Q: ?Sized>(&self, key: &Q) -> u64
     where
         K: Keys<Q>,
     {

@@ -36,6 +36,8 @@
 //! | other limits for some keys | [`KeyedBuilder::tier`], [`Tiers`] |
 //! | client addresses as keys | [`ClientAddress`] |
 //! | the keys that are denied most | [`TopKeys`] |
+//! | to wait for permits, first come, first served (feature `tokio`) | `Fair`, before any of the limiters above or rules |
+//! | a stream or a sink at a limiter's pace (feature `tokio`) | `Fair::stream`, `Fair::sink` |
 //! | what rules do, on a dashboard | [`Observer`], counters for `metrics` |
 //! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
 //! | several limits judged as one, all or nothing | [`RuleSet`], of [`Rule`]s that count by a [`Key`] |
@@ -104,8 +106,9 @@
 //! | `quanta` | yes | [`QuantaClock`] and [`CoarseClock`]; needs the standard library |
 //! | `keyed` | yes | [`KeyedRateLimiter`] |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
-//! | `std` | with `quanta`, `striped`, `rules` | random seeds for tables of keys, [`TopKeys`] |
+//! | `std` | with `quanta`, `striped`, `rules`, `tokio` | random seeds for tables of keys, [`TopKeys`] |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
+//! | `tokio` | no | waiting: `Fair`, `TokioClock`; needs the standard library |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
 //! | `observe` | no | [`Observer`] and [`DenialEvents`]; with it comes `rules` |
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
@@ -138,6 +141,8 @@ mod limiter;
 mod keyed;
 #[cfg(feature = "rules")]
 mod rules;
+#[cfg(feature = "tokio")]
+mod wait;
 #[cfg(feature = "observe")]
 mod observe;
 
@@ -168,3 +173,10 @@ pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "watch")]
 pub use rules::{RulesWatcher, WatchError};
 pub use time::Nanos;
+#[cfg(all(feature = "tokio", feature = "rules"))]
+pub use wait::Judge;
+#[cfg(feature = "tokio")]
+pub use wait::{
+    Ask, Fair, PacedSink, PacedStream, Runtime, TokioAlarm, TokioClock, TokioRuntime, TurnError, Until,
+    WaitError,
+};

@@ -26,6 +26,8 @@ mod rule;
 mod share;
 mod state;
 mod succession;
+#[cfg(feature = "tokio")]
+mod waited;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -46,6 +48,8 @@ pub use watch::{RulesWatcher, WatchError};
 pub(crate) use counts::Me;
 pub(crate) use counts::Tallies;
 use group::{Group, Seeds};
+#[cfg(feature = "tokio")]
+pub(crate) use waited::Waited;
 
 /// Several rules, judged as one: a request is admitted when every rule that is about it admits it, and
 /// otherwise charged to none.

@@ -16,6 +16,12 @@ pub use portable_atomic::AtomicU64;
 
 pub use core::sync::atomic::Ordering;
 
+/// A lock, for those who wait anyhow.
+#[cfg(all(feature = "tokio", ringgate_loom))]
+pub(crate) use loom::sync::{Mutex, MutexGuard};
+#[cfg(all(feature = "tokio", not(ringgate_loom)))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
+
 /// Whether the atomics are a model checker's, for which everything is as small as can be.
 #[cfg(feature = "keyed")]
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);

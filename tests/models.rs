@@ -33,3 +33,6 @@ mod rules;
 mod striped;
 #[path = "models/timestamp_ring.rs"]
 mod timestamp_ring;
+#[cfg(all(feature = "tokio", feature = "rules"))]
+#[path = "models/wait.rs"]
+mod wait;

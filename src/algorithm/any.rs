@@ -92,6 +92,10 @@ impl Algorithm for AnyAlgorithm {
     }
 
     #[inline]
+    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        each!(self, it => it.earliest(words, now, permits))
+    }
+
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         each!(self, it => it.remaining(words, now))
     }

@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::packed_ring::PackedRing;
 use super::span::Span;
 use super::wide_ring::WideRing;
-use super::{Algorithm, Reclaim};
+use super::{Algorithm, Reclaim, earliest};
 use crate::decision::{Receipt, Refusal};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -216,6 +216,13 @@ impl Algorithm for CounterRing {
             permits if permits > self.most() => None,
             permits => either!(self, form => form.ready_at(words, now, permits)),
         }
+    }
+
+    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        let most = self.most();
+        // Shares come one after the other, so what is more than some of them may be had sooner in parts.
+        let shared = most < either!(self, form => form.span().limit());
+        earliest(self, words, now, permits, if shared { 1 } else { most })
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {

@@ -332,6 +332,13 @@ impl Algorithm for Gcra {
         (ready <= LAST).then(|| now.max(Self::instant(ready)))
     }
 
+    /// Exact: the bucket is refilled at one pace.
+    fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        let ready = self.ready_at(words, now, permits.min(self.burst))?;
+        let refill = permits.saturating_sub(self.burst).saturating_mul(self.permit) / UNITS;
+        Some(ready.saturating_add(Duration::from_nanos(refill)))
+    }
+
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         let now = Self::units(now);
         let ahead = State(words).observe().time().saturating_sub(now);

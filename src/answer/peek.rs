@@ -80,6 +80,13 @@ impl<A: Algorithm> Peek<'_, A> {
         Some(ready.saturating_since(self.now))
     }
 
+    /// A time that `permits` of many requests take at the least to be admitted, if nobody else asked.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
+        let ready = self.algorithm.earliest(&self.look(), self.now, permits)?;
+        Some(ready.saturating_since(self.now))
+    }
+
     /// Whether this is not the key's own state: its table had no entry for it, and its
     /// [`OnFull`](crate::OnFull) rule applies. Never for one limiter.
     #[cfg(feature = "keyed")]

@@ -283,6 +283,13 @@ impl<R: ?Sized> Group<R> {
         self.ruling(subject).peek(&self.state, now)
     }
 
+    /// A number that the key's state has here, and after every reload that leaves its rules decided as they are.
+    #[cfg(feature = "tokio")]
+    pub(super) fn number(&self, subject: &Subject, seeds: &Seeds) -> u64 {
+        let first = self.members.first().map(|member| (&member.name, member.number));
+        seeds.tables.hash_one((first, subject.key))
+    }
+
     /// What says how much a key has spent, debt included.
     fn gauging(&self, key: u64) -> Ruling<'_> {
         Ruling {

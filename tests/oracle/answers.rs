@@ -86,6 +86,37 @@ proptest! {
         }
     }
 
+    /// `earliest` is never too late: no requests, however small and however early, are done before; and for a bucket it is
+    /// exact, but for rounding.
+    #[test]
+    fn many_requests_take_as_long_as_they_are_said_to(
+        subject in subject(),
+        history in history(forward(), asks()),
+        many in 1..40_u64,
+    ) {
+        let mut walk = Walk::new(&subject.algorithm);
+        let it = walk.algorithm;
+        for op in history {
+            walk.step(op);
+        }
+        let (began, state) = (walk.at(), walk.state.clone());
+        let earliest = |permits| it.earliest(walk.state.shared(), began, permits).expect("long before time ends");
+        let mut now = began;
+        for taken in 1..=many {
+            now = it.ready_at(state.shared(), now, 1).expect("one is possible");
+            prop_assert!(it.decide(state.shared(), now, 1).is_ok());
+            prop_assert!(earliest(taken) <= now, "{} by {:?} instead of {:?}", taken, now, earliest(taken));
+            if matches!(it, Any::Gcra(_)) {
+                // Each request comes at a whole nanosecond, up to one after it might.
+                prop_assert!(now.get() - earliest(taken).get() <= taken);
+            }
+        }
+        // All at once are later, or never.
+        if let Some(ready) = it.ready_at(walk.state.shared(), began, many) {
+            prop_assert!(earliest(many) <= ready);
+        }
+    }
+
     /// At the end of time too: a promise is kept, and one nanosecond before it nothing is admitted.
     #[test]
     fn a_retry_is_honest_wherever_the_clock_stands(
@@ -137,7 +168,7 @@ proptest! {
             if matches!(walk.act(act), Outcome::Denied(_)) {
                 prop_assert_eq!(Answers::from(it, &walk.state, walk.at()), answers);
                 // One word, and the log of times, are not even written to.
-                if it.words() == 1 || matches!(it, Any::Stamps(_)) {
+                if it.words() == 1 || matches!(it, Any::Log(_)) {
                     prop_assert_eq!(format!("{:?}", &before), format!("{:?}", &walk.state));
                 }
             }
@@ -242,11 +273,12 @@ proptest! {
                 let cells = windows.div_ceil(cell);
                 if exact { (cells + 1) * cell } else { 2 * windows + 26 * cell }
             }
-            Any::Stamps(_) => windows + 2 * super::reference::unit(it.most()),
+            Any::Log(_) => windows + 2 * super::reference::unit(it.most()),
             Any::Gcra(gcra) => {
                 let limit = gcra.bound() - gcra.burst();
                 (windows * gcra.burst()).div_ceil(limit) + gcra.burst()
             }
+            _ => unreachable!("the crate has three"),
         };
         walk.now = walk.newest + silence;
         let fresh = State::fresh(it);

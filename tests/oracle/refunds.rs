@@ -71,7 +71,7 @@ proptest! {
             let permits = size.of(it.most());
             let left = it.remaining(walk.state.shared(), walk.at());
             if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), permits) {
-                if matches!(it, Any::Stamps(_)) {
+                if matches!(it, Any::Log(_)) {
                     // A log only moves on.
                     prop_assert_eq!(it.refund(walk.state.shared(), &receipt, permits), permits == 0);
                     continue;

@@ -1,0 +1,147 @@
+use alloc::sync::Arc;
+use core::convert::identity;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::time::Duration;
+
+use super::ask::{Ask, Case, Claim, Claims};
+use super::error::TurnError;
+use super::fair::Fair;
+use super::room::Room;
+use super::runtime::Runtime;
+use super::until::Until;
+use crate::algorithm::Algorithm;
+use crate::clock::Clock;
+use crate::decision::Receipt;
+use crate::limiter::RateLimiter;
+use crate::time::Nanos;
+
+impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
+    /// Takes one permit if there is room and nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room, or others wait. Nothing was taken.
+    pub fn check(&self) -> Result<Receipt, TurnError> {
+        self.check_n(1)
+    }
+
+    /// Takes `permits` permits if there is room for all of them and nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_n(&self, permits: u64) -> Result<Receipt, TurnError> {
+        if self.gives_way(&Direct::new(self, permits, drop)) {
+            return Err(TurnError::Queued);
+        }
+        match self.limiter.check_n(permits) {
+            Ok(admitted) => Ok(admitted.into_receipt()),
+            Err(denied) => Err(TurnError::Denied(denied.retry_after())),
+        }
+    }
+
+    /// Takes one permit, as soon as it is its turn and there is room.
+    ///
+    /// # Errors
+    ///
+    /// When it does not wait; nothing was taken: see [`WaitError`](super::WaitError).
+    pub fn until_ready(&self) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin> {
+        self.until_n_ready(1)
+    }
+
+    /// Takes `permits` permits at once, as soon as it is its turn and there is room for all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`until_ready`](Self::until_ready). More than the limit (for an even ring, than the largest share; for GCRA, than the
+    /// burst) is refused at once.
+    pub fn until_n_ready(&self, permits: u64) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin> {
+        Until::new(Direct::new(self, permits, drop))
+    }
+
+    /// As [`until_n_ready`](Self::until_n_ready), with what is needed to give the permits back or to settle them later.
+    ///
+    /// # Errors
+    ///
+    /// As [`until_n_ready`](Self::until_n_ready).
+    pub fn acquire(&self, permits: u64) -> Until<impl Ask<Taken = Receipt, Runtime = T> + Unpin> {
+        Until::new(Direct::new(self, permits, identity))
+    }
+
+    /// As [`acquire`](Self::acquire), for a task of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`until_n_ready`](Self::until_n_ready).
+    pub fn acquire_owned(
+        self: Arc<Self>,
+        permits: u64,
+    ) -> Until<impl Ask<Taken = Receipt, Runtime = T> + Unpin + use<A, C, T>> {
+        Until::new(Direct::new(self, permits, identity))
+    }
+}
+
+/// A request to one limiter.
+pub(super) struct Direct<H, L, O> {
+    fair: H,
+    permits: u64,
+    /// What is made of the receipt.
+    answer: fn(Receipt) -> O,
+    limiter: PhantomData<fn(&L)>,
+}
+
+impl<H, L, O> Direct<H, L, O> {
+    pub(super) const fn new(fair: H, permits: u64, answer: fn(Receipt) -> O) -> Self {
+        Self {
+            fair,
+            permits,
+            answer,
+            limiter: PhantomData,
+        }
+    }
+}
+
+/// The one state that there is.
+const STATE: u64 = 0;
+
+impl<H, A, C, T, O> Case for Direct<H, RateLimiter<A, C>, O>
+where
+    H: Deref<Target = Fair<RateLimiter<A, C>, T>>,
+    A: Algorithm,
+    C: Clock,
+    T: Runtime,
+{
+    type Taken = O;
+    type Runtime = T;
+
+    fn room(&self) -> &Room<T> {
+        &self.fair.room
+    }
+
+    fn now(&self) -> Nanos {
+        self.fair.limiter.clock().now()
+    }
+
+    fn claims(&self) -> Claims {
+        let permits = self.permits;
+        let needed = (permits > 0).then_some(Claim {
+            state: STATE,
+            permits,
+        });
+        needed.into_iter().collect()
+    }
+
+    fn take(&self) -> Option<O> {
+        let answer = self.fair.limiter.check_n(self.permits);
+        Some((self.answer)(answer.ok()?.into_receipt()))
+    }
+
+    fn ready_in(&self, _: u64, permits: u64) -> Option<Duration> {
+        self.fair.limiter.peek().retry_after(permits)
+    }
+
+    fn earliest_in(&self, _: u64, permits: u64) -> Option<Duration> {
+        self.fair.limiter.peek().earliest_after(permits)
+    }
+}

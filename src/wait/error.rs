@@ -1,0 +1,60 @@
+use core::fmt;
+use core::time::Duration;
+
+/// Why somebody does not wait, or no longer. Nothing was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// More permits than the limit, or a key that is always refused: no time is late enough.
+    Never,
+    /// So many wait already, which is as many as may.
+    QueueFull {
+        /// The most that may wait.
+        allowed: usize,
+    },
+    /// The deadline cannot be met, or has passed.
+    TooLate {
+        /// How long it takes at the least, from now on.
+        needed: Duration,
+        /// How long there is.
+        allowed: Duration,
+    },
+}
+
+/// Why there is nothing for somebody who does not wait. Nothing was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TurnError {
+    /// There is no room; after this time there would be if nobody else asked. `None`: never.
+    Denied(Option<Duration>),
+    /// Others wait, and come first.
+    Queued,
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => {
+                f.write_str("never admitted: more permits than the limit, or a key that is always refused")
+            }
+            Self::QueueFull { allowed } => write!(f, "{allowed} wait already, and no more than that may"),
+            Self::TooLate { needed, allowed } => {
+                write!(f, "it takes at least {needed:?}, but allowed is {allowed:?}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for WaitError {}
+
+impl fmt::Display for TurnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied(Some(after)) => write!(f, "rate limit reached; try again in {after:?}"),
+            Self::Denied(None) => f.write_str("never admitted"),
+            Self::Queued => f.write_str("others wait, and come first"),
+        }
+    }
+}
+
+impl core::error::Error for TurnError {}

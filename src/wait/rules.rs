@@ -1,0 +1,197 @@
+use alloc::sync::Arc;
+use core::borrow::Borrow;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::time::Duration;
+
+use super::ask::{Ask, Case, Claim, Claims};
+use super::error::TurnError;
+use super::fair::Fair;
+use super::room::Room;
+use super::runtime::Runtime;
+use super::until::Until;
+use crate::clock::Clock;
+use crate::rules::{LiveRules, Passed, Reservation, RuleSet, Waited};
+use crate::time::Nanos;
+
+/// A [`RuleSet`], or [`LiveRules`]: what a line can be put before that judges requests. Sealed.
+pub trait Judge: Sealed {}
+
+impl<J: Sealed> Judge for J {}
+
+#[expect(unnameable_types, reason = "sealed: nobody else is to have one")]
+pub trait Sealed {
+    type Request: ?Sized;
+    type Clock: Clock;
+
+    /// Does something with the rules in force.
+    fn with<O>(&self, work: impl FnOnce(&RuleSet<Self::Request, Self::Clock>) -> O) -> O;
+}
+
+impl<R: ?Sized, C: Clock> Sealed for RuleSet<R, C> {
+    type Request = R;
+    type Clock = C;
+
+    fn with<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
+        work(self)
+    }
+}
+
+impl<R: ?Sized, C: Clock + Clone> Sealed for LiveRules<R, C> {
+    type Request = R;
+    type Clock = C;
+
+    fn with<O>(&self, work: impl FnOnce(&RuleSet<R, C>) -> O) -> O {
+        work(&self.load())
+    }
+}
+
+impl<J: Judge, T: Runtime> Fair<J, T> {
+    /// Takes what the request costs, if all rules have room and nobody waits for one of their states.
+    ///
+    /// # Errors
+    ///
+    /// When one has not, or others wait for it. Nothing was taken.
+    pub fn check(&self, request: &J::Request) -> Result<Passed, TurnError> {
+        if self.gives_way(&Request::new(self, request, pass::<J>)) {
+            return Err(TurnError::Queued);
+        }
+        self.limiter.with(|rules| {
+            let refused = match rules.check(request) {
+                Ok(passed) => return Ok(passed),
+                Err(refused) => refused,
+            };
+            Err(TurnError::Denied(refused.retry_after()))
+        })
+    }
+
+    /// Takes what the request costs, as soon as it is its turn and all rules have room.
+    ///
+    /// # Errors
+    ///
+    /// When it does not wait; nothing was taken: see [`WaitError`](super::WaitError).
+    pub fn until_ready<'a>(
+        &'a self,
+        request: &'a J::Request,
+    ) -> Until<impl Ask<Taken = Passed, Runtime = T> + Unpin + use<'a, J, T>> {
+        Until::new(Request::new(self, request, pass::<J>))
+    }
+
+    /// As [`until_ready`](Self::until_ready), with what is needed to give the charge back or to settle it later:
+    /// [`RuleSet::refund`], [`RuleSet::settle`].
+    ///
+    /// # Errors
+    ///
+    /// As [`until_ready`](Self::until_ready).
+    pub fn acquire<'a>(
+        &'a self,
+        request: &'a J::Request,
+    ) -> Until<impl Ask<Taken = Reservation<J::Request>, Runtime = T> + Unpin + use<'a, J, T>> {
+        Until::new(Request::new(self, request, reserve::<J>))
+    }
+
+    /// As [`until_ready`](Self::until_ready), for a task of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`until_ready`](Self::until_ready).
+    pub fn until_ready_owned<B: Borrow<J::Request> + Unpin>(
+        self: Arc<Self>,
+        request: B,
+    ) -> Until<impl Ask<Taken = Passed, Runtime = T> + Unpin + use<J, T, B>> {
+        Until::new(Request::new(self, request, pass::<J>))
+    }
+
+    /// As [`acquire`](Self::acquire), for a task of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`until_ready`](Self::until_ready).
+    pub fn acquire_owned<B: Borrow<J::Request> + Unpin>(
+        self: Arc<Self>,
+        request: B,
+    ) -> Until<impl Ask<Taken = Reservation<J::Request>, Runtime = T> + Unpin + use<J, T, B>> {
+        Until::new(Request::new(self, request, reserve::<J>))
+    }
+}
+
+fn pass<J: Judge>(rules: &RuleSet<J::Request, J::Clock>, request: &J::Request) -> Option<Passed> {
+    rules.check(request).ok()
+}
+
+fn reserve<J: Judge>(
+    rules: &RuleSet<J::Request, J::Clock>,
+    request: &J::Request,
+) -> Option<Reservation<J::Request>> {
+    rules.reserve(request).ok()
+}
+
+/// A request to some rules.
+struct Request<J: Judge, H, B, O> {
+    fair: H,
+    request: B,
+    take: Take<J, O>,
+    judge: PhantomData<fn(&J)>,
+}
+
+/// How a request is charged.
+type Take<J, O> =
+    fn(&RuleSet<<J as Sealed>::Request, <J as Sealed>::Clock>, &<J as Sealed>::Request) -> Option<O>;
+
+impl<J: Judge, H, B, O> Request<J, H, B, O> {
+    fn new(fair: H, request: B, take: Take<J, O>) -> Self {
+        Self {
+            fair,
+            request,
+            take,
+            judge: PhantomData,
+        }
+    }
+}
+
+impl<J, T, H, B, O> Case for Request<J, H, B, O>
+where
+    J: Judge,
+    T: Runtime,
+    H: Deref<Target = Fair<J, T>>,
+    B: Borrow<J::Request>,
+{
+    type Taken = O;
+    type Runtime = T;
+
+    fn room(&self) -> &Room<T> {
+        &self.fair.room
+    }
+
+    fn now(&self) -> Nanos {
+        self.fair.limiter.with(|rules| rules.clock().now())
+    }
+
+    fn claims(&self) -> Claims {
+        let claim = |waited: Waited| Claim {
+            state: waited.state,
+            permits: waited.permits,
+        };
+        self.fair
+            .limiter
+            .with(|rules| rules.waited(self.request.borrow()).map(claim).collect())
+    }
+
+    fn take(&self) -> Option<O> {
+        self.fair
+            .limiter
+            .with(|rules| (self.take)(rules, self.request.borrow()))
+    }
+
+    fn ready_in(&self, state: u64, permits: u64) -> Option<Duration> {
+        self.fair
+            .limiter
+            .with(|rules| rules.ready_in(self.request.borrow(), state, permits))
+    }
+
+    fn earliest_in(&self, state: u64, permits: u64) -> Option<Duration> {
+        self.fair
+            .limiter
+            .with(|rules| rules.earliest_in(self.request.borrow(), state, permits))
+    }
+}

@@ -1,0 +1,107 @@
+use core::fmt;
+use core::future::Future;
+use core::hash::{Hash, Hasher};
+use core::pin::Pin;
+use core::task::{Context, Waker};
+use core::time::Duration;
+
+use alloc::boxed::Box;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::coop::{Unconstrained, unconstrained};
+use tokio::time::{Sleep, sleep};
+
+/// What wakes those who wait.
+///
+/// [`TokioRuntime`] is the one that is meant for use; another one is for another runtime, or for tests that fire alarms
+/// by hand.
+pub trait Runtime {
+    /// An alarm that was set; dropping it calls it off.
+    type Alarm: Send + Unpin;
+
+    /// Wakes `waker` once when `after` has passed, or later; also when the alarm can no longer be kept. Waking it too early
+    /// or more than once costs a look at the limiter, no more.
+    fn alarm(&self, after: Duration, waker: &Waker) -> Self::Alarm;
+
+    /// A number of the task that is running, which no other task has; `None` where that is not known, and then no task is
+    /// made to give way to others while permits are to be had at once.
+    fn task(&self) -> Option<u64> {
+        None
+    }
+
+    /// Wakes some, so that they run in this order, as far as that is in anybody's hands.
+    fn wake(&self, wakers: impl Iterator<Item = Waker>) {
+        wakers.for_each(Waker::wake);
+    }
+}
+
+/// Waiting by tokio's timer, to the millisecond.
+///
+/// # Panics
+///
+/// Whoever has to wait outside of a tokio runtime, or in one without its time driver, panics, as with
+/// [`tokio::time::sleep`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TokioRuntime;
+
+/// An alarm of [`TokioRuntime`].
+pub struct TokioAlarm {
+    /// Registered with the timer, and never looked at again: whoever is woken asks the limiter.
+    _sleep: Pin<Box<Unconstrained<Sleep>>>,
+}
+
+impl fmt::Debug for TokioAlarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokioAlarm").finish_non_exhaustive()
+    }
+}
+
+impl Runtime for TokioRuntime {
+    type Alarm = TokioAlarm;
+
+    fn alarm(&self, after: Duration, waker: &Waker) -> TokioAlarm {
+        // Unconstrained: the waker may be another task's, whom the budget of this one does not concern.
+        let mut sleep = Box::pin(unconstrained(sleep(after)));
+        if sleep.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
+            waker.wake_by_ref();
+        }
+        TokioAlarm { _sleep: sleep }
+    }
+
+    fn task(&self) -> Option<u64> {
+        let id = tokio::task::try_id()?;
+        let mut number = Number(0);
+        id.hash(&mut number);
+        Some(number.finish())
+    }
+
+    fn wake(&self, mut wakers: impl Iterator<Item = Waker>) {
+        // A worker of several runs next what was woken last, and all others in order.
+        let next = if wakes_last_first() { wakers.next() } else { None };
+        wakers.chain(next).for_each(Waker::wake);
+    }
+}
+
+/// Whether the running task is on a worker of tokio's runtime of several threads.
+fn wakes_last_first() -> bool {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    tokio::task::try_id().is_some() && matches!(flavor, Ok(RuntimeFlavor::MultiThread))
+}
+
+/// A hash that is the number itself.
+struct Number(u64);
+
+impl Hasher for Number {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 << 8) | u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}

@@ -1,0 +1,52 @@
+//! Waiting, first come, first served.
+#![cfg(all(feature = "tokio", feature = "rules", not(any(miri, ringgate_loom))))]
+
+extern crate alloc;
+
+#[path = "wait/adapters.rs"]
+mod adapters;
+#[path = "wait/cancel.rs"]
+mod cancel;
+#[path = "wait/limits.rs"]
+mod limits;
+#[path = "wait/many.rs"]
+mod many;
+#[path = "wait/order.rs"]
+mod order;
+#[path = "wait/several.rs"]
+mod several;
+
+use alloc::sync::Arc;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+
+use ringgate::{Fair, RateLimiter, TimestampRing, TokioClock};
+
+type Log = Arc<Fair<RateLimiter<TimestampRing, TokioClock>>>;
+
+/// A sliding log behind a line, in tokio's time.
+fn log(quota: &str) -> Log {
+    Arc::new(Fair::new(log_alone(quota)))
+}
+
+fn log_alone(quota: &str) -> RateLimiter<TimestampRing, TokioClock> {
+    let ring = TimestampRing::new(quota.parse().unwrap()).unwrap();
+    RateLimiter::with_clock(ring, TokioClock::new())
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Lets every other task run until it waits.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Polls a future once, for nobody.
+fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}

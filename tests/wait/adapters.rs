@@ -1,0 +1,116 @@
+//! Streams and sinks at a limiter's pace.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll};
+
+use futures_core::Stream;
+use futures_sink::Sink;
+use tokio::time::Instant;
+
+use super::{log, ms};
+
+/// The numbers up to one, at once.
+struct Numbers(u64, u64);
+
+impl Stream for Numbers {
+    type Item = u64;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<u64>> {
+        let next = (self.0 < self.1).then_some(self.0);
+        self.0 += 1;
+        Poll::Ready(next)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.1 - self.0).unwrap();
+        (left, Some(left))
+    }
+}
+
+async fn next<S: Stream>(stream: &mut Pin<&mut S>) -> Option<S::Item> {
+    core::future::poll_fn(|context| stream.as_mut().poll_next(context)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_gives_its_items_at_the_limiters_pace() {
+    let limiter = log("2/1s");
+    let began = Instant::now();
+    let mut stream = pin!(limiter.stream(Numbers(0, 5)));
+    let mut seen = Vec::new();
+    while let Some(number) = next(&mut stream).await {
+        seen.push((number, began.elapsed().as_millis()));
+        assert_eq!(stream.size_hint().0, 4 - usize::try_from(number).unwrap());
+    }
+    assert_eq!(seen, [(0, 0), (1, 0), (2, 1000), (3, 1000), (4, 2000)]);
+    // The end has cost nothing.
+    assert_eq!(limiter.limiter().peek().remaining(), 1);
+}
+
+/// Two streams share a limiter, and what one holds when it is dropped has cost nothing.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_dropped_has_taken_what_it_has_given() {
+    let limiter = log("2/1s");
+    let mut first = Box::pin(Arc::clone(&limiter).stream_owned(Numbers(0, 5)));
+    let mut second = pin!(limiter.stream(Numbers(0, 1)));
+    assert_eq!(next(&mut first.as_mut()).await, Some(0));
+    assert_eq!(next(&mut first.as_mut()).await, Some(1));
+    let waits = core::future::poll_fn(|context| Poll::Ready(first.as_mut().poll_next(context))).await;
+    assert!(waits.is_pending());
+    let waits = core::future::poll_fn(|context| Poll::Ready(second.as_mut().poll_next(context))).await;
+    assert!(waits.is_pending());
+    drop(first);
+    let began = Instant::now();
+    assert_eq!(next(&mut second).await, Some(0));
+    assert_eq!(began.elapsed(), ms(1000));
+    assert_eq!(limiter.limiter().peek().remaining(), 1);
+}
+
+/// What was sent, and when.
+#[derive(Default)]
+struct Sent(VecDeque<(u64, u128)>, Option<Instant>);
+
+impl Sink<u64> for Sent {
+    type Error = &'static str;
+
+    fn poll_ready(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.1.get_or_insert_with(Instant::now);
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, item: u64) -> Result<(), Self::Error> {
+        let at = self.1.ok_or("not ready")?.elapsed().as_millis();
+        self.0.push_back((item, at));
+        Ok(())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Err("closed"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_takes_its_items_at_the_limiters_pace() {
+    let limiter = log("2/1s");
+    let mut sink = pin!(limiter.sink(Sent::default()));
+    for number in 0..5 {
+        core::future::poll_fn(|context| sink.as_mut().poll_ready(context))
+            .await
+            .unwrap();
+        // Ready is ready, and costs once.
+        core::future::poll_fn(|context| sink.as_mut().poll_ready(context))
+            .await
+            .unwrap();
+        sink.as_mut().start_send(number).unwrap();
+    }
+    let sent: Vec<_> = sink.get_ref().0.iter().copied().collect();
+    assert_eq!(sent, [(0, 0), (1, 0), (2, 1000), (3, 1000), (4, 2000)]);
+    assert_eq!(limiter.limiter().peek().remaining(), 1);
+    let closed = core::future::poll_fn(|context| sink.as_mut().poll_close(context)).await;
+    assert_eq!(closed, Err("closed"));
+}

@@ -1,0 +1,193 @@
+//! Waits that are dropped at any time: nothing is lost, and nobody is forgotten.
+
+use alloc::sync::Arc;
+use core::pin::Pin;
+
+use proptest::prelude::*;
+use ringgate::{Ask, Receipt, Runtime, TokioClock, TokioRuntime, Until};
+use tokio::time::Instant;
+
+use super::{log, ms, poll, settle};
+
+/// What happens to some waits, one after the other.
+#[derive(Clone, Debug)]
+enum Step {
+    /// One more, for so many permits.
+    Wait(u64),
+    /// Polls a wait, if there is that one.
+    Poll(usize),
+    /// Drops it.
+    Drop(usize),
+    /// Takes without waiting.
+    Check(u64),
+    /// Time passes, in milliseconds.
+    Sleep(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (1_u64..=5).prop_map(Step::Wait),
+        4 => (0_usize..8).prop_map(Step::Poll),
+        3 => (0_usize..8).prop_map(Step::Drop),
+        1 => (1_u64..=5).prop_map(Step::Check),
+        3 => (1_u64..=1500).prop_map(Step::Sleep),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What the limiter has counted is what was handed out, in every window; and in the end whoever is left is served, in as
+    /// much time as that takes and no more.
+    #[test]
+    fn whatever_is_dropped_nothing_is_lost(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(run(steps));
+    }
+}
+
+const LIMIT: u64 = 5;
+
+async fn run(steps: Vec<Step>) {
+    let limiter = log("5/1s");
+    let mut waits: Vec<Pin<Box<Until<_>>>> = Vec::new();
+    let mut taken: Vec<(Instant, u64)> = Vec::new();
+    let mut note = |receipt: Receipt| taken.push((Instant::now(), receipt.permits()));
+    for step in steps {
+        match step {
+            Step::Wait(permits) => {
+                let mut wait = Box::pin(Arc::clone(&limiter).acquire_owned(permits));
+                match poll(&mut wait) {
+                    core::task::Poll::Ready(receipt) => note(receipt.unwrap()),
+                    core::task::Poll::Pending => waits.push(wait),
+                }
+            }
+            Step::Poll(which) if which < waits.len() => {
+                if let core::task::Poll::Ready(receipt) = poll(&mut waits[which]) {
+                    note(receipt.unwrap());
+                    drop(waits.remove(which));
+                }
+            }
+            Step::Drop(which) if which < waits.len() => drop(waits.remove(which)),
+            Step::Poll(_) | Step::Drop(_) => {}
+            Step::Check(permits) => {
+                if let Ok(receipt) = limiter.check_n(permits) {
+                    note(receipt);
+                }
+            }
+            Step::Sleep(time) => tokio::time::sleep(ms(time)).await,
+        }
+    }
+    assert_eq!(limiter.waiting(), waits.len());
+    let (left, began) = (waits.len() as u64, Instant::now());
+    let mut tasks = Vec::new();
+    for wait in waits {
+        tasks.push(tokio::spawn(async move {
+            let receipt = wait.await.unwrap();
+            (Instant::now(), receipt.permits())
+        }));
+    }
+    for task in tasks {
+        taken.push(task.await.unwrap());
+    }
+    // One window each at the most, and patience.
+    assert!(
+        began.elapsed() <= ms(1010) * u32::try_from(left).unwrap(),
+        "{left} took {:?}",
+        began.elapsed()
+    );
+    assert_eq!(limiter.waiting(), 0);
+    for (at, _) in &taken {
+        let window = taken
+            .iter()
+            .filter(|(other, _)| other <= at && at.duration_since(*other) < ms(1000));
+        assert!(
+            window.map(|(_, permits)| permits).sum::<u64>() <= LIMIT,
+            "{taken:?}"
+        );
+    }
+    // What was not handed out is there.
+    let now = Instant::now();
+    let counted = taken.iter().filter(|(at, _)| now.duration_since(*at) < ms(1000));
+    let spent: u64 = counted.map(|(_, permits)| permits).sum();
+    assert_eq!(limiter.limiter().peek().remaining(), LIMIT - spent);
+}
+
+/// The one that sleeps for all others is dropped where no runtime is.
+#[test]
+fn a_wait_may_be_dropped_outside_of_any_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let limiter = runtime.block_on(async { log("1/1s") });
+    let (mut first, second) = (
+        Arc::clone(&limiter).acquire_owned(1),
+        Arc::clone(&limiter).acquire_owned(1),
+    );
+    let second = runtime.spawn(second);
+    runtime.block_on(async {
+        assert!(limiter.check().is_ok());
+        assert!(poll(&mut first).is_pending());
+        settle().await;
+    });
+    drop(first);
+    assert_eq!(limiter.waiting(), 1);
+    assert!(runtime.block_on(second).unwrap().is_ok());
+}
+
+/// A runtime ends while one of its tasks sleeps for a task of another runtime.
+#[test]
+fn a_runtime_may_end_before_others() {
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .unwrap()
+    };
+    let (early, late) = (runtime(), runtime());
+    let ring = ringgate::TimestampRing::new("1/200ms".parse().unwrap()).unwrap();
+    let limiter = Arc::new(ringgate::Fair::new(ringgate::RateLimiter::with_clock(
+        ring,
+        TokioClock::new(),
+    )));
+    assert!(limiter.check().is_ok());
+    let owned = || Arc::clone(&limiter).acquire_owned(1);
+    // The first takes, and sets the alarm for the second, by its own runtime's timer.
+    let first = early.spawn(owned());
+    while limiter.waiting() < 1 {
+        std::thread::yield_now();
+    }
+    let second = late.spawn(owned());
+    while limiter.waiting() < 2 {
+        std::thread::yield_now();
+    }
+    assert!(early.block_on(first).unwrap().is_ok());
+    drop(early);
+    assert!(late.block_on(second).unwrap().is_ok());
+    assert_eq!(limiter.waiting(), 0);
+}
+
+/// What is returned can be named, sent and kept.
+#[test]
+fn waits_are_plain_futures() {
+    fn plain<A: Ask<Taken = Receipt, Runtime = TokioRuntime> + Unpin + Send + 'static>(
+        wait: Until<A>,
+    ) -> impl Future + Send + Unpin {
+        wait
+    }
+    fn alarms<T: Runtime<Alarm: Send>>(_: T) {}
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let limiter = runtime.block_on(async { log("1/1s") });
+    let wait = plain(Arc::clone(&limiter).acquire_owned(1));
+    drop(wait);
+    alarms(TokioRuntime);
+    assert_eq!(limiter.limiter().peek().remaining(), 1);
+}

@@ -1,0 +1,149 @@
+//! Deadlines, the limit of the queue, jitter, and what is never admitted.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use ringgate::{Fair, Gcra, Quota, RateLimiter, TokioClock, WaitError};
+use tokio::time::Instant;
+
+use super::{log, log_alone, ms, poll, settle};
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_in_time_is_refused_at_once() {
+    let limiter = log("2/1s");
+    assert!(limiter.check_n(2).is_ok());
+    let began = Instant::now();
+    // Nobody is before it, and it takes one second.
+    let (needed, allowed) = (ms(1000), ms(999));
+    let refused = limiter.until_ready().within(allowed).await;
+    assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let mut waits: Vec<_> = (0..5).map(|_| limiter.acquire(1)).collect();
+    for wait in &mut waits {
+        assert!(poll(wait).is_pending());
+    }
+    // Five are before it, two a second.
+    let refused = limiter.until_ready().within(ms(2999)).await;
+    let (needed, allowed) = (ms(3000), ms(2999));
+    assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    drop(waits);
+    limiter.until_ready().within(ms(1000)).await.unwrap();
+    assert_eq!(began.elapsed(), ms(1000));
+}
+
+/// The estimate for a bucket is the time that its refill takes, to the nanosecond.
+#[tokio::test(start_paused = true)]
+async fn a_bucket_knows_when_everybody_is_served() {
+    let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 3).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
+    assert!(limiter.check_n(3).is_ok());
+    let mut waits: Vec<_> = (0..10).map(|_| limiter.acquire(1)).collect();
+    for wait in &mut waits {
+        assert!(poll(wait).is_pending());
+    }
+    let refused = limiter.until_n_ready(2).within(ms(119)).await;
+    let (needed, allowed) = (ms(120), ms(119));
+    assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
+}
+
+/// The deadline passes all the same when others have taken past the line.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_ends_the_wait() {
+    let limiter = log("1/1s");
+    assert!(limiter.check().is_ok());
+    let began = Instant::now();
+    let mut first = limiter.acquire(1).within(ms(1500));
+    assert!(poll(&mut first).is_pending());
+    let second = tokio::spawn(Arc::clone(&limiter).acquire_owned(1));
+    tokio::time::advance(ms(1000)).await;
+    assert!(limiter.limiter().check().is_ok());
+    let allowed = Duration::ZERO;
+    let needed = ms(500);
+    assert_eq!(first.await, Err(WaitError::TooLate { needed, allowed }));
+    assert_eq!(began.elapsed(), ms(1500));
+    // It was first in line, and passes that on.
+    assert!(second.await.unwrap().is_ok());
+    assert_eq!(began.elapsed(), ms(2000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_refuses() {
+    let limiter = Arc::new(Fair::new(log_alone("1/1s")).max_waiting(2));
+    assert!(limiter.check().is_ok());
+    let mut waits: Vec<_> = (0..2).map(|_| limiter.acquire(1)).collect();
+    for wait in &mut waits {
+        assert!(poll(wait).is_pending());
+    }
+    assert_eq!(
+        limiter.until_ready().await,
+        Err(WaitError::QueueFull { allowed: 2 })
+    );
+    drop(waits.pop());
+    let mut third = limiter.acquire(1);
+    assert!(poll(&mut third).is_pending());
+    // Nobody may wait, and nobody has to.
+    let limiter = Fair::new(log_alone("1/1s")).max_waiting(0);
+    assert_eq!(limiter.until_ready().await, Ok(()));
+    assert_eq!(
+        limiter.until_ready().await,
+        Err(WaitError::QueueFull { allowed: 0 })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_the_limit_is_never_waited_for() {
+    let limiter = log("3/1s");
+    assert_eq!(limiter.until_n_ready(4).await, Err(WaitError::Never));
+    // Behind others too.
+    assert!(limiter.check_n(3).is_ok());
+    let mut wait = limiter.acquire(1);
+    assert!(poll(&mut wait).is_pending());
+    assert_eq!(limiter.until_n_ready(4).await, Err(WaitError::Never));
+    // Nothing is always there.
+    limiter.until_n_ready(0).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn jitter_delays_and_does_not_reorder() {
+    let limiter = Arc::new(Fair::new(log_alone("1/1s")).jitter(ms(400)));
+    assert!(limiter.check().is_ok());
+    let began = Instant::now();
+    let mut times = Vec::new();
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let limiter = Arc::clone(&limiter);
+            tokio::spawn(async move {
+                limiter.until_ready().await.unwrap();
+                began.elapsed()
+            })
+        })
+        .collect();
+    settle().await;
+    for task in tasks {
+        times.push(task.await.unwrap());
+    }
+    let mut before = Duration::ZERO;
+    let mut delays = Vec::new();
+    for time in times {
+        let delay = time.checked_sub(before + ms(1000)).expect("not early");
+        assert!(delay <= ms(401), "{delay:?}");
+        delays.push(delay);
+        before = time;
+    }
+    delays.sort();
+    delays.dedup();
+    assert!(delays.len() > 5, "not at random: {delays:?}");
+}
+
+/// What is polled to its end and polled again waits for as much again.
+#[tokio::test(start_paused = true)]
+async fn a_wait_can_be_used_again() {
+    let limiter = log("1/1s");
+    let began = Instant::now();
+    let mut wait = limiter.until_ready();
+    for second in 0..3 {
+        (&mut wait).await.unwrap();
+        assert_eq!(began.elapsed(), ms(1000 * second));
+    }
+}

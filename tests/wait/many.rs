@@ -1,0 +1,62 @@
+//! A hundred thousand who wait for one limiter.
+
+use alloc::sync::Arc;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::task::{Context, Poll};
+
+use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock};
+
+use super::ms;
+
+const WAITERS: u64 = 100_000;
+
+/// Counts how often it is polled.
+struct Counted<F>(F, Arc<AtomicU64>);
+
+impl<F: Future + Unpin> Future for Counted<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+/// Each is polled when it comes, and woken about once. What they take of memory is printed.
+#[tokio::test(start_paused = true)]
+async fn each_is_woken_about_once() {
+    let quota = Quota::new(1_000, ms(100)).unwrap();
+    let ring = CounterRing::new(quota).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    let polls = Arc::new(AtomicU64::new(0));
+    let mut tasks = Vec::new();
+    let mut waits = Vec::with_capacity(WAITERS as usize);
+    let mut context = Context::from_waker(core::task::Waker::noop());
+    let memory = allocation_counter::measure(|| {
+        for _ in 0..WAITERS {
+            let mut wait = Arc::clone(&limiter).acquire_owned(1);
+            let _ = Pin::new(&mut wait).poll(&mut context);
+            waits.push(wait);
+        }
+    });
+    let future = size_of_val(&waits[0]) as u64;
+    println!(
+        "a wait: {future} bytes, and {} in line",
+        memory.bytes_current.unsigned_abs() / WAITERS
+    );
+    drop(waits);
+    assert_eq!(limiter.waiting(), 0);
+    tokio::time::sleep(ms(1000)).await;
+
+    for _ in 0..WAITERS {
+        let wait = Counted(Arc::clone(&limiter).acquire_owned(1), Arc::clone(&polls));
+        tasks.push(tokio::spawn(wait));
+    }
+    for task in tasks {
+        assert!(task.await.unwrap().is_ok());
+    }
+    let wakes = polls.load(Ordering::Relaxed) - WAITERS;
+    println!("{:.3} wakes a permit", wakes as f64 / WAITERS as f64);
+    assert!(wakes <= WAITERS * 105 / 100, "{wakes} wakes");
+}

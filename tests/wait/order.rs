@@ -1,0 +1,226 @@
+//! Who is served when.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Mutex;
+
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TokioClock, TurnError};
+use tokio::time::Instant;
+
+use super::{Log, log, log_alone, ms, poll, settle};
+
+#[tokio::test(start_paused = true)]
+async fn waiters_are_served_in_the_order_in_which_they_came() {
+    let limiter = log("3/1s");
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let began = Instant::now();
+    let mut tasks = Vec::new();
+    for number in 0..10 {
+        let (limiter, served) = (Arc::clone(&limiter), Arc::clone(&served));
+        tasks.push(tokio::spawn(async move {
+            limiter.until_ready().await.unwrap();
+            served.lock().unwrap().push((number, began.elapsed().as_secs()));
+        }));
+        tokio::task::yield_now().await;
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let served = served.lock().unwrap();
+    let expected: Vec<_> = (0..10).map(|number| (number, number / 3)).collect();
+    assert_eq!(*served, expected);
+}
+
+/// 50 permits among ones.
+#[tokio::test(start_paused = true)]
+async fn a_large_request_waits_for_those_before_it_and_no_longer() {
+    let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 50).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
+    assert!(limiter.check_n(50).is_ok());
+    for _ in 0..20 {
+        let limiter = Arc::clone(&limiter);
+        tokio::spawn(async move {
+            loop {
+                limiter.until_ready().await.unwrap();
+            }
+        });
+    }
+    settle().await;
+    let before = limiter.waiting();
+    assert_eq!(before, 20);
+    let began = Instant::now();
+    limiter.until_n_ready(50).await.unwrap();
+    let due = Duration::from_millis(10) * (50 + 20);
+    let took = began.elapsed();
+    assert!(took <= due + Duration::from_millis(1), "{took:?}");
+    assert!(took >= due - Duration::from_millis(10), "{took:?}");
+}
+
+#[tokio::test]
+async fn loops_get_equal_parts_of_what_is_there_at_once() {
+    let ring = CounterRing::new(Quota::per_hour(1000).unwrap()).unwrap();
+    within_five_percent(shares(Arc::new(Fair::new(RateLimiter::new(ring)))).await);
+}
+
+async fn shares(limiter: Arc<Fair<RateLimiter>>) -> [u64; 8] {
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let limiter = Arc::clone(&limiter);
+        tasks.push(tokio::spawn(async move {
+            let mut mine = 0;
+            while limiter.until_ready().within(Duration::from_secs(1)).await.is_ok() {
+                mine += 1;
+            }
+            mine
+        }));
+    }
+    let mut shares = [0; 8];
+    for (share, task) in shares.iter_mut().zip(tasks) {
+        *share = task.await.unwrap();
+    }
+    shares
+}
+
+fn within_five_percent(shares: [u64; 8]) {
+    println!("{shares:?}");
+    assert_eq!(shares.iter().sum::<u64>(), 1000);
+    assert!(
+        shares.iter().all(|share| (119..=131).contains(share)),
+        "{shares:?}"
+    );
+}
+
+#[tokio::test]
+async fn loops_get_equal_parts_of_what_comes_over_time() {
+    within_five_percent(shares(paced()).await);
+}
+
+/// A thousand permits, twenty at a time, with none to begin with: the task that runs first is not to have more.
+fn paced() -> Arc<Fair<RateLimiter>> {
+    let twenty = Quota::new(20, Duration::from_millis(20)).unwrap();
+    let ring = CounterRing::builder(Quota::per_hour(1020).unwrap())
+        .also(twenty)
+        .build()
+        .unwrap();
+    let limiter = Fair::new(RateLimiter::new(ring));
+    assert!(limiter.check_n(20).is_ok());
+    Arc::new(limiter)
+}
+
+/// One permit at a time, so that which thread is fast makes no difference.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn loops_on_several_threads_get_equal_parts() {
+    let limiter = Gcra::token_bucket(Quota::per_second(2000).unwrap(), 1).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::new(limiter)));
+    let left = Arc::new(AtomicU64::new(1000));
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let (limiter, left) = (Arc::clone(&limiter), Arc::clone(&left));
+        tasks.push(tokio::spawn(async move {
+            let mut mine = 0;
+            loop {
+                limiter.until_ready().await.unwrap();
+                let before =
+                    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+                if before.is_err() {
+                    return mine;
+                }
+                mine += 1;
+            }
+        }));
+    }
+    let mut shares = [0; 8];
+    for (share, task) in shares.iter_mut().zip(tasks) {
+        *share = task.await.unwrap();
+    }
+    within_five_percent(shares);
+}
+
+/// Whoever does not wait leaves the permits to those who do; unless it may.
+#[tokio::test(start_paused = true)]
+async fn who_does_not_wait_does_not_overtake() {
+    let limiter = log("2/1s");
+    assert!(limiter.check().is_ok());
+    let both = tokio::spawn({
+        let limiter = Arc::clone(&limiter);
+        async move { limiter.until_n_ready(2).await }
+    });
+    settle().await;
+    // There is room for one, but two are waited for.
+    assert_eq!(limiter.check(), Err(TurnError::Queued));
+    assert_eq!(limiter.check_n(0).map(|none| none.permits()), Ok(0));
+    assert!(limiter.limiter().peek().remaining() == 1);
+    both.await.unwrap().unwrap();
+    assert_eq!(limiter.check(), Err(TurnError::Denied(Some(ms(1000)))));
+
+    let limiter = Arc::new(Fair::new(log_alone("2/1s")).barging());
+    assert!(limiter.check().is_ok());
+    let mut both = limiter.acquire(2);
+    assert!(poll(&mut both).is_pending());
+    assert!(limiter.check().is_ok());
+}
+
+/// Whoever asks the limiter itself takes past the line, which delays those in it and does no more.
+#[tokio::test(start_paused = true)]
+async fn one_who_takes_past_the_line_only_delays_it() {
+    let limiter = log("1/1s");
+    assert!(limiter.check().is_ok());
+    let began = Instant::now();
+    let mut waits = limiter.acquire(1);
+    assert!(poll(&mut waits).is_pending());
+    tokio::time::advance(ms(1000)).await;
+    assert!(limiter.limiter().check().is_ok());
+    assert!(waits.await.is_ok());
+    assert_eq!(began.elapsed(), ms(2000));
+}
+
+/// A wait that nobody polls holds up those behind it until somebody comes, and then keeps its own room only.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_not_polled_keeps_its_own_room_only() {
+    let limiter = log("4/1s");
+    assert!(limiter.check_n(4).is_ok());
+    let mut unpolled = limiter.acquire(1);
+    assert!(poll(&mut unpolled).is_pending());
+    let others: Vec<_> = (0..2).map(|_| tokio::spawn(timed(&limiter))).collect();
+    tokio::time::sleep(ms(1500)).await;
+    assert!(others.iter().all(|other| !other.is_finished()));
+    // One of its own window, and one of the next.
+    let late: Vec<_> = (0..2).map(|_| tokio::spawn(timed(&limiter))).collect();
+    let mut took = Vec::new();
+    for other in others.into_iter().chain(late) {
+        took.push(other.await.unwrap().as_millis());
+    }
+    // Three find room beside what is kept for the one, and the fourth a second later.
+    assert_eq!(took[..2], [1500, 1500]);
+    assert_eq!(took[2], 0);
+    assert!((990..=1010).contains(&took[3]), "{took:?}");
+    assert!(poll(&mut unpolled).is_ready());
+}
+
+/// Whoever was told that there is room and is not polled holds up the others for as long as patience lasts.
+#[tokio::test(start_paused = true)]
+async fn one_that_was_told_and_does_not_come_is_passed_over() {
+    let limiter = log("3/1s");
+    assert!(limiter.check_n(3).is_ok());
+    let first = tokio::spawn(timed(&limiter));
+    settle().await;
+    let mut told = limiter.acquire(1);
+    assert!(poll(&mut told).is_pending());
+    assert_eq!(first.await.unwrap(), ms(1000));
+    let later = tokio::spawn(timed(&limiter));
+    assert_eq!(later.await.unwrap(), ms(10));
+    // Its own room was kept for it.
+    assert_eq!(limiter.limiter().peek().remaining(), 1);
+    assert!(poll(&mut told).is_ready());
+}
+
+/// Waits for one permit, and says how long that took.
+fn timed(limiter: &Log) -> impl Future<Output = Duration> + use<> {
+    let limiter = Arc::clone(limiter);
+    async move {
+        let began = Instant::now();
+        limiter.until_ready().await.unwrap();
+        began.elapsed()
+    }
+}

@@ -1,0 +1,229 @@
+//! Lines of keys, and of rules.
+
+use alloc::sync::Arc;
+use core::hash::Hash;
+use core::time::Duration;
+
+use ringgate::{
+    AnyKey, Cost, Fair, Key, KeyedRateLimiter, LiveRules, Rule, RuleAlgorithm, RuleSet, RuleSetBuilder,
+    TimestampRing, TokioClock, TurnError, WaitError,
+};
+use tokio::time::Instant;
+
+use super::{ms, settle};
+
+#[tokio::test(start_paused = true)]
+async fn each_key_has_a_line_of_its_own() {
+    let ring = TimestampRing::new("1/1s".parse().unwrap()).unwrap();
+    let limiter = KeyedRateLimiter::builder(ring)
+        .capacity(100)
+        .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .unwrap();
+    let limiter = Arc::new(Fair::new(limiter));
+    for _ in 0..3 {
+        limiter.until_ready(&1_u32).within(Duration::ZERO).await.ok();
+    }
+    let began = Instant::now();
+    let mut tasks = Vec::new();
+    for (number, key) in [1_u32, 1, 2, 2, 1, 2].into_iter().enumerate() {
+        let limiter = Arc::clone(&limiter);
+        tasks.push(tokio::spawn(async move {
+            limiter.until_ready(&key).await.unwrap();
+            (number, began.elapsed().as_millis())
+        }));
+        settle().await;
+    }
+    assert_eq!(limiter.waiting(), 5);
+    // Of a key that nobody waits for, nobody is in the way.
+    assert!(limiter.check(&3_u32).is_ok());
+    assert_eq!(limiter.check(&2_u32), Err(TurnError::Queued));
+    let mut served = Vec::new();
+    for task in tasks {
+        served.push(task.await.unwrap());
+    }
+    assert_eq!(
+        served,
+        [(0, 1000), (1, 2000), (2, 0), (3, 1000), (4, 3000), (5, 2000)]
+    );
+    let owned = Arc::clone(&limiter)
+        .acquire_owned(String::from("somebody"), 1)
+        .await
+        .unwrap();
+    assert_eq!(owned.permits(), 1);
+    // The same key, borrowed.
+    assert_eq!(limiter.acquire("somebody", 2).await, Err(WaitError::Never));
+    assert!(matches!(
+        limiter.check("somebody"),
+        Err(TurnError::Denied(Some(_)))
+    ));
+}
+
+/// A user, and what it costs everybody.
+#[derive(Clone, Copy)]
+struct Request(u32, u64);
+
+fn rules(user: &str, all: &str) -> RuleSetBuilder<Request> {
+    let key = Key::new("user", |request: &Request, key| request.0.hash(key));
+    let cost = Cost::new("cost", |request: &Request| request.1);
+    let log = |name, quota: &str| Rule::new(name, quota.parse().unwrap()).algorithm(RuleAlgorithm::Log);
+    RuleSetBuilder::new()
+        .rule(log("user", user).by(&key).capacity(100))
+        .rule(log("all", all).cost(&cost))
+}
+
+type Rules = Arc<Fair<RuleSet<Request, TokioClock>>>;
+
+fn fair(user: &str, all: &str) -> Rules {
+    let rules = rules(user, all)
+        .build_with(TokioClock::new(), [1, 2, 3, 4])
+        .unwrap();
+    Arc::new(Fair::new(rules))
+}
+
+/// Waits, and says how long that took, in milliseconds.
+fn timed(rules: &Rules, request: Request) -> tokio::task::JoinHandle<u128> {
+    let rules = Arc::clone(rules);
+    tokio::spawn(async move {
+        let began = Instant::now();
+        rules.until_ready(&request).await.unwrap();
+        began.elapsed().as_millis()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_its_own_rule_holds_up_nobody_else() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 1)).is_ok());
+    let waits = timed(&rules, Request(1, 1));
+    settle().await;
+    assert_eq!(rules.waiting(), 1);
+    assert_eq!(rules.check(&Request(1, 1)), Err(TurnError::Queued));
+    for user in 2..50 {
+        assert!(rules.check(&Request(user, 1)).is_ok());
+    }
+    assert_eq!(waits.await.unwrap(), 10_000);
+}
+
+/// Fifty of what everybody shares, beside a stream of ones.
+#[tokio::test(start_paused = true)]
+async fn a_large_request_is_not_starved_by_small_ones_of_others() {
+    let rules = fair("1000/1s", "100/1s");
+    assert!(rules.check(&Request(1, 100)).is_ok());
+    let mut streams = Vec::new();
+    for user in 10..30 {
+        let rules = Arc::clone(&rules);
+        streams.push(tokio::spawn(async move {
+            loop {
+                rules.until_ready(&Request(user, 1)).await.unwrap();
+            }
+        }));
+    }
+    settle().await;
+    let large = timed(&rules, Request(2, 50));
+    // All of it is due when the first hundred leave the window.
+    assert_eq!(large.await.unwrap(), 1000);
+    for stream in streams {
+        stream.abort();
+    }
+}
+
+/// It waits for its own rule first, and when that has room for everybody's: from then on others are behind it there.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_needs_two_states_gets_both() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 1)).is_ok());
+    tokio::time::sleep(ms(9_500)).await;
+    assert!(rules.check(&Request(2, 100)).is_ok());
+    let both = timed(&rules, Request(1, 50));
+    let mut streams = Vec::new();
+    for user in 0..40 {
+        let rules = Arc::clone(&rules);
+        streams.push(tokio::spawn(async move {
+            let mut number = 0;
+            loop {
+                // Each time another user, so that only what everybody shares is in the way.
+                number += 1;
+                rules
+                    .until_ready(&Request(1000 + 100 * number + user, 1))
+                    .await
+                    .unwrap();
+            }
+        }));
+    }
+    let took = both.await.unwrap();
+    assert!((990..=1510).contains(&took), "{took}");
+    for stream in streams {
+        stream.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_that_never_admit_are_not_waited_for() {
+    let rules = fair("2/1s", "5/1s");
+    assert_eq!(rules.until_ready(&Request(1, 6)).await, Err(WaitError::Never));
+    assert!(rules.check(&Request(1, 5)).is_ok());
+    let hasty = rules.until_ready(&Request(2, 1)).within(ms(999)).await;
+    assert_eq!(
+        hasty,
+        Err(WaitError::TooLate {
+            needed: ms(1000),
+            allowed: ms(999)
+        })
+    );
+    // What is about nobody is admitted.
+    let nobody = RuleSet::<Request>::builder()
+        .build_with(TokioClock::new(), [1, 2, 3, 4])
+        .unwrap();
+    assert!(
+        !Fair::new(nobody)
+            .until_ready(&Request(1, 1))
+            .await
+            .unwrap()
+            .is_limited()
+    );
+}
+
+/// Reserved, and given back: those in line are served by what comes with time.
+#[tokio::test(start_paused = true)]
+async fn what_was_waited_for_can_be_given_back() {
+    let rules = RuleSetBuilder::new().rule(Rule::<Request>::new("all", "1/1s".parse().unwrap()));
+    let rules = Arc::new(Fair::new(
+        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
+    ));
+    let reserved = Arc::clone(&rules).acquire_owned(Request(1, 1)).await.unwrap();
+    assert_eq!(rules.limiter().refund(reserved), ringgate::Settled::Exact);
+    let reserved = rules.acquire(&Request(1, 1)).await.unwrap();
+    assert_eq!(rules.limiter().refund(reserved), ringgate::Settled::Exact);
+    assert!(rules.check(&Request(1, 1)).is_ok());
+}
+
+/// A reload while some wait: to a lower limit, which is waited for on; and to one that never admits the request.
+#[tokio::test(start_paused = true)]
+async fn rules_are_reloaded_while_some_wait() {
+    let live = LiveRules::new(
+        rules("100/1s", "10/1s")
+            .build_with(TokioClock::new(), [1, 2, 3, 4])
+            .unwrap(),
+    );
+    let live = Arc::new(Fair::new(live));
+    assert!(live.check(&Request(1, 10)).is_ok());
+    let wait = |cost| {
+        let live = Arc::clone(&live);
+        tokio::spawn(async move {
+            let began = Instant::now();
+            (
+                live.until_ready(&Request(2, cost)).await.is_ok(),
+                began.elapsed().as_millis(),
+            )
+        })
+    };
+    let (large, small) = (wait(8), wait(4));
+    settle().await;
+    assert_eq!(live.waiting(), 2);
+    tokio::time::sleep(ms(500)).await;
+    live.limiter().store(&rules("100/1s", "5/1s")).unwrap();
+    // Found out when the alarm rings; what was spent counts from the reload on, in the new log.
+    assert_eq!(large.await.unwrap(), (false, 1000));
+    let (served, took) = small.await.unwrap();
+    assert!(served && (1490..=1510).contains(&took), "{took}");
+}
