@@ -1,5 +1,6 @@
 #![doc = include_str!("wait.md")]
 
+mod after;
 mod ask;
 mod clock;
 mod direct;

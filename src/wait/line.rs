@@ -1,18 +1,15 @@
 use alloc::collections::BTreeMap;
+use core::mem;
 use core::task::Waker;
 use core::time::Duration;
 
-use smallvec::SmallVec;
-
+use super::after::After;
 use super::ask::Case;
 use super::runtime::Runtime;
 use crate::time::Nanos;
 
 /// A place in the order of arrival.
 pub(super) type Ticket = u64;
-
-/// Those who are to be woken once no lock is held.
-pub(super) type Wakers = SmallVec<[Waker; 8]>;
 
 /// So many are told at once that it is their turn.
 const MOST_TOLD: usize = 64;
@@ -103,9 +100,11 @@ impl<A> Line<A> {
     }
 
     /// Remembers who is to be woken.
-    pub(super) fn renew(&mut self, ticket: Ticket, waker: &Waker) {
-        if let Some(waiter) = self.waiting.get_mut(&ticket) {
-            waiter.waker.clone_from(waker);
+    pub(super) fn renew(&mut self, ticket: Ticket, waker: &Waker, after: &mut After<A>) {
+        if let Some(waiter) = self.waiting.get_mut(&ticket)
+            && !waiter.waker.will_wake(waker)
+        {
+            after.forget(mem::replace(&mut waiter.waker, waker.clone()));
         }
     }
 
@@ -118,28 +117,29 @@ impl<A> Line<A> {
     }
 
     /// Leaves the line, having taken what it was told that there is room for.
-    pub(super) fn leave_with_it(&mut self, ticket: Ticket, now: Nanos, wakers: &mut Wakers) {
-        self.leave(ticket);
+    pub(super) fn leave_with_it(&mut self, ticket: Ticket, now: Nanos, after: &mut After<A>) {
+        self.leave(ticket, after);
         // It was counted as taken when an alarm was set for room. Whoever else waits is woken, rather than told: by the time
         // that it looks, whoever has just been served may be in line again.
         if self.told.is_empty() && !matches!(self.watch, Watch::Room(_)) {
-            self.nudge(now, wakers);
+            self.nudge(now, after);
         }
     }
 
     /// Leaves the line, having taken nothing: whoever is first from now on may have room.
-    pub(super) fn leave_without(&mut self, ticket: Ticket, now: Nanos, wakers: &mut Wakers) {
-        if self.leave(ticket) {
-            self.nudge(now, wakers);
+    pub(super) fn leave_without(&mut self, ticket: Ticket, now: Nanos, after: &mut After<A>) {
+        if self.leave(ticket, after) {
+            self.nudge(now, after);
         }
     }
 
     /// True when others may have room now, or nobody is left who looks for them.
-    fn leave(&mut self, ticket: Ticket) -> bool {
+    fn leave(&mut self, ticket: Ticket, after: &mut After<A>) -> bool {
         let (permits, matters) = if let Some(permits) = self.told.remove(&ticket) {
             self.told_permits = self.told_permits.saturating_sub(permits);
             (permits, true)
         } else if let Some(waiter) = self.waiting.remove(&ticket) {
+            after.forget(waiter.waker);
             (waiter.permits, self.lookout == Some(ticket))
         } else {
             (0, false)
@@ -148,11 +148,20 @@ impl<A> Line<A> {
         matters
     }
 
+    /// Calls the alarm off.
+    fn look_away(&mut self, after: &mut After<A>) {
+        self.lookout = None;
+        if let Watch::Room(alarm) | Watch::Patience(alarm) = mem::replace(&mut self.watch, Watch::Nothing) {
+            after.call_off(alarm);
+        }
+    }
+
     /// Wakes the first who is waiting, to see for itself.
-    fn nudge(&mut self, now: Nanos, wakers: &mut Wakers) {
-        (self.watch, self.due) = (Watch::Nothing, now);
+    fn nudge(&mut self, now: Nanos, after: &mut After<A>) {
+        self.look_away(after);
+        self.due = now;
         self.lookout = self.waiting.first_key_value().map(|(&ticket, first)| {
-            wakers.push(first.waker.clone());
+            after.wake(first.waker.clone());
             ticket
         });
     }
@@ -167,11 +176,11 @@ impl<A> Line<A> {
         case: &C,
         me: Option<Ticket>,
         late_by: Duration,
-        wakers: &mut Wakers,
+        after: &mut After<A>,
     ) where
         C: Case<Runtime: Runtime<Alarm = A>>,
     {
-        (self.lookout, self.watch) = (None, Watch::Nothing);
+        self.look_away(after);
         let runtime = case.room().runtime();
         let now = case.now();
         let mut patience = match self.told.is_empty() {
@@ -181,8 +190,8 @@ impl<A> Line<A> {
         while let Some(first) = self.waiting.first_entry() {
             let (ticket, permits) = (*first.key(), first.get().permits);
             let ready = case.ready_in(state, self.told_permits.saturating_add(permits));
-            let after = match ready {
-                Some(after) => after,
+            let wait = match ready {
+                Some(wait) => wait,
                 // Never any, which it is to find out.
                 None if self.told.is_empty() => Duration::ZERO,
                 // All at once are too many: when those before it have taken theirs, or do not come.
@@ -191,10 +200,10 @@ impl<A> Line<A> {
                     patience
                 }
             };
-            if after > patience {
-                let after = after.saturating_add(late_by);
-                (self.lookout, self.due) = (Some(ticket), now.saturating_add(after));
-                self.watch = Watch::Room(runtime.alarm(after, &first.get().waker));
+            if wait > patience {
+                let wait = wait.saturating_add(late_by);
+                (self.lookout, self.due) = (Some(ticket), now.saturating_add(wait));
+                self.watch = Watch::Room(runtime.alarm(wait, &first.get().waker));
                 return;
             }
             if !patience.is_zero() {
@@ -204,7 +213,9 @@ impl<A> Line<A> {
             }
             let waiter = first.remove();
             if me != Some(ticket) {
-                wakers.push(waiter.waker);
+                after.wake(waiter.waker);
+            } else {
+                after.forget(waiter.waker);
             }
             self.told.insert(ticket, permits);
             self.told_permits = self.told_permits.saturating_add(permits);

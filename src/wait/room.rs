@@ -9,9 +9,10 @@ use std::sync::PoisonError;
 
 use smallvec::SmallVec;
 
+use super::after::After;
 use super::ask::{Case, Claim};
 use super::error::WaitError;
-use super::line::{Line, Ticket, Wakers};
+use super::line::{Line, Ticket};
 use super::runtime::Runtime;
 use super::streak::Streak;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
@@ -110,12 +111,12 @@ impl<T: Runtime> Room<T> {
         deadline: Option<Nanos>,
         waker: &Waker,
     ) -> Poll<Result<C::Taken, WaitError>> {
-        let mut wakers = Wakers::new();
+        let mut after = After::new();
         let polled = match place.ticket {
-            Some(ticket) => self.go_on(case, ticket, place, deadline, waker, &mut wakers),
-            None => self.arrive(case, place, deadline, waker, &mut wakers),
+            Some(ticket) => self.go_on(case, ticket, place, deadline, waker, &mut after),
+            None => self.arrive(case, place, deadline, waker, &mut after),
         };
-        self.wake(wakers);
+        after.run(&self.runtime);
         if polled.is_ready() {
             place.rested = false;
         }
@@ -128,7 +129,7 @@ impl<T: Runtime> Room<T> {
         place: &mut Place,
         deadline: Option<Nanos>,
         waker: &Waker,
-        wakers: &mut Wakers,
+        after: &mut After<T::Alarm>,
     ) -> Poll<Result<C::Taken, WaitError>> {
         let task = self.runtime.task();
         if self.waiting() == 0 {
@@ -137,7 +138,7 @@ impl<T: Runtime> Room<T> {
                 && self.streak.is_over(task)
             {
                 place.rested = true;
-                wakers.push(waker.clone());
+                after.wake(waker.clone());
                 return Poll::Pending;
             }
             if let Some(taken) = self.take(case, task) {
@@ -167,7 +168,7 @@ impl<T: Runtime> Room<T> {
         lines.waiting += 1;
         self.note(&lines);
         place.ticket = Some(ticket);
-        self.enter(case, place, claim, waker, &mut lines, wakers);
+        self.enter(case, place, claim, waker, &mut lines, after);
         Poll::Pending
     }
 
@@ -207,7 +208,7 @@ impl<T: Runtime> Room<T> {
         place: &mut Place,
         deadline: Option<Nanos>,
         waker: &Waker,
-        wakers: &mut Wakers,
+        after: &mut After<T::Alarm>,
     ) -> Poll<Result<C::Taken, WaitError>> {
         let now = case.now();
         let mut lines = self.lock();
@@ -215,9 +216,9 @@ impl<T: Runtime> Room<T> {
             let Some(line) = lines.of.get_mut(&state) else {
                 continue;
             };
-            line.renew(ticket, waker);
+            line.renew(ticket, waker, after);
             if line.is_to_look(ticket, now) {
-                line.advance(state, case, Some(ticket), self.late_by(ticket), wakers);
+                line.advance(state, case, Some(ticket), self.late_by(ticket), after);
             }
         }
         let mut told = place.states.iter().map(|state| lines.of.get(state));
@@ -229,9 +230,9 @@ impl<T: Runtime> Room<T> {
                 line.is_some_and(|line| !line.is_told(ticket) && !line.is_first(ticket))
             });
             if let Some(&claim) = before {
-                self.enter(case, place, claim, waker, &mut lines, wakers);
+                self.enter(case, place, claim, waker, &mut lines, after);
             } else if let Some(taken) = self.take(case, None) {
-                self.leave(place, &mut lines, |line| line.leave_with_it(ticket, now, wakers));
+                self.leave(place, &mut lines, |line| line.leave_with_it(ticket, now, after));
                 return Poll::Ready(Ok(taken));
             } else {
                 match slowest(case, &claims) {
@@ -239,10 +240,10 @@ impl<T: Runtime> Room<T> {
                         if let Some(line) = lines.of.get_mut(&claim.state) {
                             line.untell(ticket, waker.clone());
                         }
-                        self.enter(case, place, claim, waker, &mut lines, wakers);
+                        self.enter(case, place, claim, waker, &mut lines, after);
                     }
                     Err(error) => {
-                        self.give_up(place, now, &mut lines, wakers);
+                        self.give_up(place, now, &mut lines, after);
                         return Poll::Ready(Err(error));
                     }
                 }
@@ -251,7 +252,7 @@ impl<T: Runtime> Room<T> {
         if let Some(deadline) = deadline
             && deadline <= now
         {
-            self.give_up(place, now, &mut lines, wakers);
+            self.give_up(place, now, &mut lines, after);
             let needed = case
                 .claims()
                 .iter()
@@ -273,7 +274,7 @@ impl<T: Runtime> Room<T> {
         claim: Claim,
         waker: &Waker,
         lines: &mut Lines<T::Alarm>,
-        wakers: &mut Wakers,
+        after: &mut After<T::Alarm>,
     ) {
         let Some(ticket) = place.ticket else { return };
         let line = lines.of.entry(claim.state).or_insert_with(Line::new);
@@ -282,7 +283,7 @@ impl<T: Runtime> Room<T> {
             line.enter(ticket, claim.permits, waker.clone());
         }
         if line.is_to_look(ticket, case.now()) {
-            line.advance(claim.state, case, None, self.late_by(ticket), wakers);
+            line.advance(claim.state, case, None, self.late_by(ticket), after);
         }
     }
 
@@ -291,15 +292,21 @@ impl<T: Runtime> Room<T> {
     /// Whoever is first then sets the alarm itself: this may run outside of any runtime.
     pub(super) fn abandon(&self, place: &mut Place, now: impl FnOnce() -> Nanos) {
         if place.is_taken() {
-            let (now, mut wakers) = (now(), Wakers::new());
-            self.give_up(place, now, &mut self.lock(), &mut wakers);
-            self.wake(wakers);
+            let (now, mut after) = (now(), After::new());
+            self.give_up(place, now, &mut self.lock(), &mut after);
+            after.run(&self.runtime);
         }
     }
 
-    fn give_up(&self, place: &mut Place, now: Nanos, lines: &mut Lines<T::Alarm>, wakers: &mut Wakers) {
+    fn give_up(
+        &self,
+        place: &mut Place,
+        now: Nanos,
+        lines: &mut Lines<T::Alarm>,
+        after: &mut After<T::Alarm>,
+    ) {
         if let Some(ticket) = place.ticket {
-            self.leave(place, lines, |line| line.leave_without(ticket, now, wakers));
+            self.leave(place, lines, |line| line.leave_without(ticket, now, after));
         }
     }
 
@@ -320,12 +327,6 @@ impl<T: Runtime> Room<T> {
         }
         lines.waiting -= 1;
         self.note(lines);
-    }
-
-    fn wake(&self, wakers: Wakers) {
-        if !wakers.is_empty() {
-            self.runtime.wake(wakers.into_iter());
-        }
     }
 
     fn note(&self, lines: &Lines<T::Alarm>) {

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
 use ringgate::{Ask, Receipt, Runtime, TokioClock, TokioRuntime, Until};
@@ -63,12 +64,12 @@ async fn run(steps: Vec<Step>) {
             Step::Wait(permits) => {
                 let mut wait = Box::pin(Arc::clone(&limiter).acquire_owned(permits));
                 match poll(&mut wait) {
-                    core::task::Poll::Ready(receipt) => note(receipt.unwrap()),
-                    core::task::Poll::Pending => waits.push(wait),
+                    Poll::Ready(receipt) => note(receipt.unwrap()),
+                    Poll::Pending => waits.push(wait),
                 }
             }
             Step::Poll(which) if which < waits.len() => {
-                if let core::task::Poll::Ready(receipt) = poll(&mut waits[which]) {
+                if let Poll::Ready(receipt) = poll(&mut waits[which]) {
                     note(receipt.unwrap());
                     drop(waits.remove(which));
                 }
@@ -173,6 +174,60 @@ fn a_runtime_may_end_before_others() {
     drop(early);
     assert!(late.block_on(second).unwrap().is_ok());
     assert_eq!(limiter.waiting(), 0);
+}
+
+/// A waker that takes another wait with it when it is dropped.
+struct Last(#[expect(dead_code, reason = "held until it is dropped")] std::sync::Mutex<Box<dyn Send>>);
+
+impl alloc::task::Wake for Last {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Where a waker or an alarm is dropped, whatever it holds is dropped with it: other waits of the same limiter, for example.
+#[test]
+fn a_waker_may_hold_another_wait() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let limiter = log("1/1s");
+            assert!(limiter.check().is_ok());
+            let held = || {
+                let mut wait = Arc::clone(&limiter).acquire_owned(1);
+                assert!(poll(&mut wait).is_pending());
+                Waker::from(Arc::new(Last(std::sync::Mutex::new(Box::new(wait)))))
+            };
+            // As the first in line, and behind others: by another waker, by leaving, by being served.
+            let mut waits: Vec<_> = (0..3).map(|_| Arc::clone(&limiter).acquire_owned(1)).collect();
+            for wait in &mut waits {
+                assert!(
+                    Pin::new(wait)
+                        .poll(&mut Context::from_waker(&held()))
+                        .is_pending()
+                );
+            }
+            for wait in &mut waits {
+                assert!(
+                    Pin::new(wait)
+                        .poll(&mut Context::from_waker(&held()))
+                        .is_pending()
+                );
+            }
+            drop(waits.pop());
+            for wait in waits {
+                assert!(wait.await.is_ok());
+            }
+            assert_eq!(limiter.waiting(), 0);
+        });
+        done.send(()).unwrap();
+    });
+    is_done
+        .recv_timeout(core::time::Duration::from_secs(10))
+        .expect("locked by itself");
 }
 
 /// What is returned can be named, sent and kept.

@@ -157,6 +157,23 @@ async fn a_request_that_needs_two_states_gets_both() {
     }
 }
 
+/// It waits for its own rule, and comes after another at what they share, where there is room for it and not for the other.
+#[tokio::test(start_paused = true)]
+async fn who_came_later_is_later_at_every_state() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 1)).is_ok());
+    tokio::time::sleep(ms(9_500)).await;
+    assert!(rules.check(&Request(2, 60)).is_ok());
+    let large = timed(&rules, Request(3, 60));
+    settle().await;
+    let small = timed(&rules, Request(1, 1));
+    settle().await;
+    assert_eq!(rules.waiting(), 2);
+    assert_eq!(large.await.unwrap(), 1000);
+    let took = small.await.unwrap();
+    assert!((1000..=1010).contains(&took), "{took}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn rules_that_never_admit_are_not_waited_for() {
     let rules = fair("2/1s", "5/1s");
