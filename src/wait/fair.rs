@@ -16,7 +16,7 @@ use super::runtime::{Runtime, TokioRuntime};
 /// - Whoever waits for a state (of the limiter, of a key, of a rule) is served before whoever comes later, whatever
 ///   either needs: a request for 50 permits is not starved by a stream of ones. Those that there is room for at once
 ///   are woken together, up to 64, and run in the order that the runtime chooses. With rules a request waits for the
-///   state that has room for it last, and holds up nobody who does not need that state.
+///   state that takes longest, and holds up nobody who does not need that state.
 /// - Calls that do not wait, [`check`](Fair::check) and the like, do not overtake the line, unless
 ///   [`barging`](Self::barging) says that they may. Calls of the limiter itself do.
 /// - A task in a tight loop gives way to others after four permits that were to be had at once.

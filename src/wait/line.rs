@@ -23,8 +23,10 @@ const PATIENCE: Duration = Duration::from_millis(10);
 pub(super) struct Line<A> {
     /// Those who were woken because there is room for them, with what they need.
     told: BTreeMap<Ticket, u64>,
+    /// Those whose turn it is here, and who wait for another state meanwhile, with what they need.
+    held: BTreeMap<Ticket, u64>,
     waiting: BTreeMap<Ticket, Waiter>,
-    /// What all who were told need.
+    /// What all need whose turn it is.
     told_permits: u64,
     /// What all need.
     permits: u64,
@@ -58,6 +60,7 @@ impl<A> Line<A> {
     pub(super) const fn new() -> Self {
         Self {
             told: BTreeMap::new(),
+            held: BTreeMap::new(),
             waiting: BTreeMap::new(),
             told_permits: 0,
             permits: 0,
@@ -69,7 +72,7 @@ impl<A> Line<A> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.told.is_empty() && self.waiting.is_empty()
+        self.told.is_empty() && self.held.is_empty() && self.waiting.is_empty()
     }
 
     /// What all in the line need.
@@ -77,8 +80,9 @@ impl<A> Line<A> {
         self.permits
     }
 
+    /// Whether it is somebody's turn.
     pub(super) fn is_told(&self, ticket: Ticket) -> bool {
-        self.told.contains_key(&ticket)
+        self.told.contains_key(&ticket) || self.held.contains_key(&ticket)
     }
 
     /// Whether somebody with this ticket is to look whether there is room: as the first, or for a lookout that has not come.
@@ -108,9 +112,17 @@ impl<A> Line<A> {
         }
     }
 
+    /// Leaves somebody its turn, while it waits for another state: what it needs here is kept for it, and nobody waits for it to come.
+    pub(super) fn hold(&mut self, ticket: Ticket, now: Nanos, after: &mut After<A>) {
+        if let Some(permits) = self.told.remove(&ticket) {
+            self.held.insert(ticket, permits);
+            self.go_on(now, after);
+        }
+    }
+
     /// Takes back that it is somebody's turn.
     pub(super) fn untell(&mut self, ticket: Ticket, waker: Waker) {
-        if let Some(permits) = self.told.remove(&ticket) {
+        if let Some(permits) = self.told.remove(&ticket).or_else(|| self.held.remove(&ticket)) {
             self.told_permits = self.told_permits.saturating_sub(permits);
             self.waiting.insert(ticket, Waiter { permits, waker });
         }
@@ -119,8 +131,14 @@ impl<A> Line<A> {
     /// Leaves the line, having taken what it was told that there is room for.
     pub(super) fn leave_with_it(&mut self, ticket: Ticket, now: Nanos, after: &mut After<A>) {
         self.leave(ticket, after);
-        // It was counted as taken when an alarm was set for room. Whoever else waits is woken, rather than told: by the time
-        // that it looks, whoever has just been served may be in line again.
+        self.go_on(now, after);
+    }
+
+    /// Somebody who was told has come: if it was the last, it is the turn of others.
+    ///
+    /// What was told was counted as taken when an alarm was set for room. Whoever else waits is woken, rather than told: by the
+    /// time that it looks, whoever has just been served may be in line again.
+    fn go_on(&mut self, now: Nanos, after: &mut After<A>) {
         if self.told.is_empty() && !matches!(self.watch, Watch::Room(_)) {
             self.nudge(now, after);
         }
@@ -135,15 +153,16 @@ impl<A> Line<A> {
 
     /// True when others may have room now, or nobody is left who looks for them.
     fn leave(&mut self, ticket: Ticket, after: &mut After<A>) -> bool {
-        let (permits, matters) = if let Some(permits) = self.told.remove(&ticket) {
-            self.told_permits = self.told_permits.saturating_sub(permits);
-            (permits, true)
-        } else if let Some(waiter) = self.waiting.remove(&ticket) {
-            after.forget(waiter.waker);
-            (waiter.permits, self.lookout == Some(ticket))
-        } else {
-            (0, false)
-        };
+        let (permits, matters) =
+            if let Some(permits) = self.told.remove(&ticket).or_else(|| self.held.remove(&ticket)) {
+                self.told_permits = self.told_permits.saturating_sub(permits);
+                (permits, true)
+            } else if let Some(waiter) = self.waiting.remove(&ticket) {
+                after.forget(waiter.waker);
+                (waiter.permits, self.lookout == Some(ticket))
+            } else {
+                (0, false)
+            };
         self.permits = self.permits.saturating_sub(permits);
         matters
     }
@@ -193,7 +212,7 @@ impl<A> Line<A> {
             let wait = match ready {
                 Some(wait) => wait,
                 // Never any, which it is to find out.
-                None if self.told.is_empty() => Duration::ZERO,
+                None if self.told_permits == 0 => Duration::ZERO,
                 // All at once are too many: when those before it have taken theirs, or do not come.
                 None => {
                     patience = if patience.is_zero() { PATIENCE } else { patience };

@@ -147,21 +147,35 @@ impl<T: Runtime> Room<T> {
         }
         let claims = case.claims();
         let mut lines = self.lock();
-        let blocked = claims.iter().find(|claim| lines.of.contains_key(&claim.state));
-        let claim = match blocked {
-            Some(claim) => *claim,
-            None => {
-                if let Some(taken) = self.take(case, task) {
-                    return Poll::Ready(Ok(taken));
-                }
-                match slowest(case, &claims) {
-                    Ok(claim) => claim,
-                    Err(error) => return Poll::Ready(Err(error)),
-                }
+        let is_queued = claims.iter().any(|claim| lines.of.contains_key(&claim.state));
+        if !is_queued && let Some(taken) = self.take(case, task) {
+            return Poll::Ready(Ok(taken));
+        }
+        // How long each state takes at the least; of two that take as long, the one that somebody waits for comes first.
+        let mut slowest = None;
+        for &claim in &claims {
+            let ready = case.ready_in(claim.state, claim.permits);
+            let line = lines.of.get(&claim.state);
+            let permits = claim.permits.saturating_add(line.map_or(0, Line::permits));
+            let (Some(_), Some(needed)) = (ready, case.earliest_in(claim.state, permits)) else {
+                return Poll::Ready(Err(WaitError::Never));
+            };
+            if slowest.is_none_or(|(_, most)| most < (needed, line.is_some())) {
+                slowest = Some((claim, (needed, line.is_some())));
             }
+        }
+        let Some((claim, (needed, _))) = slowest else {
+            return Poll::Ready(Err(WaitError::Never));
         };
-        if let Err(error) = self.admits(case, &claims, &lines, place.insists, deadline) {
-            return Poll::Ready(Err(error));
+        if lines.waiting >= self.allowed && !place.insists {
+            let allowed = self.allowed;
+            return Poll::Ready(Err(WaitError::QueueFull { allowed }));
+        }
+        if let Some(deadline) = deadline {
+            let allowed = deadline.saturating_since(case.now());
+            if needed > allowed {
+                return Poll::Ready(Err(WaitError::TooLate { needed, allowed }));
+            }
         }
         let ticket = lines.next;
         lines.next += 1;
@@ -170,35 +184,6 @@ impl<T: Runtime> Room<T> {
         place.ticket = Some(ticket);
         self.enter(case, place, claim, waker, &mut lines, after);
         Poll::Pending
-    }
-
-    /// Whether the case may wait at all.
-    fn admits<C: Case<Runtime = T>>(
-        &self,
-        case: &C,
-        claims: &[Claim],
-        lines: &Lines<T::Alarm>,
-        insists: bool,
-        deadline: Option<Nanos>,
-    ) -> Result<(), WaitError> {
-        slowest(case, claims)?;
-        if lines.waiting >= self.allowed && !insists {
-            return Err(WaitError::QueueFull {
-                allowed: self.allowed,
-            });
-        }
-        let Some(deadline) = deadline else {
-            return Ok(());
-        };
-        let allowed = deadline.saturating_since(case.now());
-        let needed = claims.iter().map(|claim| {
-            let before = lines.of.get(&claim.state).map_or(0, Line::permits);
-            case.earliest_in(claim.state, before.saturating_add(claim.permits))
-        });
-        match needed.map(|needed| needed.unwrap_or(Duration::MAX)).max() {
-            Some(needed) if needed > allowed => Err(WaitError::TooLate { needed, allowed }),
-            _ => Ok(()),
-        }
     }
 
     fn go_on<C: Case<Runtime = T>>(
@@ -230,6 +215,7 @@ impl<T: Runtime> Room<T> {
                 line.is_some_and(|line| !line.is_told(ticket) && !line.is_first(ticket))
             });
             if let Some(&claim) = before {
+                Self::hold(ticket, place, now, &mut lines, after);
                 self.enter(case, place, claim, waker, &mut lines, after);
             } else if let Some(taken) = self.take(case, None) {
                 self.leave(place, &mut lines, |line| line.leave_with_it(ticket, now, after));
@@ -237,6 +223,7 @@ impl<T: Runtime> Room<T> {
             } else {
                 match slowest(case, &claims) {
                     Ok(claim) => {
+                        Self::hold(ticket, place, now, &mut lines, after);
                         if let Some(line) = lines.of.get_mut(&claim.state) {
                             line.untell(ticket, waker.clone());
                         }
@@ -264,6 +251,21 @@ impl<T: Runtime> Room<T> {
             }));
         }
         Poll::Pending
+    }
+
+    /// Leaves it its turn where it has it.
+    fn hold(
+        ticket: Ticket,
+        place: &Place,
+        now: Nanos,
+        lines: &mut Lines<T::Alarm>,
+        after: &mut After<T::Alarm>,
+    ) {
+        for state in &place.states {
+            if let Some(line) = lines.of.get_mut(state) {
+                line.hold(ticket, now, after);
+            }
+        }
     }
 
     /// Puts the case in line for a state, if it does not stand there already; the first in line sees to the alarm.

@@ -10,7 +10,7 @@ use ringgate::{
 };
 use tokio::time::Instant;
 
-use super::{ms, settle};
+use super::{ms, poll, settle};
 
 #[tokio::test(start_paused = true)]
 async fn each_key_has_a_line_of_its_own() {
@@ -67,7 +67,7 @@ fn rules(user: &str, all: &str) -> RuleSetBuilder<Request> {
     let cost = Cost::new("cost", |request: &Request| request.1);
     let log = |name, quota: &str| Rule::new(name, quota.parse().unwrap()).algorithm(RuleAlgorithm::Log);
     RuleSetBuilder::new()
-        .rule(log("user", user).by(&key).capacity(100))
+        .rule(log("user", user).by(&key).capacity(10_000))
         .rule(log("all", all).cost(&cost))
 }
 
@@ -102,6 +102,20 @@ async fn who_waits_for_its_own_rule_holds_up_nobody_else() {
         assert!(rules.check(&Request(user, 1)).is_ok());
     }
     assert_eq!(waits.await.unwrap(), 10_000);
+}
+
+/// Even if somebody waits for what everybody shares when it comes.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_its_own_rule_stands_in_no_other_line() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 100)).is_ok());
+    let shared = timed(&rules, Request(2, 1));
+    settle().await;
+    let own = timed(&rules, Request(1, 1));
+    settle().await;
+    assert_eq!(shared.await.unwrap(), 1000);
+    assert!(rules.check(&Request(3, 99)).is_ok());
+    assert_eq!(own.await.unwrap(), 10_000);
 }
 
 /// Fifty of what everybody shares, beside a stream of ones.
@@ -162,16 +176,41 @@ async fn a_request_that_needs_two_states_gets_both() {
 async fn who_came_later_is_later_at_every_state() {
     let rules = fair("1/10s", "100/1s");
     assert!(rules.check(&Request(1, 1)).is_ok());
-    tokio::time::sleep(ms(9_500)).await;
+    tokio::time::sleep(ms(8_800)).await;
     assert!(rules.check(&Request(2, 60)).is_ok());
-    let large = timed(&rules, Request(3, 60));
-    settle().await;
+    let began = Instant::now();
+    let mut large = Arc::clone(&rules).until_ready_owned(Request(3, 60));
+    assert!(poll(&mut large).is_pending());
     let small = timed(&rules, Request(1, 1));
     settle().await;
     assert_eq!(rules.waiting(), 2);
-    assert_eq!(large.await.unwrap(), 1000);
+    // When the large one might be served somebody takes past the line.
+    tokio::time::advance(ms(1000)).await;
+    assert!(rules.limiter().check(&Request(4, 60)).is_ok());
+    large.await.unwrap();
+    assert_eq!(began.elapsed(), ms(2000));
     let took = small.await.unwrap();
-    assert!((1000..=1010).contains(&took), "{took}");
+    assert!((2000..=2010).contains(&took), "{took}");
+}
+
+/// Whoever finds another state exhausted when its turn has come keeps its room, and does not keep others waiting.
+#[tokio::test(start_paused = true)]
+async fn who_waits_elsewhere_holds_up_nobody() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(2, 100)).is_ok());
+    let elsewhere = timed(&rules, Request(1, 1));
+    settle().await;
+    let others: Vec<_> = (10..300).map(|user| timed(&rules, Request(user, 1))).collect();
+    settle().await;
+    // It costs what everybody shares nothing.
+    assert!(rules.limiter().check(&Request(1, 0)).is_ok());
+    for (number, other) in others.into_iter().enumerate() {
+        // 99 a second.
+        assert_eq!(other.await.unwrap(), 1000 * (1 + number as u128 / 99), "{number}");
+    }
+    assert!(!elsewhere.is_finished());
+    let took = elsewhere.await.unwrap();
+    assert!((10_000..=10_010).contains(&took), "{took}");
 }
 
 #[tokio::test(start_paused = true)]
