@@ -23,7 +23,8 @@ use super::runtime::{Runtime, TokioRuntime};
 ///
 /// # Cost
 ///
-/// Without a line: that of the limiter's decision, and two loads and a store of one word more. With one: a lock (for moments,
+/// Without a line: that of the limiter's decision, and two loads and a store of one word more (of 10 ns, 25 with a wait that need not
+/// wait, and 55 where a task does nothing else and gives way every fifth time; `check` costs nothing more). With one: a lock (for moments,
 /// never across an `.await`), a look at the state or two, and an alarm for the first in line, and for each that has a deadline.
 /// One wake for each wait. A wait in line takes about 100 bytes beside the future itself, and its line, if it is the only one in
 /// it, about 1 KB; a key that nobody waits for takes nothing.
