@@ -13,4 +13,5 @@ if [[ ! -f $log ]]; then
 fi
 cargo run --locked --release --example guard
 cargo run --locked --release --features config --example rules
+cargo run --locked --release --features tower,watch,observe --example axum -- --once
 cargo run --locked --release --features cli -- replay --rule 20/60s "$log"

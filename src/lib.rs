@@ -46,6 +46,7 @@
 //! | an algorithm chosen at run time | [`AnyAlgorithm`] |
 //! | rules in a file: TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, with `Extractors` for what its names mean |
 //! | rules that follow their file (feature `watch`) | `RulesWatcher`, or `LiveRules::reload` when you say so |
+//! | http and gRPC servers limited by rules (feature `tower`) | `layer::RateLimitLayer`, with `layer::HttpKey` for what rules count by |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!
@@ -113,6 +114,7 @@
 //! | `observe` | no | [`Observer`] and [`DenialEvents`]; with it comes `rules` |
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
 //! | `watch` | no | reloading rules when their file changes; with it comes `config` |
+//! | `tower` | no | the module `layer`: a Layer and Service of `tower`; with it comes `rules` |
 //! | `cli` | no | the command-line tool `ringgate` |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
@@ -145,6 +147,8 @@ mod rules;
 mod wait;
 #[cfg(feature = "observe")]
 mod observe;
+#[cfg(feature = "tower")]
+pub mod layer;
 
 pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use answer::{Admitted, Denied, Peek};
@@ -165,8 +169,8 @@ pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Passed, Refused, Reloaded, Reservation, Rule,
-    RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError, TierOf,
+    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, Passed, Refused, Reloaded, Reservation,
+    Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError, TierOf,
 };
 #[cfg(feature = "config")]
 pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};

@@ -35,7 +35,7 @@ pub use builder::RuleSetBuilder;
 #[cfg(feature = "config")]
 pub use config::{Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
-pub use key::{Condition, Cost, Key, KeyHasher, TierOf};
+pub use key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
 pub use peek::RulePeek;
 pub use refused::{Passed, Refused};

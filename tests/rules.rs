@@ -16,6 +16,8 @@ mod full;
 mod heritage;
 #[path = "rules/histories.rs"]
 mod histories;
+#[path = "rules/missing.rs"]
+mod missing;
 #[path = "rules/reference.rs"]
 mod reference;
 #[path = "rules/reload.rs"]

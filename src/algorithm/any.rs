@@ -157,4 +157,19 @@ impl AnyAlgorithm {
             Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
         }
     }
+
+    /// The earliest instant, `now` or later, at which one of the windows has room for `permits`.
+    #[cfg(feature = "rules")]
+    pub(crate) fn room_at<W: Words>(
+        &self,
+        window: usize,
+        words: W,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Nanos> {
+        match self {
+            Self::Counter(ring) => ring.room_at(window, words, now, permits),
+            Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
+        }
+    }
 }

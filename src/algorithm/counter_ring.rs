@@ -172,6 +172,21 @@ impl CounterRing {
             Form::Wide(wide) => wide.room_of(window, words, now),
         }
     }
+
+    /// The earliest instant, `now` or later, at which one window has room for `permits`.
+    #[cfg(feature = "rules")]
+    pub(crate) fn room_at<W: Words>(
+        &self,
+        window: usize,
+        words: W,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Nanos> {
+        match &self.form {
+            Form::Packed(_) => self.ready_at(words, now, permits),
+            Form::Wide(wide) => wide.room_from(window, words, now, permits),
+        }
+    }
 }
 
 impl Algorithm for CounterRing {

@@ -105,6 +105,16 @@ impl Peek<'_, AnyAlgorithm> {
         }
         self.algorithm.room_of(window, &self.look(), self.now)
     }
+
+    /// How long until one of the windows has room for `permits`, if nobody else asked.
+    pub(crate) fn room_after(&self, window: usize, permits: u64) -> Option<Duration> {
+        let mut from = self.now;
+        if let (Held::NoRoom(room), true) = (self.held, permits > 0) {
+            from = from.max(room?);
+        }
+        let ready = self.algorithm.room_at(window, &self.look(), from, permits)?;
+        Some(ready.saturating_since(self.now))
+    }
 }
 
 impl<A> fmt::Debug for Peek<'_, A> {

@@ -62,7 +62,9 @@ impl ClientAddress {
         self.0
     }
 
-    fn masked(address: IpAddr, prefix: u8) -> Self {
+    /// As [`with_prefix`](Self::with_prefix), with a prefix that is known to be 1 to 128.
+    #[inline]
+    pub(crate) fn masked(address: IpAddr, prefix: u8) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V6(address) => {
                 let kept = u128::MAX << (128 - u32::from(prefix));

@@ -8,7 +8,7 @@ use ahash::RandomState;
 
 use super::builder::Quotas;
 use super::counts::{Me, Outcome, Tallies};
-use super::key::{Condition, Cost, Key, KeyHasher, TierOf};
+use super::key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
 use super::policy::Policy;
 use super::rule::{Enforced, Listed};
 use super::share::Share;
@@ -74,6 +74,8 @@ pub(super) struct Subject {
     pub(super) enforced: bool,
     /// Whether the key is refused whatever it has spent.
     pub(super) refused: bool,
+    /// Whether the request has no key, though the rules have one.
+    pub(super) lacks_key: bool,
 }
 
 /// Stands for a key where there is none.
@@ -210,16 +212,27 @@ impl<R: ?Sized> Group<R> {
             tier: 0,
             enforced: self.enforced != Share::NONE,
             refused: false,
+            lacks_key: false,
         };
         if let Some(key) = &self.key {
-            let hash = key.hash(request, &seeds.tables);
+            let hash = match key.hash(request, &seeds.tables) {
+                Some(hash) => hash,
+                None if key.missing() == Missing::Skip => return None,
+                None => {
+                    subject.lacks_key = true;
+                    Key::<R>::hash_of_none(&seeds.tables)
+                }
+            };
             subject.key = Store::fingerprint(hash);
             if !self.allow.is_empty() && self.allow.contains(&hash) {
                 return None;
             }
-            subject.refused = !self.deny.is_empty() && self.deny.contains(&hash);
+            subject.refused = !self.deny.is_empty() && self.deny.contains(&hash)
+                || subject.lacks_key && key.missing() == Missing::Refuse;
             if self.enforced != Share::ALL && subject.enforced {
-                subject.enforced = self.enforced.has(key.hash(request, &seeds.shares));
+                let hash = key.hash(request, &seeds.shares);
+                let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.shares));
+                subject.enforced = self.enforced.has(hash);
             }
         }
         if let Some(tier_of) = &self.tier_of {

@@ -79,23 +79,73 @@ impl Hasher for KeyHasher {
 pub struct Key<R: ?Sized> {
     name: Arc<str>,
     hash: Arc<HashOf<R>>,
+    missing: Missing,
     listed: Arc<HashOfText>,
 }
 
-type HashOf<R> = dyn Fn(&R, &RandomState) -> u64 + Send + Sync;
+/// What a rule does about a request without its key: see [`Key::optional`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missing {
+    /// All such requests share one budget, as if they had one key. The default: nobody gets round a limit by leaving
+    /// something out.
+    #[default]
+    Share,
+    /// The request is refused, as one whose key is on the list of those that always are.
+    Refuse,
+    /// The rule is not about the request.
+    Skip,
+}
+
+type HashOf<R> = dyn Fn(&R, &RandomState) -> Option<u64> + Send + Sync;
 pub(super) type HashOfText = dyn Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync;
 
 impl<R: ?Sized> Key<R> {
     /// The key that `hash` feeds into the hasher.
     pub fn new(name: impl Into<Arc<str>>, hash: impl Fn(&R, &mut KeyHasher) + Send + Sync + 'static) -> Self {
+        Self::optional(name, Missing::default(), move |request, key| {
+            hash(request, key);
+            true
+        })
+    }
+
+    /// The key that `hash` feeds into the hasher, if the request has one: it says whether. `missing` says what becomes
+    /// of a request that has none, of which what was fed does not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::hash::Hash;
+    /// use ringgate::{Key, ManualClock, Missing, Rule, RuleSet};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let user = Key::optional("user", Missing::Skip, |user: &Option<&str>, key| {
+    ///     user.hash(key);
+    ///     user.is_some()
+    /// });
+    /// let rules = RuleSet::builder()
+    ///     .rule(Rule::new("user", "1/s".parse()?).by(&user))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// assert!(rules.check(&Some("alice")).is_ok());
+    /// assert!(rules.check(&Some("alice")).is_err());
+    /// // Whoever has no name is none of the rule's business.
+    /// assert!(!rules.check(&None).unwrap().is_limited());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn optional(
+        name: impl Into<Arc<str>>,
+        missing: Missing,
+        hash: impl Fn(&R, &mut KeyHasher) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name: name.into(),
             // Here, and not where it is called, so that the hasher's state stays in registers.
             hash: Arc::new(move |request, seeds| {
                 let mut hasher = KeyHasher::new(seeds);
-                hash(request, &mut hasher);
-                hasher.finish()
+                hash(request, &mut hasher).then(|| hasher.finish())
             }),
+            missing,
             listed: Arc::new(|text, key| {
                 core::hash::Hash::hash(text, key);
                 Ok(())
@@ -126,9 +176,21 @@ impl<R: ?Sized> Key<R> {
         &self.name
     }
 
+    /// `None`: the request has no key.
     #[inline]
-    pub(super) fn hash(&self, request: &R, seeds: &RandomState) -> u64 {
+    pub(super) fn hash(&self, request: &R, seeds: &RandomState) -> Option<u64> {
         (self.hash)(request, seeds)
+    }
+
+    /// What becomes of a request without the key.
+    pub(super) const fn missing(&self) -> Missing {
+        self.missing
+    }
+
+    /// What stands for the key of all requests without one: what a hasher says that was fed nothing.
+    #[cold]
+    pub(super) fn hash_of_none(seeds: &RandomState) -> u64 {
+        KeyHasher::new(seeds).finish()
     }
 
     /// How a key that is written as text is fed into a hasher.
@@ -147,6 +209,7 @@ impl<R: ?Sized> Clone for Key<R> {
         Self {
             name: Arc::clone(&self.name),
             hash: Arc::clone(&self.hash),
+            missing: self.missing,
             listed: Arc::clone(&self.listed),
         }
     }

@@ -73,6 +73,14 @@ impl<'a> RulePeek<'a> {
         self.subject.enforced
     }
 
+    /// Whether the request has none of the rule's key, and the rule refuses it for that ([`Missing::Refuse`]).
+    ///
+    /// [`Missing::Refuse`]: crate::Missing::Refuse
+    #[must_use]
+    pub const fn lacks_key(&self) -> bool {
+        self.subject.lacks_key && self.subject.refused
+    }
+
     /// The permits that the request costs.
     #[must_use]
     pub const fn permits(&self) -> u64 {
@@ -102,6 +110,16 @@ impl<'a> RulePeek<'a> {
             return None;
         }
         self.peek.retry_after(permits)
+    }
+
+    /// How long until this quota has room for `permits` if nobody else asked, whatever other quotas say that it is decided
+    /// in one step with; `None`: never.
+    #[must_use]
+    pub fn room_after(&self, permits: u64) -> Option<Duration> {
+        if self.subject.refused {
+            return None;
+        }
+        self.peek.room_after(self.member, permits)
     }
 }
 

@@ -39,6 +39,12 @@ impl<R: ?Sized> Reservation<R> {
         self.at
     }
 
+    /// Whether any rule was charged, a shadow rule included.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        !self.charges.is_empty()
+    }
+
     /// Settles the charges of this cost, or all of them, at the `actual` one, by the rules in force.
     pub(super) fn settle(self, cost: Option<&Cost<R>>, actual: u64, now: Nanos, rules: &Rules<R>) -> Settled {
         let (mut forfeited, mut forgiven) = (0, 0);

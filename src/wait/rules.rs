@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::rules::{LiveRules, Passed, Reservation, RuleSet, Waited};
 use crate::time::Nanos;
 
-/// A [`RuleSet`], or [`LiveRules`]: what a line can be put before that judges requests. Sealed.
+/// A [`RuleSet`], [`LiveRules`], or one of them in an `Arc`: what a line can be put before that judges requests. Sealed.
 pub trait Judge: Sealed {}
 
 impl<J: Sealed> Judge for J {}
@@ -43,6 +43,15 @@ impl<R: ?Sized, C: Clock + Clone> Sealed for LiveRules<R, C> {
 
     fn with<O>(&self, work: impl FnOnce(&RuleSet<R, C>) -> O) -> O {
         work(&self.load())
+    }
+}
+
+impl<J: Sealed> Sealed for Arc<J> {
+    type Request = J::Request;
+    type Clock = J::Clock;
+
+    fn with<O>(&self, work: impl FnOnce(&RuleSet<J::Request, J::Clock>) -> O) -> O {
+        (**self).with(work)
     }
 }
 

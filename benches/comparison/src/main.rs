@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --locked` measures everything, which takes about a quarter of an hour,
 //! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,
-//! `keyed`, `memory`, `windows`, `tail`, `batch`, `clocks`. `--quick` shortens every measurement, for trials.
+//! `keyed`, `memory`, `windows`, `tail`, `batch`, `clocks`, `layers`. `--quick` shortens every measurement, for trials.
 //! `--plots DIR` writes the plots there. See `../README.md` for a run, and for how to read it.
 
 mod batch;
@@ -12,6 +12,7 @@ mod direct;
 mod floors;
 mod keyed;
 mod keys;
+mod layers;
 mod maps;
 mod measure;
 mod memory;
@@ -25,7 +26,9 @@ use std::time::Instant;
 
 use measure::Effort;
 
-const SECTIONS: [&str; 7] = ["direct", "keyed", "memory", "windows", "tail", "batch", "clocks"];
+const SECTIONS: [&str; 8] = [
+    "direct", "keyed", "memory", "windows", "tail", "batch", "clocks", "layers",
+];
 
 fn main() {
     let mut effort = Effort::full();
@@ -64,6 +67,9 @@ fn main() {
     }
     if wants("batch") {
         batch::run(&effort, &plots);
+    }
+    if wants("layers") {
+        layers::run(&effort);
     }
     if wants("keyed") {
         keyed::run(&effort, &plots);

@@ -53,9 +53,36 @@ impl WideRing {
 
     #[cfg(feature = "rules")]
     pub(in crate::algorithm) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
-        let window = self.rest.get(window.wrapping_sub(1)).unwrap_or(&self.first);
+        let window = self.window(window);
         self.observe(words, now, |state, seen, tick| {
             Self::room_at(state, window, seen, tick)
+        })
+    }
+
+    #[cfg(feature = "rules")]
+    fn window(&self, window: usize) -> &Window {
+        self.rest.get(window.wrapping_sub(1)).unwrap_or(&self.first)
+    }
+
+    /// As [`ready_at`](Self::ready_at), for one window alone.
+    #[cfg(feature = "rules")]
+    pub(in crate::algorithm) fn room_from<W: Words>(
+        &self,
+        window: usize,
+        words: W,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Nanos> {
+        let window = self.window(window);
+        if permits == 0 {
+            return Some(now);
+        }
+        if permits > window.span.most() {
+            return None;
+        }
+        self.observe(words, now, |state, seen, tick| {
+            let empty = Self::roomy_at(state, window, seen, tick, permits);
+            self.ready(state, seen, (now, tick), permits, empty)
         })
     }
 
@@ -95,26 +122,35 @@ impl WideRing {
         permits: u64,
     ) -> Option<Nanos> {
         self.observe(words, now, |state, seen, tick| {
-            let empty = self
-                .windows()
-                .map(|window| {
-                    Self::thinned_at(
-                        state,
-                        window,
-                        seen,
-                        tick,
-                        window.span.limit().saturating_sub(permits),
-                    )
-                })
-                .fold(tick, u64::max);
-            // Shares come round after N cells; only the first window has any.
-            let shared = match self.first.span.shares() {
-                None => Some(empty),
-                Some(shares) => (empty..=empty + shares.cells())
-                    .find(|&tick| permits <= Self::room_at(state, &self.first, seen, tick)),
-            };
-            self.instant(now, tick, shared?)
+            let roomy = |window| Self::roomy_at(state, window, seen, tick, permits);
+            let empty = self.windows().map(roomy).fold(tick, u64::max);
+            self.ready(state, seen, (now, tick), permits, empty)
         })
+    }
+
+    /// The first tick from `tick` on at which a window's sum, left alone, leaves room for `permits`.
+    fn roomy_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64, permits: u64) -> u64 {
+        let sum = window.span.limit().saturating_sub(permits);
+        Self::thinned_at(state, window, seen, tick, sum)
+    }
+
+    /// The first instant from `now`, in the cell `tick`, on at which there is room for `permits`, when the sums leave it
+    /// from the tick `empty` on.
+    fn ready<W: Words>(
+        &self,
+        state: State<W>,
+        seen: Mark,
+        (now, tick): (Nanos, u64),
+        permits: u64,
+        empty: u64,
+    ) -> Option<Nanos> {
+        // Shares come round after N cells; only the first window has any, and then there is no other.
+        let shared = match self.first.span.shares() {
+            None => Some(empty),
+            Some(shares) => (empty..=empty + shares.cells())
+                .find(|&tick| permits <= Self::room_at(state, &self.first, seen, tick)),
+        };
+        self.instant(now, tick, shared?)
     }
 
     pub(in crate::algorithm) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {

@@ -1,0 +1,81 @@
+//! Rules for http servers: a Layer and a Service of `tower`, for axum, tonic, hyper and whatever else is built of them.
+//!
+//! ```
+//! use axum::Router;
+//! use axum::routing::get;
+//! use ringgate::layer::{HttpKey, RateLimitLayer};
+//! use ringgate::{Rule, RuleSet};
+//!
+//! # #[cfg(feature = "quanta")]
+//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
+//! let rules = RuleSet::builder()
+//!     .rule(Rule::new("client", "100/min".parse()?).by(&HttpKey::peer().key()))
+//!     .rule(Rule::new("everybody", "1000/s".parse()?))
+//!     .build()?;
+//! let app: Router = Router::new()
+//!     .route("/", get(|| async { "hello" }))
+//!     .layer(RateLimitLayer::from(rules));
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "quanta"))]
+//! # fn main() {}
+//! ```
+//!
+//! | you want | see |
+//! |---|---|
+//! | to limit a server | [`RateLimitLayer`] |
+//! | to count by address, header, cookie, path, route, extension | [`HttpKey`] |
+//! | clients behind proxies, without spoofing | [`ClientIp`] |
+//! | other headers, or none | [`QuotaHeaders`] |
+//! | another answer than 429 with problem+json | [`RateLimitLayer::answer`], [`Answer`] |
+//! | gRPC | [`RateLimitLayer::grpc`] |
+//! | to leave preflights and health checks alone | [`RateLimitLayer::skip_preflight`], [`RateLimitLayer::skip_path`] |
+//! | to count failures only | [`RateLimitLayer::charge_if`] |
+//! | to charge the bytes that were sent | [`RateLimitLayer::settle_body`] |
+//! | to let requests wait instead (feature `tokio`) | `RateLimitLayer::wait` |
+//! | events for refusals | [`RateLimitLayer::on_refused`] |
+//!
+//! Rules are about `http::request::Parts`, so they do not depend on the type of the body; what they count by is in the
+//! head of a request and in what others have put into its extensions.
+//!
+//! # Guarantees
+//!
+//! - All clones of a layer and of the services that it makes share its rules, over all connections.
+//! - A refused request is charged to no rule (as far as a [`RuleSet`](crate::RuleSet) promises), and does not reach the
+//!   service inside.
+//! - What `Retry-After` says is never 0, and never too early.
+//! - The service inside is called only when it has said that it is ready.
+//! - Nothing is boxed or allocated for an admitted request, except what is asked for: the headers, the [`Decision`],
+//!   [`charge_if`](RateLimitLayer::charge_if).
+
+mod answer;
+mod client_ip;
+
+mod decision;
+mod fields;
+mod forwarded;
+mod future;
+mod grpc;
+mod http_key;
+mod judge;
+mod policy;
+mod proxies;
+mod rate_limit;
+mod rate_limit_layer;
+mod settle;
+mod skip;
+#[cfg(feature = "tokio")]
+mod wait;
+
+pub use answer::{Answer, Grpc, Problem, RefusedRequest};
+pub use client_ip::{ClientIp, PeerAddress};
+pub use decision::Decision;
+pub use fields::QuotaHeaders;
+pub use future::RateLimitFuture;
+pub use http_key::HttpKey;
+pub use policy::Policy;
+pub use rate_limit::RateLimit;
+pub use rate_limit_layer::RateLimitLayer;
+pub use settle::{MeteredBody, Settle, SettleFuture, SettleLayer};
+#[cfg(feature = "tokio")]
+pub use wait::{Wait, WaitFuture, WaitLayer};

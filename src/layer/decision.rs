@@ -1,0 +1,32 @@
+use crate::time::Nanos;
+
+/// What the layer has decided: in the extensions of an admitted request, for handlers, and in those of a refusal's
+/// answer, for layers further outside.
+///
+/// A request that the layer [skips](super::RateLimitLayer::skip_if) has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub(super) at: Nanos,
+    pub(super) admitted: bool,
+    pub(super) limited: bool,
+}
+
+impl Decision {
+    /// The reading of the rules' clock that the request was judged at.
+    #[must_use]
+    pub const fn at(self) -> Nanos {
+        self.at
+    }
+
+    /// Whether the request was admitted.
+    #[must_use]
+    pub const fn is_admitted(self) -> bool {
+        self.admitted
+    }
+
+    /// Whether any rule was about the request: it was charged to one, or refused by one.
+    #[must_use]
+    pub const fn is_limited(self) -> bool {
+        self.limited
+    }
+}

@@ -1,0 +1,123 @@
+//! What a client is told in headers.
+
+use alloc::string::String;
+use core::time::Duration;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use sfv::{Integer, KeyRef, ListSerializer, StringRef};
+
+use super::policy::{Policy, printable, whole_seconds};
+
+/// Which headers tell a client of its quotas, on admitted and refused answers.
+///
+/// `Retry-After` comes with every refusal that has an end, whichever of these is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuotaHeaders {
+    /// None. What is admitted then costs the decision and nothing else.
+    Off,
+    /// `RateLimit-Policy` and `RateLimit`, of draft-ietf-httpapi-ratelimit-headers. The default.
+    ///
+    /// An item for each enforced quota that is about the request: `"burst";q=100;w=60` and `"burst";r=50;t=30`, under the
+    /// [policy's name](Policy::name) (what is not printable ASCII in it, and the percent sign, as `%C3%A9`). `q` is the
+    /// limit, `r` how much of it one request would still get; `w` and `t` are seconds, rounded up, so of a window
+    /// shorter than a second `w` is 1. `t` is how long until there is more, and left out when nothing is
+    /// spent, or there never will be; it can be more than `w`, since a strict ring counts a cell more than the window.
+    #[default]
+    Standard,
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the policy with the least left: the last
+    /// is seconds until there is more, rounded up, or 0 when nothing is spent.
+    Legacy,
+    /// Both.
+    Both,
+}
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+impl QuotaHeaders {
+    /// Says what there is to say of the policies.
+    pub(super) fn tell(self, policies: &[Policy<'_>], mut tell: impl FnMut(HeaderName, HeaderValue)) {
+        if matches!(self, Self::Standard | Self::Both) {
+            let lists = [
+                (RATE_LIMIT_POLICY, list(policies, quota_of)),
+                (RATE_LIMIT, list(policies, state_of)),
+            ];
+            for (name, list) in lists {
+                if let Some(value) = list.and_then(|list| HeaderValue::try_from(list).ok()) {
+                    tell(name, value);
+                }
+            }
+        }
+        if matches!(self, Self::Legacy | Self::Both)
+            && let Some(scarcest) = policies.iter().min_by_key(|policy| policy.remaining())
+        {
+            for (name, value) in [
+                (LIMIT, scarcest.limit()),
+                (REMAINING, scarcest.remaining()),
+                (RESET, scarcest.more_after().map_or(0, whole_seconds)),
+            ] {
+                tell(name, HeaderValue::from(value));
+            }
+        }
+    }
+}
+
+/// Adds a header to what an answer has. A layer further inside may have added its own: a list may come in several lines,
+/// and of the others the one from inside stays.
+pub(super) fn put(name: HeaderName, value: HeaderValue, headers: &mut HeaderMap) {
+    if name == RATE_LIMIT || name == RATE_LIMIT_POLICY {
+        headers.append(name, value);
+    } else {
+        headers.entry(name).or_insert(value);
+    }
+}
+
+/// Says when to come back.
+pub(super) fn retry_after(wait: Option<Duration>, headers: &mut HeaderMap) {
+    if let Some(wait) = wait {
+        headers
+            .entry(RETRY_AFTER)
+            .or_insert_with(|| HeaderValue::from(whole_seconds(wait)));
+    }
+}
+
+type Parameters = [(&'static KeyRef, Option<u64>); 2];
+
+fn quota_of(policy: &Policy<'_>) -> Parameters {
+    [
+        (KeyRef::constant("q"), Some(policy.limit())),
+        (KeyRef::constant("w"), Some(whole_seconds(policy.window()))),
+    ]
+}
+
+fn state_of(policy: &Policy<'_>) -> Parameters {
+    [
+        (KeyRef::constant("r"), Some(policy.remaining())),
+        (KeyRef::constant("t"), policy.more_after().map(whole_seconds)),
+    ]
+}
+
+fn list(policies: &[Policy<'_>], parameters: fn(&Policy<'_>) -> Parameters) -> Option<String> {
+    // As much as most names and numbers take.
+    let mut text = String::with_capacity(policies.len() * 32);
+    let mut list = ListSerializer::with_buffer(&mut text);
+    for policy in policies {
+        // Always right by now; a name that is not is left out rather than to fail.
+        let name = printable(policy.name());
+        let Ok(name) = StringRef::from_str(&name) else {
+            continue;
+        };
+        let mut item = list.bare_item(name);
+        for (key, value) in parameters(policy) {
+            if let Some(value) = value {
+                item = item.parameter(key, Integer::try_from(value).unwrap_or(Integer::MAX));
+            }
+        }
+        let _ = item.finish();
+    }
+    list.finish().is_some().then_some(text)
+}

@@ -1,0 +1,151 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use http::Response;
+use http::request::Parts;
+use pin_project_lite::pin_project;
+
+use super::judge::{ChargeIf, Headers, Refusal, add_headers};
+use crate::clock::Clock;
+use crate::rules::{LiveRules, Reservation};
+
+pin_project! {
+    /// What becomes of a request: the answer of the service inside, or the refusal.
+    ///
+    /// Dropping it drops the service's own future. What the request was charged stays charged.
+    ///
+    /// # Panics
+    ///
+    /// When it is polled again after it has answered.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct RateLimitFuture<F, B, C> {
+        #[pin]
+        state: State<F, B, C>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F, B, C> {
+        Admitted {
+            #[pin]
+            inner: F,
+            after: Option<Box<After<C>>>,
+        },
+        Refused {
+            response: Option<Refusal<B>>,
+        },
+    }
+}
+
+/// What is to be done when there is an answer.
+pub(super) struct After<C> {
+    headers: Headers,
+    pending: Option<Pending<C>>,
+}
+
+impl<C: Clock + Clone> After<C> {
+    /// `None`: nothing.
+    #[inline]
+    pub(super) fn new(headers: Headers, pending: Option<Pending<C>>) -> Option<Box<Self>> {
+        (headers.is_some() || pending.is_some()).then(|| Box::new(Self { headers, pending }))
+    }
+
+    #[inline(never)]
+    pub(super) fn answered<B>(self, mut response: Response<B>) -> Response<B> {
+        if let Some(pending) = self.pending {
+            response = pending.settle(response);
+        }
+        if let Some(headers) = self.headers {
+            add_headers(*headers, response.headers_mut());
+        }
+        response
+    }
+}
+
+/// A charge that depends on the answer.
+pub(super) struct Pending<C> {
+    rules: Arc<LiveRules<Parts, C>>,
+    charge: Reservation<Parts>,
+    count: Arc<ChargeIf>,
+}
+
+impl<C> Pending<C> {
+    pub(super) const fn new(
+        rules: Arc<LiveRules<Parts, C>>,
+        charge: Reservation<Parts>,
+        count: Arc<ChargeIf>,
+    ) -> Self {
+        Self { rules, charge, count }
+    }
+}
+
+impl<C: Clock + Clone> Pending<C> {
+    /// Gives the charge back if the answer is not to be counted.
+    fn settle<B>(self, response: Response<B>) -> Response<B> {
+        let (head, body) = response.into_parts();
+        if !(self.count)(&head) {
+            self.rules.load().refund(self.charge);
+        }
+        Response::from_parts(head, body)
+    }
+}
+
+impl<F, B, C> RateLimitFuture<F, B, C> {
+    #[inline]
+    pub(super) const fn admitted(inner: F, after: Option<Box<After<C>>>) -> Self {
+        Self {
+            state: State::Admitted { inner, after },
+        }
+    }
+
+    pub(super) const fn refused(response: Refusal<B>) -> Self {
+        Self {
+            state: State::Refused {
+                response: Some(response),
+            },
+        }
+    }
+}
+
+impl<F, B, C, E> Future for RateLimitFuture<F, B, C>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    C: Clock + Clone,
+{
+    type Output = Result<Response<B>, E>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Admitted { inner, after } => {
+                let answer = inner.poll(cx);
+                if after.is_some()
+                    && let Poll::Ready(answer) = answer
+                {
+                    let after = after.take();
+                    return Poll::Ready(answer.map(|response| match after {
+                        Some(after) => after.answered(response),
+                        None => response,
+                    }));
+                }
+                answer
+            }
+            StateProjection::Refused { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(*response)),
+                None => panic!("polled again after it had answered"),
+            },
+        }
+    }
+}
+
+impl<F, B, C> fmt::Debug for RateLimitFuture<F, B, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimitFuture")
+            .field("refused", &matches!(self.state, State::Refused { .. }))
+            .finish_non_exhaustive()
+    }
+}

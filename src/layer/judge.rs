@@ -1,0 +1,197 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Response, StatusCode, response};
+use smallvec::SmallVec;
+
+use super::answer::{Answer, RefusedRequest};
+use super::decision::Decision;
+use super::fields::{self, QuotaHeaders};
+use super::policy;
+use super::skip::Skip;
+use crate::clock::Clock;
+use crate::rules::{LiveRules, Passed, Refused, Reservation, RuleSet};
+use crate::time::Nanos;
+
+/// What all services of a layer share.
+#[derive(Debug)]
+pub(super) struct Judge<C, A> {
+    pub(super) rules: Arc<LiveRules<Parts, C>>,
+    pub(super) settings: Settings<A>,
+}
+
+/// What a layer was told.
+#[derive(Clone)]
+pub(super) struct Settings<A> {
+    pub(super) answer: A,
+    pub(super) status: StatusCode,
+    pub(super) missing_status: StatusCode,
+    pub(super) headers: QuotaHeaders,
+    pub(super) decision: bool,
+    pub(super) skip: Skip,
+    pub(super) charge_if: Option<Arc<ChargeIf>>,
+    pub(super) on_refused: Option<Arc<OnRefused>>,
+}
+
+pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
+type OnRefused = dyn Fn(&Refused<'_, Parts>) + Send + Sync;
+
+/// The headers that an admitted answer gets.
+pub(super) type Headers = Option<Box<Told>>;
+
+/// Names and values: of the standard headers without another allocation.
+pub(super) type Told = SmallVec<[(HeaderName, HeaderValue); 2]>;
+
+/// The answer to a request that was refused: boxed, so that what becomes of those that were admitted stays small.
+pub(super) type Refusal<B> = Box<Response<B>>;
+
+/// What was taken for an admitted request.
+pub(super) trait Taken {
+    fn at(&self) -> Nanos;
+    fn is_limited(&self) -> bool;
+}
+
+impl Taken for Passed {
+    fn at(&self) -> Nanos {
+        self.at()
+    }
+
+    fn is_limited(&self) -> bool {
+        self.is_limited()
+    }
+}
+
+impl Taken for Reservation<Parts> {
+    fn at(&self) -> Nanos {
+        self.at()
+    }
+
+    fn is_limited(&self) -> bool {
+        self.is_limited()
+    }
+}
+
+impl<C: Clock + Clone, A> Judge<C, A> {
+    /// Decides about a request, by what `take` says.
+    ///
+    /// # Errors
+    ///
+    /// With the answer, when it is refused.
+    #[inline]
+    pub(super) fn judge<B, T: Taken>(
+        &self,
+        request: &mut Parts,
+        take: impl for<'a> FnOnce(&'a RuleSet<Parts, C>, &'a Parts) -> Result<T, Refused<'a, Parts>>,
+    ) -> Result<(T, Headers), Refusal<B>>
+    where
+        A: Answer<B>,
+    {
+        let rules = self.rules.load();
+        let taken = match take(&rules, request) {
+            Ok(taken) => taken,
+            Err(refused) => return Err(self.refuse(&rules, &refused, request)),
+        };
+        let headers = self.admit(&rules, request, taken.at(), taken.is_limited());
+        Ok((taken, headers))
+    }
+
+    /// Says what there is to say of an admitted request, to the service inside and to the client.
+    #[inline]
+    pub(super) fn admit(
+        &self,
+        rules: &RuleSet<Parts, C>,
+        request: &mut Parts,
+        at: Nanos,
+        limited: bool,
+    ) -> Headers {
+        let headers = match self.settings.headers {
+            QuotaHeaders::Off => None,
+            which => Some(told(which, rules, request)),
+        };
+        if self.settings.decision {
+            request.extensions.insert(Decision {
+                at,
+                admitted: true,
+                limited,
+            });
+        }
+        headers
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse<'a, B>(
+        &self,
+        rules: &'a RuleSet<Parts, C>,
+        refused: &Refused<'a, Parts>,
+        request: &'a Parts,
+    ) -> Refusal<B>
+    where
+        A: Answer<B>,
+    {
+        let settings = &self.settings;
+        if let Some(on_refused) = &settings.on_refused {
+            on_refused(refused);
+        }
+        let it = RefusedRequest {
+            request,
+            policies: policy::violated(rules, refused, request),
+            retry_after: refused.retry_after(),
+            status: settings.status,
+        };
+        self.answer(it, refused.at())
+    }
+
+    /// The answer to a refused request.
+    pub(super) fn answer<B>(&self, mut refused: RefusedRequest<'_>, at: Nanos) -> Refusal<B>
+    where
+        A: Answer<B>,
+    {
+        let settings = &self.settings;
+        if refused.lacks_key() {
+            refused.status = settings.missing_status;
+        }
+        let mut response = settings.answer.answer(&refused);
+        fields::retry_after(refused.retry_after, response.headers_mut());
+        settings.headers.tell(&refused.policies, |name, value| {
+            fields::put(name, value, response.headers_mut());
+        });
+        response.extensions_mut().insert(Decision {
+            at,
+            admitted: false,
+            limited: true,
+        });
+        Box::new(response)
+    }
+}
+
+#[inline(never)]
+fn told<C: Clock>(which: QuotaHeaders, rules: &RuleSet<Parts, C>, request: &Parts) -> Box<Told> {
+    let mut told = Box::new(Told::new());
+    which.tell(&policy::policies(rules, request), |name, value| {
+        told.push((name, value));
+    });
+    told
+}
+
+/// Adds what was told to the headers of an answer.
+#[inline(never)]
+pub(super) fn add_headers(told: Told, to: &mut HeaderMap) {
+    for (name, value) in told {
+        fields::put(name, value, to);
+    }
+}
+
+impl<A: fmt::Debug> fmt::Debug for Settings<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("answer", &self.answer)
+            .field("status", &self.status)
+            .field("headers", &self.headers)
+            .field("skip", &self.skip)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,113 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::task::{Context, Poll};
+
+use http::request::Parts;
+use http::{Request, Response};
+use tower_service::Service;
+
+use super::answer::{Answer, Problem};
+use super::future::{After, Pending, RateLimitFuture};
+use super::judge::{Judge, Refusal};
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+
+/// A service whose requests are limited: what a [`RateLimitLayer`](super::RateLimitLayer) makes of one.
+///
+/// The decision is made when it is called; the service inside is called at once if the request is admitted, and not at
+/// all otherwise.
+///
+/// # Concurrency
+///
+/// Clones share their rules, and decide beside each other without waiting. A service inside that reserves something when
+/// it says that it is ready keeps it for the next request when this one is refused.
+pub struct RateLimit<
+    S,
+    #[cfg(feature = "quanta")] C = QuantaClock,
+    #[cfg(not(feature = "quanta"))] C,
+    A = Problem,
+> {
+    inner: S,
+    judge: Arc<Judge<C, A>>,
+}
+
+impl<S, C, A> RateLimit<S, C, A> {
+    pub(super) const fn new(inner: S, judge: Arc<Judge<C, A>>) -> Self {
+        Self { inner, judge }
+    }
+
+    /// The service inside.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+}
+
+impl<S, C, A, Q, B> Service<Request<Q>> for RateLimit<S, C, A>
+where
+    S: Service<Request<Q>, Response = Response<B>>,
+    C: Clock + Clone,
+    A: Answer<B>,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = RateLimitFuture<S::Future, B, C>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&mut self, request: Request<Q>) -> Self::Future {
+        let Self { inner, judge } = self;
+        let (mut head, body) = request.into_parts();
+        let after = if judge.settings.skip.skips(&head) {
+            None
+        } else if judge.settings.charge_if.is_some() {
+            match judge.reserve(&mut head) {
+                Ok(after) => after,
+                Err(response) => return RateLimitFuture::refused(response),
+            }
+        } else {
+            match judge.judge(&mut head, |rules, head| rules.check(head)) {
+                Ok((_, headers)) => After::new(headers, None),
+                Err(response) => return RateLimitFuture::refused(response),
+            }
+        };
+        RateLimitFuture::admitted(inner.call(Request::from_parts(head, body)), after)
+    }
+}
+
+impl<C: Clock + Clone, A> Judge<C, A> {
+    /// Decides about a request whose charge depends on the answer.
+    #[inline(never)]
+    fn reserve<B>(&self, head: &mut Parts) -> Result<Option<Box<After<C>>>, Refusal<B>>
+    where
+        A: Answer<B>,
+    {
+        let (charge, headers) = self.judge(head, |rules, head| rules.reserve(head))?;
+        let count = self.settings.charge_if.as_ref();
+        let pending = count.map(|count| Pending::new(Arc::clone(&self.rules), charge, Arc::clone(count)));
+        Ok(After::new(headers, pending))
+    }
+}
+
+impl<S: Clone, C, A> Clone for RateLimit<S, C, A> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            judge: Arc::clone(&self.judge),
+        }
+    }
+}
+
+impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for RateLimit<S, C, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimit")
+            .field("inner", &self.inner)
+            .field("settings", &self.judge.settings)
+            .finish_non_exhaustive()
+    }
+}

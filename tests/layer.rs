@@ -1,0 +1,140 @@
+//! Rules for http servers, as those who build servers see them: each promise of the layer, by itself and over a
+//! connection.
+#![cfg(not(any(miri, ringgate_loom)))]
+#![cfg(feature = "tower")]
+
+extern crate alloc;
+
+#[path = "layer/allocations.rs"]
+mod allocations;
+#[path = "layer/answers.rs"]
+mod answers;
+#[path = "layer/charges.rs"]
+mod charges;
+#[path = "layer/grpc.rs"]
+mod grpc;
+#[path = "layer/keys.rs"]
+mod keys;
+#[path = "layer/proxies.rs"]
+mod proxies;
+#[path = "layer/server.rs"]
+mod server;
+#[path = "layer/service.rs"]
+mod service;
+#[cfg(feature = "tokio")]
+#[path = "layer/wait.rs"]
+mod wait;
+
+use alloc::sync::Arc;
+use core::convert::Infallible;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderName, Request, Response};
+use http_body_util::Full;
+use ringgate::layer::{PeerAddress, RateLimitLayer};
+use ringgate::{Key, LiveRules, ManualClock, Quota, Rule, RuleSetBuilder};
+use tower::{Layer, Service};
+
+type Live = LiveRules<Parts, ManualClock>;
+type Body = Full<Bytes>;
+
+fn quota(text: &str) -> Quota {
+    text.parse().expect("a quota")
+}
+
+fn rule(name: &'static str, text: &str) -> Rule<Parts> {
+    Rule::new(name, quota(text))
+}
+
+fn set(rules: impl IntoIterator<Item = Rule<Parts>>) -> RuleSetBuilder<Parts> {
+    rules
+        .into_iter()
+        .fold(RuleSetBuilder::new(), RuleSetBuilder::rule)
+}
+
+/// Rules at a clock of their own, which stands at an hour.
+fn live(rules: impl IntoIterator<Item = Rule<Parts>>) -> (Arc<Live>, ManualClock) {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let rules = set(rules).build_with(clock.clone(), [1, 2, 3, 4]).expect("rules");
+    (Arc::new(LiveRules::new(rules)), clock)
+}
+
+fn layer(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<ManualClock> {
+    RateLimitLayer::new(live(rules).0)
+}
+
+/// A request from a peer.
+fn from(peer: &str) -> Request<()> {
+    let mut request = Request::new(());
+    let peer = PeerAddress(peer.parse().expect("an address"));
+    request.extensions_mut().insert(peer);
+    request
+}
+
+fn with(name: &'static str, value: &str, mut request: Request<()>) -> Request<()> {
+    let value = value.try_into().expect("a value");
+    request.headers_mut().append(HeaderName::from_static(name), value);
+    request
+}
+
+/// The answer of a service to a request.
+fn ask<S, B>(service: &mut S, request: Request<()>) -> Response<B>
+where
+    S: Service<Request<()>, Response = Response<B>, Error = Infallible>,
+{
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(service.poll_ready(&mut cx).is_ready());
+    let Ok(response) = now(service.call(request));
+    response
+}
+
+/// What a future answers that has nothing to wait for.
+fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+/// Always says hello.
+#[derive(Clone, Debug)]
+struct Hello;
+
+impl Service<Request<()>> for Hello {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = core::future::Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        core::future::ready(Ok(Response::new(Full::from("hello"))))
+    }
+}
+
+/// The statuses of the answers to these requests, by one rule with this key, once in a long while for each.
+fn statuses(key: &Key<Parts>, requests: impl IntoIterator<Item = Request<()>>) -> Vec<u16> {
+    let mut service = layer([rule("once", "1/h").by(key)]).layer(Hello);
+    let status = |request| ask(&mut service, request).status().as_u16();
+    requests.into_iter().map(status).collect()
+}
+
+/// A header of an answer, as text.
+fn header<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
+    let value = response.headers().get(name)?;
+    Some(value.to_str().expect("text"))
+}
+
+/// The body of an answer, as text.
+fn text(response: Response<Body>) -> String {
+    use http_body_util::BodyExt;
+    let Ok(body) = now(response.into_body().collect());
+    String::from_utf8(body.to_bytes().to_vec()).expect("text")
+}

@@ -1,0 +1,66 @@
+//! What an admitted request allocates.
+
+use ringgate::layer::{ClientIp, Decision, HttpKey, QuotaHeaders};
+
+use super::*;
+
+/// Allocations of a request that is admitted, when the threads' own lines are there.
+fn counted(layer: &RateLimitLayer<ManualClock>, request: impl Fn() -> Request<()>) -> u64 {
+    let mut service = layer.layer(Hello);
+    assert_eq!(ask(&mut service, request()).status(), 200);
+    let request = request();
+    let mut answer = None;
+    let counted = allocation_counter::measure(|| answer = Some(ask(&mut service, request)));
+    assert_eq!(answer.expect("an answer").status(), 200);
+    counted.count_total
+}
+
+#[test]
+fn nothing_is_allocated_for_an_admitted_request() {
+    let clients = ClientIp::peer().forwarded(["10.0.0.0/8"]).expect("networks");
+    let user = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+    let (live, _) = live([
+        rule("client", "100/min").by(&HttpKey::client(clients).key()),
+        rule("user", "100/min").by(&user),
+        rule("session", "100/min").by(&HttpKey::cookie("session").key()),
+        rule("path", "100/min").by(&HttpKey::path().key()),
+        rule("all", "100/min"),
+    ]);
+    let layer = RateLimitLayer::new(live)
+        .headers(QuotaHeaders::Off)
+        .skip_preflight()
+        .skip_path("/health");
+    let request = || {
+        let request = with("x-api-key", "alice", from("10.0.0.1"));
+        let request = with("cookie", "a=b; session=1", request);
+        with("forwarded", "for=\"[2001:db8::1]:80\", for=10.0.0.2", request)
+    };
+    assert_eq!(counted(&layer.clone().decision_extension(false), request), 0);
+    // The decision is what an extension costs.
+    let extension = allocation_counter::measure(|| {
+        let mut request = from("10.0.0.1");
+        request.extensions_mut().insert(1_u64);
+    });
+    let none = allocation_counter::measure(|| drop(from("10.0.0.1")));
+    assert_eq!(counted(&layer, request), extension.count_total - none.count_total);
+    assert!(size_of::<Decision>() <= 16);
+}
+
+/// The same with the clock that servers use.
+#[cfg(feature = "quanta")]
+#[test]
+fn nothing_is_allocated_with_the_default_clock() {
+    let rules = set([rule("all", "1000000/s").by(&HttpKey::peer().key())]);
+    let mut service = RateLimitLayer::from(rules.build().expect("rules"))
+        .headers(QuotaHeaders::Off)
+        .decision_extension(false)
+        .layer(Hello);
+    ask(&mut service, from("192.0.2.1"));
+    let requests: Vec<_> = (0..100).map(|_| from("192.0.2.1")).collect();
+    let counted = allocation_counter::measure(|| {
+        for request in requests {
+            assert_eq!(ask(&mut service, request).status(), 200);
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+}

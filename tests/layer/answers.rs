@@ -1,0 +1,333 @@
+//! What clients are told.
+
+use http::{HeaderValue, StatusCode};
+use proptest::prelude::*;
+use ringgate::layer::{Answer, HttpKey, QuotaHeaders, RefusedRequest};
+use ringgate::{Condition, TierOf};
+use sfv::{BareItem, List, ListEntry, Parser};
+
+use super::*;
+
+/// The items of a structured field: name, and parameters in their order.
+pub(crate) fn items<B>(response: &Response<B>, name: &str) -> Vec<(String, Vec<(String, i64)>)> {
+    let lines: Vec<&str> = response
+        .headers()
+        .get_all(name)
+        .iter()
+        .map(|line| line.to_str().expect("text"))
+        .collect();
+    let list: List = Parser::new(&lines.join(", "))
+        .parse()
+        .expect("a structured field");
+    let item = |entry: ListEntry| {
+        let ListEntry::Item(item) = entry else {
+            panic!("no item");
+        };
+        let parameter = |(key, value): (sfv::Key, BareItem)| {
+            let value = value.as_integer().expect("an integer");
+            (key.as_str().to_owned(), i64::from(value))
+        };
+        let name = item.bare_item.as_string().expect("a string").as_str().to_owned();
+        (name, item.params.into_iter().map(parameter).collect())
+    };
+    list.into_iter().map(item).collect()
+}
+
+fn item(name: &str, parameters: &[(&str, i64)]) -> (String, Vec<(String, i64)>) {
+    let owned = |&(key, value): &(&str, i64)| (key.to_owned(), value);
+    (name.to_owned(), parameters.iter().map(owned).collect())
+}
+
+fn hello() -> Request<()> {
+    Request::new(())
+}
+
+#[test]
+fn a_refusal_is_429_and_says_when_to_come_back() {
+    let (live, clock) = live([rule("burst", "2/10s")]);
+    let mut service = RateLimitLayer::new(live).layer(Hello);
+    assert_eq!(ask(&mut service, hello()).status(), 200);
+    assert_eq!(ask(&mut service, hello()).status(), 200);
+    let refused = ask(&mut service, hello());
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    // Five cells of two seconds, and the one that was begun.
+    assert_eq!(header(&refused, "retry-after"), Some("12"));
+    clock.advance(Duration::from_millis(1_001));
+    assert_eq!(header(&ask(&mut service, hello()), "retry-after"), Some("11"));
+    clock.advance(Duration::from_secs(11));
+    assert_eq!(ask(&mut service, hello()).status(), 200);
+}
+
+/// The fault of peers: a wait of less than a second written as 0.
+#[test]
+fn retry_after_is_never_0() {
+    let (live, clock) = live([rule("fast", "1/1ms").cells(1)]);
+    let mut service = RateLimitLayer::new(live).layer(Hello);
+    assert_eq!(ask(&mut service, hello()).status(), 200);
+    clock.advance(Duration::from_micros(999));
+    let refused = ask(&mut service, hello());
+    assert_eq!(refused.status(), 429);
+    assert_eq!(header(&refused, "retry-after"), Some("1"));
+}
+
+/// Somebody else has given back in between: there is room by now, and still nobody is told 0.
+#[test]
+fn retry_after_is_never_0_even_when_there_is_room_again() {
+    let (live, _) = live([rule("all", "1/min")]);
+    let (request, ()) = hello().into_parts();
+    let other = std::sync::Mutex::new(live.load().reserve(&request).ok());
+    let rules = Arc::clone(&live);
+    let layer = RateLimitLayer::new(live).on_refused(move |_| {
+        let other = other.lock().expect("no panic").take();
+        rules.load().refund(other.expect("one refusal"));
+    });
+    let refused = ask(&mut layer.layer(Hello), hello());
+    assert_eq!(refused.status(), 429);
+    assert_eq!(header(&refused, "retry-after"), Some("1"));
+}
+
+#[test]
+fn whoever_comes_back_after_so_many_seconds_is_admitted() {
+    for text in ["1/1500ms", "3/7s", "2/1min"] {
+        let (live, clock) = live([rule("all", text)]);
+        let mut service = RateLimitLayer::new(live).layer(Hello);
+        for step in 0..50 {
+            clock.advance(Duration::from_millis(77 * step));
+            let answer = ask(&mut service, hello());
+            if answer.status() == 429 {
+                let wait = header(&answer, "retry-after")
+                    .expect("a wait")
+                    .parse()
+                    .expect("a number");
+                clock.advance(Duration::from_secs(wait));
+                assert_eq!(ask(&mut service, hello()).status(), 200, "{text}, step {step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn both_fields_are_on_admitted_and_on_refused_answers() {
+    let (live, clock) = live([rule("burst", "2/60s")]);
+    let mut service = RateLimitLayer::new(live).layer(Hello);
+    let policy = vec![item("burst", &[("q", 2), ("w", 60)])];
+    for left in [1, 0, 0] {
+        let answer = ask(&mut service, hello());
+        assert_eq!(items(&answer, "ratelimit-policy"), policy);
+        assert_eq!(
+            items(&answer, "ratelimit"),
+            [item("burst", &[("r", left), ("t", 72)])]
+        );
+    }
+    // To the letter, as in the draft.
+    clock.advance(Duration::from_millis(500));
+    let answer = ask(&mut service, hello());
+    assert_eq!(header(&answer, "ratelimit-policy"), Some("\"burst\";q=2;w=60"));
+    assert_eq!(header(&answer, "ratelimit"), Some("\"burst\";r=0;t=72"));
+}
+
+#[test]
+fn each_quota_has_a_policy_of_its_own_name() {
+    let when = Condition::new("post", |request: &Parts| request.method == "POST");
+    let mut service = layer([
+        rule("user", "2/s")
+            .also(quota("50/10s"))
+            .also(quota("100/1500ms")),
+        rule("all", "3/1ms"),
+        rule("posts", "5/s").when(&when),
+        rule("shadow", "1/s").shadow(),
+    ])
+    .layer(Hello);
+    let answer = ask(&mut service, hello());
+    let mut policies = items(&answer, "ratelimit-policy");
+    policies.sort();
+    let expected = [
+        item("all", &[("q", 3), ("w", 1)]),
+        item("user-10s", &[("q", 50), ("w", 10)]),
+        item("user-1500ms", &[("q", 100), ("w", 2)]),
+        item("user-1s", &[("q", 2), ("w", 1)]),
+    ];
+    assert_eq!(policies, expected);
+    // Each says when it has more itself, whatever the others say.
+    let mut states = items(&answer, "ratelimit");
+    states.sort();
+    let expected = [
+        item("all", &[("r", 2), ("t", 1)]),
+        item("user-10s", &[("r", 49), ("t", 12)]),
+        item("user-1500ms", &[("r", 99), ("t", 2)]),
+        item("user-1s", &[("r", 1), ("t", 2)]),
+    ];
+    assert_eq!(states, expected);
+}
+
+#[test]
+fn a_tier_is_told_its_own_limit() {
+    let plan = TierOf::new("plan", |request: &Parts| request.uri.host());
+    let mut service = layer([rule("plan", "2/min").tier_of(&plan).tier("paid", 100)]).layer(Hello);
+    let answer = ask(
+        &mut service,
+        Request::get("http://paid/").body(()).expect("a request"),
+    );
+    assert_eq!(
+        items(&answer, "ratelimit-policy"),
+        [item("plan", &[("q", 100), ("w", 60)])]
+    );
+    assert_eq!(
+        items(&answer, "ratelimit"),
+        [item("plan", &[("r", 99), ("t", 72)])]
+    );
+}
+
+#[test]
+fn names_that_are_no_structured_strings_stay_different() {
+    for (name, told) in [
+        ("é", "%C3%A9"),
+        ("a\nb", "a%0Ab"),
+        ("%C3%A9", "%25C3%25A9"),
+        ("quote\" and \\", "quote\" and \\"),
+    ] {
+        let mut service = layer([rule(name, "2/min")]).layer(Hello);
+        assert_eq!(items(&ask(&mut service, hello()), "ratelimit")[0].0, told);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any name and any quota: nothing panics, and what is written can be read.
+    #[test]
+    fn all_that_is_written_can_be_read(
+        name in ".{1,20}",
+        limit in 1..=Quota::MAX_LIMIT,
+        nanos in 1_000..=31_622_400_000_000_000_u64,
+    ) {
+        let quota = Quota::new(limit, Duration::from_nanos(nanos)).expect("a quota");
+        let (live, clock) = live([Rule::new(name.as_str(), quota).cells(1)]);
+        let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Both).layer(Hello);
+        for _ in 0..2 {
+            let answer = ask(&mut service, hello());
+            let seconds = i64::try_from(nanos.div_ceil(1_000_000_000)).expect("a year");
+            let policy = items(&answer, "ratelimit-policy");
+            prop_assert_eq!(&policy[0].1[0].1, &i64::try_from(limit).expect("a limit"));
+            prop_assert_eq!(&policy[0].1[1].1, &seconds);
+            let state = items(&answer, "ratelimit");
+            prop_assert!(state[0].1[1].1 >= 1 && state[0].1[1].1 <= 2 * seconds);
+            if answer.status() == 429 {
+                let body = text(answer);
+                let body: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+                prop_assert_eq!(&body["violated-policies"], &serde_json::json!([name]));
+            }
+            clock.advance(Duration::from_nanos(1));
+        }
+    }
+}
+
+#[test]
+fn the_older_headers_are_of_the_policy_with_the_least_left() {
+    let (live, _) = live([rule("many", "100/min"), rule("few", "2/10s").cells(4)]);
+    let layer = RateLimitLayer::new(live).headers(QuotaHeaders::Legacy);
+    let mut service = layer.layer(Hello);
+    for left in ["1", "0", "0"] {
+        let answer = ask(&mut service, hello());
+        assert_eq!(header(&answer, "x-ratelimit-limit"), Some("2"));
+        assert_eq!(header(&answer, "x-ratelimit-remaining"), Some(left));
+        assert_eq!(header(&answer, "x-ratelimit-reset"), Some("13"));
+        assert_eq!(header(&answer, "ratelimit"), None);
+    }
+}
+
+#[test]
+fn headers_can_be_off_but_for_retry_after() {
+    let (live, _) = live([rule("all", "1/min")]);
+    let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Off).layer(Hello);
+    assert!(ask(&mut service, hello()).headers().is_empty());
+    let refused = ask(&mut service, hello());
+    assert_eq!(header(&refused, "ratelimit"), None);
+    assert_eq!(header(&refused, "ratelimit-policy"), None);
+    assert_eq!(header(&refused, "retry-after"), Some("72"));
+}
+
+#[test]
+fn the_body_is_a_problem_that_lists_what_was_violated() {
+    let (live, _) = live([rule("quoted \"é\"", "1/min"), rule("roomy", "9/min").cells(6)]);
+    let mut service = RateLimitLayer::new(live).layer(Hello);
+    ask(&mut service, hello());
+    let refused = ask(&mut service, hello());
+    assert_eq!(header(&refused, "content-type"), Some("application/problem+json"));
+    let body: serde_json::Value = serde_json::from_str(&text(refused)).expect("JSON");
+    let expected = serde_json::json!({
+        "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
+        "title": "Request cannot be satisfied as assigned quota has been exceeded",
+        "status": 429,
+        "violated-policies": ["quoted \"é\""],
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn the_answer_can_be_of_ones_own() {
+    let (live, _) = live([rule("all", "1/min"), rule("more", "5/min").cells(4)]);
+    let layer = RateLimitLayer::new(live)
+        .status(StatusCode::SERVICE_UNAVAILABLE)
+        .answer(|refused: &RefusedRequest<'_>| {
+            assert_eq!(refused.retry_after_seconds(), Some(72));
+            assert_eq!(refused.policies().len(), 2);
+            let violated: Vec<_> = refused.violated().map(|policy| policy.rule()).collect();
+            let text = format!("{} {}", refused.request().uri.path(), violated.join(","));
+            let mut response = Response::new(Body::from(text));
+            *response.status_mut() = refused.status();
+            response
+        });
+    let mut service = layer.layer(Hello);
+    ask(&mut service, hello());
+    let refused = ask(&mut service, hello());
+    assert_eq!(refused.status(), 503);
+    // The headers are added all the same.
+    assert_eq!(header(&refused, "retry-after"), Some("72"));
+    assert_eq!(items(&refused, "ratelimit").len(), 2);
+    assert_eq!(text(refused), "/ all");
+}
+
+#[test]
+fn an_answer_keeps_the_retry_after_that_it_has() {
+    #[derive(Clone)]
+    struct Later;
+    impl Answer<Body> for Later {
+        fn answer(&self, _: &RefusedRequest<'_>) -> Response<Body> {
+            let mut response = Response::new(Body::default());
+            let value = HeaderValue::from_static("3600");
+            response.headers_mut().insert("retry-after", value);
+            response
+        }
+    }
+    let mut service = layer([rule("all", "1/min")]).answer_by(Later).layer(Hello);
+    ask(&mut service, hello());
+    let refused = ask(&mut service, hello());
+    assert_eq!(header(&refused, "retry-after"), Some("3600"));
+}
+
+/// No status, no wait: what can never be admitted is not told to come back.
+#[test]
+fn whoever_is_always_refused_is_not_told_to_come_back() {
+    let key = HttpKey::path().key();
+    let mut service = layer([rule("all", "5/min").by(&key).deny("/")]).layer(Hello);
+    let refused = ask(&mut service, hello());
+    assert_eq!(refused.status(), 429);
+    assert_eq!(header(&refused, "retry-after"), None);
+    assert_eq!(header(&refused, "ratelimit"), Some("\"all\";r=0"));
+}
+
+#[test]
+fn layers_within_layers_tell_of_all_their_policies() {
+    let outer = layer([rule("outer", "9/min")]).headers(QuotaHeaders::Both);
+    let inner = layer([rule("inner", "2/min")]).headers(QuotaHeaders::Both);
+    let mut service = outer.layer(inner.layer(Hello));
+    let answer = ask(&mut service, hello());
+    let names: Vec<_> = items(&answer, "ratelimit")
+        .into_iter()
+        .map(|item| item.0)
+        .collect();
+    assert_eq!(names, ["inner", "outer"]);
+    assert_eq!(answer.headers().get_all("x-ratelimit-limit").iter().count(), 1);
+    assert_eq!(header(&answer, "x-ratelimit-limit"), Some("2"));
+}

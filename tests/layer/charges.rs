@@ -1,0 +1,259 @@
+//! Charges that depend on the answer.
+
+use alloc::collections::VecDeque;
+use core::pin::Pin;
+
+use http::StatusCode;
+use http_body::{Body as _, Frame};
+use ringgate::layer::{HttpKey, MeteredBody, SettleLayer};
+use ringgate::{Cost, RuleAlgorithm};
+
+use super::*;
+
+/// Answers with the status that the path says.
+fn as_asked(request: Request<()>) -> core::future::Ready<Result<Response<Body>, Infallible>> {
+    let status: u16 = request.uri().path()[1..].parse().expect("a status");
+    let mut response = Response::new(Body::default());
+    *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+    core::future::ready(Ok(response))
+}
+
+fn get(path: &str) -> Request<()> {
+    Request::get(path).body(()).expect("a request")
+}
+
+fn remaining(live: &Live) -> Vec<(String, u64)> {
+    let (request, ()) = get("/").into_parts();
+    let rules = live.load();
+    rules
+        .peek(&request)
+        .map(|peek| (peek.rule().to_owned(), peek.remaining()))
+        .collect()
+}
+
+#[test]
+fn only_failures_are_counted() {
+    for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Gcra, RuleAlgorithm::Fixed] {
+        let (live, _) = live([rule("failures", "2/min").algorithm(algorithm)]);
+        let layer = RateLimitLayer::new(Arc::clone(&live))
+            .charge_if(|response| response.status == StatusCode::UNAUTHORIZED);
+        let mut service = layer.layer(tower::service_fn(as_asked));
+        for _ in 0..10 {
+            assert_eq!(ask(&mut service, get("/200")).status(), 200);
+        }
+        assert_eq!(ask(&mut service, get("/401")).status(), 401);
+        assert_eq!(ask(&mut service, get("/200")).status(), 200);
+        assert_eq!(ask(&mut service, get("/401")).status(), 401);
+        for path in ["/200", "/401"] {
+            assert_eq!(ask(&mut service, get(path)).status(), 429, "{algorithm:?}");
+        }
+    }
+}
+
+/// The charge comes before the answer, so that no number of attempts at once gets past the limit.
+#[test]
+fn attempts_at_once_do_not_pass_the_limit() {
+    let (live, _) = live([rule("failures", "2/min")]);
+    let layer = RateLimitLayer::new(live).charge_if(|response| response.status == 401);
+    let mut service = layer.layer(tower::service_fn(as_asked));
+    let attempts: Vec<_> = (0..10).map(|_| service.call(get("/401"))).collect();
+    let statuses = attempts.into_iter().map(|attempt| {
+        let Ok(answer) = now(attempt);
+        answer.status()
+    });
+    assert_eq!(statuses.filter(|status| *status == 401).count(), 2);
+}
+
+#[test]
+fn without_an_answer_the_charge_stays() {
+    let (live, _) = live([rule("failures", "5/min")]);
+    let layer = RateLimitLayer::new(Arc::clone(&live)).charge_if(|_| false);
+    let mut never = layer.layer(tower::service_fn(|_: Request<()>| {
+        core::future::pending::<Result<Response<Body>, Infallible>>()
+    }));
+    drop(never.call(get("/200")));
+    let mut broken = layer.layer(tower::service_fn(|_: Request<()>| {
+        core::future::ready(Err::<Response<Body>, _>("broken"))
+    }));
+    assert!(now(broken.call(get("/200"))).is_err());
+    assert_eq!(remaining(&live), [("failures".to_owned(), 3)]);
+}
+
+#[test]
+fn a_charge_goes_back_to_the_rules_that_are_in_force_by_then() {
+    let (live, _) = live([rule("failures", "5/min")]);
+    let layer = RateLimitLayer::new(Arc::clone(&live)).charge_if(|_| false);
+    let mut service = layer.layer(tower::service_fn(as_asked));
+    let attempt = service.call(get("/200"));
+    live.store(&set([rule("failures", "4/min")])).expect("rules");
+    assert!(now(attempt).is_ok());
+    assert_eq!(remaining(&live), [("failures".to_owned(), 4)]);
+}
+
+/// A body of so many pieces.
+#[derive(Debug)]
+struct Pieces(VecDeque<Result<Frame<Bytes>, &'static str>>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        Poll::Ready(self.0.pop_front())
+    }
+}
+
+impl From<String> for Pieces {
+    fn from(text: String) -> Self {
+        Self([Ok(Frame::data(text.into()))].into())
+    }
+}
+
+fn data(length: usize) -> Result<Frame<Bytes>, &'static str> {
+    Ok(Frame::data(vec![b'x'; length].into()))
+}
+
+fn pieces(pieces: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>) -> Pieces {
+    Pieces(pieces.into_iter().collect())
+}
+
+/// A thousand bytes a minute, a hundred of them as an estimate, and ten requests a minute.
+fn volume() -> (Arc<Live>, SettleLayer<ManualClock>) {
+    let bytes = Cost::new("bytes", |_: &Parts| 100);
+    let (live, _) = live([
+        rule("volume", "1000/min").cost(&bytes),
+        rule("requests", "10/min"),
+    ]);
+    let layer = RateLimitLayer::new(Arc::clone(&live)).settle_body(&bytes);
+    (live, layer)
+}
+
+fn left(volume: u64, requests: u64) -> Vec<(String, u64)> {
+    vec![("volume".to_owned(), volume), ("requests".to_owned(), requests)]
+}
+
+/// The answer of a service that has this body.
+fn answer(layer: &SettleLayer<ManualClock>, body: Pieces) -> Response<MeteredBody<Pieces, ManualClock>> {
+    let mut body = Some(body);
+    let service = tower::service_fn(move |_: Request<()>| {
+        let body = body.take().expect("one request");
+        core::future::ready(Ok::<_, Infallible>(Response::new(body)))
+    });
+    ask(&mut layer.layer(service), get("/"))
+}
+
+fn next(body: &mut MeteredBody<Pieces, ManualClock>) -> Option<Result<Frame<Bytes>, &'static str>> {
+    match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(frame) => frame,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+#[test]
+fn a_body_is_charged_by_its_bytes_when_it_has_ended() {
+    for (lengths, after) in [
+        (vec![30, 12], 958),
+        (vec![100], 900),
+        (vec![300, 0, 50], 650),
+        (vec![], 1000),
+    ] {
+        let (live, layer) = volume();
+        let mut body = answer(&layer, pieces(lengths.iter().map(|&length| data(length)))).into_body();
+        for _ in &lengths {
+            assert_eq!(remaining(&live), left(900, 9));
+            assert!(next(&mut body).is_some());
+        }
+        assert!(next(&mut body).is_none());
+        // Before it is dropped.
+        assert_eq!(remaining(&live), left(after, 9));
+        drop(body);
+        assert_eq!(remaining(&live), left(after, 9));
+    }
+}
+
+#[test]
+fn a_body_that_is_dropped_half_way_is_charged_by_what_was_sent() {
+    let (live, layer) = volume();
+    let mut body = answer(&layer, pieces([data(250), data(250)])).into_body();
+    assert!(next(&mut body).is_some());
+    drop(body);
+    assert_eq!(remaining(&live), left(750, 9));
+    drop(answer(&layer, pieces([data(250)])));
+    assert_eq!(remaining(&live), left(750, 8));
+}
+
+#[test]
+fn a_body_that_fails_is_charged_by_what_was_sent() {
+    let (live, layer) = volume();
+    let mut body = answer(&layer, pieces([data(250), Err("broken")])).into_body();
+    assert!(next(&mut body).is_some_and(|frame| frame.is_ok()));
+    assert!(next(&mut body).is_some_and(|frame| frame.is_err()));
+    assert_eq!(remaining(&live), left(750, 9));
+}
+
+#[test]
+fn without_an_answer_nothing_was_sent() {
+    let (live, layer) = volume();
+    let mut never = layer.layer(tower::service_fn(|_: Request<()>| {
+        core::future::pending::<Result<Response<Pieces>, Infallible>>()
+    }));
+    let future = never.call(get("/"));
+    assert_eq!(remaining(&live), left(900, 9));
+    drop(future);
+    assert_eq!(remaining(&live), left(1000, 9));
+}
+
+#[test]
+fn more_than_the_estimate_is_a_debt_that_others_wait_for() {
+    let (live, layer) = volume();
+    let mut body = answer(&layer, pieces([data(5000)])).into_body();
+    while next(&mut body).is_some() {}
+    assert_eq!(remaining(&live), left(0, 9));
+    let refused = answer(&layer, pieces([]));
+    assert_eq!(refused.status(), 429);
+    // The refusal's own body is not charged.
+    drop(refused);
+    assert_eq!(remaining(&live), left(0, 9));
+}
+
+#[test]
+fn an_answer_that_is_not_to_be_counted_gives_all_back() {
+    let bytes = Cost::new("bytes", |_: &Parts| 100);
+    let (live, _) = live([
+        rule("volume", "1000/min").cost(&bytes),
+        rule("requests", "10/min"),
+    ]);
+    let layer = RateLimitLayer::new(Arc::clone(&live))
+        .charge_if(|response| response.status != 304)
+        .settle_body(&bytes);
+    let service = tower::service_fn(as_asked);
+    drop(ask(&mut layer.layer(service), get("/304")));
+    assert_eq!(remaining(&live), left(1000, 10));
+    drop(ask(&mut layer.layer(service), get("/200")));
+    assert_eq!(remaining(&live), left(1000, 9));
+}
+
+#[test]
+fn a_metered_body_says_the_same_of_its_size() {
+    let (_, layer) = volume();
+    let service = tower::service_fn(|_: Request<()>| {
+        core::future::ready(Ok::<_, Infallible>(Response::new(Body::from("hello"))))
+    });
+    let body = ask(&mut layer.layer(service), get("/")).into_body();
+    assert_eq!(body.size_hint().exact(), Some(5));
+    assert!(!body.is_end_stream());
+}
+
+#[test]
+fn skipped_requests_are_not_metered() {
+    let bytes = Cost::new("bytes", |_: &Parts| 100);
+    let (live, _) = live([rule("volume", "1000/min").cost(&bytes).by(&HttpKey::path().key())]);
+    let layer = RateLimitLayer::new(Arc::clone(&live))
+        .skip_path("/200")
+        .settle_body(&bytes);
+    drop(ask(&mut layer.layer(tower::service_fn(as_asked)), get("/200")));
+    assert_eq!(live.load().counts().next().expect("a rule").1.admitted, 0);
+}

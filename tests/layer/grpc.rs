@@ -1,0 +1,125 @@
+//! Refusals of gRPC requests, as tonic reads them.
+
+use http_body::Body as _;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+use super::*;
+
+fn status<B>(response: &Response<B>) -> Status {
+    Status::from_header_map(response.headers()).expect("a status")
+}
+
+fn grpc() -> Request<()> {
+    with("content-type", "application/grpc", Request::new(()))
+}
+
+#[test]
+fn a_refusal_is_resource_exhausted_with_retry_info() {
+    let mut service = layer([rule("é per cent %", "1/min"), rule("roomy", "9/min").cells(6)])
+        .grpc()
+        .layer(Hello);
+    assert_eq!(ask(&mut service, Request::new(())).status(), 200);
+    let refused = ask(&mut service, Request::new(()));
+    assert_eq!(refused.status(), 200);
+    assert_eq!(header(&refused, "content-type"), Some("application/grpc"));
+    // Trailers only.
+    assert!(refused.body().is_end_stream());
+    let status = status(&refused);
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(status.message(), "rate limit reached: é per cent %");
+    let details = status.get_error_details();
+    let retry = details.retry_info().expect("retry info");
+    assert_eq!(retry.retry_delay, Some(Duration::from_secs(72)));
+    let violations = &details.quota_failure().expect("a quota failure").violations;
+    assert_eq!(violations.len(), 1);
+    assert_eq!(violations[0].subject, "é per cent %");
+    assert_eq!(violations[0].description, "1 per 60s");
+    // What http clients and proxies look at.
+    assert_eq!(header(&refused, "retry-after"), Some("72"));
+}
+
+/// The wait to the nanosecond: zeroes are left out of the encoding.
+#[test]
+fn the_delay_is_exact() {
+    for (text, elapsed) in [("1/1ms", 0), ("1/1ms", 1), ("1/s", 1), ("1/366d", 123_456_789)] {
+        let (live, clock) = live([rule("all", text).cells(1)]);
+        let mut service = RateLimitLayer::new(Arc::clone(&live)).grpc().layer(Hello);
+        ask(&mut service, Request::new(()));
+        clock.advance(Duration::from_nanos(elapsed));
+        let (request, ()) = Request::new(()).into_parts();
+        let rules = live.load();
+        let expected = rules.check(&request).expect_err("no room").retry_after();
+        let status = status(&ask(&mut service, Request::new(())));
+        let retry = status.get_details_retry_info().expect("retry info");
+        assert_eq!(retry.retry_delay, expected, "{text}");
+    }
+}
+
+#[test]
+fn grpc_requests_are_told_as_such_by_default() {
+    let mut service = layer([rule("all", "1/min")]).layer(Hello);
+    ask(&mut service, grpc());
+    let refused = ask(&mut service, grpc());
+    assert_eq!(refused.status(), 200);
+    assert!(refused.body().is_end_stream());
+    assert_eq!(status(&refused).code(), Code::ResourceExhausted);
+    for (kind, expected) in [
+        ("application/grpc+proto", 200),
+        ("application/grpc;charset=x", 200),
+        ("application/grpc-web", 429),
+        ("application/json", 429),
+    ] {
+        let request = with("content-type", kind, Request::new(()));
+        assert_eq!(ask(&mut service, request).status(), expected, "{kind}");
+    }
+}
+
+#[test]
+fn a_request_without_its_key_is_an_invalid_argument() {
+    use ringgate::layer::HttpKey;
+    let key = HttpKey::peer().missing(ringgate::Missing::Refuse).key();
+    let mut service = layer([rule("client", "1/min").by(&key)]).layer(Hello);
+    let status = status(&ask(&mut service, grpc()));
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.get_details_retry_info().is_none());
+}
+
+/// Over a connection, with tonic on both sides.
+#[tokio::test]
+async fn a_client_of_tonic_is_told_when_to_come_back() {
+    use ringgate::layer::{ClientIp, HttpKey};
+    use tokio_stream::wrappers::TcpListenerStream;
+    use tonic::transport::server::TcpConnectInfo;
+    use tonic::transport::{Channel, Server};
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_client::HealthClient;
+
+    let clients = ClientIp::peer().peer_from(|info: &TcpConnectInfo| Some(info.remote_addr()?.ip()));
+    let key = HttpKey::client(clients).missing(ringgate::Missing::Refuse).key();
+    let limited = layer([rule("client", "2/min").by(&key)]).grpc();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (_reporter, health) = tonic_health::server::health_reporter();
+    let server = Server::builder().layer(limited).add_service(health);
+    tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+
+    let channel = Channel::from_shared(format!("http://{address}")).expect("an address");
+    let mut client = HealthClient::new(channel.connect().await.expect("a connection"));
+    for _ in 0..2 {
+        let answer = client
+            .check(HealthCheckRequest::default())
+            .await
+            .expect("an answer");
+        assert!(answer.metadata().get("ratelimit").is_some());
+    }
+    let status = client
+        .check(HealthCheckRequest::default())
+        .await
+        .expect_err("no room");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    let retry = status.get_details_retry_info().expect("retry info");
+    assert_eq!(retry.retry_delay, Some(Duration::from_secs(72)));
+}

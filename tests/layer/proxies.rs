@@ -1,0 +1,272 @@
+//! Who the client is behind proxies, and that nobody can say so for themselves.
+
+use core::net::IpAddr;
+
+use proptest::prelude::*;
+use ringgate::layer::ClientIp;
+
+use super::*;
+
+const TRUSTED: [&str; 3] = ["10.0.0.0/8", "192.168.1.1", "2001:db8::/32"];
+
+fn x_forwarded_for() -> ClientIp {
+    ClientIp::peer().x_forwarded_for(TRUSTED).expect("networks")
+}
+
+fn forwarded() -> ClientIp {
+    ClientIp::peer().forwarded(TRUSTED).expect("networks")
+}
+
+fn find(clients: &ClientIp, header: &'static str, peer: &str, lines: &[&str]) -> String {
+    let request = lines
+        .iter()
+        .fold(from(peer), |request, line| with(header, line, request));
+    let (parts, ()) = request.into_parts();
+    clients.find(&parts).expect("a client").to_string()
+}
+
+/// By `X-Forwarded-For`, asked by a trusted proxy.
+fn told(lines: &[&str]) -> String {
+    find(&x_forwarded_for(), "x-forwarded-for", "10.0.0.1", lines)
+}
+
+/// By `Forwarded`, asked by a trusted proxy.
+fn told_by_forwarded(lines: &[&str]) -> String {
+    find(&forwarded(), "forwarded", "10.0.0.1", lines)
+}
+
+#[test]
+fn the_client_is_the_rightmost_that_is_not_trusted() {
+    assert_eq!(told(&["192.0.2.1"]), "192.0.2.1");
+    assert_eq!(told(&["192.0.2.1, 10.0.0.2, 192.168.1.1"]), "192.0.2.1");
+    assert_eq!(told(&["192.0.2.1, 192.168.1.2"]), "192.168.1.2");
+    assert_eq!(told(&["192.0.2.1, 2001:db8::5"]), "192.0.2.1");
+    assert_eq!(told(&["192.0.2.1, ::ffff:10.0.0.2"]), "192.0.2.1");
+    // All are trusted: the leftmost asks for itself.
+    assert_eq!(told(&["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+    assert_eq!(told(&[]), "10.0.0.1");
+    assert_eq!(
+        find(
+            &x_forwarded_for(),
+            "x-forwarded-for",
+            "::ffff:10.0.0.1",
+            &["192.0.2.1"]
+        ),
+        "192.0.2.1"
+    );
+}
+
+#[test]
+fn what_the_client_has_sent_itself_does_not_count() {
+    assert_eq!(told(&["203.0.113.7, 192.0.2.1"]), "192.0.2.1");
+    assert_eq!(told(&["203.0.113.7, 10.0.0.9, 192.0.2.1"]), "192.0.2.1");
+    // The proxy's own line comes after the client's.
+    assert_eq!(told(&["203.0.113.7", "192.0.2.1"]), "192.0.2.1");
+    assert_eq!(
+        told_by_forwarded(&["for=203.0.113.7", "for=192.0.2.1"]),
+        "192.0.2.1"
+    );
+    assert_eq!(
+        told_by_forwarded(&["for=203.0.113.7, for=192.0.2.1;proto=https"]),
+        "192.0.2.1"
+    );
+}
+
+#[test]
+fn a_peer_that_is_not_trusted_is_the_client_whatever_it_says() {
+    for (clients, header, line) in [
+        (x_forwarded_for(), "x-forwarded-for", "203.0.113.7"),
+        (forwarded(), "forwarded", "for=203.0.113.7"),
+        // Nobody is trusted by default.
+        (ClientIp::peer(), "x-forwarded-for", "203.0.113.7"),
+    ] {
+        assert_eq!(find(&clients, header, "192.0.2.1", &[line]), "192.0.2.1");
+    }
+}
+
+#[test]
+fn only_the_header_that_was_named_is_read() {
+    assert_eq!(
+        find(&x_forwarded_for(), "forwarded", "10.0.0.1", &["for=203.0.113.7"]),
+        "10.0.0.1"
+    );
+    assert_eq!(
+        find(&forwarded(), "x-forwarded-for", "10.0.0.1", &["203.0.113.7"]),
+        "10.0.0.1"
+    );
+}
+
+#[test]
+fn what_is_no_address_ends_the_walk_at_the_hop_that_told_it() {
+    for gap in [
+        "unknown",
+        "_hidden",
+        "",
+        "192.0.2",
+        "192.0.2.1:x",
+        "192.0.2.1:123456",
+        "[::1",
+        "fe80::1%eth0",
+    ] {
+        assert_eq!(told(&[&format!("203.0.113.7, {gap}")]), "10.0.0.1", "{gap}");
+        assert_eq!(
+            told(&[&format!("203.0.113.7, {gap}, 10.0.0.2")]),
+            "10.0.0.2",
+            "{gap}"
+        );
+        assert_eq!(
+            told(&["203.0.113.7", gap, "10.0.0.3, 10.0.0.2"]),
+            "10.0.0.3",
+            "{gap}"
+        );
+        assert_eq!(told(&[&format!("{gap}, 192.0.2.1")]), "192.0.2.1", "{gap}");
+    }
+    for gap in [
+        "for=unknown",
+        "for=_hidden",
+        "proto=https",
+        "for=\"[::1\"",
+        "for=\"192.0.2.\\1\"",
+    ] {
+        assert_eq!(
+            told_by_forwarded(&[&format!("for=203.0.113.7, {gap}")]),
+            "10.0.0.1",
+            "{gap}"
+        );
+        assert_eq!(
+            told_by_forwarded(&[&format!("for=203.0.113.7, {gap}, for=10.0.0.2")]),
+            "10.0.0.2",
+            "{gap}"
+        );
+    }
+}
+
+#[test]
+fn of_a_line_that_is_not_of_the_grammar_nothing_counts() {
+    for line in [
+        "for=\"203.0.113.7",
+        "for=203.0.113.7, for=",
+        "for=203.0.113.7, for",
+        "for=203.0.113.7;for=203.0.113.8",
+        "for=203.0.113.7 for=203.0.113.8",
+        "for=[2001:db9::1]",
+        "for=203.0.113.7:80",
+        "for=203.0.113.7;proto=\"https\\\"",
+        // A quotation mark that the client has sent, so that what the proxy quotes is outside.
+        "for=\", for=192.0.2.1;host=\", for=203.0.113.7\"",
+    ] {
+        assert_eq!(told_by_forwarded(&[line]), "10.0.0.1", "{line}");
+        assert_eq!(told_by_forwarded(&[line, "for=192.0.2.1"]), "192.0.2.1", "{line}");
+        assert_eq!(
+            told_by_forwarded(&["for=192.0.2.1", line, "for=10.0.0.2"]),
+            "10.0.0.2",
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn ports_brackets_and_quotes_are_no_part_of_an_address() {
+    for (line, client) in [
+        ("192.0.2.1:4711", "192.0.2.1"),
+        ("2001:db9::1", "2001:db9::1"),
+        ("[2001:db9::1]", "2001:db9::1"),
+        ("[2001:db9::1]:4711", "2001:db9::1"),
+        (" \t192.0.2.1 \t,10.0.0.2 ", "192.0.2.1"),
+    ] {
+        assert_eq!(told(&[line]), client, "{line}");
+    }
+    for (line, client) in [
+        ("for=192.0.2.1", "192.0.2.1"),
+        ("For=\"192.0.2.1:4711\"", "192.0.2.1"),
+        ("for=\"[2001:db9::1]:4711\"", "2001:db9::1"),
+        ("for=\"192.0.2.1:_port\"", "192.0.2.1"),
+        ("by=10.0.0.1; for=192.0.2.1 ;proto=http", "192.0.2.1"),
+        ("for=192.0.2.1;host=\"a, for=203.0.113.7\"", "192.0.2.1"),
+        (
+            "for=192.0.2.1;ext=\"\\\", for=203.0.113.7\" , for=10.0.0.2",
+            "192.0.2.1",
+        ),
+    ] {
+        assert_eq!(told_by_forwarded(&[line]), client, "{line}");
+    }
+}
+
+#[test]
+fn networks_that_are_none_are_refused() {
+    for wrong in ["10.0.0.0/33", "ten", ""] {
+        let error = ClientIp::peer().x_forwarded_for([wrong]).expect_err("no network");
+        assert_eq!(error.field, "trusted");
+        assert!(error.given.contains(wrong), "{error}");
+    }
+}
+
+/// A hop as text, and as the walk sees it: `None` for what is no address.
+type Hop = (String, Option<IpAddr>);
+
+fn hop() -> impl Strategy<Value = Hop> {
+    let address = |text: &'static str| (text.to_owned(), Some(text.parse().expect("an address")));
+    prop_oneof![
+        Just(address("10.0.0.2")),
+        Just(address("10.0.0.3")),
+        Just(address("2001:db8::7")),
+        Just(address("192.0.2.1")),
+        Just(address("2001:db9::7")),
+        Just(("unknown".to_owned(), None)),
+    ]
+}
+
+/// By lines of hops, each written by `write`.
+fn told_by(told: impl Fn(&[&str]) -> String, lines: &[Vec<Hop>], write: impl Fn(&Hop) -> String) -> String {
+    let line = |hops: &Vec<Hop>| hops.iter().map(&write).collect::<Vec<_>>().join(", ");
+    let lines: Vec<String> = lines.iter().map(line).collect();
+    told(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// From the right, as the documentation has it.
+fn naive(peer: IpAddr, hops: &[Hop]) -> IpAddr {
+    let trusted = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => ip.octets()[0] == 10,
+        IpAddr::V6(ip) => ip.segments()[..2] == [0x2001, 0xdb8],
+    };
+    let mut client = peer;
+    for (_, hop) in hops.iter().rev() {
+        match hop {
+            Some(hop) if trusted(&client) => client = *hop,
+            _ => break,
+        }
+    }
+    client
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_walk_is_the_naive_one(lines in prop::collection::vec(prop::collection::vec(hop(), 1..5), 0..4)) {
+        let hops: Vec<_> = lines.concat();
+        let peer: IpAddr = "10.0.0.1".parse().expect("an address");
+        let expected = naive(peer, &hops).to_string();
+        let plain = |(text, _): &Hop| text.clone();
+        let quoted = |(text, ip): &Hop| match ip {
+            Some(IpAddr::V6(ip)) => format!("proto=http;for=\"[{ip}]:1\""),
+            _ => format!("for={text};host=\"a,b\""),
+        };
+        prop_assert_eq!(&told_by(told, &lines, plain), &expected);
+        prop_assert_eq!(&told_by(told_by_forwarded, &lines, quoted), &expected);
+    }
+
+    /// Whatever a client sends, to the left of what the proxy writes: the client is whom the proxy has seen, or the
+    /// proxy.
+    #[test]
+    fn nothing_that_a_client_sends_is_believed(
+        sent in prop_oneof!["[ -~]{0,40}", "[for=\",;0-9.\\\\: ]{0,40}"],
+        quoted in "[ -!#-\\[\\]-~]{0,20}",
+    ) {
+        let line = format!("{sent}, 192.0.2.1");
+        prop_assert_eq!(told(&[&line]), "192.0.2.1");
+        let line = format!("{sent}, for=192.0.2.1;host=\"{quoted}\"");
+        let client = told_by_forwarded(&[&line]);
+        prop_assert!(client == "192.0.2.1" || client == "10.0.0.1", "{} of {}", client, line);
+    }
+}

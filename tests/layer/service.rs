@@ -1,0 +1,301 @@
+//! The contract of a service, and what the layer leaves alone.
+
+use core::pin::Pin;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Mutex;
+
+use ringgate::Clock;
+use ringgate::layer::{Decision, HttpKey, QuotaHeaders};
+
+use super::*;
+
+/// Panics when it is called without having said that it is ready; each clone must say so itself.
+#[derive(Debug, Default)]
+pub(crate) struct Strict {
+    ready: bool,
+    /// How often any of them was called.
+    calls: Arc<AtomicU64>,
+}
+
+impl Clone for Strict {
+    fn clone(&self) -> Self {
+        Self {
+            ready: false,
+            calls: Arc::clone(&self.calls),
+        }
+    }
+}
+
+impl Service<Request<()>> for Strict {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = core::future::Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.ready = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        assert!(core::mem::take(&mut self.ready), "called without being ready");
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        core::future::ready(Ok(Response::new(Full::from("hello"))))
+    }
+}
+
+#[test]
+fn the_service_inside_is_called_only_when_it_is_ready() {
+    let strict = Strict::default();
+    let calls = Arc::clone(&strict.calls);
+    let mut service = layer([rule("all", "3/min")]).layer(strict);
+    for _ in 0..5 {
+        // Clones must not take one another's readiness.
+        drop(service.clone());
+        ask(&mut service, Request::new(()));
+        let mut clone = service.clone();
+        ask(&mut clone, Request::new(()));
+    }
+    // And not at all for what is refused.
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn it_is_ready_when_the_service_inside_is() {
+    struct Never;
+    impl Service<Request<()>> for Never {
+        type Response = Response<Body>;
+        type Error = &'static str;
+        type Future = core::future::Ready<Result<Response<Body>, &'static str>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+            Poll::Ready(Err("broken"))
+        }
+
+        fn call(&mut self, _: Request<()>) -> Self::Future {
+            core::future::ready(Err("broken"))
+        }
+    }
+    let mut service = layer([rule("all", "3/min")]).layer(Never);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert_eq!(service.poll_ready(&mut cx), Poll::Ready(Err("broken")));
+    assert_eq!(
+        now(service.call(Request::new(()))).expect_err("an error"),
+        "broken"
+    );
+}
+
+/// The fault of peers: state per connection, because each has a clone of the service.
+#[test]
+fn clones_share_one_budget() {
+    let layer = layer([rule("all", "5/s")]);
+    let service = layer.layer(Hello);
+    let admitted = |mut service: ringgate::layer::RateLimit<Hello, ManualClock>| {
+        let answers = (0..10).map(|_| ask(&mut service, Request::new(())));
+        answers.filter(|answer| answer.status() == 200).count()
+    };
+    let all: usize = (0..300).map(|_| admitted(service.clone())).sum();
+    assert_eq!(all, 5);
+    // So do services of clones of the layer.
+    assert_eq!(admitted(layer.clone().layer(Hello)), 0);
+}
+
+/// The fault of peers: what one policy refuses is charged to those before it.
+#[test]
+fn a_refused_request_is_charged_to_no_rule() {
+    let key = HttpKey::peer().key();
+    let (live, _) = live([
+        rule("first", "10/min"),
+        rule("client", "1/min").by(&key),
+        rule("last", "20/min").cells(3),
+    ]);
+    let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
+    for _ in 0..100 {
+        ask(&mut service, from("192.0.2.1"));
+    }
+    let (request, ()) = from("192.0.2.2").into_parts();
+    let rules = live.load();
+    let left: Vec<_> = rules
+        .peek(&request)
+        .map(|peek| (peek.rule(), peek.remaining()))
+        .collect();
+    assert_eq!(left, [("first", 9), ("client", 1), ("last", 19)]);
+}
+
+#[test]
+fn a_reload_gives_no_fresh_budget() {
+    let (live, _) = live([rule("all", "3/min")]);
+    let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
+    for expected in [200, 200, 200, 429] {
+        assert_eq!(ask(&mut service, Request::new(())).status(), expected);
+    }
+    live.store(&set([rule("all", "4/min")])).expect("rules");
+    for expected in [200, 429] {
+        assert_eq!(ask(&mut service, Request::new(())).status(), expected);
+    }
+}
+
+#[test]
+fn listed_paths_and_preflights_are_left_alone() {
+    let (live, _) = live([rule("all", "1/h")]);
+    let layer = RateLimitLayer::new(Arc::clone(&live))
+        .skip_preflight()
+        .skip_path("/health")
+        .skip_if(|request| request.headers.contains_key("x-internal"));
+    let mut service = layer.layer(Hello);
+    let request = |method: &str, path: &str, headers: &[(&'static str, &str)]| {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .body(())
+            .expect("a request");
+        headers
+            .iter()
+            .fold(request, |request, (name, value)| with(name, value, request))
+    };
+    let preflight = [
+        ("origin", "https://example.com"),
+        ("access-control-request-method", "PUT"),
+    ];
+    for _ in 0..3 {
+        for skipped in [
+            request("GET", "/health", &[]),
+            request("GET", "/health?deep=1", &[]),
+            request("OPTIONS", "/", &preflight),
+            request("GET", "/", &[("x-internal", "1")]),
+        ] {
+            let answer = ask(&mut service, skipped);
+            assert_eq!(answer.status(), 200);
+            assert!(answer.headers().is_empty());
+        }
+    }
+    assert_eq!(ask(&mut service, request("GET", "/", &[])).status(), 200);
+    for judged in [
+        request("GET", "/health/", &[]),
+        request("GET", "/Health", &[]),
+        request("OPTIONS", "/", &preflight[..1]),
+        request("OPTIONS", "/", &preflight[1..]),
+        request("GET", "/", &preflight),
+    ] {
+        assert_eq!(ask(&mut service, judged).status(), 429);
+    }
+    // Nothing is skipped by default.
+    let mut service = RateLimitLayer::new(live).layer(Hello);
+    for judged in [
+        request("GET", "/health", &[]),
+        request("OPTIONS", "/", &preflight),
+    ] {
+        assert_eq!(ask(&mut service, judged).status(), 429);
+    }
+}
+
+#[test]
+fn the_decision_is_in_the_extensions() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let inside = {
+        let seen = Arc::clone(&seen);
+        tower::service_fn(move |request: Request<()>| {
+            let decision = request.extensions().get::<Decision>().copied();
+            seen.lock().expect("no panic").push(decision);
+            core::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))
+        })
+    };
+    let (live, clock) = live([rule("all", "2/min")
+        .by(&HttpKey::peer().key())
+        .allow(ringgate::ClientAddress::new([192, 0, 2, 9].into()))]);
+    let layer = RateLimitLayer::new(live).skip_path("/health");
+    let mut service = layer.clone().layer(inside.clone());
+    ask(&mut service, from("192.0.2.1"));
+    ask(&mut service, from("192.0.2.9"));
+    let mut health = from("192.0.2.1");
+    *health.uri_mut() = "/health".parse().expect("a path");
+    ask(&mut service, health);
+    ask(
+        &mut layer.decision_extension(false).layer(inside),
+        from("192.0.2.1"),
+    );
+    let refused = ask(&mut service, from("192.0.2.1"));
+    let decision = refused.extensions().get::<Decision>().expect("a decision");
+    assert!(!decision.is_admitted() && decision.is_limited());
+
+    let seen = seen.lock().expect("no panic");
+    let [Some(limited), Some(free), None, None] = seen[..] else {
+        panic!("{seen:?}");
+    };
+    assert!(limited.is_admitted() && limited.is_limited());
+    assert_eq!(limited.at(), clock.now());
+    assert!(free.is_admitted() && !free.is_limited());
+}
+
+#[test]
+fn refusals_are_told_of() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let mut service = layer([rule("all", "1/min")])
+        .on_refused(move |refused| tell.lock().expect("no panic").push(refused.to_string()))
+        .layer(Hello);
+    ask(&mut service, Request::new(()));
+    assert!(told.lock().expect("no panic").is_empty());
+    ask(&mut service, Request::new(()));
+    let told = told.lock().expect("no panic");
+    assert!(told.len() == 1 && told[0].contains("all"), "{told:?}");
+}
+
+/// Says that it was dropped, and never answers.
+struct Forever(Arc<AtomicBool>);
+
+impl Future for Forever {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Pending
+    }
+}
+
+impl Drop for Forever {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_response_that_nobody_waits_for_is_dropped_and_stays_charged() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&dropped);
+    let (live, _) = live([rule("all", "1/min")]);
+    let forever = tower::service_fn(move |_: Request<()>| Forever(Arc::clone(&seen)));
+    let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(forever);
+    let mut future = Box::pin(service.call(Request::new(())));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(future.as_mut().poll(&mut cx).is_pending());
+    drop(future);
+    assert!(dropped.load(Ordering::Relaxed));
+    // And whoever changes the rules does not wait for it.
+    assert_eq!(
+        ask(&mut RateLimitLayer::new(live).layer(Hello), Request::new(())).status(),
+        429
+    );
+}
+
+#[test]
+fn the_rules_are_held_only_while_a_request_is_decided() {
+    let (live, _) = live([rule("all", "9/min")]);
+    let dropped = Arc::new(AtomicBool::new(false));
+    let forever = tower::service_fn(move |_: Request<()>| Forever(Arc::clone(&dropped)));
+    let layer = RateLimitLayer::new(Arc::clone(&live)).headers(QuotaHeaders::Both);
+    let waiting = layer.layer(forever).call(Request::new(()));
+    // Another window: pending as long as anybody holds the old rules.
+    let reloaded = live.store(&set([rule("all", "9/h")])).expect("rules");
+    assert_eq!(reloaded, ringgate::Reloaded::Done);
+    drop(waiting);
+}
+
+#[test]
+#[should_panic(expected = "polled again")]
+fn an_answer_is_given_once() {
+    let mut service = layer([rule("all", "1/min")]).layer(Hello);
+    ask(&mut service, Request::new(()));
+    let mut refused = Box::pin(service.call(Request::new(())));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(refused.as_mut().poll(&mut cx).is_ready());
+    let _ = refused.as_mut().poll(&mut cx);
+}

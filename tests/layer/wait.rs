@@ -1,0 +1,183 @@
+//! Requests that wait for room, by tokio's clock, which the tests drive.
+
+use http::HeaderValue;
+use ringgate::layer::{HttpKey, QuotaHeaders, Wait, WaitLayer};
+use ringgate::{Missing, TokioClock};
+use tokio::time::{Instant, advance, sleep};
+use tower::ServiceExt;
+
+use super::service::Strict;
+use super::*;
+
+type Waiting = WaitLayer<TokioClock>;
+
+/// Rules by tokio's clock, at an hour.
+async fn layer_of(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<TokioClock> {
+    let clock = TokioClock::new();
+    advance(secs(3600)).await;
+    let rules = set(rules).build_with(clock, [1, 2, 3, 4]).expect("rules");
+    RateLimitLayer::from(rules)
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// When the answer comes, in milliseconds from now, and its status.
+async fn answer<S>(service: S, request: Request<()>) -> (u128, u16)
+where
+    S: Service<Request<()>, Response = Response<Body>, Error = Infallible>,
+{
+    let start = Instant::now();
+    let Ok(answer) = service.oneshot(request).await;
+    (start.elapsed().as_millis(), answer.status().as_u16())
+}
+
+fn hello(layer: &Waiting) -> Wait<Hello, TokioClock> {
+    layer.layer(Hello)
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_served_when_there_is_room_in_the_order_in_which_they_came() {
+    let layer = layer_of([rule("all", "1/s").cells(1)]).await.wait(secs(60));
+    let mut answers = Vec::new();
+    for _ in 0..4 {
+        answers.push(tokio::spawn(answer(hello(&layer), Request::new(()))));
+        // So that they come one after the other.
+        tokio::task::yield_now().await;
+    }
+    let mut times = Vec::new();
+    for answer in answers {
+        let (time, status) = answer.await.expect("no panic");
+        assert_eq!(status, 200);
+        times.push(time);
+    }
+    // One cell of a second, and the one that was begun: every two seconds.
+    assert_eq!(times[0], 0);
+    for pair in times.windows(2) {
+        let between = pair[1] - pair[0];
+        assert!((1_990..=2_010).contains(&between), "{times:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cannot_be_in_time_is_refused_at_once() {
+    let layer = layer_of([rule("all", "1/s")]).await.wait(secs(1));
+    assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
+    let Ok(refused) = hello(&layer).oneshot(Request::new(())).await;
+    assert_eq!(refused.status(), 429);
+    // It takes 1.2 s.
+    assert_eq!(header(&refused, "retry-after"), Some("2"));
+    assert_eq!(header(&refused, "ratelimit"), Some("\"all\";r=0;t=2"));
+    let body: serde_json::Value = serde_json::from_str(&text(refused)).expect("JSON");
+    assert_eq!(body["violated-policies"], serde_json::json!(["all"]));
+    assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 429));
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_wait_and_no_more() {
+    let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60)).max_waiting(2);
+    assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
+    let waiting = [0, 1].map(|_| tokio::spawn(answer(hello(&layer), Request::new(()))));
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(layer.line().waiting(), 2);
+    let Ok(refused) = hello(&layer).oneshot(Request::new(())).await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(header(&refused, "retry-after"), Some("2"));
+    for waiting in waiting {
+        assert_eq!(waiting.await.expect("no panic").1, 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_comes_is_refused_at_once() {
+    let key = HttpKey::path().key();
+    let user = HttpKey::header(HeaderName::from_static("x-api-key"))
+        .missing(Missing::Refuse)
+        .key();
+    let layer = layer_of([
+        rule("path", "9/s").by(&key).deny("/never"),
+        rule("user", "9/s").by(&user),
+    ])
+    .await
+    .wait(secs(60));
+    let mut request = Request::new(());
+    assert_eq!(answer(hello(&layer), request.clone()).await, (0, 400));
+    request
+        .headers_mut()
+        .insert("x-api-key", HeaderValue::from_static("alice"));
+    assert_eq!(answer(hello(&layer), request.clone()).await, (0, 200));
+    *request.uri_mut() = "/never".parse().expect("a path");
+    let Ok(refused) = hello(&layer).oneshot(request).await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(header(&refused, "retry-after"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_goes_away_while_waiting_has_taken_nothing() {
+    let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60));
+    assert_eq!(answer(hello(&layer), Request::new(())).await.1, 200);
+    let gone = tokio::spawn(answer(hello(&layer), Request::new(())));
+    let stays = tokio::spawn(answer(hello(&layer), Request::new(())));
+    sleep(Duration::from_millis(1)).await;
+    gone.abort();
+    // After one wait, not two.
+    let (time, status) = stays.await.expect("no panic");
+    assert_eq!(status, 200);
+    assert!((1_100..=1_300).contains(&time), "{time}");
+    assert_eq!(layer.line().waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_service_that_was_ready_is_the_one_that_is_called_after_the_wait() {
+    let strict = Strict::default();
+    let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60));
+    let mut service = layer.layer(strict);
+    for _ in 0..5 {
+        let Ok(answer) = service.ready().await.expect("ready").call(Request::new(())).await;
+        assert_eq!(answer.status(), 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn charges_that_depend_on_the_answer_wait_too() {
+    let layer = layer_of([rule("failures", "1/s")]).await;
+    let layer = layer.charge_if(|response| response.status != 200).wait(secs(60));
+    for _ in 0..3 {
+        assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
+    }
+    let failing = tower::service_fn(|_: Request<()>| {
+        let mut response = Response::new(Body::default());
+        *response.status_mut() = http::StatusCode::UNAUTHORIZED;
+        core::future::ready(Ok::<_, Infallible>(response))
+    });
+    assert_eq!(answer(layer.layer(failing), Request::new(())).await, (0, 401));
+    let (time, status) = answer(hello(&layer), Request::new(())).await;
+    assert_eq!(status, 200);
+    assert!(time >= 1_000, "{time}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_allocated_for_a_request_that_need_not_wait() {
+    let layer = layer_of([rule("all", "9/s").by(&HttpKey::peer().key())]).await;
+    let layer = layer
+        .headers(QuotaHeaders::Off)
+        .decision_extension(false)
+        .wait(secs(60));
+    let mut service = hello(&layer);
+    ask(&mut service, from("192.0.2.1"));
+    let request = from("192.0.2.1");
+    let counted = allocation_counter::measure(|| {
+        assert_eq!(ask(&mut service, request).status(), 200);
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn skipped_requests_do_not_wait() {
+    let layer = layer_of([rule("all", "1/h")]).await;
+    let layer = layer.skip_path("/").wait(secs(1));
+    for _ in 0..3 {
+        assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
+    }
+}

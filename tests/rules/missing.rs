@@ -1,0 +1,137 @@
+//! Requests without a key, and what a quota says of itself beside others.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use ringgate::{Missing, RuleAlgorithm};
+
+use super::*;
+
+/// The plan, which not everybody has.
+fn by_some_plan(missing: Missing) -> Key<Request> {
+    Key::optional("plan", missing, |request: &Request, key| {
+        // Fed, but without a plan it does not count.
+        request.plan.unwrap_or_default().hash(key);
+        request.user.hash(key);
+        request.plan.is_some()
+    })
+}
+
+fn with_plan(plan: Option<&'static str>, who: u64) -> Request {
+    Request { plan, ..user(who) }
+}
+
+#[test]
+fn those_without_a_key_share_one_budget() {
+    let (rules, _) = by_hand([rule("plan", "2/s").by(&by_some_plan(Missing::Share))]);
+    let passed = |request: &Request| rules.check(request).is_ok();
+    assert!(passed(&with_plan(None, 1)));
+    assert!(passed(&with_plan(None, 2)));
+    assert!(!passed(&with_plan(None, 3)));
+    assert!(passed(&with_plan(Some(""), 3)));
+    let none = with_plan(None, 4);
+    assert!(rules.peek(&none).all(|peek| !peek.lacks_key()));
+}
+
+#[test]
+fn those_without_a_key_are_none_of_the_rules_business() {
+    let (rules, _) = by_hand([
+        rule("plan", "1/s").by(&by_some_plan(Missing::Skip)),
+        rule("all", "3/s"),
+    ]);
+    let none = with_plan(None, 1);
+    for _ in 0..3 {
+        assert!(rules.check(&none).is_ok());
+    }
+    assert_eq!(counts(&rules, "plan").admitted, 0);
+    let names: Vec<_> = rules.peek(&none).map(|peek| peek.rule()).collect();
+    assert_eq!(names, ["all"]);
+    assert!(rules.check(&none).is_err());
+}
+
+#[test]
+fn those_without_a_key_are_refused_and_charged_nowhere() {
+    let (rules, _) = by_hand([
+        rule("all", "3/s"),
+        rule("plan", "9/s").by(&by_some_plan(Missing::Refuse)),
+    ]);
+    let none = with_plan(None, 1);
+    for _ in 0..5 {
+        let refused = rules.check(&none).unwrap_err();
+        assert_eq!(refused.retry_after(), None);
+        let violated: Vec<_> = refused.violations().collect();
+        assert!(violated.len() == 1 && violated[0].rule() == "plan" && violated[0].lacks_key());
+    }
+    assert_eq!(counts(&rules, "plan").denied, 5);
+    for _ in 0..3 {
+        assert!(rules.check(&with_plan(Some("free"), 1)).is_ok());
+    }
+    let other = with_plan(Some("free"), 1);
+    let refused = rules.check(&other).unwrap_err();
+    assert!(refused.violations().all(|violation| !violation.lacks_key()));
+}
+
+#[test]
+fn in_the_shadow_nobody_is_refused_for_want_of_a_key() {
+    let key = by_some_plan(Missing::Refuse);
+    let none = with_plan(None, 1);
+    let (rules, _) = by_hand([rule("plan", "9/s").by(&key).shadow()]);
+    assert!(rules.check(&none).is_ok());
+    assert_eq!(counts(&rules, "plan").shadow_denied, 1);
+    // All that have none are of one share.
+    for percent in [0.0, 100.0] {
+        let (rules, _) = by_hand([rule("plan", "9/s").by(&key).enforce_percent(percent)]);
+        assert_eq!(rules.check(&none).is_err(), percent > 0.0);
+    }
+}
+
+#[test]
+fn a_reservation_knows_whether_anything_was_charged() {
+    let (rules, _) = by_hand([rule("plan", "9/s").by(&by_some_plan(Missing::Skip))]);
+    let charged = |request| rules.reserve(&request).expect("room").is_limited();
+    assert!(charged(with_plan(Some("free"), 1)));
+    assert!(!charged(with_plan(None, 1)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 3 } else { 300 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Each quota has more room at the moment that it says, and not before, whatever others say that it is decided with.
+    #[test]
+    fn a_quota_says_when_it_has_more_room_itself(
+        algorithm in select(vec![
+            RuleAlgorithm::Counter, RuleAlgorithm::Classic, RuleAlgorithm::Fixed, RuleAlgorithm::Log, RuleAlgorithm::Gcra,
+        ]),
+        quotas in prop::collection::vec(select(vec!["2/1s", "5/700ms", "9/10s", "20/1min", "3/7ms"]), 1..4),
+        steps in prop::collection::vec(0..3_000_u64, 1..12),
+        more in 1..3_u64,
+    ) {
+        let first = rule("rule", quotas[0]).algorithm(algorithm);
+        let rules = quotas[1..].iter().fold(first, |rule, text| rule.also(quota(text)));
+        let (rules, clock) = by_hand([rules]);
+        for step in steps {
+            clock.advance(millis(step));
+            let _ = rules.check(&user(1));
+        }
+        let (now, request) = (clock.now(), user(1));
+        let said: Vec<_> = rules.peek(&request).map(|peek| (peek.remaining(), peek.limit())).collect();
+        for (index, (remaining, limit)) in said.into_iter().enumerate() {
+            let look = || rules.peek(&request).nth(index).expect("a quota");
+            let wanted = remaining + more;
+            prop_assert_eq!(look().room_after(remaining).is_some_and(|wait| wait.is_zero()), true);
+            let Some(wait) = look().room_after(wanted) else {
+                prop_assert!(wanted > limit);
+                continue;
+            };
+            prop_assert!(wanted <= limit && !wait.is_zero());
+            clock.set(now.saturating_add(wait - Duration::from_nanos(1)));
+            prop_assert!(look().remaining() < wanted);
+            clock.set(now.saturating_add(wait));
+            prop_assert!(look().remaining() >= wanted);
+            clock.set(now);
+        }
+    }
+}
