@@ -46,6 +46,7 @@
 //! | an algorithm chosen at run time | [`AnyAlgorithm`] |
 //! | rules in a file: TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, with `Extractors` for what its names mean |
 //! | rules that follow their file (feature `watch`) | `RulesWatcher`, or `LiveRules::reload` when you say so |
+//! | bytes per window, of a connection and of all together (feature `tokio`) | `Throttled` |
 //! | http and gRPC servers limited by rules (feature `tower`) | `layer::RateLimitLayer`, with `layer::HttpKey` for what rules count by |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
@@ -109,7 +110,7 @@
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
 //! | `std` | with `quanta`, `striped`, `rules`, `tokio` | random seeds for tables of keys, [`TopKeys`] |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
-//! | `tokio` | no | waiting: `Fair`, `TokioClock`; needs the standard library |
+//! | `tokio` | no | waiting: `Fair`, `TokioClock`; throttled readers and writers: `Throttled`; needs the standard library |
 //! | `serde` | no | [`SavedState`] and [`Quota`] can be serialized |
 //! | `observe` | no | [`Observer`] and [`DenialEvents`]; with it comes `rules` |
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
@@ -145,6 +146,8 @@ mod keyed;
 mod rules;
 #[cfg(feature = "tokio")]
 mod wait;
+#[cfg(feature = "tokio")]
+mod io;
 #[cfg(feature = "observe")]
 mod observe;
 #[cfg(feature = "tower")]
@@ -157,6 +160,8 @@ pub use clock::{Clock, ManualClock};
 pub use clock::{CoarseClock, CoarseClockError, QuantaClock};
 pub use decision::{Receipt, Refusal, Settled};
 pub use error::ConfigError;
+#[cfg(feature = "tokio")]
+pub use io::{Throttled, ThrottledBuilder};
 #[cfg(feature = "keyed")]
 pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, TableCounts, Tiers};
 #[cfg(all(feature = "keyed", feature = "std"))]

@@ -1,5 +1,10 @@
 //! Waiting, first come, first served.
-#![cfg(all(feature = "quanta", feature = "tokio", feature = "rules", not(any(miri, ringgate_loom))))]
+#![cfg(all(
+    feature = "quanta",
+    feature = "tokio",
+    feature = "rules",
+    not(any(miri, ringgate_loom))
+))]
 
 extern crate alloc;
 

@@ -12,7 +12,7 @@ use super::runtime::Runtime;
 use super::until::Until;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
-use crate::decision::Receipt;
+use crate::decision::{Receipt, Settled};
 use crate::limiter::RateLimiter;
 use crate::time::Nanos;
 
@@ -79,6 +79,22 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         permits: u64,
     ) -> Until<impl Ask<Taken = Receipt, Runtime = T> + Unpin + use<A, C, T>> {
         Until::new(Direct::new(self, permits, identity))
+    }
+
+    /// Gives back what was taken, as [`RateLimiter::refund`]; those who wait look again.
+    pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
+        self.settle(taken, 0)
+    }
+
+    /// Settles an estimate at its actual cost, as [`RateLimiter::settle`]; those who wait look again for what was given back.
+    pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
+        let taken = taken.into();
+        let excess = taken.permits().saturating_sub(actual);
+        let settled = self.limiter.settle(taken, actual);
+        if excess > 0 && settled == Settled::Exact {
+            self.room.given_back(&Direct::new(self, excess, drop));
+        }
+        settled
     }
 }
 

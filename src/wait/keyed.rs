@@ -13,7 +13,7 @@ use super::runtime::Runtime;
 use super::until::Until;
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
-use crate::decision::Receipt;
+use crate::decision::{Receipt, Settled};
 use crate::keyed::{KeyedRateLimiter, Keys};
 use crate::time::Nanos;
 
@@ -110,6 +110,20 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
         K: Keys<Q>,
     {
         Until::new(OfKey::new(self, key, permits, identity))
+    }
+
+    /// Gives back what was taken of `key`, as [`KeyedRateLimiter::refund`]; those who wait for the same key look again.
+    pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
+    where
+        K: Keys<Q>,
+    {
+        let taken = taken.into();
+        let permits = taken.permits();
+        let settled = self.limiter.refund(key, taken);
+        if permits > 0 && settled == Settled::Exact {
+            self.room.given_back(&OfKey::new(self, key, permits, drop));
+        }
+        settled
     }
 }
 

@@ -176,7 +176,7 @@ impl<A> Line<A> {
     }
 
     /// Wakes the first who is waiting, to see for itself.
-    fn nudge(&mut self, now: Nanos, after: &mut After<A>) {
+    pub(super) fn nudge(&mut self, now: Nanos, after: &mut After<A>) {
         self.look_away(after);
         self.due = now;
         self.lookout = self.waiting.first_key_value().map(|(&ticket, first)| {

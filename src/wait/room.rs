@@ -300,6 +300,23 @@ impl<T: Runtime> Room<T> {
         }
     }
 
+    /// Has those look who are first in line for what somebody has given back: their alarms are set for later.
+    pub(super) fn given_back<C: Case<Runtime = T>>(&self, case: &C) {
+        // Whoever comes after this look finds what was given back.
+        if self.waiting() == 0 {
+            return;
+        }
+        let (claims, now, mut after) = (case.claims(), case.now(), After::new());
+        let mut lines = self.lock();
+        for claim in &claims {
+            if let Some(line) = lines.of.get_mut(&claim.state) {
+                line.nudge(now, &mut after);
+            }
+        }
+        drop(lines);
+        after.run(&self.runtime);
+    }
+
     fn give_up(
         &self,
         place: &mut Place,

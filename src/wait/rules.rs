@@ -11,7 +11,8 @@ use super::room::Room;
 use super::runtime::Runtime;
 use super::until::Until;
 use crate::clock::Clock;
-use crate::rules::{LiveRules, Passed, Reservation, RuleSet, Waited};
+use crate::decision::Settled;
+use crate::rules::{Cost, LiveRules, Passed, Reservation, RuleSet, Waited};
 use crate::time::Nanos;
 
 /// A [`RuleSet`], [`LiveRules`], or one of them in an `Arc`: what a line can be put before that judges requests. Sealed.
@@ -121,6 +122,28 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
         request: B,
     ) -> Until<impl Ask<Taken = Reservation<J::Request>, Runtime = T> + Unpin + use<J, T, B>> {
         Until::new(Request::new(self, request, reserve::<J>))
+    }
+
+    /// Gives back what the `request` was charged, as [`RuleSet::refund`], by the rules in force; those who wait for one of its states
+    /// look again.
+    pub fn refund(&self, taken: Reservation<J::Request>, request: &J::Request) -> Settled {
+        let settled = self.limiter.with(|rules| rules.refund(taken));
+        self.room.given_back(&Request::new(self, request, pass::<J>));
+        settled
+    }
+
+    /// Settles the rules with this cost at the `actual` one, as [`RuleSet::settle`], by the rules in force; those who wait for one
+    /// of the states of the `request` look again.
+    pub fn settle(
+        &self,
+        taken: Reservation<J::Request>,
+        request: &J::Request,
+        cost: &Cost<J::Request>,
+        actual: u64,
+    ) -> Settled {
+        let settled = self.limiter.with(|rules| rules.settle(taken, cost, actual));
+        self.room.given_back(&Request::new(self, request, pass::<J>));
+        settled
     }
 }
 

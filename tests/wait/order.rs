@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Mutex;
 
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TokioClock, TurnError};
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, Settled, TokioClock, TurnError};
 use tokio::time::Instant;
 
 use super::{Log, log, log_alone, ms, poll, settle};
@@ -224,4 +224,22 @@ fn timed(limiter: &Log) -> impl Future<Output = Duration> + use<> {
         limiter.until_ready().await.unwrap();
         began.elapsed()
     }
+}
+
+/// Permits that are given back through the line are had at once.
+#[tokio::test(start_paused = true)]
+async fn what_is_given_back_is_had_at_once() {
+    let ring = CounterRing::new(Quota::per_hour(2).unwrap()).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    let taken = limiter.acquire(2).await.unwrap();
+    let waits = tokio::spawn({
+        let limiter = Arc::clone(&limiter);
+        async move { limiter.until_ready().within(Duration::from_secs(3 * 3600)).await }
+    });
+    settle().await;
+    tokio::time::sleep(ms(5)).await;
+    let began = Instant::now();
+    assert_eq!(limiter.settle(taken, 1), Settled::Exact);
+    waits.await.unwrap().unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }

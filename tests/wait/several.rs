@@ -239,18 +239,42 @@ async fn rules_that_never_admit_are_not_waited_for() {
     );
 }
 
-/// Reserved, and given back: those in line are served by what comes with time.
+/// Reserved, and given back through the line: those in it have it at once.
 #[tokio::test(start_paused = true)]
 async fn what_was_waited_for_can_be_given_back() {
-    let rules = RuleSetBuilder::new().rule(Rule::<Request>::new("all", "1/1s".parse().unwrap()));
+    let cost = Cost::new("cost", |request: &Request| request.1);
+    let rule = Rule::<Request>::new("all", "10/h".parse().unwrap()).cost(&cost);
+    let rules = RuleSetBuilder::new().rule(rule);
     let rules = Arc::new(Fair::new(
         rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
     ));
-    let reserved = Arc::clone(&rules).acquire_owned(Request(1, 1)).await.unwrap();
-    assert_eq!(rules.limiter().refund(reserved), ringgate::Settled::Exact);
-    let reserved = rules.acquire(&Request(1, 1)).await.unwrap();
-    assert_eq!(rules.limiter().refund(reserved), ringgate::Settled::Exact);
-    assert!(rules.check(&Request(1, 1)).is_ok());
+    let request = Request(1, 10);
+    for half in [false, true] {
+        let reserved = Arc::clone(&rules).acquire_owned(request).await.unwrap();
+        let waits = timed(&rules, Request(2, 5));
+        settle().await;
+        let settled = if half {
+            rules.settle(reserved, &request, &cost, 5)
+        } else {
+            rules.refund(reserved, &request)
+        };
+        assert_eq!(settled, ringgate::Settled::Exact);
+        assert_eq!(waits.await.unwrap(), 0);
+        tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+    }
+    let ring = ringgate::CounterRing::new("1/h".parse().unwrap()).unwrap();
+    let keyed = KeyedRateLimiter::builder(ring)
+        .capacity(100)
+        .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .unwrap();
+    let keyed = Arc::new(Fair::new(keyed));
+    let taken = keyed.acquire("key", 1).await.unwrap();
+    let waits = tokio::spawn(Arc::clone(&keyed).acquire_owned(String::from("key"), 1));
+    settle().await;
+    let began = Instant::now();
+    assert_eq!(keyed.refund("key", taken), ringgate::Settled::Exact);
+    assert!(waits.await.unwrap().is_ok());
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 /// A reload while some wait: to a lower limit, which is waited for on; and to one that never admits the request.

@@ -1,0 +1,221 @@
+//! A TCP proxy that throttles each connection, and all of them together.
+//!
+//! ```text
+//! cargo run --release --features tokio --example proxy -- 127.0.0.1:8080 127.0.0.1:80 --each 1MB/s --all 10MB/s
+//! cargo run --release --features tokio --example proxy -- --demo
+//! ```
+//!
+//! `--each` is for each direction of each connection, `--all` for both directions of all connections; either may be left
+//! out. With `--demo` it starts a server that sends as fast as it can, fetches from it through the proxy over one connection
+//! and over five, prints the rates that it measured, and ends.
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::error::Error;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io::{self, ErrorKind};
+use std::time::Instant;
+
+use ringgate::{ConfigError, Fair, Gcra, QuantaClock, Quota, RateLimiter, Throttled};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+
+const USAGE: &str = "usage: proxy LISTEN UPSTREAM [--each RATE] [--all RATE]
+       proxy --demo [--each RATE] [--all RATE]
+a RATE is a number of B/s, kB/s, MB/s or GB/s, as in 1.5MB/s";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse(std::env::args().skip(1))?;
+    if arguments.demo {
+        return demo(
+            arguments.each.or(Some(1_000_000)),
+            arguments.all.or(Some(3_000_000)),
+        )
+        .await;
+    }
+    let [listen, upstream] = arguments.addresses.as_slice() else {
+        return Err(USAGE.into());
+    };
+    let limits = Limits::new(arguments.each, arguments.all)?;
+    let listener = TcpListener::bind(listen).await?;
+    println!("{} -> {upstream}", listener.local_addr()?);
+    serve(listener, upstream.clone(), limits).await;
+    Ok(())
+}
+
+/// What is allowed, in bytes a second.
+struct Limits {
+    each: Option<Gcra>,
+    all: Option<Arc<Fair<RateLimiter<Gcra>>>>,
+    /// One for all, since each takes a while to calibrate.
+    clock: QuantaClock,
+}
+
+impl Limits {
+    fn new(each: Option<u64>, all: Option<u64>) -> Result<Self, ConfigError> {
+        let clock = QuantaClock::new();
+        // A tenth of a second: as much as a connection may move while all others have had a turn.
+        let each = each.map(|rate| bucket(rate, rate / 10)).transpose()?;
+        // A hundredth will do for what nobody else is before: alarms are a millisecond or two late.
+        let all = all.map(|rate| bucket(rate, rate / 100)).transpose()?;
+        let shared = |bucket| Arc::new(Fair::new(RateLimiter::with_clock(bucket, clock.clone())));
+        Ok(Self {
+            each,
+            all: all.map(shared),
+            clock,
+        })
+    }
+
+    fn throttle(&self, client: TcpStream) -> Result<Throttled<TcpStream>, ConfigError> {
+        let mut builder = Throttled::builder(client);
+        if let Some(each) = &self.each {
+            let own = || RateLimiter::with_clock(each.clone(), self.clock.clone());
+            builder = builder.read(own()).write(own());
+        }
+        if let Some(all) = &self.all {
+            builder = builder.read_shared(Arc::clone(all)).write_shared(Arc::clone(all));
+        }
+        builder.build()
+    }
+}
+
+/// A steady rate: in any second, the rate and the burst at the most.
+fn bucket(rate: u64, burst: u64) -> Result<Gcra, ConfigError> {
+    Gcra::token_bucket(Quota::per_second(rate)?, burst.max(1))
+}
+
+/// Accepts connections, for ever.
+async fn serve<A>(listener: TcpListener, upstream: A, limits: Limits)
+where
+    A: ToSocketAddrs + Clone + Send + Sync + 'static,
+{
+    let limits = Arc::new(limits);
+    loop {
+        let (client, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, for one thing: some are closed meanwhile.
+                eprintln!("accept: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (limits, upstream) = (Arc::clone(&limits), upstream.clone());
+        tokio::spawn(async move {
+            if let Err(error) = pass_on(client, upstream, &limits).await {
+                eprintln!("{peer}: {error}");
+            }
+        });
+    }
+}
+
+async fn pass_on(
+    client: TcpStream,
+    upstream: impl ToSocketAddrs,
+    limits: &Limits,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut upstream = TcpStream::connect(upstream).await?;
+    let mut client = limits.throttle(client)?;
+    match copy_bidirectional(&mut client, &mut upstream).await {
+        // One of the two has hung up.
+        Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Arguments {
+    addresses: Vec<String>,
+    each: Option<u64>,
+    all: Option<u64>,
+    demo: bool,
+}
+
+impl Arguments {
+    fn parse(mut given: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Self::default();
+        while let Some(argument) = given.next() {
+            match argument.as_str() {
+                "--each" => arguments.each = Some(rate(given.next())?),
+                "--all" => arguments.all = Some(rate(given.next())?),
+                "--demo" => arguments.demo = true,
+                _ if argument.starts_with('-') => return Err(USAGE.into()),
+                _ => arguments.addresses.push(argument),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+/// Bytes a second.
+fn rate(text: Option<String>) -> Result<u64, String> {
+    let text = text.ok_or(USAGE)?;
+    let wrong = || format!("{text:?} is no rate\n{USAGE}");
+    let amount = text.trim_end_matches("/s").trim_end_matches('B');
+    let (amount, unit) = match amount.chars().last() {
+        Some('k') => (&amount[..amount.len() - 1], 1e3),
+        Some('M') => (&amount[..amount.len() - 1], 1e6),
+        Some('G') => (&amount[..amount.len() - 1], 1e9),
+        _ => (amount, 1.0),
+    };
+    let bytes = amount.trim().parse::<f64>().map_err(|_| wrong())? * unit;
+    if !(1.0..=1e9).contains(&bytes) {
+        return Err(format!("{text} is not between 1B/s and 1GB/s"));
+    }
+    Ok(bytes as u64)
+}
+
+async fn demo(each: Option<u64>, all: Option<u64>) -> Result<(), Box<dyn Error>> {
+    let server = TcpListener::bind("127.0.0.1:0").await?;
+    let upstream = server.local_addr()?;
+    tokio::spawn(send_to_all(server));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let proxy = listener.local_addr()?;
+    let limits = Limits::new(each, all)?;
+    tokio::spawn(serve(listener, upstream, limits));
+
+    let megabytes = |rate: Option<u64>| rate.unwrap_or_default() as f64 / 1e6;
+    println!("each at {} MB/s, all at {} MB/s", megabytes(each), megabytes(all));
+    for connections in [1, 5] {
+        let fetches: Vec<_> = (0..connections).map(|_| tokio::spawn(fetch(proxy))).collect();
+        let mut sum = 0.0;
+        for (number, fetch) in fetches.into_iter().enumerate() {
+            let rate = fetch.await??;
+            println!("{connections} at once, number {}: {rate:.3} MB/s", number + 1);
+            sum += rate;
+        }
+        println!("{connections} at once, together: {sum:.3} MB/s");
+    }
+    Ok(())
+}
+
+/// Sends to whoever comes until they go.
+async fn send_to_all(listener: TcpListener) {
+    while let Ok((mut client, _)) = listener.accept().await {
+        tokio::spawn(async move { while client.write_all(&[7; 8192]).await.is_ok() {} });
+    }
+}
+
+/// Reads for three seconds, and says how many megabytes came in one; the first half second, in which bursts are
+/// spent and buffers filled, does not count.
+async fn fetch(from: SocketAddr) -> io::Result<f64> {
+    let mut stream = TcpStream::connect(from).await?;
+    receive(&mut stream, Duration::from_millis(500)).await?;
+    Ok(receive(&mut stream, Duration::from_secs(3)).await? / 1e6)
+}
+
+/// Reads for so long, and says how many bytes came in a second.
+async fn receive(stream: &mut TcpStream, time: Duration) -> io::Result<f64> {
+    let (began, mut buf, mut bytes) = (Instant::now(), vec![0; 64 * 1024], 0);
+    while began.elapsed() < time {
+        match stream.read(&mut buf).await? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            count => bytes += count,
+        }
+    }
+    Ok(bytes as f64 / began.elapsed().as_secs_f64())
+}
