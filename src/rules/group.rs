@@ -296,6 +296,12 @@ impl<R: ?Sized> Group<R> {
         self.ruling(subject).peek(&self.state, now)
     }
 
+    /// Whether some keys have other limits.
+    #[cfg(feature = "tokio")]
+    pub(super) fn has_tiers(&self) -> bool {
+        !self.tiers.is_empty()
+    }
+
     /// A number that the key's state has here, and after every reload that leaves its rules decided as they are.
     #[cfg(feature = "tokio")]
     pub(super) fn number(&self, subject: &Subject, seeds: &Seeds) -> u64 {

@@ -30,19 +30,23 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// How long until the state would admit one request for so many permits if nobody else asked; `None`: never. A state
     /// that there is no longer makes nobody wait.
     pub(crate) fn ready_in(&self, request: &R, state: u64, permits: u64) -> Option<Duration> {
-        self.look(request, state, |peek| peek.retry_after(permits))
+        self.look(request, state, |peek, _| peek.retry_after(permits))
     }
 
-    /// How long it takes at the least until the state has admitted so many permits, of many requests.
-    pub(crate) fn earliest_in(&self, request: &R, state: u64, permits: u64) -> Option<Duration> {
-        self.look(request, state, |peek| peek.earliest_after(permits))
+    /// How long it takes at the least until the state has admitted so many permits, and those of others before.
+    pub(crate) fn earliest_in(&self, request: &R, state: u64, before: u64, permits: u64) -> Option<Duration> {
+        self.look(request, state, |peek, tiers| {
+            // Those before may be in a tier that is served sooner.
+            let before = if tiers { 0 } else { before };
+            peek.earliest_after(before.saturating_add(permits))
+        })
     }
 
     fn look(
         &self,
         request: &R,
         state: u64,
-        look: impl Fn(Peek<'_, AnyAlgorithm>) -> Option<Duration>,
+        look: impl Fn(Peek<'_, AnyAlgorithm>, bool) -> Option<Duration>,
     ) -> Option<Duration> {
         let Rules { groups, seeds, .. } = &self.rules;
         let now = self.clock.now();
@@ -56,7 +60,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
                 if subject.refused {
                     return None;
                 }
-                latest = latest.max(look(group.peek(&subject, now))?);
+                latest = latest.max(look(group.peek(&subject, now), group.has_tiers())?);
             }
         }
         Some(latest)

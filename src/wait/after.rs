@@ -4,20 +4,23 @@ use smallvec::SmallVec;
 
 use super::runtime::Runtime;
 
-/// What is left to do once the lock is released.
+/// What is left to do once the lock is released: done when it is dropped, even if that is because somebody has panicked.
 ///
 /// To wake, and to drop a waker or an alarm, is to run what somebody else has written, which may come back to the same room: drop
 /// another wait, say.
 #[derive(Debug)]
-pub(super) struct After<A> {
+pub(super) struct After<'a, T: Runtime> {
+    runtime: &'a T,
     wake: SmallVec<[Waker; 8]>,
     wakers: SmallVec<[Waker; 1]>,
-    alarms: SmallVec<[A; 1]>,
+    alarms: SmallVec<[T::Alarm; 1]>,
 }
 
-impl<A> After<A> {
-    pub(super) fn new() -> Self {
+impl<'a, T: Runtime> After<'a, T> {
+    /// To be made before the lock is taken.
+    pub(super) fn new(runtime: &'a T) -> Self {
         Self {
+            runtime,
             wake: SmallVec::new(),
             wakers: SmallVec::new(),
             alarms: SmallVec::new(),
@@ -32,14 +35,15 @@ impl<A> After<A> {
         self.wakers.push(waker);
     }
 
-    pub(super) fn call_off(&mut self, alarm: A) {
+    pub(super) fn call_off(&mut self, alarm: T::Alarm) {
         self.alarms.push(alarm);
     }
+}
 
-    /// Does it, with no lock held.
-    pub(super) fn run(self, runtime: &impl Runtime) {
+impl<T: Runtime> Drop for After<'_, T> {
+    fn drop(&mut self) {
         if !self.wake.is_empty() {
-            runtime.wake(self.wake.into_iter());
+            self.runtime.wake(self.wake.drain(..));
         }
     }
 }

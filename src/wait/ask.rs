@@ -32,8 +32,8 @@ pub trait Case {
     /// How long until the state would admit one request for so many permits if nobody else asked; `None`: never.
     fn ready_in(&self, state: u64, permits: u64) -> Option<Duration>;
 
-    /// How long it takes at the least until the state has admitted so many permits, of many requests.
-    fn earliest_in(&self, state: u64, permits: u64) -> Option<Duration>;
+    /// How long it takes at the least until the state has admitted this one's `permits`, and those of others before.
+    fn earliest_in(&self, state: u64, before: u64, permits: u64) -> Option<Duration>;
 }
 
 /// What a request needs of one state.

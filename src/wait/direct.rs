@@ -157,7 +157,8 @@ where
         self.fair.limiter.peek().retry_after(permits)
     }
 
-    fn earliest_in(&self, _: u64, permits: u64) -> Option<Duration> {
-        self.fair.limiter.peek().earliest_after(permits)
+    fn earliest_in(&self, _: u64, before: u64, permits: u64) -> Option<Duration> {
+        let all = before.saturating_add(permits);
+        self.fair.limiter.peek().earliest_after(all)
     }
 }

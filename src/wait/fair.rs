@@ -15,19 +15,29 @@ use super::runtime::{Runtime, TokioRuntime};
 ///   a wait that is dropped has taken nothing, and nothing has to be given back.
 /// - Whoever waits for a state (of the limiter, of a key, of a rule) is served before whoever comes later, whatever
 ///   either needs: a request for 50 permits is not starved by a stream of ones. Those that there is room for at once
-///   are woken together, up to 64, and run in the order that the runtime chooses. With rules a request waits for the
-///   state that takes longest, and holds up nobody who does not need that state.
+///   are woken together, up to 64, and run in the order that the runtime chooses.
+/// - With rules a request waits for one state at a time, the one that takes longest, and holds up nobody who does not need that
+///   state. When its turn has come and another state has no room, it waits for that, by its time of arrival; nothing is kept for it
+///   meanwhile.
 /// - Calls that do not wait, [`check`](Fair::check) and the like, do not overtake the line, unless
 ///   [`barging`](Self::barging) says that they may. Calls of the limiter itself do.
-/// - A task in a tight loop gives way to others after four permits that were to be had at once.
+/// - A task in a tight loop gives way to others after four permits that were to be had at once. (The future of
+///   `block_on` or `main` is no task, and does not.)
+///
+/// # Caveats
+///
+/// - A request that needs two states, of which each is exhausted all the time by others who do not need the other, may wait for
+///   one and the other in turn.
+/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::OnFull)) stand in lines of their own, and race for it.
+/// - Where a rule has tiers, a deadline is measured without those who came before.
 ///
 /// # Cost
 ///
 /// Without a line: that of the limiter's decision, and two loads and a store of one word more (of 10 ns, 25 with a wait that need not
 /// wait, and 55 where a task does nothing else and gives way every fifth time; `check` costs nothing more). With one: a lock (for moments,
 /// never across an `.await`), a look at the state or two, and an alarm for the first in line, and for each that has a deadline.
-/// One wake for each wait. A wait in line takes about 100 bytes beside the future itself, and its line, if it is the only one in
-/// it, about 1 KB; a key that nobody waits for takes nothing.
+/// About one wake for each wait. A wait in line takes about 100 bytes beside the future itself (and as much again with a
+/// deadline), and its line, if it is the only one in it, about 1 KB; a key that nobody waits for takes nothing.
 ///
 /// # Examples
 ///

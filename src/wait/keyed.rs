@@ -197,7 +197,8 @@ where
         self.fair.limiter.peek(self.key.borrow()).retry_after(permits)
     }
 
-    fn earliest_in(&self, _: u64, permits: u64) -> Option<Duration> {
-        self.fair.limiter.peek(self.key.borrow()).earliest_after(permits)
+    fn earliest_in(&self, _: u64, before: u64, permits: u64) -> Option<Duration> {
+        let all = before.saturating_add(permits);
+        self.fair.limiter.peek(self.key.borrow()).earliest_after(all)
     }
 }

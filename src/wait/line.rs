@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// Those who wait for one state, in the order of their tickets: [the protocol](super).
 #[derive(Debug)]
 pub(super) struct Line<A> {
+    waiting: BTreeMap<Ticket, Waiter>,
     /// Those who were woken because there is room for them, with what they need.
     told: BTreeMap<Ticket, u64>,
-    /// Those whose turn it is here, and who wait for another state meanwhile, with what they need.
-    held: BTreeMap<Ticket, u64>,
-    waiting: BTreeMap<Ticket, Waiter>,
-    /// What all need whose turn it is.
+    /// Those who were told and have not come, with what they need.
+    late: BTreeMap<Ticket, u64>,
+    /// What all who were told need.
     told_permits: u64,
     /// What all need.
     permits: u64,
@@ -54,14 +54,16 @@ enum Watch<A> {
 struct Waiter {
     permits: u64,
     waker: Waker,
+    /// Where it was polled.
+    runtime: Option<u64>,
 }
 
 impl<A> Line<A> {
     pub(super) const fn new() -> Self {
         Self {
-            told: BTreeMap::new(),
-            held: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            told: BTreeMap::new(),
+            late: BTreeMap::new(),
             told_permits: 0,
             permits: 0,
             told_at: Nanos::ZERO,
@@ -72,7 +74,7 @@ impl<A> Line<A> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.told.is_empty() && self.held.is_empty() && self.waiting.is_empty()
+        self.told.is_empty() && self.late.is_empty() && self.waiting.is_empty()
     }
 
     /// What all in the line need.
@@ -80,9 +82,8 @@ impl<A> Line<A> {
         self.permits
     }
 
-    /// Whether it is somebody's turn.
     pub(super) fn is_told(&self, ticket: Ticket) -> bool {
-        self.told.contains_key(&ticket) || self.held.contains_key(&ticket)
+        self.told.contains_key(&ticket)
     }
 
     /// Whether somebody with this ticket is to look whether there is room: as the first, or for a lookout that has not come.
@@ -91,84 +92,110 @@ impl<A> Line<A> {
         (self.is_first(ticket) || late) && !self.is_told(ticket)
     }
 
-    /// Whether nobody is before this ticket but those who were told.
+    /// Whether nobody is waiting before this ticket.
     pub(super) fn is_first(&self, ticket: Ticket) -> bool {
         self.waiting
             .first_key_value()
             .is_none_or(|(&first, _)| first >= ticket)
     }
 
-    pub(super) fn enter(&mut self, ticket: Ticket, permits: u64, waker: Waker) {
+    pub(super) fn enter(&mut self, ticket: Ticket, permits: u64, waker: Waker, runtime: Option<u64>) {
         self.permits = self.permits.saturating_add(permits);
-        self.waiting.insert(ticket, Waiter { permits, waker });
+        let waiter = Waiter {
+            permits,
+            waker,
+            runtime,
+        };
+        self.waiting.insert(ticket, waiter);
     }
 
-    /// Remembers who is to be woken.
-    pub(super) fn renew(&mut self, ticket: Ticket, waker: &Waker, after: &mut After<A>) {
-        if let Some(waiter) = self.waiting.get_mut(&ticket)
+    /// Remembers who is to be woken; whoever comes late is waiting again.
+    pub(super) fn renew(
+        &mut self,
+        ticket: Ticket,
+        waker: &Waker,
+        runtime: Option<u64>,
+        after: &mut After<'_, impl Runtime<Alarm = A>>,
+    ) {
+        if let Some(permits) = self.late.remove(&ticket) {
+            let waker = waker.clone();
+            let waiter = Waiter {
+                permits,
+                waker,
+                runtime,
+            };
+            self.waiting.insert(ticket, waiter);
+        } else if let Some(waiter) = self.waiting.get_mut(&ticket)
             && !waiter.waker.will_wake(waker)
         {
+            waiter.runtime = runtime;
             after.forget(mem::replace(&mut waiter.waker, waker.clone()));
         }
     }
 
-    /// Leaves somebody its turn, while it waits for another state: what it needs here is kept for it, and nobody waits for it to come.
-    pub(super) fn hold(&mut self, ticket: Ticket, now: Nanos, after: &mut After<A>) {
-        if let Some(permits) = self.told.remove(&ticket) {
-            self.held.insert(ticket, permits);
-            self.go_on(now, after);
-        }
-    }
-
-    /// Takes back that it is somebody's turn.
-    pub(super) fn untell(&mut self, ticket: Ticket, waker: Waker) {
-        if let Some(permits) = self.told.remove(&ticket).or_else(|| self.held.remove(&ticket)) {
-            self.told_permits = self.told_permits.saturating_sub(permits);
-            self.waiting.insert(ticket, Waiter { permits, waker });
-        }
-    }
-
     /// Leaves the line, having taken what it was told that there is room for.
-    pub(super) fn leave_with_it(&mut self, ticket: Ticket, now: Nanos, after: &mut After<A>) {
-        self.leave(ticket, after);
-        self.go_on(now, after);
-    }
-
-    /// Somebody who was told has come: if it was the last, it is the turn of others.
     ///
-    /// What was told was counted as taken when an alarm was set for room. Whoever else waits is woken, rather than told: by the
-    /// time that it looks, whoever has just been served may be in line again.
-    fn go_on(&mut self, now: Nanos, after: &mut After<A>) {
-        if self.told.is_empty() && !matches!(self.watch, Watch::Room(_)) {
-            self.nudge(now, after);
+    /// That was counted as taken when an alarm was set for room. If it was the last who was told, and the next has room, that is
+    /// woken, rather than told: by the time that it looks, whoever has just been served may be in line again.
+    pub(super) fn leave_with_it<C>(
+        &mut self,
+        state: u64,
+        case: &C,
+        ticket: Ticket,
+        runtime: Option<u64>,
+        late_by: Duration,
+        after: &mut After<'_, C::Runtime>,
+    ) where
+        C: Case<Runtime: Runtime<Alarm = A>>,
+    {
+        let is_last = self.told.len() == 1 && self.is_told(ticket);
+        let is_woken = self.lookout.is_some() && matches!(self.watch, Watch::Nothing | Watch::Room(_));
+        let next = self.waiting.first_key_value().filter(|_| is_last && !is_woken);
+        // Before anything is changed: what is asked may panic.
+        let wait = next.and_then(|(&next, first)| {
+            let wait = case.ready_in(state, first.permits)?;
+            (first.runtime == runtime && !wait.is_zero()).then_some((next, wait))
+        });
+        let is_next = next.is_some();
+        self.leave(ticket, after);
+        match wait {
+            Some((next, wait)) => self.watch_for_room(case, next, case.now(), wait, late_by, after),
+            None if is_next => self.nudge(case.now(), after),
+            None => {}
         }
     }
 
     /// Leaves the line, having taken nothing: whoever is first from now on may have room.
-    pub(super) fn leave_without(&mut self, ticket: Ticket, now: Nanos, after: &mut After<A>) {
-        if self.leave(ticket, after) {
+    pub(super) fn leave_without(
+        &mut self,
+        ticket: Ticket,
+        now: Nanos,
+        after: &mut After<'_, impl Runtime<Alarm = A>>,
+    ) {
+        let had_room = !self.waiting.contains_key(&ticket);
+        self.leave(ticket, after);
+        // Without a lookout and anybody who was told, somebody has panicked when it was to look.
+        let is_watched = self.lookout.is_some() || !self.told.is_empty();
+        if had_room || self.lookout == Some(ticket) || !is_watched {
             self.nudge(now, after);
         }
     }
 
-    /// True when others may have room now, or nobody is left who looks for them.
-    fn leave(&mut self, ticket: Ticket, after: &mut After<A>) -> bool {
-        let (permits, matters) =
-            if let Some(permits) = self.told.remove(&ticket).or_else(|| self.held.remove(&ticket)) {
-                self.told_permits = self.told_permits.saturating_sub(permits);
-                (permits, true)
-            } else if let Some(waiter) = self.waiting.remove(&ticket) {
-                after.forget(waiter.waker);
-                (waiter.permits, self.lookout == Some(ticket))
-            } else {
-                (0, false)
-            };
+    fn leave(&mut self, ticket: Ticket, after: &mut After<'_, impl Runtime<Alarm = A>>) {
+        let permits = if let Some(permits) = self.told.remove(&ticket) {
+            self.told_permits = self.told_permits.saturating_sub(permits);
+            permits
+        } else if let Some(waiter) = self.waiting.remove(&ticket) {
+            after.forget(waiter.waker);
+            waiter.permits
+        } else {
+            self.late.remove(&ticket).unwrap_or(0)
+        };
         self.permits = self.permits.saturating_sub(permits);
-        matters
     }
 
     /// Calls the alarm off.
-    fn look_away(&mut self, after: &mut After<A>) {
+    fn look_away(&mut self, after: &mut After<'_, impl Runtime<Alarm = A>>) {
         self.lookout = None;
         if let Watch::Room(alarm) | Watch::Patience(alarm) = mem::replace(&mut self.watch, Watch::Nothing) {
             after.call_off(alarm);
@@ -176,7 +203,7 @@ impl<A> Line<A> {
     }
 
     /// Wakes the first who is waiting, to see for itself.
-    pub(super) fn nudge(&mut self, now: Nanos, after: &mut After<A>) {
+    pub(super) fn nudge(&mut self, now: Nanos, after: &mut After<'_, impl Runtime<Alarm = A>>) {
         self.look_away(after);
         self.due = now;
         self.lookout = self.waiting.first_key_value().map(|(&ticket, first)| {
@@ -185,63 +212,98 @@ impl<A> Line<A> {
         });
     }
 
+    /// Makes somebody the lookout, to be woken when there is room for it.
+    fn watch_for_room<C>(
+        &mut self,
+        case: &C,
+        ticket: Ticket,
+        now: Nanos,
+        wait: Duration,
+        late_by: Duration,
+        after: &mut After<'_, C::Runtime>,
+    ) where
+        C: Case<Runtime: Runtime<Alarm = A>>,
+    {
+        let Some(waiter) = self.waiting.get(&ticket) else {
+            return;
+        };
+        let wait = wait.saturating_add(late_by);
+        let alarm = case.room().runtime().alarm(wait, &waiter.waker);
+        self.look_away(after);
+        (self.lookout, self.due) = (Some(ticket), now.saturating_add(wait));
+        self.watch = Watch::Room(alarm);
+    }
+
     /// Tells those that there is room for, in the order of their tickets, when everybody has come who was told before; and
     /// sets the alarm for the next.
     ///
-    /// What was told to others counts as taken. `me` is not woken, since it is what runs.
+    /// What was told to others counts as taken. `me` is not woken, since it is what runs. An alarm is kept by the runtime
+    /// in which this runs, so it is set for nobody who waits in another one, which may go on when this one does not.
     pub(super) fn advance<C>(
         &mut self,
         state: u64,
         case: &C,
-        me: Option<Ticket>,
+        (me, here): (Option<Ticket>, Option<u64>),
         late_by: Duration,
-        after: &mut After<A>,
+        after: &mut After<'_, C::Runtime>,
     ) where
         C: Case<Runtime: Runtime<Alarm = A>>,
     {
-        self.look_away(after);
-        let runtime = case.room().runtime();
         let now = case.now();
-        let mut patience = match self.told.is_empty() {
-            true => Duration::ZERO,
-            false => PATIENCE.saturating_sub(now.saturating_since(self.told_at)),
-        };
-        while let Some(first) = self.waiting.first_entry() {
-            let (ticket, permits) = (*first.key(), first.get().permits);
-            let ready = case.ready_in(state, self.told_permits.saturating_add(permits));
+        let mut patience = PATIENCE.saturating_sub(now.saturating_since(self.told_at));
+        if patience.is_zero() {
+            self.late.append(&mut self.told);
+            self.told_permits = 0;
+        } else if self.told.is_empty() {
+            patience = Duration::ZERO;
+        }
+        while let Some((&ticket, first)) = self.waiting.first_key_value() {
+            let ready = case.ready_in(state, self.told_permits.saturating_add(first.permits));
             let wait = match ready {
                 Some(wait) => wait,
                 // Never any, which it is to find out.
-                None if self.told_permits == 0 => Duration::ZERO,
-                // All at once are too many: when those before it have taken theirs, or do not come.
-                None => {
-                    patience = if patience.is_zero() { PATIENCE } else { patience };
-                    patience
-                }
+                None if self.told.is_empty() => Duration::ZERO,
+                // All at once are too many.
+                None => Duration::MAX,
             };
-            if wait > patience {
-                let wait = wait.saturating_add(late_by);
-                (self.lookout, self.due) = (Some(ticket), now.saturating_add(wait));
-                self.watch = Watch::Room(runtime.alarm(wait, &first.get().waker));
-                return;
-            }
-            if !patience.is_zero() {
-                (self.lookout, self.due) = (Some(ticket), now.saturating_add(patience));
-                self.watch = Watch::Patience(runtime.alarm(patience, &first.get().waker));
-                return;
-            }
-            let waiter = first.remove();
-            if me != Some(ticket) {
-                after.wake(waiter.waker);
+            if wait.is_zero() && patience.is_zero() && self.told.len() < MOST_TOLD {
+                self.tell(ticket, me, now, after);
             } else {
-                after.forget(waiter.waker);
-            }
-            self.told.insert(ticket, permits);
-            self.told_permits = self.told_permits.saturating_add(permits);
-            self.told_at = now;
-            if self.told.len() >= MOST_TOLD {
-                patience = PATIENCE;
+                if first.runtime != here {
+                    self.nudge(now, after);
+                } else if self.told.is_empty() {
+                    self.watch_for_room(case, ticket, now, wait, late_by, after);
+                } else {
+                    let patience = if patience.is_zero() { PATIENCE } else { patience };
+                    let alarm = case.room().runtime().alarm(patience, &first.waker);
+                    self.look_away(after);
+                    (self.lookout, self.due) = (Some(ticket), now.saturating_add(patience));
+                    self.watch = Watch::Patience(alarm);
+                }
+                return;
             }
         }
+        self.look_away(after);
+    }
+
+    /// Tells the one with this ticket that there is room for it.
+    fn tell(
+        &mut self,
+        ticket: Ticket,
+        me: Option<Ticket>,
+        now: Nanos,
+        after: &mut After<'_, impl Runtime<Alarm = A>>,
+    ) {
+        let Some(waiter) = self.waiting.remove(&ticket) else {
+            return;
+        };
+        if me == Some(ticket) {
+            after.forget(waiter.waker);
+        } else {
+            after.wake(waiter.waker);
+        }
+        self.told.insert(ticket, waiter.permits);
+        self.told_permits = self.told_permits.saturating_add(waiter.permits);
+        self.told_at = now;
     }
 }

@@ -22,6 +22,10 @@ pin_project! {
     /// An item is fetched first and then waits for its permit, so that none is taken for the end, nor while nothing comes.
     /// Dropping the stream drops an item that waits. It waits in line as any other, but [`Fair::max_waiting`] does not concern
     /// it: it is one at a time.
+    ///
+    /// # Caveats
+    ///
+    /// Whoever stops polling it while it waits keeps its place in line, as with [`Until`]: go on, or drop it.
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
     pub struct PacedStream<S: Stream, A: Ask> {
@@ -36,7 +40,7 @@ pin_project! {
     /// A sink that takes items at the pace of a limiter: one permit each. Made by [`Fair::sink`].
     ///
     /// It is ready when the inner sink is, and a permit has been taken; what is then not sent keeps its permit for the next item.
-    /// Waiting is as with [`PacedStream`].
+    /// Waiting is as with [`PacedStream`], with the same caveat; closing it leaves the line.
     #[derive(Debug)]
     #[must_use = "a sink does nothing until it is polled"]
     pub struct PacedSink<S, A: Ask> {
@@ -165,6 +169,8 @@ impl<S: Sink<I>, I, A: Ask + Unpin> Sink<I> for PacedSink<S, A> {
     }
 
     fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.project().inner.poll_close(context)
+        let this = self.project();
+        this.until.leave();
+        this.inner.poll_close(context)
     }
 }

@@ -7,8 +7,6 @@ use core::time::Duration;
 use std::hash::RandomState;
 use std::sync::PoisonError;
 
-use smallvec::SmallVec;
-
 use super::after::After;
 use super::ask::{Case, Claim};
 use super::error::WaitError;
@@ -42,7 +40,8 @@ struct Lines<A> {
 pub(super) struct Place {
     /// `None`: nowhere.
     ticket: Option<Ticket>,
-    states: SmallVec<[u64; 2]>,
+    /// In whose line.
+    state: u64,
     /// Whether it has given way before it asked.
     rested: bool,
     /// Whether it waits even when as many wait as may.
@@ -111,12 +110,11 @@ impl<T: Runtime> Room<T> {
         deadline: Option<Nanos>,
         waker: &Waker,
     ) -> Poll<Result<C::Taken, WaitError>> {
-        let mut after = After::new();
+        let mut after = After::new(&self.runtime);
         let polled = match place.ticket {
             Some(ticket) => self.go_on(case, ticket, place, deadline, waker, &mut after),
             None => self.arrive(case, place, deadline, waker, &mut after),
         };
-        after.run(&self.runtime);
         if polled.is_ready() {
             place.rested = false;
         }
@@ -129,7 +127,7 @@ impl<T: Runtime> Room<T> {
         place: &mut Place,
         deadline: Option<Nanos>,
         waker: &Waker,
-        after: &mut After<T::Alarm>,
+        after: &mut After<'_, T>,
     ) -> Poll<Result<C::Taken, WaitError>> {
         let task = self.runtime.task();
         if self.waiting() == 0 {
@@ -156,8 +154,9 @@ impl<T: Runtime> Room<T> {
         for &claim in &claims {
             let ready = case.ready_in(claim.state, claim.permits);
             let line = lines.of.get(&claim.state);
-            let permits = claim.permits.saturating_add(line.map_or(0, Line::permits));
-            let (Some(_), Some(needed)) = (ready, case.earliest_in(claim.state, permits)) else {
+            let before = line.map_or(0, Line::permits);
+            let needed = case.earliest_in(claim.state, before, claim.permits);
+            let (Some(_), Some(needed)) = (ready, needed) else {
                 return Poll::Ready(Err(WaitError::Never));
             };
             if slowest.is_none_or(|(_, most)| most < (needed, line.is_some())) {
@@ -193,56 +192,54 @@ impl<T: Runtime> Room<T> {
         place: &mut Place,
         deadline: Option<Nanos>,
         waker: &Waker,
-        after: &mut After<T::Alarm>,
+        after: &mut After<'_, T>,
     ) -> Poll<Result<C::Taken, WaitError>> {
-        let now = case.now();
+        let (now, here) = (case.now(), self.runtime.here());
+        let over = deadline.is_some_and(|deadline| deadline <= now);
         let mut lines = self.lock();
-        for &state in &place.states {
-            let Some(line) = lines.of.get_mut(&state) else {
-                continue;
-            };
-            line.renew(ticket, waker, after);
-            if line.is_to_look(ticket, now) {
-                line.advance(state, case, Some(ticket), self.late_by(ticket), after);
-            }
+        let state = place.state;
+        let Some(line) = lines.of.get_mut(&state) else {
+            return Poll::Pending;
+        };
+        line.renew(ticket, waker, here, after);
+        if line.is_to_look(ticket, now) || (over && !line.is_told(ticket)) {
+            line.advance(state, case, (Some(ticket), here), self.late_by(ticket), after);
         }
-        let mut told = place.states.iter().map(|state| lines.of.get(state));
-        if told.all(|line| line.is_none_or(|line| line.is_told(ticket))) {
-            let claims = case.claims();
-            // Somebody who came before it, and waits for a state that it did not wait for so far.
-            let before = claims.iter().find(|claim| {
+        if line.is_told(ticket) {
+            // Somebody who came before it, and waits for another state that it needs.
+            let is_before = |claim: &Claim| {
                 let line = lines.of.get(&claim.state);
-                line.is_some_and(|line| !line.is_told(ticket) && !line.is_first(ticket))
-            });
-            if let Some(&claim) = before {
-                Self::hold(ticket, place, now, &mut lines, after);
-                self.enter(case, place, claim, waker, &mut lines, after);
-            } else if let Some(taken) = self.take(case, None) {
-                self.leave(place, &mut lines, |line| line.leave_with_it(ticket, now, after));
-                return Poll::Ready(Ok(taken));
-            } else {
-                match slowest(case, &claims) {
-                    Ok(claim) => {
-                        Self::hold(ticket, place, now, &mut lines, after);
-                        if let Some(line) = lines.of.get_mut(&claim.state) {
-                            line.untell(ticket, waker.clone());
-                        }
-                        self.enter(case, place, claim, waker, &mut lines, after);
+                claim.state != state && line.is_some_and(|line| !line.is_first(ticket))
+            };
+            let next = match case.claims().into_iter().find(is_before) {
+                Some(claim) => Ok(claim),
+                None => match self.take(case, None) {
+                    Some(taken) => {
+                        let late_by = self.late_by(ticket);
+                        self.leave(place, &mut lines, |line| {
+                            line.leave_with_it(state, case, ticket, here, late_by, after);
+                        });
+                        return Poll::Ready(Ok(taken));
                     }
-                    Err(error) => {
-                        self.give_up(place, now, &mut lines, after);
-                        return Poll::Ready(Err(error));
-                    }
+                    None => slowest(case),
+                },
+            };
+            match next {
+                Ok(claim) if !over => {
+                    self.step_out(ticket, state, now, &mut lines, after);
+                    self.enter(case, place, claim, waker, &mut lines, after);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.give_up(place, now, &mut lines, after);
+                    return Poll::Ready(Err(error));
                 }
             }
         }
-        if let Some(deadline) = deadline
-            && deadline <= now
-        {
+        if over {
             self.give_up(place, now, &mut lines, after);
-            let needed = case
-                .claims()
-                .iter()
+            let waits = case.claims().into_iter();
+            let needed = waits
                 .filter_map(|claim| case.ready_in(claim.state, claim.permits))
                 .max();
             return Poll::Ready(Err(WaitError::TooLate {
@@ -253,22 +250,7 @@ impl<T: Runtime> Room<T> {
         Poll::Pending
     }
 
-    /// Leaves it its turn where it has it.
-    fn hold(
-        ticket: Ticket,
-        place: &Place,
-        now: Nanos,
-        lines: &mut Lines<T::Alarm>,
-        after: &mut After<T::Alarm>,
-    ) {
-        for state in &place.states {
-            if let Some(line) = lines.of.get_mut(state) {
-                line.hold(ticket, now, after);
-            }
-        }
-    }
-
-    /// Puts the case in line for a state, if it does not stand there already; the first in line sees to the alarm.
+    /// Puts the case in line for a state; the first in line sees to the alarm.
     fn enter<C: Case<Runtime = T>>(
         &self,
         case: &C,
@@ -276,27 +258,36 @@ impl<T: Runtime> Room<T> {
         claim: Claim,
         waker: &Waker,
         lines: &mut Lines<T::Alarm>,
-        after: &mut After<T::Alarm>,
+        after: &mut After<'_, T>,
     ) {
         let Some(ticket) = place.ticket else { return };
-        let line = lines.of.entry(claim.state).or_insert_with(Line::new);
-        if !place.states.contains(&claim.state) {
-            place.states.push(claim.state);
-            line.enter(ticket, claim.permits, waker.clone());
-        }
+        let (state, here) = (claim.state, self.runtime.here());
+        let line = lines.of.entry(state).or_insert_with(Line::new);
+        place.state = state;
+        line.enter(ticket, claim.permits, waker.clone(), here);
         if line.is_to_look(ticket, case.now()) {
-            line.advance(claim.state, case, None, self.late_by(ticket), after);
+            line.advance(state, case, (None, here), self.late_by(ticket), after);
         }
     }
 
-    /// Leaves all lines, without having taken anything.
+    /// Leaves the line, without having taken anything.
     ///
     /// Whoever is first then sets the alarm itself: this may run outside of any runtime.
     pub(super) fn abandon(&self, place: &mut Place, now: impl FnOnce() -> Nanos) {
         if place.is_taken() {
-            let (now, mut after) = (now(), After::new());
+            let (now, mut after) = (now(), After::new(&self.runtime));
             self.give_up(place, now, &mut self.lock(), &mut after);
-            after.run(&self.runtime);
+        }
+    }
+
+    /// Has those look who are first in all lines.
+    pub(super) fn look_again(&self, now: impl FnOnce() -> Nanos) {
+        // Whoever comes after this look finds how things are.
+        if self.waiting() > 0 {
+            let (now, mut after) = (now(), After::new(&self.runtime));
+            for line in self.lock().of.values_mut() {
+                line.nudge(now, &mut after);
+            }
         }
     }
 
@@ -306,44 +297,47 @@ impl<T: Runtime> Room<T> {
         if self.waiting() == 0 {
             return;
         }
-        let (claims, now, mut after) = (case.claims(), case.now(), After::new());
+        let (claims, now) = (case.claims(), case.now());
+        let mut after = After::new(&self.runtime);
         let mut lines = self.lock();
         for claim in &claims {
             if let Some(line) = lines.of.get_mut(&claim.state) {
                 line.nudge(now, &mut after);
             }
         }
-        drop(lines);
-        after.run(&self.runtime);
     }
 
-    fn give_up(
-        &self,
-        place: &mut Place,
-        now: Nanos,
-        lines: &mut Lines<T::Alarm>,
-        after: &mut After<T::Alarm>,
-    ) {
+    fn give_up(&self, place: &mut Place, now: Nanos, lines: &mut Lines<T::Alarm>, after: &mut After<'_, T>) {
         if let Some(ticket) = place.ticket {
             self.leave(place, lines, |line| line.leave_without(ticket, now, after));
         }
     }
 
-    fn leave(
+    /// Leaves a line for another.
+    fn step_out(
         &self,
-        place: &mut Place,
+        ticket: Ticket,
+        state: u64,
+        now: Nanos,
         lines: &mut Lines<T::Alarm>,
-        mut leave: impl FnMut(&mut Line<T::Alarm>),
+        after: &mut After<'_, T>,
     ) {
-        place.ticket = None;
-        for state in place.states.drain(..) {
-            if let Some(line) = lines.of.get_mut(&state) {
-                leave(line);
-                if line.is_empty() {
-                    lines.of.remove(&state);
-                }
+        if let Some(line) = lines.of.get_mut(&state) {
+            line.leave_without(ticket, now, after);
+            if line.is_empty() {
+                lines.of.remove(&state);
             }
         }
+    }
+
+    fn leave(&self, place: &mut Place, lines: &mut Lines<T::Alarm>, leave: impl FnOnce(&mut Line<T::Alarm>)) {
+        if let Some(line) = lines.of.get_mut(&place.state) {
+            leave(line);
+            if line.is_empty() {
+                lines.of.remove(&place.state);
+            }
+        }
+        place.ticket = None;
         lines.waiting -= 1;
         self.note(lines);
     }
@@ -374,9 +368,9 @@ impl<T: Runtime> Room<T> {
 }
 
 /// The state that has room for the case last; or never has.
-fn slowest<C: Case>(case: &C, claims: &[Claim]) -> Result<Claim, WaitError> {
+fn slowest<C: Case>(case: &C) -> Result<Claim, WaitError> {
     let mut slowest = None;
-    for &claim in claims {
+    for claim in case.claims() {
         let ready = case
             .ready_in(claim.state, claim.permits)
             .ok_or(WaitError::Never)?;

@@ -124,6 +124,13 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
         Until::new(Request::new(self, request, reserve::<J>))
     }
 
+    /// Has those look again who are first in their lines: for whoever has just replaced the rules, or given back what it took past the
+    /// lines. Otherwise they look when their alarms ring, which were set for when the old rules had room.
+    pub fn look_again(&self) {
+        self.room
+            .look_again(|| self.limiter.with(|rules| rules.clock().now()));
+    }
+
     /// Gives back what the `request` was charged, as [`RuleSet::refund`], by the rules in force; those who wait for one of its states
     /// look again.
     pub fn refund(&self, taken: Reservation<J::Request>, request: &J::Request) -> Settled {
@@ -221,9 +228,9 @@ where
             .with(|rules| rules.ready_in(self.request.borrow(), state, permits))
     }
 
-    fn earliest_in(&self, state: u64, permits: u64) -> Option<Duration> {
+    fn earliest_in(&self, state: u64, before: u64, permits: u64) -> Option<Duration> {
         self.fair
             .limiter
-            .with(|rules| rules.earliest_in(self.request.borrow(), state, permits))
+            .with(|rules| rules.earliest_in(self.request.borrow(), state, before, permits))
     }
 }

@@ -22,6 +22,12 @@ pub trait Runtime {
     /// or more than once costs a look at the limiter, no more.
     fn alarm(&self, after: Duration, waker: &Waker) -> Self::Alarm;
 
+    /// A number of the runtime that this runs in, which no other has; `None` outside of any, or where there is only one. An alarm is
+    /// set by whoever runs in the same runtime, or by the one it is for.
+    fn here(&self) -> Option<u64> {
+        None
+    }
+
     /// A number of the task that is running, which no other task has; `None` where that is not known, and then no task is
     /// made to give way to others while permits are to be had at once.
     fn task(&self) -> Option<u64> {
@@ -67,11 +73,12 @@ impl Runtime for TokioRuntime {
         TokioAlarm { _sleep: sleep }
     }
 
+    fn here(&self) -> Option<u64> {
+        Handle::try_current().ok().map(|handle| Number::of(handle.id()))
+    }
+
     fn task(&self) -> Option<u64> {
-        let id = tokio::task::try_id()?;
-        let mut number = Number(0);
-        id.hash(&mut number);
-        Some(number.finish())
+        tokio::task::try_id().map(Number::of)
     }
 
     fn wake(&self, mut wakers: impl Iterator<Item = Waker>) {
@@ -89,6 +96,14 @@ fn wakes_last_first() -> bool {
 
 /// A hash that is the number itself.
 struct Number(u64);
+
+impl Number {
+    fn of(id: impl Hash) -> u64 {
+        let mut number = Self(0);
+        id.hash(&mut number);
+        number.finish()
+    }
+}
 
 impl Hasher for Number {
     fn finish(&self) -> u64 {

@@ -21,9 +21,11 @@ use crate::time::Nanos;
 ///
 /// # Caveats
 ///
-/// One that is kept and not polled, when it is first in line, holds up the others until somebody else asks the limiter, and then keeps the
-/// room that it was waiting for: poll it or drop it. (Whoever is woken looks for the others too.) So do not wait for a limiter
-/// while you hold another wait for the same one that you do not poll.
+/// - One that is kept and not polled, when it is first in line, holds up the others until somebody else waits for the same state; one
+///   that was told that there is room, for 10 ms. Poll it or drop it. So do not wait for a limiter while you hold another wait for the
+///   same one that you do not poll. (One that is leaked is in line for ever, and keeps calls that do not wait from taking.)
+/// - It gives way now and then before it takes what is to be had at once, so it may be pending the first time that it is polled,
+///   though there is room.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Until<A: Ask> {
     ask: A,
@@ -89,6 +91,12 @@ impl<A: Ask + Unpin> Until<A> {
 }
 
 impl<A: Ask> Until<A> {
+    /// Leaves the line, if it stands in one.
+    pub(super) fn leave(&mut self) {
+        let Self { ask, place, .. } = self;
+        ask.room().abandon(place, || ask.now());
+    }
+
     /// Sees to it that the waker is woken at the deadline.
     fn watch(&mut self, deadline: Nanos, waker: &Waker) {
         let after = deadline.saturating_since(self.ask.now());
@@ -99,8 +107,7 @@ impl<A: Ask> Until<A> {
 
 impl<A: Ask> Drop for Until<A> {
     fn drop(&mut self) {
-        let Self { ask, place, .. } = self;
-        ask.room().abandon(place, || ask.now());
+        self.leave();
     }
 }
 

@@ -114,3 +114,19 @@ async fn a_sink_takes_its_items_at_the_limiters_pace() {
     let closed = core::future::poll_fn(|context| sink.as_mut().poll_close(context)).await;
     assert_eq!(closed, Err("closed"));
 }
+
+/// A sink that is closed while it waits does not keep its place.
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_closed_leaves_the_line() {
+    let limiter = log("1/1s");
+    assert!(limiter.check().is_ok());
+    let mut sink = pin!(limiter.sink(Sent::default()));
+    let ready = tokio::time::timeout(
+        ms(10),
+        core::future::poll_fn(|context| sink.as_mut().poll_ready(context)),
+    );
+    assert!(ready.await.is_err());
+    assert_eq!(limiter.waiting(), 1);
+    let _ = core::future::poll_fn(|context| sink.as_mut().poll_close(context)).await;
+    assert_eq!(limiter.waiting(), 0);
+}

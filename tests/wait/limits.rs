@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use ringgate::{Fair, Gcra, Quota, RateLimiter, TokioClock, WaitError};
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TokioClock, WaitError};
 use tokio::time::Instant;
 
 use super::{log, log_alone, ms, poll, settle};
@@ -146,4 +146,21 @@ async fn a_wait_can_be_used_again() {
         (&mut wait).await.unwrap();
         assert_eq!(began.elapsed(), ms(1000 * second));
     }
+}
+
+/// What was given back past the line is found by whoever's deadline it is, though it is not first.
+#[tokio::test(start_paused = true)]
+async fn who_is_not_first_looks_at_its_deadline() {
+    let ring = CounterRing::new("2/10s".parse().unwrap()).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
+    let taken = limiter.acquire(2).await.unwrap();
+    let mut first = limiter.acquire(1);
+    assert!(poll(&mut first).is_pending());
+    let mut second = limiter.acquire(1).within(Duration::from_secs(15));
+    assert!(poll(&mut second).is_pending());
+    assert_eq!(limiter.limiter().refund(taken), ringgate::Settled::Exact);
+    let began = Instant::now();
+    assert!(second.await.is_ok());
+    assert!(began.elapsed() <= Duration::from_secs(15));
+    assert!(first.await.is_ok());
 }

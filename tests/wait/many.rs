@@ -5,7 +5,7 @@ use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll};
 
-use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock};
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TokioClock};
 
 use super::ms;
 
@@ -59,4 +59,20 @@ async fn each_is_woken_about_once() {
     let wakes = polls.load(Ordering::Relaxed) - WAITERS;
     println!("{:.3} wakes a permit", wakes as f64 / WAITERS as f64);
     assert!(wakes <= WAITERS * 105 / 100, "{wakes} wakes");
+}
+
+/// Of permits that come one by one, too: whoever is served sets the alarm for the next.
+#[tokio::test(start_paused = true)]
+async fn each_is_woken_about_once_one_after_the_other() {
+    let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 1).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
+    let polls = Arc::new(AtomicU64::new(0));
+    let waits = (0..1000).map(|_| Counted(Arc::clone(&limiter).acquire_owned(1), Arc::clone(&polls)));
+    let tasks: Vec<_> = waits.map(tokio::spawn).collect();
+    for task in tasks {
+        assert!(task.await.unwrap().is_ok());
+    }
+    let wakes = polls.load(Ordering::Relaxed) - 1000;
+    println!("{:.3} wakes a permit, one after the other", wakes as f64 / 1000.0);
+    assert!(wakes <= 1050, "{wakes} wakes");
 }
