@@ -27,6 +27,8 @@ run() (
             export RUSTFLAGS="--cfg ringgate_loom"
             command="cargo test --quiet --profile models --features rules,tokio --test models" ;;
         lib) command="cargo test --quiet --features rules,tokio --lib" ;;
+        redis-lib) command="cargo test --quiet --features redis --lib" ;;
+        redis) command="cargo test --quiet --features redis,redis-cluster --test redis" ;;
         *) command="cargo test --quiet --features rules,tokio --test $1" ;;
     esac
     $command --no-run || exit 3

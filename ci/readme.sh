@@ -14,4 +14,9 @@ fi
 cargo run --locked --release --example guard
 cargo run --locked --release --features config --example rules
 cargo run --locked --release --features tower,watch,observe --example axum -- --once
+if command -v redis-server >/dev/null; then
+    cargo run --locked --release --features redis --example redis
+else
+    echo "no redis-server: its example is left out"
+fi
 cargo run --locked --release --features cli -- replay --rule 20/60s "$log"

@@ -48,6 +48,7 @@
 //! | rules that follow their file (feature `watch`) | `RulesWatcher`, or `LiveRules::reload` when you say so |
 //! | bytes per window, of a connection and of all together (feature `tokio`) | `Throttled` |
 //! | http and gRPC servers limited by rules (feature `tower`) | `layer::RateLimitLayer`, with `layer::HttpKey` for what rules count by |
+//! | one limit over many machines, by Redis or Valkey (feature `redis`) | the module `redis`: `SharedLimiter`, `SharedRules` |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!
@@ -116,6 +117,8 @@
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
 //! | `watch` | no | reloading rules when their file changes; with it comes `config` |
 //! | `tower` | no | the module `layer`: a Layer and Service of `tower`; with it comes `rules` |
+//! | `redis` | no | limits over many machines, kept by Redis or Valkey, on tokio; with it come `quanta` and `rules` |
+//! | `redis-cluster` | no | the same, kept by a Redis Cluster |
 //! | `cli` | no | the command-line tool `ringgate` |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
@@ -152,6 +155,8 @@ mod io;
 mod observe;
 #[cfg(feature = "tower")]
 pub mod layer;
+#[cfg(feature = "redis")]
+pub mod redis;
 
 pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use answer::{Admitted, Denied, Peek};
@@ -172,10 +177,13 @@ pub use limiter::{Promise, RateLimiter, SavedState};
 #[cfg(feature = "observe")]
 pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
+#[cfg(feature = "redis")]
+pub use rules::KeyParts;
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, Passed, Refused, Reloaded, Reservation,
-    Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError, TierOf,
+    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded,
+    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError,
+    TierOf,
 };
 #[cfg(feature = "config")]
 pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};

@@ -18,12 +18,15 @@ mod group;
 mod judge;
 mod key;
 mod live;
+mod on_error;
 mod peek;
 mod policy;
 mod refused;
 mod reservation;
 mod rule;
 mod share;
+#[cfg(feature = "redis")]
+mod shared;
 mod state;
 mod succession;
 #[cfg(feature = "tokio")]
@@ -37,10 +40,13 @@ pub use config::{Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
 pub use key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
+pub use on_error::OnError;
 pub use peek::RulePeek;
 pub use refused::{Passed, Refused};
 pub use reservation::Reservation;
 pub use rule::{Rule, RuleAlgorithm, RuleError};
+#[cfg(feature = "redis")]
+pub use shared::KeyParts;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
@@ -48,6 +54,8 @@ pub use watch::{RulesWatcher, WatchError};
 pub(crate) use counts::Me;
 pub(crate) use counts::Tallies;
 use group::{Group, Seeds};
+#[cfg(feature = "redis")]
+pub(crate) use shared::{Full, Plan, Planned, SharedPlan};
 #[cfg(feature = "tokio")]
 pub(crate) use waited::Waited;
 

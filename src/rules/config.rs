@@ -47,6 +47,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// when = "is upload"               # a Condition; every request when nothing is said
     /// capacity = 100000                # how many keys there is room for; 65536 when nothing is said
     /// on_full = "share"                # or "deny", "admit", "forget"
+    /// on_error = "share"               # or "local", "deny", "admit": of rules that many machines share
     /// # enforce = "10%"                # of the keys; or of none: shadow = true
     /// allow = ["backup"]               # keys that this rule never limits
     /// deny = ["mallory"]               # keys that it always refuses, where it is enforced

@@ -59,7 +59,7 @@ pub(super) struct Member {
     pub(super) rule: u16,
     name: Arc<str>,
     /// Which of the rule's quotas.
-    number: usize,
+    pub(super) number: usize,
     pub(super) quota: Quota,
 }
 

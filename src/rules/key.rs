@@ -81,6 +81,8 @@ pub struct Key<R: ?Sized> {
     hash: Arc<HashOf<R>>,
     missing: Missing,
     listed: Arc<HashOfText>,
+    #[cfg(feature = "redis")]
+    shared: Option<Arc<super::shared::PartsOf<R>>>,
 }
 
 /// What a rule does about a request without its key: see [`Key::optional`].
@@ -150,6 +152,8 @@ impl<R: ?Sized> Key<R> {
                 core::hash::Hash::hash(text, key);
                 Ok(())
             }),
+            #[cfg(feature = "redis")]
+            shared: None,
         }
     }
 
@@ -168,6 +172,26 @@ impl<R: ?Sized> Key<R> {
             listed: Arc::new(listed),
             ..self
         }
+    }
+
+    /// The same key, and what of it is the same on all machines, for limits that many of them share: its parts, as bytes.
+    ///
+    /// What [`Hash`](core::hash::Hash) feeds a hasher may differ between compilers and kinds of machines, and then each
+    /// of them would count for itself. So it is said once more here, in bytes that mean the same everywhere. Requests have the same key
+    /// when they have the same parts, each of them whole: `["ab", "c"]` is not `["a", "bc"]`.
+    #[cfg(feature = "redis")]
+    #[must_use]
+    pub fn shared_as(self, parts: impl Fn(&R, &mut super::shared::KeyParts) + Send + Sync + 'static) -> Self {
+        Self {
+            shared: Some(Arc::new(parts)),
+            ..self
+        }
+    }
+
+    /// What is the same on all machines.
+    #[cfg(feature = "redis")]
+    pub(super) fn parts(&self) -> Option<&super::shared::PartsOf<R>> {
+        self.shared.as_deref()
     }
 
     /// The key's name.
@@ -211,6 +235,8 @@ impl<R: ?Sized> Clone for Key<R> {
             hash: Arc::clone(&self.hash),
             missing: self.missing,
             listed: Arc::clone(&self.listed),
+            #[cfg(feature = "redis")]
+            shared: self.shared.clone(),
         }
     }
 }

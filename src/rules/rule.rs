@@ -5,6 +5,7 @@ use core::fmt;
 use core::hash::Hash;
 
 use super::key::{Condition, Cost, Key, KeyHasher, TierOf};
+use super::on_error::OnError;
 use crate::algorithm::{CounterRing, Gcra};
 use crate::keyed::{KeyedBuilder, OnFull};
 use crate::quota::Quota;
@@ -73,6 +74,7 @@ pub struct Rule<R: ?Sized> {
     pub(super) enforced: Enforced,
     pub(super) allow: Vec<Listed>,
     pub(super) deny: Vec<Listed>,
+    pub(super) on_error: OnError,
 }
 
 /// For how many of the keys a rule is enforced.
@@ -107,6 +109,7 @@ impl<R: ?Sized> Rule<R> {
             enforced: Enforced::All,
             allow: Vec::new(),
             deny: Vec::new(),
+            on_error: OnError::default(),
         }
     }
 
@@ -223,6 +226,13 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
+    /// What decides when the store of rules that many machines share does not answer (feature `redis`). In a rule set of
+    /// one process it means nothing.
+    pub fn on_error(mut self, on_error: OnError) -> Self {
+        self.on_error = on_error;
+        self
+    }
+
     /// As [`allow`](Self::allow) and [`deny`](Self::deny), for a key that is written as text.
     ///
     /// # Errors
@@ -275,6 +285,7 @@ impl<R: ?Sized> Rule<R> {
             && self.burst == other.burst
             && self.capacity == other.capacity
             && self.on_full == other.on_full
+            && self.on_error == other.on_error
             && same(self.key.as_ref(), other.key.as_ref(), Key::is)
             && same(self.cost.as_ref(), other.cost.as_ref(), |one, other| {
                 one.0.is(&other.0)
@@ -320,6 +331,7 @@ impl<R: ?Sized> Clone for Rule<R> {
             enforced: self.enforced,
             allow: self.allow.clone(),
             deny: self.deny.clone(),
+            on_error: self.on_error,
         }
     }
 }

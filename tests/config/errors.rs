@@ -68,7 +68,7 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             json: r#"«"qouta": "2/s""#,
             yaml: "«qouta: 2/s",
             words: "field is \"qouta\", but allowed is name, was, quota, quotas, algorithm, cells, burst, key, cost, when, \
-                    tiers, capacity, on_full, shadow, enforce, allow or deny",
+                    tiers, capacity, on_full, on_error, shadow, enforce, allow or deny",
         },
         Case {
             toml: "was = «7\nquota = '2/s'",
@@ -196,6 +196,12 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             json: r#""quota": "2/s", "on_full": «"panic""#,
             yaml: "quota: 2/s\n  on_full: «panic",
             words: "on_full is \"panic\", but allowed is \"share\", \"deny\", \"admit\" or \"forget\"",
+        },
+        Case {
+            toml: "quota = '2/s'\non_error = «'panic'",
+            json: r#""quota": "2/s", "on_error": «"panic""#,
+            yaml: "quota: 2/s\n  on_error: «panic",
+            words: "on_error is \"panic\", but allowed is \"local\", \"share\", \"deny\" or \"admit\"",
         },
         Case {
             toml: "quota = '2/s'\nshadow = «'yes'",

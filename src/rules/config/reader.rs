@@ -6,7 +6,7 @@ use super::extractors::Extractors;
 use super::file_error::FileError;
 use super::node::{Node, Value};
 use super::words::{
-    A_QUOTA, A_SHARE, A_WHOLE_NUMBER, ALGORITHMS, FILE, ON_FULL, RULE, TIERS, one_of, percent,
+    A_QUOTA, A_SHARE, A_WHOLE_NUMBER, ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, one_of, percent,
 };
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -85,6 +85,9 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
     }
     if let Some(on_full) = given("on_full") {
         rule = rule.on_full(one("on_full", on_full, ON_FULL)?);
+    }
+    if let Some(on_error) = given("on_error") {
+        rule = rule.on_error(one("on_error", on_error, ON_ERROR)?);
     }
     rule = enforced(node, rule)?;
     for (field, allowed) in [("allow", true), ("deny", false)] {

@@ -21,7 +21,7 @@ use serde_json::{Value as Json, json};
 
 use super::format::Format;
 use super::node::{Node, Value};
-use super::words::{ALGORITHMS, FILE, ON_FULL, RULE, TIERS, percent};
+use super::words::{ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent};
 
 /// Rules for rate limiting, of which a rule set is built.
 #[derive(JsonSchema)]
@@ -75,6 +75,8 @@ struct RuleShape {
     capacity: Option<u64>,
     /// What becomes of a key that finds no room; "share" when nothing is said.
     on_full: Option<OnFull>,
+    /// What decides when the store of rules that many machines share does not answer; "share" when nothing is said.
+    on_error: Option<OnError>,
     /// Whether the rule judges and counts, and never refuses.
     shadow: Option<bool>,
     /// For which part of its keys the rule is enforced.
@@ -146,6 +148,20 @@ enum OnFull {
     Admit,
     /// The key that has spent least loses its place to them.
     Forget,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its shape matters")]
+enum OnError {
+    /// A limiter of the node's own with the whole quota.
+    Local,
+    /// A limiter of the node's own with its part of the quota.
+    Share,
+    /// Nobody is admitted.
+    Deny,
+    /// Everybody is admitted.
+    Admit,
 }
 
 /// What may be left out may not be null.
@@ -251,6 +267,8 @@ fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
     assert_eq!(words("/$defs/Algorithm/oneOf"), known);
     let known: Vec<&str> = ON_FULL.iter().map(|&(word, _)| word).collect();
     assert_eq!(words("/$defs/OnFull/oneOf"), known);
+    let known: Vec<&str> = ON_ERROR.iter().map(|&(word, _)| word).collect();
+    assert_eq!(words("/$defs/OnError/oneOf"), known);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::keyed::OnFull;
-use crate::rules::RuleAlgorithm;
+use crate::rules::{OnError, RuleAlgorithm};
 
 /// The fields of a file.
 pub(super) const FILE: &[&str] = &["rules", "$schema"];
@@ -22,6 +22,7 @@ pub(super) const RULE: &[&str] = &[
     "tiers",
     "capacity",
     "on_full",
+    "on_error",
     "shadow",
     "enforce",
     "allow",
@@ -45,6 +46,13 @@ pub(super) const ON_FULL: &[(&str, OnFull)] = &[
     ("deny", OnFull::Deny),
     ("admit", OnFull::Admit),
     ("forget", OnFull::Forget),
+];
+
+pub(super) const ON_ERROR: &[(&str, OnError)] = &[
+    ("local", OnError::Local),
+    ("share", OnError::Share),
+    ("deny", OnError::Deny),
+    ("admit", OnError::Admit),
 ];
 
 pub(super) const A_QUOTA: &str = "text such as \"100/60s\"";

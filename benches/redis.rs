@@ -1,0 +1,237 @@
+//! What a limit over many machines costs: bare scripts through the same client, and the limiter around them.
+//!
+//! `cargo bench --features redis --bench redis` starts a `redis-server` of its own on a Unix socket, and prints a table of
+//! ratios, measured in one process in alternating rounds. No figure makes this fail. See `benches/README.md` for a run.
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::error::Error;
+use core::time::Duration;
+use std::process::{Child, Command, Stdio};
+
+use std::time::Instant;
+
+use redis::aio::MultiplexedConnection;
+use ringgate::Quota;
+use ringgate::redis::{OnError, RedisStore, SharedLimiter};
+
+type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The script that decides, as the limiter sends it.
+const SCRIPT: &str = concat!(
+    include_str!("../src/redis/head.lua"),
+    include_str!("../src/redis/log.lua"),
+    include_str!("../src/redis/cells.lua"),
+    include_str!("../src/redis/parts.lua"),
+    include_str!("../src/redis/judge.lua"),
+);
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One way of asking.
+#[derive(Clone)]
+enum Way {
+    /// A script that does nothing.
+    Nothing(MultiplexedConnection, String),
+    /// The script that decides, by the bare client.
+    Bare(MultiplexedConnection, String, &'static [&'static str]),
+    /// The limiter.
+    Strict(Arc<SharedLimiter>),
+}
+
+/// Of cells, and of a log: a key and what `parts.lua` is told.
+const CELLS: [&str; 10] = [
+    "{bare}:cells",
+    "take",
+    "cells",
+    "1000000000",
+    "12000000",
+    "5",
+    "1",
+    "0",
+    "0",
+    "0",
+];
+const LOG: [&str; 10] = [
+    "{bare}:log",
+    "take",
+    "log",
+    "1000",
+    "60000000",
+    "0",
+    "1",
+    "0",
+    "0",
+    "0",
+];
+
+impl Way {
+    async fn ask(&mut self) -> Fallible<()> {
+        match self {
+            Self::Nothing(connection, digest) => {
+                redis::cmd("EVALSHA")
+                    .arg(&*digest)
+                    .arg(0)
+                    .exec_async(connection)
+                    .await?;
+            }
+            Self::Bare(connection, digest, arguments) => {
+                let mut call = redis::cmd("EVALSHA");
+                call.arg(&*digest).arg(1).arg(*arguments);
+                let answer: Vec<i64> = call.query_async(connection).await?;
+                if answer.len() != 7 {
+                    return Err("another answer than the limiter gets".into());
+                }
+            }
+            Self::Strict(limiter) => {
+                let error = match limiter.check("strict").await {
+                    Ok(passed) => passed.error().cloned(),
+                    Err(refused) => refused.error().cloned(),
+                };
+                if let Some(error) = error {
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// So many tasks for so long: calls a second, and the time of one, in microseconds: the middle one and the 99th of a hundred.
+    async fn run(&self, tasks: usize, least: Duration) -> Fallible<(f64, f64, f64)> {
+        let began = Instant::now();
+        let asking = (0..tasks).map(|_| {
+            let mut way = self.clone();
+            tokio::spawn(async move {
+                let mut times = Vec::new();
+                while began.elapsed() < least {
+                    let asked = Instant::now();
+                    way.ask().await?;
+                    times.push(asked.elapsed().as_secs_f64() * 1e6);
+                }
+                Fallible::Ok(times)
+            })
+        });
+        let mut times = Vec::new();
+        for asking in asking.collect::<Vec<_>>() {
+            times.extend(asking.await??);
+        }
+        let elapsed = began.elapsed().as_secs_f64();
+        times.sort_by(f64::total_cmp);
+        let at = |part: usize| times[(times.len() - 1) * part / 100];
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 calls")]
+        Ok((times.len() as f64 / elapsed, at(50), at(99)))
+    }
+}
+
+fn main() -> Fallible<()> {
+    let has = |flag: &str| std::env::args().any(|arg| arg == flag);
+    if has("--list") {
+        return Ok(());
+    }
+    // `cargo bench` says `--bench`; without it, and with `--test`, all that counts is that it runs.
+    let (rounds, least) = if has("--bench") && !has("--test") {
+        (9, Duration::from_millis(400))
+    } else {
+        (1, Duration::from_millis(1))
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(compare(rounds, least))
+}
+
+async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("socket");
+    let started = Command::new("redis-server")
+        .args(["--save", "", "--port", "0", "--unixsocket"])
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .spawn();
+    let _server = match started {
+        Ok(child) => Server(child),
+        Err(error) => {
+            println!("not run: redis-server cannot be started: {error}");
+            return Ok(());
+        }
+    };
+    let url = format!("unix://{}", socket.display());
+    let store = Arc::new(
+        RedisStore::builder(&url)
+            .call_timeout(Duration::from_secs(5))
+            .response_timeout(Duration::from_secs(5))
+            .build()?,
+    );
+    store.ready(Duration::from_secs(10)).await?;
+    let connection = redis::Client::open(url.as_str())?
+        .get_multiplexed_async_connection()
+        .await?;
+    let load = async |text: &str| -> Fallible<String> {
+        let mut connection = connection.clone();
+        Ok(redis::cmd("SCRIPT")
+            .arg("LOAD")
+            .arg(text)
+            .query_async(&mut connection)
+            .await?)
+    };
+    let (nothing, script) = (load("return 1").await?, load(SCRIPT).await?);
+    let limiter = |name: &'static str, quota: &str| -> Fallible<_> {
+        let quota: Quota = quota.parse()?;
+        Ok(SharedLimiter::builder(name, quota).on_error(OnError::Deny))
+    };
+    let cells = limiter("cells", "1000000000/min")?.build(store.clone())?;
+    let log = limiter("log", "1000/min")?.log().build(store.clone())?;
+    let ways = [
+        (
+            "a script that does nothing",
+            Way::Nothing(connection.clone(), nothing),
+        ),
+        (
+            "cells: bare script",
+            Way::Bare(connection.clone(), script.clone(), &CELLS),
+        ),
+        ("cells: SharedLimiter", Way::Strict(Arc::new(cells))),
+        (
+            "log, full: bare script",
+            Way::Bare(connection.clone(), script, &LOG),
+        ),
+        ("log, full: SharedLimiter", Way::Strict(Arc::new(log))),
+    ];
+    println!("Redis on a Unix socket, {rounds} alternating rounds of {least:?} each; medians");
+    println!("ratio: of calls a second, to the bare script");
+    println!(
+        "{:<28} {:>5} {:>10} {:>6} {:>9} {:>9}",
+        "", "tasks", "calls/s", "ratio", "p50 µs", "p99 µs"
+    );
+    for tasks in [1, 16, 256] {
+        let mut figures = vec![Vec::new(); ways.len()];
+        for _ in 0..rounds {
+            for ((_, way), figures) in ways.iter().zip(&mut figures) {
+                figures.push(way.run(tasks, least).await?);
+            }
+        }
+        let mut bare = 0.0;
+        for ((name, way), figures) in ways.iter().zip(figures) {
+            let median = |pick: fn(&(f64, f64, f64)) -> f64| {
+                let mut picked: Vec<f64> = figures.iter().map(pick).collect();
+                picked.sort_by(f64::total_cmp);
+                picked[picked.len() / 2]
+            };
+            let (rate, middle, late) = (median(|it| it.0), median(|it| it.1), median(|it| it.2));
+            let ratio = match way {
+                Way::Strict(_) => format!("{:.2}", rate / bare),
+                _ => String::new(),
+            };
+            bare = rate;
+            println!("{name:<28} {tasks:>5} {rate:>10.0} {ratio:>6} {middle:>9.0} {late:>9.0}");
+        }
+    }
+    Ok(())
+}

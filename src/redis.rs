@@ -1,0 +1,28 @@
+#![doc = include_str!("redis.md")]
+
+mod answer;
+mod breaker;
+mod builder;
+mod connection;
+mod health;
+mod redis_store;
+mod script;
+mod settings;
+mod shared_limiter;
+mod shared_rules;
+mod spread;
+mod store;
+mod store_error;
+mod supervisor;
+
+pub use answer::{DecidedBy, Look, Reason, SharedPassed, SharedRefused};
+pub use breaker::BreakerState;
+pub use builder::RedisStoreBuilder;
+pub use health::Health;
+pub use redis_store::RedisStore;
+pub use shared_limiter::{SharedLimiter, SharedLimiterBuilder};
+pub use shared_rules::{SharedRules, SharedRulesBuilder};
+pub use store::{Answer, Counting, Found, Part, Store, Verdict};
+pub use store_error::{StoreError, StoreErrorKind};
+
+pub use crate::rules::{KeyParts, OnError};

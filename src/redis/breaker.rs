@@ -1,0 +1,256 @@
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Whether calls are made, by a [`RedisStore`](super::RedisStore)'s circuit breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BreakerState {
+    /// All calls are made.
+    Closed,
+    /// None is made, for a while.
+    Open,
+    /// One at a time is made, to see whether it is answered.
+    Probing,
+}
+
+/// When a breaker opens, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trip {
+    /// Of the calls of this long, ...
+    pub(super) over: Duration,
+    /// ... once there are so many, ...
+    pub(super) calls: u32,
+    /// ... so many in a hundred have failed.
+    pub(super) percent: u32,
+    /// How long none is made then.
+    pub(super) rest: Duration,
+}
+
+/// Stops making calls when too many have failed: they would cost the server, and their callers a timeout each.
+///
+/// Closed: calls are counted in spans of time; when the present span and the one before hold enough calls, and enough
+/// of them have failed, it opens. Open: nothing goes through until its rest is over. Probing: one call at a time goes
+/// through; three answers in a row close it, a failure opens it again.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    trip: Trip,
+    /// Held for a few instructions, and never across an await.
+    inside: Mutex<Inside>,
+}
+
+#[derive(Debug)]
+struct Inside {
+    state: State,
+    span: Span,
+    before: Span,
+    began: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Closed,
+    Open {
+        until: Instant,
+    },
+    Probing {
+        /// When a probe was let through that has not come back; one that never does counts for no longer than a rest.
+        out: Option<Instant>,
+        answered: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    calls: u32,
+    failed: u32,
+}
+
+/// The answers in a row that close a breaker.
+const PROBES: u32 = 3;
+
+impl Breaker {
+    pub(super) fn new(trip: Trip, now: Instant) -> Self {
+        Self {
+            trip,
+            inside: Mutex::new(Inside {
+                state: State::Closed,
+                span: Span::default(),
+                before: Span::default(),
+                began: now,
+            }),
+        }
+    }
+
+    fn inside<T>(&self, f: impl FnOnce(&mut Inside) -> T) -> T {
+        // Nothing that is done under the lock can fail, so what a panic has left is whole.
+        f(&mut self.inside.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a call may be made now; if so, [`record`](Self::record) is told what became of it.
+    pub(super) fn lets_through(&self, now: Instant) -> bool {
+        self.inside(|inside| {
+            if let State::Open { until } = inside.state
+                && now >= until
+            {
+                inside.state = State::Probing {
+                    out: None,
+                    answered: 0,
+                };
+            }
+            match &mut inside.state {
+                State::Closed => true,
+                State::Open { .. } => false,
+                State::Probing { out, .. } => {
+                    let free = out.is_none_or(|since| now.saturating_duration_since(since) >= self.trip.rest);
+                    if free {
+                        *out = Some(now);
+                    }
+                    free
+                }
+            }
+        })
+    }
+
+    /// Counts a call that was made.
+    pub(super) fn record(&self, now: Instant, failed: bool) {
+        self.inside(|inside| match &mut inside.state {
+            State::Closed => {
+                inside.turn(now, self.trip.over);
+                inside.span.calls = inside.span.calls.saturating_add(1);
+                inside.span.failed = inside.span.failed.saturating_add(u32::from(failed));
+                let calls = u64::from(inside.span.calls) + u64::from(inside.before.calls);
+                let failures = u64::from(inside.span.failed) + u64::from(inside.before.failed);
+                if failed
+                    && calls >= u64::from(self.trip.calls)
+                    && failures * 100 >= calls * u64::from(self.trip.percent)
+                {
+                    inside.open(now, self.trip.rest);
+                }
+            }
+            // A call from before it opened.
+            State::Open { .. } => {}
+            State::Probing { .. } if failed => inside.open(now, self.trip.rest),
+            State::Probing { out, answered } => {
+                (*out, *answered) = (None, *answered + 1);
+                if *answered >= PROBES {
+                    inside.close(now);
+                }
+            }
+        });
+    }
+
+    pub(super) fn state(&self, now: Instant) -> BreakerState {
+        self.inside(|inside| match inside.state {
+            State::Closed => BreakerState::Closed,
+            State::Open { until } if now < until => BreakerState::Open,
+            _ => BreakerState::Probing,
+        })
+    }
+}
+
+impl Inside {
+    /// Begins a new span when the present one is over.
+    fn turn(&mut self, now: Instant, over: Duration) {
+        let age = now.saturating_duration_since(self.began);
+        if age >= over {
+            let before = core::mem::take(&mut self.span);
+            // One that nobody called in lies between.
+            self.before = if age < 2 * over { before } else { Span::default() };
+            self.began = now;
+        }
+    }
+
+    fn open(&mut self, now: Instant, rest: Duration) {
+        self.state = State::Open { until: now + rest };
+    }
+
+    fn close(&mut self, now: Instant) {
+        (self.span, self.before, self.began) = (Span::default(), Span::default(), now);
+        self.state = State::Closed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn breaker() -> (Breaker, Instant) {
+        let now = Instant::now();
+        let trip = Trip {
+            over: SECOND,
+            calls: 10,
+            percent: 50,
+            rest: SECOND,
+        };
+        (Breaker::new(trip, now), now)
+    }
+
+    #[test]
+    fn opens_by_the_rate_of_failures_and_not_by_their_number() {
+        let (breaker, now) = breaker();
+        for _ in 0..1000 {
+            for failed in [true, false, false] {
+                assert!(breaker.lets_through(now));
+                breaker.record(now, failed);
+            }
+        }
+        assert_eq!(breaker.state(now), BreakerState::Closed);
+        // Half of the calls of this span and the one before, and not one fewer.
+        for _ in 0..1000 {
+            assert_eq!(breaker.state(now), BreakerState::Closed);
+            breaker.record(now, true);
+        }
+        assert_eq!(breaker.state(now), BreakerState::Open);
+        assert!(!breaker.lets_through(now));
+    }
+
+    #[test]
+    fn a_few_calls_prove_nothing() {
+        let (breaker, now) = breaker();
+        for call in 0..9 {
+            breaker.record(now + call * SECOND / 100, true);
+        }
+        assert_eq!(breaker.state(now), BreakerState::Closed);
+        // Neither do old ones.
+        breaker.record(now + 3 * SECOND, true);
+        assert_eq!(breaker.state(now + 3 * SECOND), BreakerState::Closed);
+    }
+
+    #[test]
+    fn probes_one_at_a_time_and_closes_after_three_answers() {
+        let (breaker, mut now) = breaker();
+        for _ in 0..10 {
+            breaker.record(now, true);
+        }
+        now += SECOND;
+        assert_eq!(breaker.state(now), BreakerState::Probing);
+        assert!(breaker.lets_through(now));
+        assert!(!breaker.lets_through(now));
+        breaker.record(now, true);
+        assert!(!breaker.lets_through(now));
+        now += SECOND;
+        for answered in 0..3 {
+            assert_eq!(breaker.state(now), BreakerState::Probing, "{answered}");
+            assert!(breaker.lets_through(now));
+            breaker.record(now, false);
+        }
+        assert_eq!(breaker.state(now), BreakerState::Closed);
+        assert!(breaker.lets_through(now) && breaker.lets_through(now));
+    }
+
+    /// As when its caller has dropped the future.
+    #[test]
+    fn a_probe_that_never_comes_back_does_not_keep_it_open() {
+        let (breaker, mut now) = breaker();
+        for _ in 0..10 {
+            breaker.record(now, true);
+        }
+        now += SECOND;
+        assert!(breaker.lets_through(now));
+        assert!(!breaker.lets_through(now + SECOND / 2));
+        assert!(breaker.lets_through(now + SECOND));
+    }
+}

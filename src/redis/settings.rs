@@ -1,0 +1,97 @@
+//! How a store goes about it, validated once.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::time::Duration;
+
+use super::breaker::Trip;
+use crate::error::ConfigError;
+
+/// What a [builder](super::RedisStoreBuilder) was told.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) prefix: Box<str>,
+    pub(super) connect_timeout: Duration,
+    pub(super) response_timeout: Duration,
+    pub(super) call_timeout: Duration,
+    pub(super) failures: u64,
+    pub(super) reconnect_after: Duration,
+    pub(super) heartbeat: Duration,
+    pub(super) max_in_flight: usize,
+    pub(super) trip: Trip,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefix: "ringgate".into(),
+            connect_timeout: Duration::from_millis(200),
+            response_timeout: Duration::from_millis(100),
+            call_timeout: Duration::from_millis(150),
+            failures: 3,
+            reconnect_after: Duration::from_millis(100),
+            heartbeat: Duration::from_secs(1),
+            max_in_flight: 10_000,
+            trip: Trip {
+                over: Duration::from_secs(1),
+                calls: 20,
+                percent: 50,
+                rest: Duration::from_millis(500),
+            },
+        }
+    }
+}
+
+/// The times that make sense: what is shorter never succeeds, what is longer is no timeout.
+const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
+
+impl Settings {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        for (field, time) in [
+            ("connect_timeout", self.connect_timeout),
+            ("response_timeout", self.response_timeout),
+            ("call_timeout", self.call_timeout),
+            ("reconnect_after", self.reconnect_after),
+            ("heartbeat", self.heartbeat),
+            ("breaker.over", self.trip.over),
+            ("breaker.rest", self.trip.rest),
+        ] {
+            if time < TIMES.0 || time > TIMES.1 {
+                return Err(ConfigError::new(
+                    field,
+                    format!("{time:?}"),
+                    format!("{:?} to {:?}", TIMES.0, TIMES.1),
+                ));
+            }
+        }
+        if self.call_timeout < self.response_timeout {
+            return Err(ConfigError::new(
+                "call_timeout",
+                format!("{:?}", self.call_timeout),
+                format!("no less than the response timeout, {:?}", self.response_timeout),
+            ));
+        }
+        let within = |field, given: u64, most: u64| {
+            if given == 0 || given > most {
+                return Err(ConfigError::new(
+                    field,
+                    format!("{given}"),
+                    format!("1 to {most}"),
+                ));
+            }
+            Ok(())
+        };
+        within("failures", self.failures, 1000)?;
+        within("max_in_flight", self.max_in_flight as u64, 1_000_000)?;
+        within("breaker.calls", u64::from(self.trip.calls), 1_000_000)?;
+        within("breaker.percent", u64::from(self.trip.percent), 100)?;
+        if self.prefix.contains(['{', '}']) {
+            return Err(ConfigError::new(
+                "prefix",
+                format!("{:?}", self.prefix),
+                "a text without braces, which say where a cluster keeps a name",
+            ));
+        }
+        Ok(())
+    }
+}

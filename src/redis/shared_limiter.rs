@@ -1,0 +1,192 @@
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::hash::Hash;
+use core::num::NonZeroU32;
+
+use super::answer::{Look, SharedPassed, SharedRefused};
+use super::shared_rules::{SharedRules, SharedRulesBuilder};
+use super::store::Store;
+use super::store_error::StoreError;
+use crate::decision::Settled;
+use crate::quota::Quota;
+use crate::rules::{Cost, Key, OnError, Rule, RuleAlgorithm, RuleError};
+
+/// One limit for each of many keys, over counts that many machines share: a [`SharedRules`] of one rule.
+///
+/// For a limit of everybody together, always ask with the same key.
+///
+/// # Examples
+///
+/// A hundred logins a minute for each user, over all machines:
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use ringgate::redis::{OnError, RedisStore, SharedLimiter};
+///
+/// # async fn example() -> Result<(), Box<dyn core::error::Error>> {
+/// let store = Arc::new(RedisStore::builder("redis://127.0.0.1:6379").build()?);
+/// let logins = SharedLimiter::builder("login", "100/60s".parse()?)
+///     // Each permit by itself, exactly.
+///     .log()
+///     .on_error(OnError::Deny)
+///     .build(store)?;
+/// if let Err(refused) = logins.check("alice").await {
+///     println!("{refused}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct SharedLimiter {
+    rules: SharedRules<Asked>,
+}
+
+/// What a [`SharedLimiter`] is built from.
+#[must_use = "a builder does nothing until it is built"]
+pub struct SharedLimiterBuilder {
+    rule: Rule<Asked>,
+    rules: SharedRulesBuilder<Asked>,
+}
+
+/// A request.
+struct Asked {
+    key: Vec<u8>,
+    permits: u64,
+}
+
+impl SharedLimiterBuilder {
+    /// Allows `quota` too: a request is admitted when every quota has room.
+    pub fn also(mut self, quota: Quota) -> Self {
+        self.rule = self.rule.also(quota);
+        self
+    }
+
+    /// Counts each permit by itself, exactly, for up to 100,000 of them.
+    pub fn log(mut self) -> Self {
+        self.rule = self.rule.algorithm(RuleAlgorithm::Log);
+        self
+    }
+
+    /// Counts by so many cells to a window, which is up to a cell too strict:
+    /// [`DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS) when nothing is said, 1000 at the most.
+    pub fn cells(mut self, cells: u64) -> Self {
+        self.rule = self.rule.algorithm(RuleAlgorithm::Counter).cells(cells);
+        self
+    }
+
+    /// What decides when the store does not answer.
+    pub fn on_error(mut self, on_error: OnError) -> Self {
+        self.rule = self.rule.on_error(on_error);
+        self
+    }
+
+    /// How many keys this node has room for in its own limiter, which decides when the store does not answer.
+    pub fn capacity(mut self, keys: u64) -> Self {
+        self.rule = self.rule.capacity(keys);
+        self
+    }
+
+    /// As [`SharedRulesBuilder::nodes`].
+    pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
+        self.rules = self.rules.nodes(nodes);
+        self
+    }
+
+    /// As [`SharedRulesBuilder::secret`].
+    pub fn secret(mut self, secret: [u8; 16]) -> Self {
+        self.rules = self.rules.secret(secret);
+        self
+    }
+
+    /// Builds the limiter over a store.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedRulesBuilder::build`].
+    pub fn build(self, store: Arc<dyn Store>) -> Result<SharedLimiter, RuleError> {
+        let rules = self.rules.rule(self.rule).build(store)?;
+        Ok(SharedLimiter { rules })
+    }
+}
+
+impl SharedLimiter {
+    /// A limiter of this name, which allows `quota` to each key.
+    pub fn builder(name: impl Into<Arc<str>>, quota: Quota) -> SharedLimiterBuilder {
+        let key = Key::new("key", |asked: &Asked, hasher| asked.key.hash(hasher));
+        let key = key.shared_as(|asked, parts| {
+            parts.part(&asked.key);
+        });
+        SharedLimiterBuilder {
+            rule: Rule::new(name, quota)
+                .by(&key)
+                .cost(&Cost::new("permits", |asked: &Asked| asked.permits)),
+            rules: SharedRules::builder(),
+        }
+    }
+
+    /// Takes one permit of the key's if there is room.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedRules::check`].
+    pub async fn check(&self, key: impl AsRef<[u8]> + Send) -> Result<SharedPassed, SharedRefused> {
+        self.check_n(key, 1).await
+    }
+
+    /// Takes `permits` permits of the key's if there is room for all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedRules::check`].
+    pub async fn check_n(
+        &self,
+        key: impl AsRef<[u8]> + Send,
+        permits: u64,
+    ) -> Result<SharedPassed, SharedRefused> {
+        self.rules.check(&asked(key, permits)).await
+    }
+
+    /// Looks at the key's quotas for one permit, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer.
+    pub async fn peek(&self, key: impl AsRef<[u8]> + Send) -> Result<Vec<Look>, StoreError> {
+        self.rules.peek(&asked(key, 1)).await
+    }
+
+    /// As [`SharedRules::reset`].
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer.
+    pub async fn reset(&self, key: impl AsRef<[u8]> + Send) -> Result<(), StoreError> {
+        self.rules.reset(&asked(key, 1)).await
+    }
+
+    /// As [`SharedRules::refund`].
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer.
+    pub async fn refund(&self, passed: SharedPassed) -> Result<Settled, StoreError> {
+        self.rules.refund(passed).await
+    }
+}
+
+fn asked(key: impl AsRef<[u8]>, permits: u64) -> Asked {
+    Asked {
+        key: key.as_ref().to_vec(),
+        permits,
+    }
+}
+
+impl fmt::Debug for SharedLimiterBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLimiterBuilder")
+            .field("rule", &self.rule)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,363 @@
+//! Keeps a connection, and lets no caller wait for it.
+//!
+//! The client library waits through an outage, and never leaves a connection that swallows what is sent. So every
+//! call here has a time after which it ends; several failures in a row end the connection; and while there is none,
+//! calls fail at once, and a task of its own makes another.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use core::fmt;
+use core::hash::BuildHasher;
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use ::redis::{Cmd, RedisError, Value};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+use super::breaker::Breaker;
+use super::connection::{Connection, Symptom, Target, diagnose, is_unknown_script};
+use super::health::Health;
+use super::script::Script;
+use super::settings::Settings;
+use super::store_error::{StoreError, StoreErrorKind};
+use crate::sync::{AtomicU64, Ordering, Tally};
+
+/// Makes calls, and keeps the connection that they need.
+pub(super) struct Supervisor {
+    settings: Settings,
+    target: Target,
+    /// Its own lock is held for a copy, never across an await.
+    link: watch::Sender<Option<Arc<Link>>>,
+    places: Semaphore,
+    breaker: Breaker,
+    counts: Counts,
+    last: Mutex<Last>,
+}
+
+/// A connection, as long as it does.
+struct Link {
+    connection: Connection,
+    /// Calls in a row that it has failed.
+    failures: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    calls: Tally,
+    answered: Tally,
+    timed_out: Tally,
+    disconnected: Tally,
+    refused: Tally,
+    confused: Tally,
+    unsent: Tally,
+    connections: Tally,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    answer: Option<Instant>,
+    error: Option<StoreError>,
+}
+
+impl Supervisor {
+    pub(super) fn new(target: Target, settings: Settings) -> Self {
+        Self {
+            link: watch::Sender::new(None),
+            places: Semaphore::new(settings.max_in_flight),
+            breaker: Breaker::new(settings.trip, Instant::now()),
+            counts: Counts::default(),
+            last: Mutex::default(),
+            target,
+            settings,
+        }
+    }
+
+    pub(super) const fn target(&self) -> &Target {
+        &self.target
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        &self.settings.prefix
+    }
+
+    /// Makes connections for as long as it runs: one at once, and another a while after one was given up. When there
+    /// are no calls, it asks by itself from time to time whether anybody answers.
+    pub(super) async fn keep_connected(self: Arc<Self>) {
+        let mut wait = Duration::ZERO;
+        loop {
+            // Also when the last one could be made: a server that ends them all is not to be asked ever faster.
+            sleep(jittered(wait)).await;
+            wait = self.settings.reconnect_after;
+            while let Err(error) = self.connect().await {
+                self.note(Some(error));
+                sleep(jittered(wait)).await;
+                wait = (2 * wait).min(MOST_BETWEEN.max(self.settings.reconnect_after));
+            }
+            wait = self.settings.reconnect_after;
+            self.counts.connections.add_one();
+            let mut link = self.link.subscribe();
+            while timeout(self.settings.heartbeat, link.wait_for(Option::is_none))
+                .await
+                .is_err()
+            {
+                self.beat().await;
+            }
+        }
+    }
+
+    /// Asks whether anybody answers, if nobody has lately. The breaker takes no part: a server that refuses to write
+    /// still does answer.
+    async fn beat(&self) {
+        let heard = self.last(|last| last.answer);
+        let Some(link) = self.link.borrow().clone() else {
+            return;
+        };
+        if heard.is_some_and(|heard| heard.elapsed() < self.settings.heartbeat) {
+            return;
+        }
+        let ping = ::redis::cmd("PING");
+        let answer = timeout(self.settings.response_timeout, link.connection.send(&ping)).await;
+        let (error, symptom) = match answer {
+            Ok(Ok(_)) => (None, Symptom::None),
+            Ok(Err(error)) => {
+                let (error, symptom) = diagnose(&error);
+                (Some(error), symptom)
+            }
+            Err(_) => {
+                let error = StoreError::new(StoreErrorKind::TimedOut, "nobody answers a heartbeat");
+                (Some(error), Symptom::Ailing)
+            }
+        };
+        self.note(error);
+        self.judge(&link, symptom);
+    }
+
+    async fn connect(&self) -> Result<(), StoreError> {
+        let connection = match timeout(self.settings.connect_timeout, self.target.connect()).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return Err(diagnose(&error).0),
+            Err(_) => return Err(StoreError::new(StoreErrorKind::TimedOut, "while connecting")),
+        };
+        let link = Link {
+            connection,
+            failures: AtomicU64::new(0),
+        };
+        self.link.send_replace(Some(Arc::new(link)));
+        Ok(())
+    }
+
+    /// Waits until there is a connection, no longer than this.
+    pub(super) async fn ready(&self, within: Duration) -> Result<(), StoreError> {
+        let mut link = self.link.subscribe();
+        let connected = timeout(within, link.wait_for(Option::is_some)).await;
+        if matches!(connected, Ok(Ok(_))) {
+            return Ok(());
+        }
+        drop(connected);
+        let last = self.last(|last| last.error.clone());
+        let detail = last.map_or_else(String::new, |error| error.to_string());
+        Err(StoreError::new(StoreErrorKind::Down, detail))
+    }
+
+    /// Runs a script.
+    pub(super) async fn run(
+        &self,
+        script: &Script,
+        names: &[String],
+        arguments: &[String],
+    ) -> Result<Value, StoreError> {
+        self.call(async |connection| {
+            match connection.send(&script.call(true, names, arguments)).await {
+                // A server that was restarted, or told to forget. Nothing was executed.
+                Err(error) if is_unknown_script(&error) => {
+                    connection.send(&script.call(false, names, arguments)).await
+                }
+                answer => answer,
+            }
+        })
+        .await
+    }
+
+    /// Sends a command.
+    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, StoreError> {
+        self.call(async |connection| connection.send(command).await).await
+    }
+
+    async fn call(
+        &self,
+        ask: impl AsyncFnOnce(&Connection) -> Result<Value, RedisError>,
+    ) -> Result<Value, StoreError> {
+        let (link, _place) = self.admit().inspect_err(|error| {
+            self.counts.unsent.add_one();
+            self.note(Some(error.clone()));
+        })?;
+        let call = Call {
+            supervisor: self,
+            link: &link,
+            began: Instant::now(),
+            over: false,
+        };
+        self.counts.calls.add_one();
+        let answer = timeout(self.settings.call_timeout, ask(&link.connection)).await;
+        match answer {
+            Ok(Ok(value)) => {
+                call.end(None, Symptom::None);
+                Ok(value)
+            }
+            Ok(Err(error)) => {
+                let (error, symptom) = diagnose(&error);
+                call.end(Some(error.clone()), symptom);
+                Err(error)
+            }
+            Err(_) => {
+                let error = StoreError::new(StoreErrorKind::TimedOut, "");
+                call.end(Some(error.clone()), Symptom::Ailing);
+                Err(error)
+            }
+        }
+    }
+
+    /// A connection and a place among the calls that are on their way, or an error at once.
+    fn admit(&self) -> Result<(Arc<Link>, tokio::sync::SemaphorePermit<'_>), StoreError> {
+        let error = |kind| StoreError::new(kind, "");
+        let link = self.link.borrow().clone();
+        let link = link.ok_or_else(|| error(StoreErrorKind::Down))?;
+        let place = self.places.try_acquire();
+        let place = place.map_err(|_| error(StoreErrorKind::Overloaded))?;
+        // Last, so that whatever it lets through is told of.
+        if !self.breaker.lets_through(Instant::now()) {
+            return Err(error(StoreErrorKind::BreakerOpen));
+        }
+        Ok((link, place))
+    }
+
+    /// Gives a connection up when it has failed too often.
+    fn judge(&self, link: &Arc<Link>, symptom: Symptom) {
+        let in_a_row = match symptom {
+            Symptom::None | Symptom::Unwell => {
+                // Relaxed: a count of failures is a guess at an illness; one more or less does no harm.
+                link.failures.store(0, Ordering::Relaxed);
+                0
+            }
+            // Relaxed: as above.
+            Symptom::Ailing => link.failures.fetch_add(1, Ordering::Relaxed) + 1,
+            Symptom::Dead => u64::MAX,
+        };
+        if in_a_row >= self.settings.failures {
+            self.give_up(link);
+        }
+    }
+
+    /// Ends a connection, unless another has taken its place.
+    fn give_up(&self, link: &Arc<Link>) {
+        self.link.send_if_modified(|present| {
+            let same = present.as_ref().is_some_and(|present| Arc::ptr_eq(present, link));
+            if same {
+                *present = None;
+            }
+            same
+        });
+    }
+
+    fn last<T>(&self, f: impl FnOnce(&mut Last) -> T) -> T {
+        // Nothing that is done under the lock can fail, so what a panic has left is whole.
+        f(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, error: Option<StoreError>) {
+        self.last(|last| match error {
+            Some(error) => last.error = Some(error),
+            None => last.answer = Some(Instant::now()),
+        });
+    }
+
+    pub(super) fn health(&self) -> Health {
+        let now = Instant::now();
+        let (answer, last_error) = self.last(|last| (last.answer, last.error.clone()));
+        Health {
+            connected: self.link.borrow().is_some(),
+            breaker: self.breaker.state(now),
+            in_flight: self.settings.max_in_flight - self.places.available_permits(),
+            calls: self.counts.calls.get(),
+            answered: self.counts.answered.get(),
+            timed_out: self.counts.timed_out.get(),
+            disconnected: self.counts.disconnected.get(),
+            refused: self.counts.refused.get(),
+            confused: self.counts.confused.get(),
+            unsent: self.counts.unsent.get(),
+            connections: self.counts.connections.get(),
+            stale: answer.map(|answer| now.saturating_duration_since(answer)),
+            last_error,
+        }
+    }
+}
+
+/// A call that is on its way.
+struct Call<'a> {
+    supervisor: &'a Supervisor,
+    link: &'a Arc<Link>,
+    began: Instant,
+    over: bool,
+}
+
+impl Call<'_> {
+    /// Says what became of it.
+    fn end(mut self, error: Option<StoreError>, symptom: Symptom) {
+        self.over = true;
+        let Self { supervisor, link, .. } = &self;
+        let counts = &supervisor.counts;
+        match error.as_ref().map(StoreError::kind) {
+            None => &counts.answered,
+            Some(StoreErrorKind::TimedOut) => &counts.timed_out,
+            Some(StoreErrorKind::Refused) => &counts.refused,
+            Some(StoreErrorKind::Confused) => &counts.confused,
+            Some(_) => &counts.disconnected,
+        }
+        .add_one();
+        supervisor.note(error);
+        supervisor
+            .breaker
+            .record(Instant::now(), symptom != Symptom::None);
+        supervisor.judge(link, symptom);
+    }
+}
+
+/// A caller has dropped the future. If it has waited for long, that is a call without an answer: otherwise callers
+/// who wait less than we do would never find out that nobody answers.
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.over && 2 * self.began.elapsed() >= self.supervisor.settings.response_timeout {
+            let call = Call { ..*self };
+            let waited = self.began.elapsed();
+            let error = StoreError::new(
+                StoreErrorKind::TimedOut,
+                format!("the caller has given up after {waited:?}"),
+            );
+            call.end(Some(error), Symptom::Ailing);
+        }
+    }
+}
+
+/// The longest time between two attempts to connect.
+const MOST_BETWEEN: Duration = Duration::from_secs(1);
+
+/// Half of the time to one and a half, so that not all nodes come back in one moment.
+fn jittered(wait: Duration) -> Duration {
+    // Random keys, by way of the standard library's own hasher.
+    let random = std::hash::RandomState::new().hash_one(0_u8) % 1024;
+    let part = random as u32;
+    wait / 2 + wait / 1024 * part
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the address, which may hold a password.
+        f.debug_struct("Supervisor")
+            .field("settings", &self.settings)
+            .field("health", &self.health())
+            .finish_non_exhaustive()
+    }
+}

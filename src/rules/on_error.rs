@@ -1,0 +1,19 @@
+/// What decides about a rule when the store that keeps it does not answer: it is away, slow, full, or refuses to write.
+///
+/// What may be admitted then is in the documentation of the module `redis`. When the rules of one request
+/// differ, [`Deny`](Self::Deny) goes first, and then the limiters of this node that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnError {
+    /// A limiter of this node's own with the whole quota: nobody is refused for the outage, and each node admits as much as
+    /// all of them should.
+    Local,
+    /// A limiter of this node's own with the quota divided by the number of nodes that are expected, and one permit at
+    /// least. The default.
+    #[default]
+    Share,
+    /// Nobody is admitted.
+    Deny,
+    /// Everybody is admitted.
+    Admit,
+}

@@ -1,0 +1,37 @@
+//! Limits over many machines, against real servers that the tests start and stop: single ones and a cluster.
+//!
+//! Where there is no server and none can be installed, each test says `not run` and passes; `ci/redis.sh` tells the
+//! two apart.
+#![cfg(all(feature = "redis", unix, not(any(miri, ringgate_loom))))]
+
+extern crate alloc;
+
+#[path = "redis/clocks.rs"]
+mod clocks;
+#[cfg(feature = "redis-cluster")]
+#[path = "redis/cluster.rs"]
+mod cluster;
+#[path = "redis/faults.rs"]
+mod faults;
+#[path = "redis/histories.rs"]
+mod histories;
+#[path = "redis/load.rs"]
+mod load;
+#[path = "redis/on_error.rs"]
+mod on_error;
+#[path = "redis/oracle.rs"]
+mod oracle;
+#[path = "redis/origins.rs"]
+mod origins;
+#[path = "redis/proxy.rs"]
+mod proxy;
+#[path = "redis/rules.rs"]
+mod rules;
+#[path = "redis/scripts.rs"]
+mod scripts;
+#[path = "redis/server.rs"]
+mod server;
+#[path = "redis/settings.rs"]
+mod settings;
+#[path = "redis/strict.rs"]
+mod strict;

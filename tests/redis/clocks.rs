@@ -1,0 +1,165 @@
+//! A server's clock that goes back: what is stored is newer than TIME, and is repaired, strictly.
+
+use core::slice::from_ref;
+
+use ringgate::redis::{Counting, OnError, SharedLimiter};
+
+use crate::scripts::{Asked, far_ahead, give_back, judge};
+use crate::server::Server;
+
+const SECOND: u64 = 1_000_000;
+
+fn both(limit: u64) -> [Asked; 2] {
+    // A window of ten seconds.
+    [
+        Asked::log("log", limit, 10 * SECOND),
+        Asked::cells("cells", limit, 5, 2 * SECOND),
+    ]
+}
+
+/// What was spent before the clock went back counts for a whole window after, and no longer than a window and a cell.
+#[test]
+fn what_is_ahead_counts_from_now() {
+    let Some(server) = Server::start() else { return };
+    let (judge, mut client) = (judge(), server.client());
+    let late = far_ahead(&mut client);
+    let early = late - 3600 * SECOND;
+    for asked in both(5) {
+        for _ in 0..5 {
+            assert!(judge.judge(&mut client, late, "take", from_ref(&asked)).0);
+        }
+        // A look repairs nothing, and sees it all the same.
+        let (_, looked) = judge.judge(&mut client, early, "peek", from_ref(&asked));
+        assert_eq!(looked[0].remaining, 0);
+        let (admitted, refused) = judge.judge(&mut client, early, "take", from_ref(&asked));
+        assert!(!admitted);
+        assert_eq!(refused, looked, "{asked:?}");
+        let wait = u64::try_from(refused[0].wait).expect("a wait");
+        assert!((10 * SECOND..=12 * SECOND).contains(&wait), "{wait}");
+        // Neither before, nor later.
+        assert!(
+            !judge
+                .judge(&mut client, early + wait - 1, "take", from_ref(&asked))
+                .0
+        );
+        let (admitted, found) = judge.judge(&mut client, early + wait, "take", from_ref(&asked));
+        assert!(admitted);
+        assert_eq!(found[0].remaining, 4);
+        // Nothing that is ahead of the present time is left.
+        let all: Vec<String> = match asked.key.as_str() {
+            "log" => redis::cmd("ZRANGEBYSCORE")
+                .arg("log")
+                .arg(early + wait + 1)
+                .arg("+inf")
+                .query(&mut client),
+            _ => redis::cmd("HKEYS").arg("cells").query(&mut client),
+        }
+        .expect("an answer");
+        let ahead = all.iter().filter_map(|field| field.parse::<u64>().ok());
+        assert_eq!(
+            ahead.filter(|&cell| cell > (early + wait) / (2 * SECOND)).count(),
+            0,
+            "{all:?}"
+        );
+    }
+}
+
+/// A flood of refusals does not carry what is ahead along with it.
+#[test]
+fn refusals_do_not_keep_it_alive() {
+    let Some(server) = Server::start() else { return };
+    let (judge, mut client) = (judge(), server.client());
+    let late = far_ahead(&mut client);
+    let early = late - 3600 * SECOND;
+    for asked in both(3) {
+        for _ in 0..3 {
+            assert!(judge.judge(&mut client, late, "take", from_ref(&asked)).0);
+        }
+        let tenths = 0..200;
+        let first = tenths
+            .map(|tenth| early + tenth * SECOND / 10)
+            .find(|&now| judge.judge(&mut client, now, "take", from_ref(&asked)).0);
+        let waited = first.expect("in twenty seconds") - early;
+        assert!((10 * SECOND..=12 * SECOND).contains(&waited), "{waited}");
+    }
+}
+
+/// What was taken before a repair is not given back after it: it may be anybody's.
+#[test]
+fn what_was_repaired_is_not_given_back() {
+    let Some(server) = Server::start() else { return };
+    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let late = far_ahead(&mut client);
+    for asked in both(5) {
+        let (_, found) = judge.judge(&mut client, late, "take", from_ref(&asked));
+        let receipt = Asked {
+            receipt: found[0].receipt,
+            ..asked.clone()
+        };
+        let early = late - 3600 * SECOND;
+        assert!(judge.judge(&mut client, early, "take", from_ref(&asked)).0);
+        assert_eq!(undo.give_back(&mut client, early, from_ref(&receipt)), [0]);
+        assert_eq!(
+            judge.judge(&mut client, early, "peek", from_ref(&asked)).1[0].remaining,
+            3
+        );
+        if matches!(asked.counting, Counting::Cells(_)) {
+            // Nor when the clock has come to that cell again, and somebody else has spent something in it.
+            assert!(judge.judge(&mut client, late, "take", from_ref(&asked)).0);
+            assert_eq!(undo.give_back(&mut client, late, from_ref(&receipt)), [0]);
+        }
+    }
+}
+
+/// The same by the server's own clock: somebody has stored a time that is an hour ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let limiter = SharedLimiter::builder("ahead", "3/500ms".parse().expect("a quota"))
+        .log()
+        .on_error(OnError::Deny)
+        .build(store)
+        .expect("a limiter");
+    let first = limiter.check("alice").await.expect("room").at().expect("a stamp");
+    let mut client = server.client();
+    let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut client).expect("names");
+    let ahead = first + 3600 * SECOND;
+    for sequence in 0..2 {
+        let member = format!("{ahead}:{sequence:09}");
+        let added: u64 = redis::cmd("ZADD")
+            .arg(&names[0])
+            .arg(ahead)
+            .arg(member)
+            .query(&mut client)
+            .expect("added");
+        assert_eq!(added, 1);
+    }
+    let _: () = redis::cmd("PERSIST")
+        .arg(&names[0])
+        .query(&mut client)
+        .expect("an answer");
+    let refused = limiter.check("alice").await;
+    // The first may have left its window meanwhile, the two others not.
+    let stamp = match &refused {
+        Ok(passed) => passed.at(),
+        Err(refused) => refused.at(),
+    };
+    let stamp = stamp.expect("the store has decided");
+    let newest: Vec<(String, u64)> = redis::cmd("ZRANGE")
+        .arg(&names[0])
+        .arg(0)
+        .arg(-1)
+        .arg("WITHSCORES")
+        .query(&mut client)
+        .expect("members");
+    assert!(newest.iter().all(|&(_, at)| at <= stamp), "{newest:?} at {stamp}");
+    assert!(
+        newest.iter().filter(|&&(_, at)| at == stamp).count() >= 2,
+        "{newest:?} at {stamp}"
+    );
+    crate::server::until("the key is gone", || {
+        redis::cmd("DBSIZE").query::<u64>(&mut client).expect("a size") == 0
+    })
+    .await;
+}

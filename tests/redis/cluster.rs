@@ -1,0 +1,403 @@
+//! Three nodes, and requests over several slots of them.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::collections::HashSet;
+
+use ringgate::redis::{OnError, RedisStore, RedisStoreBuilder, SharedLimiter, SharedRules};
+use ringgate::{Rule, RuleAlgorithm, Settled};
+
+use crate::load::{Load, most_by_calls, most_by_stamps};
+use crate::rules::{Request, by_address, by_user, quota};
+use crate::server::{PATIENCE, Server, patient, ready, until};
+
+const SLOTS: u16 = 16384;
+
+struct Cluster {
+    nodes: Vec<Server>,
+}
+
+impl Cluster {
+    /// Three masters, each with a third of the slots.
+    async fn start() -> Option<Self> {
+        let mut nodes = Vec::new();
+        for _ in 0..3 {
+            nodes.push(Server::node()?);
+            let mut client = nodes[nodes.len() - 1].client();
+            let first = SLOTS / 3 * (u16::try_from(nodes.len()).expect("three") - 1);
+            let last = if nodes.len() == 3 {
+                SLOTS - 1
+            } else {
+                first + SLOTS / 3 - 1
+            };
+            let slots = redis::cmd("CLUSTER")
+                .arg("ADDSLOTSRANGE")
+                .arg(first)
+                .arg(last)
+                .to_owned();
+            let () = slots.query(&mut client).expect("slots");
+            let newest = &nodes[nodes.len() - 1];
+            for other in &nodes {
+                let meet = redis::cmd("CLUSTER")
+                    .arg("MEET")
+                    .arg("127.0.0.1")
+                    .arg(newest.port())
+                    .arg(newest.bus())
+                    .to_owned();
+                let () = meet.query(&mut other.client()).expect("an answer");
+            }
+        }
+        let cluster = Self { nodes };
+        until("the cluster is up", || {
+            cluster.nodes.iter().all(|node| {
+                let info: String = redis::cmd("CLUSTER")
+                    .arg("INFO")
+                    .query(&mut node.client())
+                    .expect("info");
+                info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+            })
+        })
+        .await;
+        Some(cluster)
+    }
+
+    fn builder(&self) -> RedisStoreBuilder {
+        let urls: Vec<String> = self.nodes.iter().map(Server::url).collect();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        RedisStore::cluster(&urls)
+    }
+
+    async fn store(&self) -> Arc<RedisStore> {
+        ready(patient(self.builder())).await
+    }
+
+    fn names(&self) -> Vec<(usize, String)> {
+        let names = |node: &Server| -> Vec<String> {
+            redis::cmd("KEYS")
+                .arg("*")
+                .query(&mut node.client())
+                .expect("names")
+        };
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .flat_map(|(at, node)| names(node).into_iter().map(move |name| (at, name)))
+            .collect()
+    }
+
+    /// How often anything was changed in any node.
+    fn changes(&self) -> u64 {
+        let changes = |node: &Server| -> u64 {
+            let info: String = redis::cmd("INFO")
+                .arg("persistence")
+                .query(&mut node.client())
+                .expect("info");
+            let line = info
+                .lines()
+                .find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
+            line.and_then(|changes| changes.parse().ok()).expect("a number")
+        };
+        self.nodes.iter().map(changes).sum()
+    }
+
+    /// Moves the slot of a name from one node to another, key by key.
+    fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        let id = |at: usize| -> String {
+            redis::cmd("CLUSTER")
+                .arg("MYID")
+                .query(&mut self.nodes[at].client())
+                .expect("an id")
+        };
+        let set = |at: usize, state: &str, node: usize| {
+            let set = redis::cmd("CLUSTER")
+                .arg("SETSLOT")
+                .arg(slot)
+                .arg(state)
+                .arg(id(node))
+                .to_owned();
+            let () = set.query(&mut self.nodes[at].client()).expect("an answer");
+        };
+        set(to, "IMPORTING", from);
+        set(from, "MIGRATING", to);
+        let mut source = self.nodes[from].client();
+        loop {
+            let keys: Vec<String> = redis::cmd("CLUSTER")
+                .arg("GETKEYSINSLOT")
+                .arg(slot)
+                .arg(10)
+                .query(&mut source)
+                .expect("keys");
+            if keys.is_empty() {
+                break;
+            }
+            let mut migrate = redis::cmd("MIGRATE");
+            migrate
+                .arg("127.0.0.1")
+                .arg(self.nodes[to].port())
+                .arg("")
+                .arg(0)
+                .arg(5000)
+                .arg("KEYS");
+            let _: String = migrate.arg(keys).query(&mut source).expect("moved, or gone");
+        }
+        for at in [to, from, 3 - to - from] {
+            set(at, "NODE", to);
+        }
+    }
+
+    fn slot(&self, name: &str) -> u16 {
+        let mut client = self.nodes[0].client();
+        redis::cmd("CLUSTER")
+            .arg("KEYSLOT")
+            .arg(name)
+            .query(&mut client)
+            .expect("a slot")
+    }
+}
+
+/// What belongs to one key is in one slot, and keys are spread over the nodes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_has_one_slot() {
+    let Some(cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    let rules = SharedRules::builder()
+        .rule(
+            Rule::new("often", quota("10/min"))
+                .also(quota("100/h"))
+                .by(&by_address()),
+        )
+        .rule(
+            Rule::new("log", quota("10/min"))
+                .by(&by_address())
+                .algorithm(RuleAlgorithm::Log),
+        )
+        .build(store)
+        .expect("rules");
+    for address in 0..50 {
+        let passed = rules.check(&Request::of("alice", address)).await.expect("room");
+        assert_eq!(passed.looks().count(), 3);
+        // Of one script: one time.
+        assert_eq!(rules.refund(passed).await.expect("an answer"), Settled::Exact);
+        rules.check(&Request::of("alice", address)).await.expect("room");
+    }
+    let names = cluster.names();
+    assert_eq!(names.len(), 150);
+    let slots: HashSet<u16> = names.iter().map(|(_, name)| cluster.slot(name)).collect();
+    assert!((40..=50).contains(&slots.len()), "{}", slots.len());
+    let nodes: HashSet<usize> = names.iter().map(|(node, _)| *node).collect();
+    assert_eq!(nodes.len(), 3);
+}
+
+/// Rules by several keys, in several slots: none is charged for a request that another refuses, and all are named.
+#[tokio::test(flavor = "multi_thread")]
+async fn several_slots_are_all_or_nothing() {
+    let Some(cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    for by in [RuleAlgorithm::Log, RuleAlgorithm::Counter] {
+        let name = |rule: &str| format!("{rule} {by:?}");
+        let rules = SharedRules::builder()
+            .rule(Rule::new(name("user"), quota("3/h")).by(&by_user()).algorithm(by))
+            .rule(
+                Rule::new(name("address"), quota("20/h"))
+                    .by(&by_address())
+                    .algorithm(by),
+            )
+            .rule(
+                Rule::new(name("shadow"), quota("1/h"))
+                    .by(&by_address())
+                    .algorithm(by)
+                    .shadow(),
+            )
+            .rule(Rule::new(name("all"), quota("10/d")).algorithm(by))
+            .build(store.clone())
+            .expect("rules");
+        let spent = async |user, address| -> Vec<u64> {
+            let looks = rules.peek(&Request::of(user, address)).await.expect("an answer");
+            looks.iter().map(|look| look.limit() - look.remaining()).collect()
+        };
+        for _ in 0..3 {
+            rules.check(&Request::of("alice", 1)).await.expect("room");
+        }
+        let changes = cluster.changes();
+        for _ in 0..20 {
+            let refused = rules
+                .check(&Request::of("alice", 2))
+                .await
+                .expect_err("three an hour");
+            let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+            assert_eq!(named, [name("user")]);
+        }
+        assert_eq!(cluster.changes(), changes, "a refusal writes nothing");
+        assert_eq!(spent("alice", 1).await, [3, 3, 1, 3]);
+        assert_eq!(spent("alice", 2).await, [3, 0, 0, 3]);
+        for user in ["bob", "bob", "bob", "carol", "carol", "carol"] {
+            rules.check(&Request::of(user, 2)).await.expect("room");
+        }
+        let passed = rules.check(&Request::of("dave", 3)).await.expect("the tenth");
+        let refused = rules
+            .check(&Request::of("alice", 1))
+            .await
+            .expect_err("ten a day");
+        let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+        assert_eq!(named, [name("user"), name("all")]);
+        assert!(
+            refused
+                .retry_after()
+                .is_some_and(|after| after > Duration::from_secs(20 * 3600))
+        );
+        assert_eq!(rules.refund(passed).await.expect("an answer"), Settled::Exact);
+        assert_eq!(spent("dave", 3).await, [0, 0, 0, 9]);
+        rules
+            .check(&Request::of("dave", 3))
+            .await
+            .expect("the tenth once more");
+        for user in ["alice", "bob", "carol", "dave"] {
+            for address in 0..4 {
+                rules.reset(&Request::of(user, address)).await.expect("an answer");
+            }
+        }
+        assert_eq!(spent("alice", 1).await, [0, 0, 0, 0]);
+    }
+}
+
+/// Many at once, over slots that refuse one another: no rule admits more than its limit, what lost a race is given
+/// back, and in the end nothing is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_races_are_given_back() {
+    let Some(cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    for by in [RuleAlgorithm::Log, RuleAlgorithm::Counter] {
+        for round in 0..30 {
+            let rules = SharedRules::builder()
+                .rule(
+                    Rule::new(format!("user {by:?} {round}"), quota("1/h"))
+                        .by(&by_user())
+                        .algorithm(by),
+                )
+                .rule(
+                    Rule::new(format!("address {by:?} {round}"), quota("1/h"))
+                        .by(&by_address())
+                        .algorithm(by),
+                )
+                .build(store.clone())
+                .expect("rules");
+            let rules = Arc::new(rules);
+            let users = ["alice", "bob", "carol", "dave"];
+            let tasks = users
+                .into_iter()
+                .flat_map(|user| (0..2).map(move |address| (user, address)));
+            let tasks = tasks.map(|(user, address)| {
+                let rules = Arc::clone(&rules);
+                tokio::spawn(async move {
+                    let passed = rules.check(&Request::of(user, address)).await.is_ok();
+                    (user, address, passed)
+                })
+            });
+            let mut passed = Vec::new();
+            for task in tasks.collect::<Vec<_>>() {
+                let (user, address, is) = task.await.expect("no panic");
+                passed.extend(is.then_some((user, address)));
+            }
+            for user in users {
+                let by_user = passed.iter().filter(|it| it.0 == user).count();
+                for address in 0..2 {
+                    let by_address = passed.iter().filter(|it| it.1 == address).count();
+                    assert!(by_user <= 1 && by_address <= 1);
+                    let looks = rules.peek(&Request::of(user, address)).await.expect("an answer");
+                    let spent: Vec<_> = looks.iter().map(|look| look.limit() - look.remaining()).collect();
+                    assert_eq!(
+                        spent,
+                        [by_user as u64, by_address as u64],
+                        "nothing stays charged"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A slot moves to another node and back while callers go on: no window holds more, and what was spent moves along.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_moves_under_load() {
+    let Some(cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = ready(
+        cluster
+            .builder()
+            .call_timeout(PATIENCE)
+            .response_timeout(PATIENCE),
+    )
+    .await;
+    let window = Duration::from_millis(500);
+    for log in [true, false] {
+        let builder = SharedLimiter::builder("moves", quota("60/500ms")).on_error(OnError::Deny);
+        let builder = if log { builder.log() } else { builder };
+        let limiter = Arc::new(builder.build(store.clone()).expect("a limiter"));
+        limiter.check("key").await.expect("room");
+        let names = cluster.names();
+        let (mut at, name) = names.last().expect("a name").clone();
+        let slot = cluster.slot(&name);
+        let load = Load::new(8, &limiter);
+        for _ in 0..6 {
+            let to = (at + 1) % 3;
+            cluster.move_slot(slot, at, to);
+            at = to;
+            let answered = store.health().answered;
+            until("calls go on", || store.health().answered > answered + 50).await;
+        }
+        let calls = load.end().await;
+        let errors: Vec<_> = calls.iter().filter_map(|call| call.error).collect();
+        assert!(
+            errors.is_empty(),
+            "redirections are followed: {errors:?}, {:?}",
+            store.health()
+        );
+        assert!(most_by_stamps(&calls, window) <= 60);
+        assert!(most_by_calls(&calls, window) <= 60);
+        limiter.reset("key").await.expect("an answer");
+    }
+}
+
+/// A node is lost, with its slots: calls end, with an error; and are decided again when it is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_lost() {
+    let Some(mut cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = ready(cluster.builder()).await;
+    let builder = SharedLimiter::builder("lost", quota("60/500ms")).on_error(OnError::Deny);
+    let limiter = Arc::new(builder.build(store.clone()).expect("a limiter"));
+    limiter.check("key").await.expect("room");
+    let at = cluster.names()[0].0;
+    let load = Load::new(4, &limiter);
+    cluster.nodes[at].kill();
+    let failed = |store: &RedisStore| {
+        let health = store.health();
+        health.timed_out + health.disconnected + health.refused + health.unsent
+    };
+    let before = failed(&store);
+    until("calls fail", || failed(&store) > before + 20).await;
+    cluster.nodes[at].restart();
+    let began = std::time::Instant::now();
+    while limiter
+        .check("key")
+        .await
+        .is_err_and(|refused| refused.error().is_some())
+    {
+        assert!(
+            began.elapsed() < 2 * PATIENCE,
+            "it does not come back: {:?}",
+            store.health()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let calls = load.end().await;
+    // What it had was lost with it.
+    assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);
+}

@@ -1,0 +1,516 @@
+//! What happens to servers and networks, while callers go on: no call hangs, nothing panics, and no more is admitted
+//! than is documented.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use ringgate::redis::{BreakerState, OnError, RedisStore, RedisStoreBuilder, SharedLimiter, StoreErrorKind};
+
+use crate::load::{Call, Load, call, most_by_calls, most_by_stamps};
+use crate::proxy::{Proxy, Way};
+use crate::rules::{Request, by_user, shared};
+use crate::server::{Server, patient, ready, until};
+
+const WINDOW: Duration = Duration::from_millis(500);
+const LIMIT: usize = 40;
+
+fn limiter(store: Arc<RedisStore>, log: bool) -> Arc<SharedLimiter> {
+    let builder = SharedLimiter::builder("faults", "40/500ms".parse().expect("a quota"));
+    let builder = builder.on_error(OnError::Deny);
+    let builder = if log { builder.log() } else { builder };
+    Arc::new(builder.build(store).expect("a limiter"))
+}
+
+/// With the times that users get.
+fn store(url: &str) -> RedisStoreBuilder {
+    RedisStore::builder(url)
+}
+
+/// Where time does not matter.
+fn calm(url: &str) -> RedisStoreBuilder {
+    patient(store(url))
+}
+
+/// Waits until calls are decided by the server again.
+async fn comes_back(limiter: &SharedLimiter) {
+    let began = std::time::Instant::now();
+    while call(limiter).await.at.is_none() {
+        assert!(began.elapsed() < crate::server::PATIENCE, "it does not come back");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn errors(calls: &[Call], kind: StoreErrorKind) -> usize {
+    calls.iter().filter(|call| call.error == Some(kind)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_are_flushed() {
+    let Some(server) = Server::start() else { return };
+    for log in [true, false] {
+        let store = server.store().await;
+        let limiter = limiter(store.clone(), log);
+        let load = Load::new(8, &limiter);
+        let mut client = server.client();
+        for _ in 0..50 {
+            let calls = store.health().answered;
+            let _: () = redis::cmd("SCRIPT")
+                .arg("FLUSH")
+                .query(&mut client)
+                .expect("an answer");
+            until("calls go on", || store.health().answered > calls + 10).await;
+        }
+        let calls = load.end().await;
+        assert!(calls.iter().all(|call| call.error.is_none()), "nobody notices");
+        assert!(most_by_stamps(&calls, WINDOW) <= LIMIT as u64);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_killed_and_comes_back_empty() {
+    let Some(mut server) = Server::start() else { return };
+    let store = ready(store(&server.url())).await;
+    let limiter = limiter(store.clone(), true);
+    let load = Load::new(8, &limiter);
+    for _ in 0..3 {
+        comes_back(&limiter).await;
+        server.kill();
+        until("the loss is noticed", || !store.health().connected).await;
+        let unsent = store.health().unsent;
+        until("calls fail at once", || store.health().unsent > unsent + 10).await;
+        server.restart();
+    }
+    comes_back(&limiter).await;
+    let calls = load.end().await;
+    assert!(errors(&calls, StoreErrorKind::Down) > 0);
+    // Forgotten up to three times; in each life the limit holds.
+    assert!(most_by_calls(&calls, WINDOW) <= 4 * LIMIT);
+    assert!(store.health().connections >= 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_stopped_for_five_seconds() {
+    let Some(server) = Server::start() else { return };
+    let store = ready(store(&server.url())).await;
+    let limiter = limiter(store.clone(), false);
+    let load = Load::new(8, &limiter);
+    comes_back(&limiter).await;
+    server.signal("-STOP");
+    until("the loss is noticed", || !store.health().connected).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let health = store.health();
+    assert!(!health.connected, "half a connection is none: {health:?}");
+    assert!(health.in_flight <= 9);
+    server.signal("-CONT");
+    comes_back(&limiter).await;
+    let calls = load.end().await;
+    assert!(
+        errors(&calls, StoreErrorKind::TimedOut) >= 3,
+        "as many as it takes"
+    );
+    assert!(errors(&calls, StoreErrorKind::Down) > 100, "and then none waits");
+    assert!(most_by_stamps(&calls, WINDOW) <= LIMIT as u64);
+    assert!(most_by_calls(&calls, WINDOW) <= LIMIT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_are_paused() {
+    let Some(server) = Server::start() else { return };
+    let store = ready(store(&server.url())).await;
+    let limiter = limiter(store.clone(), false);
+    let load = Load::new(8, &limiter);
+    comes_back(&limiter).await;
+    let mut client = server.client();
+    let pause = |way: &str| redis::cmd("CLIENT").arg("PAUSE").arg(1500).arg(way).to_owned();
+    for way in ["WRITE", "ALL"] {
+        let _: () = pause(way).query(&mut client).expect("an answer");
+        let timed_out = store.health().timed_out;
+        until("calls time out", || store.health().timed_out > timed_out).await;
+        comes_back(&limiter).await;
+    }
+    let calls = load.end().await;
+    assert!(most_by_calls(&calls, WINDOW) <= LIMIT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_replica() {
+    let Some(server) = Server::start() else { return };
+    let store = ready(calm(&server.url())).await;
+    let rules = shared(false, "5/h", &by_user(), &["10/h"])
+        .build(store.clone())
+        .expect("rules");
+    let request = Request::of("alice", 1);
+    rules.check(&request).await.expect("room");
+    let mut client = server.client();
+    // Of nobody, whose data are stale and served all the same.
+    let replica = |of: [&str; 2]| redis::cmd("REPLICAOF").arg(&of).to_owned();
+    let _: () = replica(["127.0.0.1", "1"]).query(&mut client).expect("an answer");
+    let mut refused = 0;
+    for _ in 0..50 {
+        let error = rules.check(&request).await.expect_err("a replica does not write");
+        refused += u32::from(error.error().expect("an error").kind() == StoreErrorKind::Refused);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(refused >= 3, "it says so, until it is left alone: {refused}");
+    let _: () = replica(["NO", "ONE"]).query(&mut client).expect("an answer");
+    until("it is asked again", || {
+        store.health().breaker != BreakerState::Open
+    })
+    .await;
+    let began = std::time::Instant::now();
+    let passed = loop {
+        match rules.check(&request).await {
+            Ok(passed) => break passed,
+            Err(_) => assert!(began.elapsed() < crate::server::PATIENCE),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    // Charged twice in all, and by none of the calls in between.
+    assert_eq!(
+        passed.looks().map(|look| look.remaining()).collect::<Vec<_>>(),
+        [3, 8]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn out_of_memory() {
+    let Some(server) = Server::start() else { return };
+    for log in [false, true] {
+        // Another breaker, and the same counts.
+        let store = ready(calm(&server.url()).breaker(100, 1_000_000, WINDOW, WINDOW)).await;
+        let rules = shared(log, "5/h", &by_user(), &["10/h", "20/d"])
+            .build(store.clone())
+            .expect("rules");
+        let request = Request::of("alice", 1);
+        rules.check(&request).await.expect("room");
+        let mut client = server.client();
+        let memory = |most: &str| redis::cmd("CONFIG").arg(&["SET", "maxmemory", most]).to_owned();
+        let _: () = memory("1").query(&mut client).expect("an answer");
+        for _ in 0..50 {
+            let refused = rules.check(&request).await.expect_err("no memory");
+            assert_eq!(refused.error().expect("an error").kind(), StoreErrorKind::Refused);
+        }
+        assert!(store.health().connected, "another connection would not help");
+        assert_eq!(store.health().connections, 1);
+        let _: () = memory("0").query(&mut client).expect("an answer");
+        let passed = rules.check(&request).await.expect("room");
+        assert_eq!(
+            passed.looks().map(|look| look.remaining()).collect::<Vec<_>>(),
+            [3, 8, 18]
+        );
+    }
+}
+
+/// The connection is cut when half of a reply has come: the call was executed, once, and is an error.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_connection_is_cut_in_mid_reply() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::before(server.port()).await;
+    let builder = || {
+        calm(&proxy.url())
+            .breaker(100, 1_000_000, WINDOW, WINDOW)
+            .reconnect_after(Duration::from_millis(5))
+    };
+    let store = ready(builder()).await;
+    let limiter = SharedLimiter::builder("cut", "1000/h".parse().expect("a quota"))
+        .log()
+        .on_error(OnError::Deny)
+        .build(store.clone())
+        .expect("a limiter");
+    let (mut sent, mut passed) = (0, 0);
+    for _ in 0..20 {
+        until("there is a connection", || store.health().connected).await;
+        passed += u64::from(limiter.check("key").await.is_ok());
+        sent += 1;
+        let cut = proxy.cut();
+        proxy.go(Way::CutReplies);
+        let refused = limiter.check("key").await.expect_err("half an answer");
+        sent += 1;
+        assert_eq!(
+            refused.error().expect("an error").kind(),
+            StoreErrorKind::Disconnected
+        );
+        assert!(proxy.cut() > cut);
+        proxy.go(Way::Pass);
+    }
+    assert_eq!(passed, 20);
+    until("there is a connection", || store.health().connected).await;
+    let look = limiter.peek("key").await.expect("an answer");
+    assert_eq!(
+        look[0].limit() - look[0].remaining(),
+        sent,
+        "each is executed once"
+    );
+}
+
+/// What is sent goes nowhere, and nobody says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_swallows_all() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::before(server.port()).await;
+    let store = ready(store(&proxy.url())).await;
+    let limiter = limiter(store.clone(), false);
+    let load = Load::new(8, &limiter);
+    comes_back(&limiter).await;
+    proxy.go(Way::Swallow);
+    until("the loss is noticed", || !store.health().connected).await;
+    proxy.go(Way::Pass);
+    comes_back(&limiter).await;
+    assert!(store.health().connections >= 2, "by another connection");
+    proxy.end_all();
+    comes_back(&limiter).await;
+    let calls = load.end().await;
+    assert!(most_by_calls(&calls, WINDOW) <= LIMIT);
+}
+
+/// A connection that nobody uses: its loss is known before somebody needs it, and so is its return.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_is_lost() {
+    let Some(mut server) = Server::start() else { return };
+    let proxy = Proxy::before(server.port()).await;
+    let store = ready(store(&proxy.url()).heartbeat(Duration::from_millis(20))).await;
+    let connected = async |is: bool| until("a heartbeat", || store.health().connected == is).await;
+    proxy.go(Way::Swallow);
+    connected(false).await;
+    proxy.go(Way::Pass);
+    connected(true).await;
+    proxy.end_all();
+    connected(false).await;
+    connected(true).await;
+    server.kill();
+    connected(false).await;
+    server.restart();
+    connected(true).await;
+    assert_eq!(store.health().calls, 0);
+}
+
+/// Callers who wait less than the store does find out all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_give_up_before_the_store_does() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::before(server.port()).await;
+    // By nobody else but the callers.
+    let store = ready(store(&proxy.url()).heartbeat(Duration::from_secs(60))).await;
+    let limiter = limiter(store.clone(), false);
+    comes_back(&limiter).await;
+    proxy.go(Way::Swallow);
+    let began = std::time::Instant::now();
+    while store.health().connected {
+        assert!(began.elapsed() < crate::server::PATIENCE, "nobody notices");
+        let _ = tokio::time::timeout(Duration::from_millis(60), limiter.check("key")).await;
+    }
+    proxy.go(Way::Pass);
+    comes_back(&limiter).await;
+    assert_eq!(store.health().in_flight, 0);
+}
+
+/// Somebody else's script does not end.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_busy() {
+    let Some(server) = Server::with(&["--busy-reply-threshold", "20"]) else {
+        return;
+    };
+    let store = ready(calm(&server.url())).await;
+    let limiter = limiter(store.clone(), false);
+    comes_back(&limiter).await;
+    let mut other = server.client();
+    let endless = std::thread::spawn(move || {
+        redis::cmd("EVAL")
+            .arg("while true do end")
+            .arg(0)
+            .query::<()>(&mut other)
+    });
+    let began = std::time::Instant::now();
+    while call(&limiter).await.error != Some(StoreErrorKind::Refused) {
+        assert!(began.elapsed() < crate::server::PATIENCE);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let _: () = redis::cmd("SCRIPT")
+        .arg("KILL")
+        .query(&mut server.client())
+        .expect("killed");
+    assert!(endless.join().expect("no panic").is_err());
+    comes_back(&limiter).await;
+}
+
+/// The server comes back with what it had, and says that it is loading until it has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_loading() {
+    let Some(mut server) = Server::start() else { return };
+    let store = ready(calm(&server.url())).await;
+    let limiter = SharedLimiter::builder("kept", "10/h".parse().expect("a quota"))
+        .on_error(OnError::Deny)
+        .build(store.clone())
+        .expect("a limiter");
+    for _ in 0..4 {
+        limiter.check("key").await.expect("room");
+    }
+    let mut client = server.client();
+    for number in 0..200 {
+        let filler = redis::cmd("SET").arg(number).arg("x".repeat(4096)).to_owned();
+        let () = filler.query(&mut client).expect("an answer");
+    }
+    let _: () = redis::cmd("SAVE").query(&mut client).expect("saved");
+    server.restart_slowly(&[
+        "--key-load-delay",
+        "10000",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ]);
+    let began = std::time::Instant::now();
+    let mut refused = 0;
+    let passed = loop {
+        match limiter.check("key").await {
+            Ok(passed) => break passed,
+            Err(error) => {
+                refused += u32::from(error.error().expect("an error").kind() == StoreErrorKind::Refused)
+            }
+        }
+        assert!(began.elapsed() < crate::server::PATIENCE, "{:?}", store.health());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert!(refused > 0, "it says that it is loading: {:?}", store.health());
+    assert_eq!(
+        passed.looks().next().expect("a rule").remaining(),
+        5,
+        "what was spent is kept"
+    );
+}
+
+/// What a store has, ends with it: its connection, and the task that makes others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_store_leaves_nothing() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.client();
+    let mut others = || -> usize {
+        let list: String = redis::cmd("CLIENT")
+            .arg("LIST")
+            .query(&mut client)
+            .expect("clients");
+        list.lines().count() - 1
+    };
+    let store = ready(calm(&server.url())).await;
+    let limiter = limiter(store.clone(), false);
+    comes_back(&limiter).await;
+    assert_eq!(others(), 1);
+    drop(limiter);
+    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    drop(store);
+    until("the connection ends", || others() == 0).await;
+    until("its tasks end", || {
+        tokio::runtime::Handle::current().metrics().num_alive_tasks() + 2 <= tasks
+    })
+    .await;
+}
+
+/// A server that asks for a password, and is given it, none, or a wrong one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_needed() {
+    let Some(server) = Server::guarded("secret") else {
+        return;
+    };
+    let address = server.url();
+    let with = |password: &str| address.replace("redis://", &format!("redis://:{password}@"));
+    let right = ready(calm(&with("secret"))).await;
+    assert!(limiter(right, false).check("key").await.is_ok());
+    let wrong = calm(&with("wrong")).build().expect("a store");
+    let error = wrong
+        .ready(Duration::from_millis(500))
+        .await
+        .expect_err("a wrong password");
+    assert!(error.to_string().contains("uthentic"), "{error}");
+    assert!(!format!("{error:?} {wrong:?}").contains(":wrong"), "{wrong:?}");
+}
+
+/// No more calls are on their way than allowed, and those over it end at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_on_their_way_are_bounded() {
+    let Some(server) = Server::start() else { return };
+    let patient = calm(&server.url());
+    let store = ready(patient.max_in_flight(4)).await;
+    let limiter = limiter(store.clone(), false);
+    comes_back(&limiter).await;
+    server.signal("-STOP");
+    let calls: Vec<_> = (0..4)
+        .map(|_| {
+            let limiter = Arc::clone(&limiter);
+            tokio::spawn(async move { limiter.check("key").await })
+        })
+        .collect();
+    until("four are on their way", || store.health().in_flight == 4).await;
+    for _ in 0..100 {
+        let refused = limiter.check("key").await.expect_err("too many");
+        let error = refused.error().expect("an error");
+        assert_eq!(error.kind(), StoreErrorKind::Overloaded);
+        assert!(error.is_unsent());
+    }
+    server.signal("-CONT");
+    for call in calls {
+        assert!(call.await.expect("no panic").is_ok());
+    }
+    assert_eq!(store.health().in_flight, 0);
+}
+
+/// When half of the calls fail, none is made for a while; and one at a time after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_breaker_opens_and_closes() {
+    let Some(server) = Server::start() else { return };
+    let store = ready(calm(&server.url())).await;
+    let limiter = limiter(store.clone(), false);
+    comes_back(&limiter).await;
+    let mut client = server.client();
+    let memory = |most: &str| redis::cmd("CONFIG").arg(&["SET", "maxmemory", most]).to_owned();
+    let _: () = memory("1").query(&mut client).expect("an answer");
+    let load = Load::new(8, &limiter);
+    until("the breaker opens", || {
+        store.health().breaker == BreakerState::Open
+    })
+    .await;
+    let calls = store.health().calls;
+    let unsent = store.health().unsent;
+    until("nothing is sent", || store.health().unsent > unsent + 20).await;
+    // One that was let through before.
+    assert!(store.health().calls <= calls + 8);
+    let _: () = memory("0").query(&mut client).expect("an answer");
+    until("the breaker closes", || {
+        store.health().breaker == BreakerState::Closed
+    })
+    .await;
+    let calls = load.end().await;
+    assert!(errors(&calls, StoreErrorKind::BreakerOpen) > 0);
+    comes_back(&limiter).await;
+}
+
+/// Somebody else keeps something under the name: an error of this key, which opens nothing and ends no connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_taken() {
+    let Some(server) = Server::start() else { return };
+    let store = ready(calm(&server.url())).await;
+    let limiter = limiter(store.clone(), false);
+    limiter.check("mine").await.expect("room");
+    let mut client = server.client();
+    let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut client).expect("names");
+    for value in ["SET", "HSET"] {
+        let _: () = redis::cmd("DEL")
+            .arg(&names)
+            .query(&mut client)
+            .expect("an answer");
+        let mut set = redis::cmd(value);
+        set.arg(&names[0]);
+        if value == "HSET" {
+            set.arg("not a number");
+        }
+        let _: () = set.arg("nor this").query(&mut client).expect("an answer");
+        for _ in 0..50 {
+            let refused = limiter.check("mine").await.expect_err("taken");
+            assert_eq!(
+                refused.error().expect("an error").kind(),
+                StoreErrorKind::Confused
+            );
+        }
+        limiter.check("yours").await.expect("room");
+    }
+    assert_eq!(store.health().connections, 1);
+    limiter.reset("mine").await.expect("an answer");
+    limiter.check("mine").await.expect("room");
+}

@@ -1,0 +1,108 @@
+//! Callers that go on whatever happens, and what became of each call.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::time::Instant;
+
+use ringgate::redis::{DecidedBy, SharedLimiter, StoreErrorKind};
+
+use crate::oracle::{most_calls_in_a_window, most_in_a_window};
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) began: Instant,
+    pub(crate) ended: Instant,
+    pub(crate) admitted: bool,
+    /// The server's stamp, if it has decided.
+    pub(crate) at: Option<u64>,
+    pub(crate) error: Option<StoreErrorKind>,
+}
+
+pub(crate) struct Load {
+    stop: Arc<AtomicBool>,
+    tasks: Vec<tokio::task::JoinHandle<Vec<Call>>>,
+}
+
+/// Longer than any call may take: a call that takes so long hangs.
+const HANGS: Duration = Duration::from_secs(10);
+
+impl Load {
+    /// So many callers, all with one key.
+    pub(crate) fn new(callers: usize, limiter: &Arc<SharedLimiter>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let task = || {
+            let (stop, limiter) = (Arc::clone(&stop), Arc::clone(limiter));
+            tokio::spawn(async move {
+                let mut calls = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let call = call(&limiter).await;
+                    calls.push(call);
+                    if !call.admitted {
+                        // Refusals and errors come at once, and more of them prove no more.
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                }
+                calls
+            })
+        };
+        let tasks = (0..callers).map(|_| task()).collect();
+        Self { stop, tasks }
+    }
+
+    /// What became of all calls.
+    pub(crate) async fn end(self) -> Vec<Call> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut calls = Vec::new();
+        for task in self.tasks {
+            calls.extend(task.await.expect("no panic"));
+        }
+        calls
+    }
+}
+
+/// The calls of several loads.
+pub(crate) async fn end_all(loads: Vec<Load>) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for load in loads {
+        calls.extend(load.end().await);
+    }
+    calls
+}
+
+/// One call, which ends.
+pub(crate) async fn call(limiter: &SharedLimiter) -> Call {
+    let began = Instant::now();
+    let answer = tokio::time::timeout(HANGS, limiter.check("key"))
+        .await
+        .expect("no call hangs");
+    let ended = Instant::now();
+    let (admitted, decided_by, at, error) = match &answer {
+        Ok(passed) => (true, passed.decided_by(), passed.at(), passed.error()),
+        Err(refused) => (false, refused.decided_by(), refused.at(), refused.error()),
+    };
+    assert_eq!(at.is_some(), decided_by == DecidedBy::Store);
+    assert_eq!(error.is_some(), decided_by == DecidedBy::Node);
+    Call {
+        began,
+        ended,
+        admitted,
+        at,
+        error: error.map(ringgate::redis::StoreError::kind),
+    }
+}
+
+/// The most that the server has admitted in a window of its own time.
+pub(crate) fn most_by_stamps(calls: &[Call], window: Duration) -> u64 {
+    let admitted = calls.iter().filter(|call| call.admitted);
+    let mut stamps: Vec<_> = admitted.filter_map(|call| Some((call.at?, 1))).collect();
+    most_in_a_window(&mut stamps, u64::try_from(window.as_micros()).expect("a window"))
+}
+
+/// The most admitted calls that lie within a window, whoever has decided.
+pub(crate) fn most_by_calls(calls: &[Call], window: Duration) -> usize {
+    let admitted = calls.iter().filter(|call| call.admitted);
+    let calls: Vec<_> = admitted.map(|call| (call.began, call.ended)).collect();
+    most_calls_in_a_window(&calls, window)
+}

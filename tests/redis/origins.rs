@@ -1,0 +1,311 @@
+//! What the limiters that people write in Redis do, done here: `origins.md`, by name.
+
+use alloc::sync::Arc;
+use core::slice::from_ref;
+use core::time::Duration;
+use std::collections::HashSet;
+
+use ringgate::redis::{OnError, SharedLimiter, SharedLimiterBuilder};
+
+use crate::rules::{Request, by_address, by_user, shared};
+use crate::scripts::{Asked, far_ahead, judge};
+use crate::server::{Server, until};
+
+/// Both ways of counting; nobody else decides when the server does not answer.
+fn both(quota: &str) -> [SharedLimiterBuilder; 2] {
+    let builder =
+        || SharedLimiter::builder("origin", quota.parse().expect("a quota")).on_error(OnError::Deny);
+    [builder().log(), builder().cells(5)]
+}
+
+/// 15 calls at once, 10 per 3 s: calls 0-9 pass, 10-14 are limited; after a pause of 4 s the next passes.
+#[tokio::test(flavor = "multi_thread")]
+async fn o1_sorted_set_log() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let limiters = both("10/3s").map(|limiter| limiter.build(store.clone()).expect("a limiter"));
+    for (number, limiter) in limiters.iter().enumerate() {
+        for call in 0..15 {
+            let passed = limiter.check(format!("user{number}")).await;
+            assert_eq!(passed.is_ok(), call < 10, "call {call}");
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    for (number, limiter) in limiters.iter().enumerate() {
+        assert!(limiter.check(format!("user{number}")).await.is_ok());
+    }
+}
+
+/// 100 per 60 s, a thousand calls of many clients: exactly a hundred pass, and no two are taken for one.
+#[tokio::test(flavor = "multi_thread")]
+async fn o2_atomic_script() {
+    let Some(server) = Server::start() else { return };
+    for (number, builder) in (0..).zip([0, 1]) {
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            // Each with a connection of its own, as eight machines.
+            let store = server.store().await;
+            let builder = both("100/60s").into_iter().nth(builder).expect("one of two");
+            clients.push(Arc::new(builder.build(store).expect("a limiter")));
+        }
+        let calls = (0..1000).map(|call| {
+            let client = Arc::clone(&clients[call % clients.len()]);
+            tokio::spawn(async move { client.check(format!("login{number}")).await.is_ok() })
+        });
+        let mut passed = 0;
+        for call in calls.collect::<Vec<_>>() {
+            passed += u64::from(call.await.expect("no panic"));
+        }
+        assert_eq!(passed, 100);
+    }
+}
+
+/// The same where all of them carry one microsecond.
+#[test]
+fn o2_atomic_script_in_one_instant() {
+    let Some(server) = Server::start() else { return };
+    let now = far_ahead(&mut server.client());
+    for asked in [
+        Asked::log("log", 100, 60_000_000),
+        Asked::cells("cells", 100, 5, 12_000_000),
+    ] {
+        let receipts: Vec<_> = std::thread::scope(|scope| {
+            let clients = (0..8).map(|_| {
+                scope.spawn(|| {
+                    let (judge, mut client) = (judge(), server.client());
+                    let calls = (0..125).map(|_| judge.judge(&mut client, now, "take", from_ref(&asked)));
+                    let passed = calls.filter(|(admitted, _)| *admitted);
+                    passed.map(|(_, found)| found[0].receipt).collect::<Vec<_>>()
+                })
+            });
+            let clients: Vec<_> = clients.collect();
+            clients
+                .into_iter()
+                .flat_map(|client| client.join().expect("no panic"))
+                .collect()
+        });
+        assert_eq!(receipts.len(), 100);
+        if asked.key == "log" {
+            assert_eq!(
+                receipts.iter().collect::<HashSet<_>>().len(),
+                100,
+                "each has a name"
+            );
+        }
+    }
+}
+
+/// A user limited to 2 per second on an endpoint limited to 50 per 10 s and 100 per 60 s: the third call in a second
+/// is refused, and charges no rule.
+#[tokio::test(flavor = "multi_thread")]
+async fn o4_several_rules_in_one_script() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    for log in [false, true] {
+        let rules = shared(log, "2/s", &by_user(), &["50/10s", "100/60s"])
+            .build(store.clone())
+            .expect("rules");
+        let alice = Request::of("alice", if log { 1 } else { 2 });
+        // Within a second of the server's time, however slow this machine is.
+        let refused = loop {
+            rules.reset(&alice).await.expect("the store answers");
+            let first = rules.check(&alice).await.expect("the first");
+            rules.check(&alice).await.expect("the second");
+            match rules.check(&alice).await {
+                Err(refused) => break refused,
+                Ok(third) => assert!(third.at() >= first.at().map(|at| at + 1_000_000)),
+            }
+        };
+        for _ in 0..20 {
+            // Refused, or the second is over.
+            let _ = rules.check(&alice).await;
+        }
+        let violated: Vec<_> = refused.violations().map(|violation| violation.rule()).collect();
+        assert_eq!(violated, ["user"]);
+        assert!(
+            refused
+                .retry_after()
+                .is_some_and(|after| !after.is_zero() && after <= Duration::from_secs(2))
+        );
+        assert!(
+            refused
+                .to_string()
+                .starts_with("rate limit reached: user (0 of 2 per 1s left); try again in ")
+        );
+        let passed = rules
+            .counts()
+            .find(|(rule, _)| *rule == "endpoint")
+            .expect("a rule")
+            .1
+            .admitted;
+        let looks = rules.peek(&alice).await.expect("the store answers");
+        let spent: Vec<_> = looks.iter().filter(|look| look.rule() == "endpoint").collect();
+        assert_eq!(spent.len(), 2);
+        for look in spent {
+            // Those that passed since the last reset, and not one more.
+            assert!(look.limit() - look.remaining() <= passed);
+            if passed == 2 {
+                assert_eq!(look.limit() - look.remaining(), 2);
+            }
+        }
+        // Another user is not concerned.
+        assert!(rules.check(&Request { user: "bob", ..alice }).await.is_ok());
+    }
+}
+
+/// The same with the time held still, so that there is nothing to wait for: refused a hundred times, charged nowhere.
+#[test]
+fn o4_a_refusal_charges_no_rule() {
+    let Some(server) = Server::start() else { return };
+    let (judge, mut client) = (judge(), server.client());
+    let now = far_ahead(&mut client);
+    let logs = [
+        Asked::log("log:user", 2, 1_000_000),
+        Asked::log("log:endpoint:0", 50, 10_000_000),
+        Asked::log("log:endpoint:1", 100, 60_000_000),
+    ];
+    let cells = [
+        Asked::cells("cells:user", 2, 5, 200_000),
+        Asked::cells("cells:endpoint:0", 50, 5, 2_000_000),
+        Asked::cells("cells:endpoint:1", 100, 5, 12_000_000),
+    ];
+    for mut parts in [logs, cells] {
+        for _ in 0..2 {
+            for _ in 0..100 {
+                let (admitted, found) = judge.judge(&mut client, now, "take", &parts);
+                let spent: Vec<_> = parts
+                    .iter()
+                    .zip(&found)
+                    .map(|(part, found)| part.limit - found.remaining)
+                    .collect();
+                assert!(spent.iter().all(|&spent| spent <= 2), "{spent:?}");
+                assert_eq!(admitted, found.iter().all(|found| found.room));
+            }
+            // In whichever order they are asked.
+            parts.reverse();
+        }
+    }
+}
+
+/// Address: 100 per 50 s and 10 per 20 s; everybody: 1000 per 60 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn o4_by_address_and_by_everybody() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let rules = ringgate::redis::SharedRules::builder()
+        .rule(
+            ringgate::Rule::new("address", "100/50s".parse().expect("a quota"))
+                .also("10/20s".parse().expect("a quota"))
+                .by(&by_address()),
+        )
+        .rule(ringgate::Rule::new(
+            "everybody",
+            "1000/60s".parse().expect("a quota"),
+        ))
+        .build(store)
+        .expect("rules");
+    for address in 0..101 {
+        let mut passed = 0;
+        for _ in 0..11 {
+            passed += u32::from(rules.check(&Request::of("alice", address)).await.is_ok());
+        }
+        assert_eq!(passed, if address < 100 { 10 } else { 0 }, "address {address}");
+    }
+    let violated = async |address| -> Vec<(String, u64)> {
+        let refused = rules
+            .check(&Request::of("alice", address))
+            .await
+            .expect_err("everybody is refused");
+        let violations = refused.violations().map(|it| (it.rule().to_owned(), it.limit()));
+        violations.collect()
+    };
+    assert_eq!(violated(200).await, [("everybody".to_owned(), 1000)]);
+    assert_eq!(
+        violated(0).await,
+        [("address".to_owned(), 10), ("everybody".to_owned(), 1000)]
+    );
+    for look in rules
+        .peek(&Request::of("alice", 200))
+        .await
+        .expect("the store answers")
+    {
+        let spent = if look.rule() == "everybody" { 1000 } else { 0 };
+        assert_eq!(look.limit() - look.remaining(), spent);
+    }
+}
+
+/// 5 in 10 s: arrivals at 1.0 and 2.8 s and three more before 8 s pass; at 8 s refused; 100 more before 11 s refused;
+/// at 11.1 s passes.
+#[test]
+fn o7_oldest_of_n() {
+    let Some(server) = Server::start() else { return };
+    let (judge, mut client) = (judge(), server.client());
+    let origin = far_ahead(&mut client);
+    let five = [Asked::log("five", 5, 10_000_000)];
+    let mut check = |milliseconds: u64| {
+        judge
+            .judge(&mut client, origin + milliseconds * 1000, "take", &five)
+            .0
+    };
+    for milliseconds in [1000, 2800, 5000, 6000, 7999] {
+        assert!(check(milliseconds), "at {milliseconds} ms");
+    }
+    assert!(!check(8000));
+    for call in 0..100 {
+        assert!(!check(8000 + call * 29));
+    }
+    assert!(!check(10_999));
+    assert!(check(11_100));
+    assert!(!check(11_100));
+}
+
+/// The key is gone once its window has passed with no call, and not before.
+#[tokio::test(flavor = "multi_thread")]
+async fn o10_no_key_outlives_its_window() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let mut client = server.client();
+    for (limiter, name, span) in both("5/500ms")
+        .into_iter()
+        .zip(["log", "cells"])
+        .map(|(limiter, name)| {
+            // A window, and for cells up to one cell more.
+            (
+                limiter,
+                name,
+                if name == "log" {
+                    500_000..=501_000
+                } else {
+                    500_000..=601_000
+                },
+            )
+        })
+    {
+        let limiter = limiter.build(store.clone()).expect("a limiter");
+        for call in 0..3 {
+            let at = limiter
+                .check(format!("{name}{call}"))
+                .await
+                .expect("room")
+                .at()
+                .expect("a stamp");
+            let keys: Vec<String> = redis::cmd("KEYS")
+                .arg("ringgate:*")
+                .query(&mut client)
+                .expect("keys");
+            let expires = |key: &String| -> i64 {
+                redis::cmd("PEXPIRETIME")
+                    .arg(key)
+                    .query(&mut server.client())
+                    .expect("a time")
+            };
+            let last = keys.iter().map(expires).max().expect("a key");
+            let lives = u64::try_from(last).expect("an expiry") * 1000 - at;
+            assert!(span.contains(&lives), "{name}: {lives} µs");
+        }
+        until("every key is gone", || {
+            redis::cmd("DBSIZE").query::<u64>(&mut client).expect("a size") == 0
+        })
+        .await;
+    }
+}

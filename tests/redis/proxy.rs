@@ -1,0 +1,115 @@
+//! A proxy that stands in the way, as a network does.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// What it does with the next bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Way {
+    Pass,
+    /// What clients send goes nowhere, on connections that stay open.
+    Swallow,
+    /// What is sent arrives; of what is answered, one byte comes back, and the connection ends.
+    CutReplies,
+}
+
+pub(crate) struct Proxy {
+    port: u16,
+    inside: Arc<Inside>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+struct Inside {
+    upstream: u16,
+    way: AtomicU8,
+    cut: AtomicU64,
+    /// Raised to end all connections.
+    ended: watch::Sender<u64>,
+}
+
+impl Proxy {
+    /// Before the server at this port.
+    pub(crate) async fn before(upstream: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = listener.local_addr().expect("its address").port();
+        let inside = Arc::new(Inside {
+            upstream,
+            way: AtomicU8::new(Way::Pass as u8),
+            cut: AtomicU64::new(0),
+            ended: watch::Sender::new(0),
+        });
+        let accepting = Arc::clone(&inside);
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(Arc::clone(&accepting).join(client));
+            }
+        });
+        Self { port, inside, task }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn go(&self, way: Way) {
+        self.inside.way.store(way as u8, Ordering::SeqCst);
+    }
+
+    /// How many replies were cut.
+    pub(crate) fn cut(&self) -> u64 {
+        self.inside.cut.load(Ordering::SeqCst)
+    }
+
+    /// Ends all connections.
+    pub(crate) fn end_all(&self) {
+        self.inside.ended.send_modify(|ended| *ended += 1);
+    }
+}
+
+impl Inside {
+    fn is(&self, way: Way) -> bool {
+        self.way.load(Ordering::SeqCst) == way as u8
+    }
+
+    async fn join(self: Arc<Self>, mut client: TcpStream) {
+        let Ok(mut server) = TcpStream::connect(("127.0.0.1", self.upstream)).await else {
+            return;
+        };
+        let mut ended = self.ended.subscribe();
+        let (mut sent, mut answered) = ([0; 65536], [0; 65536]);
+        let (mut from_client, mut to_client) = client.split();
+        let (mut from_server, mut to_server) = server.split();
+        // Ends both connections, however it ends.
+        loop {
+            tokio::select! {
+                _ = ended.changed() => return,
+                read = from_client.read(&mut sent) => match read {
+                    Ok(1..) if self.is(Way::Swallow) => {}
+                    Ok(bytes @ 1..) => if to_server.write_all(&sent[..bytes]).await.is_err() { return },
+                    _ => return,
+                },
+                read = from_server.read(&mut answered) => match read {
+                    Ok(1..) if self.is(Way::CutReplies) => {
+                        let _ = to_client.write_all(&answered[..1]).await;
+                        self.cut.fetch_add(1, Ordering::SeqCst);
+                        return;
+                    }
+                    Ok(bytes @ 1..) => if to_client.write_all(&answered[..bytes]).await.is_err() { return },
+                    _ => return,
+                },
+            }
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.end_all();
+    }
+}

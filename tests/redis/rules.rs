@@ -1,0 +1,302 @@
+//! Rules over one store: what they say of a request is what is asked of it.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use ringgate::redis::{DecidedBy, OnError, Reason, SharedRules, SharedRulesBuilder};
+use ringgate::{Condition, Cost, Key, Quota, Rule, RuleAlgorithm, Settled, TierOf};
+
+use crate::server::Server;
+
+/// What the tests ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) user: &'static str,
+    pub(crate) address: u8,
+    pub(crate) permits: u64,
+}
+
+impl Request {
+    pub(crate) fn of(user: &'static str, address: u8) -> Self {
+        Self {
+            user,
+            address,
+            permits: 1,
+        }
+    }
+}
+
+pub(crate) fn by_user() -> Key<Request> {
+    Key::new("user", |request: &Request, key| request.user.hash(key)).shared_as(|request, key| {
+        key.part(request.user);
+    })
+}
+
+pub(crate) fn by_address() -> Key<Request> {
+    Key::new("address", |request: &Request, key| request.address.hash(key)).shared_as(|request, key| {
+        key.part([request.address]);
+    })
+}
+
+pub(crate) fn quota(text: &str) -> Quota {
+    text.parse().expect("a quota")
+}
+
+/// A rule by a key, and one of everybody, which nobody else decides when the server does not answer.
+pub(crate) fn shared(
+    log: bool,
+    own: &str,
+    key: &Key<Request>,
+    endpoint: &[&str],
+) -> SharedRulesBuilder<Request> {
+    let by = if log {
+        RuleAlgorithm::Log
+    } else {
+        RuleAlgorithm::Counter
+    };
+    let user = Rule::new("user", quota(own)).by(key);
+    let first = Rule::new("endpoint", quota(endpoint[0]));
+    let all = endpoint[1..]
+        .iter()
+        .fold(first, |rule, other| rule.also(quota(other)));
+    SharedRules::builder()
+        .rule(user.algorithm(by).on_error(OnError::Deny))
+        .rule(all.algorithm(by).on_error(OnError::Deny))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_permits_are_taken_whole_or_not_at_all() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let cost = Cost::new("permits", |request: &Request| request.permits);
+    for by in [RuleAlgorithm::Log, RuleAlgorithm::Counter] {
+        let rules = SharedRules::builder()
+            .rule(
+                Rule::new(format!("{by:?}"), quota("2500/h"))
+                    .by(&by_user())
+                    .cost(&cost)
+                    .algorithm(by),
+            )
+            .build(store.clone())
+            .expect("rules");
+        let asks = |permits| Request {
+            permits,
+            ..Request::of("alice", 1)
+        };
+        // More than one call of ZADD takes.
+        assert!(rules.check(&asks(2100)).await.is_ok());
+        let refused = rules.check(&asks(401)).await.expect_err("400 are left");
+        let look = refused.violations().next().expect("a rule");
+        assert_eq!((look.remaining(), look.permits(), look.limit()), (400, 401, 2500));
+        assert!(
+            look.retry_after()
+                .is_some_and(|after| after > Duration::from_secs(3000))
+        );
+        let never = rules.check(&asks(2501)).await.expect_err("more than the limit");
+        assert_eq!(never.retry_after(), None);
+        assert!(never.to_string().ends_with("; never admitted"), "{never}");
+        assert!(rules.check(&asks(u64::MAX)).await.is_err());
+        let passed = rules.check(&asks(400)).await.expect("they are left");
+        assert_eq!(passed.looks().next().expect("a rule").remaining(), 0);
+        // Nothing is free of charge when it costs nothing.
+        let free = rules.check(&asks(0)).await.expect("nothing");
+        assert_eq!(free.decided_by(), DecidedBy::Nobody);
+        assert!(rules.check(&asks(1)).await.is_err());
+        assert_eq!(rules.refund(passed).await.expect("an answer"), Settled::Exact);
+        assert_eq!(rules.peek(&asks(1)).await.expect("an answer")[0].remaining(), 400);
+        rules.reset(&asks(1)).await.expect("an answer");
+        assert_eq!(
+            rules.peek(&asks(1)).await.expect("an answer")[0].remaining(),
+            2500
+        );
+    }
+}
+
+/// Conditions, tiers, lists, shadows: said by the rule, as in a rule set of one process.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_rule_says_holds_in_the_store() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let plan = TierOf::new("plan", |request: &Request| {
+        (request.address > 100).then_some("paid")
+    });
+    let rules = SharedRules::builder()
+        .rule(
+            Rule::new("user", quota("3/h"))
+                .by(&by_user())
+                .tier_of(&plan)
+                .tier("paid", 5)
+                .allow("backup")
+                .deny("mallory"),
+        )
+        .rule(
+            Rule::new("even", quota("1/h"))
+                .when(&Condition::new("even", |request: &Request| {
+                    request.address.is_multiple_of(2)
+                }))
+                .by(&by_user())
+                .algorithm(RuleAlgorithm::Log)
+                .shadow(),
+        )
+        .build(store)
+        .expect("rules");
+    let passes = async |user, address| {
+        let mut passed = 0;
+        for _ in 0..10 {
+            passed += u32::from(rules.check(&Request::of(user, address)).await.is_ok());
+        }
+        passed
+    };
+    assert_eq!(passes("alice", 1).await, 3);
+    // The paid tier of one who has spent three.
+    assert_eq!(passes("alice", 101).await, 2);
+    assert_eq!(passes("bob", 102).await, 5);
+    assert_eq!(passes("backup", 1).await, 10);
+    let refused = rules
+        .check(&Request::of("mallory", 1))
+        .await
+        .expect_err("on the list");
+    assert_eq!(
+        (refused.reason(), refused.decided_by()),
+        (Reason::Listed, DecidedBy::Nobody)
+    );
+    assert_eq!(
+        refused.violations().map(|look| look.rule()).collect::<Vec<_>>(),
+        ["user"]
+    );
+    let counts = |name| rules.counts().find(|(rule, _)| *rule == name).expect("a rule").1;
+    // Of ten calls by bob it would have refused nine; five of these were refused anyway.
+    assert_eq!((counts("even").admitted, counts("even").shadow_denied), (1, 9));
+    assert_eq!(counts("even").denied, 0);
+    assert_eq!(
+        (counts("user").admitted, counts("user").denied),
+        (10, 7 + 8 + 5 + 1)
+    );
+}
+
+/// A rule in the shadow takes nothing when one of its quotas has no room, as if it had refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_in_the_shadow_is_one_rule() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let shadow = |name: &'static str| Rule::new(name, quota("2/h")).also(quota("100/d"));
+    let rules = SharedRules::builder()
+        .rule(Rule::new("all", quota("10/h")))
+        .rule(shadow("one").shadow())
+        .rule(shadow("other").also(quota("3/h")).shadow())
+        .build(store.clone())
+        .expect("rules");
+    let request = Request::of("alice", 1);
+    let mut last = None;
+    for _ in 0..5 {
+        last = Some(rules.check(&request).await.expect("room"));
+    }
+    let spent = async || -> Vec<u64> {
+        let looks = rules.peek(&request).await.expect("an answer");
+        looks.iter().map(|look| look.limit() - look.remaining()).collect()
+    };
+    assert_eq!(spent().await, [5, 2, 2, 2, 2, 2]);
+    // What was not charged is not given back.
+    let last = last.expect("the last of five");
+    assert_eq!(rules.refund(last).await, Ok(Settled::Exact));
+    assert_eq!(spent().await, [4, 2, 2, 2, 2, 2]);
+    let counts: Vec<_> = rules
+        .counts()
+        .map(|(_, counts)| (counts.admitted, counts.shadow_denied))
+        .collect();
+    assert_eq!(counts, [(5, 0), (2, 3), (2, 3)]);
+}
+
+/// Two rules, one refused: none charged; and all violated rules are named, with the longest wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_charges_nothing_and_names_all() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let rules = shared(true, "2/h", &by_user(), &["3/d", "1000/d"])
+        .build(store)
+        .expect("rules");
+    let spent = async |user| -> Vec<u64> {
+        let looks = rules.peek(&Request::of(user, 1)).await.expect("an answer");
+        looks.iter().map(|look| look.limit() - look.remaining()).collect()
+    };
+    for user in ["alice", "alice", "bob"] {
+        rules.check(&Request::of(user, 1)).await.expect("room");
+    }
+    let violated = async |user| -> Vec<(String, u64)> {
+        let refused = rules.check(&Request::of(user, 1)).await.expect_err("no room");
+        assert_eq!(
+            refused.retry_after().map(|after| after.as_secs() / 3600),
+            Some(23)
+        );
+        refused
+            .violations()
+            .map(|look| (look.rule().to_owned(), look.limit()))
+            .collect()
+    };
+    assert_eq!(
+        violated("alice").await,
+        [("user".to_owned(), 2), ("endpoint".to_owned(), 3)]
+    );
+    assert_eq!(violated("bob").await, [("endpoint".to_owned(), 3)]);
+    assert_eq!(violated("carol").await, [("endpoint".to_owned(), 3)]);
+    assert_eq!(spent("alice").await, [2, 3, 3]);
+    assert_eq!(spent("bob").await, [1, 3, 3]);
+    assert_eq!(spent("carol").await, [0, 3, 3]);
+}
+
+/// The text of a key is not its name: what clients send is neither stored nor told.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_tell_nothing_of_clients() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let rules = |secret| {
+        let builder = shared(false, "2/h", &by_user(), &["3/h"]);
+        builder.secret([secret; 16]).build(store.clone()).expect("rules")
+    };
+    for secret in [1, 2] {
+        let rules = rules(secret);
+        for user in ["alice", "{alice}", "a\r\nlice"] {
+            assert!(rules.check(&Request::of(user, 1)).await.is_ok(), "{user}");
+        }
+        assert!(rules.check(&Request::of("bob", 1)).await.is_err(), "of everybody");
+    }
+    let names: Vec<String> = redis::cmd("KEYS")
+        .arg("*")
+        .query(&mut server.client())
+        .expect("names");
+    assert_eq!(names.len(), 8, "{names:?}");
+    for name in names {
+        let (prefix, rest) = name.split_once(":{").expect("a tag");
+        let (tag, rest) = rest.split_once("}:").expect("a rule");
+        assert_eq!((prefix, tag.len()), ("ringgate", 32));
+        assert!(
+            ["user:0:cells:5x720000000", "endpoint:0:cells:5x720000000"].contains(&rest),
+            "{rest}"
+        );
+    }
+}
+
+/// Another limit holds at once, with what was spent under the old one.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_limit_keeps_the_counts() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    for log in [true, false] {
+        let limit = |text| {
+            shared(log, text, &by_user(), &["1000/h"])
+                .build(store.clone())
+                .expect("rules")
+        };
+        let (before, lower, higher) = (limit("5/h"), limit("3/h"), limit("7/h"));
+        let request = Request::of("alice", 1);
+        for _ in 0..5 {
+            before.check(&request).await.expect("room");
+        }
+        assert!(lower.check(&request).await.is_err());
+        assert_eq!(lower.peek(&request).await.expect("an answer")[0].remaining(), 0);
+        higher.check(&request).await.expect("two more");
+        higher.check(&request).await.expect("two more");
+        assert!(higher.check(&request).await.is_err());
+        before.reset(&request).await.expect("an answer");
+    }
+}

@@ -1,0 +1,135 @@
+//! The scripts themselves in a real server, with a time that the test says: all else is as it is.
+
+use ringgate::redis::Counting;
+
+/// A script that asks nobody for the time.
+pub(crate) struct Script(redis::Script);
+
+const TEXT: [&str; 4] = [
+    include_str!("../../src/redis/head.lua"),
+    include_str!("../../src/redis/log.lua"),
+    include_str!("../../src/redis/cells.lua"),
+    include_str!("../../src/redis/parts.lua"),
+];
+
+/// One part as a script is told of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) key: String,
+    pub(crate) counting: Counting,
+    pub(crate) limit: u64,
+    /// Of a log, or the width of a cell.
+    pub(crate) window: u64,
+    pub(crate) permits: u64,
+    /// Zero: enforced.
+    pub(crate) shadow: u64,
+    pub(crate) receipt: (u64, u64),
+}
+
+/// What it has found of one part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) room: bool,
+    pub(crate) left_alone: bool,
+    pub(crate) remaining: u64,
+    pub(crate) wait: i64,
+    pub(crate) receipt: (u64, u64),
+}
+
+impl Asked {
+    pub(crate) fn log(key: &str, limit: u64, window: u64) -> Self {
+        Self {
+            key: key.into(),
+            counting: Counting::Log,
+            limit,
+            window,
+            permits: 1,
+            shadow: 0,
+            receipt: (0, 0),
+        }
+    }
+
+    pub(crate) fn cells(key: &str, limit: u64, cells: u64, width: u64) -> Self {
+        Self {
+            counting: Counting::Cells(cells),
+            ..Self::log(key, limit, width)
+        }
+    }
+}
+
+fn timeless(last: &str) -> Script {
+    let text = TEXT.concat() + last;
+    let (asks, told) = ("redis.call('TIME')", "{ ARGV[#ARGV - 1], ARGV[#ARGV] }");
+    assert_eq!(text.matches(asks).count(), 1, "TIME is read once");
+    Script(redis::Script::new(&text.replace(asks, told)))
+}
+
+pub(crate) fn judge() -> Script {
+    timeless(include_str!("../../src/redis/judge.lua"))
+}
+
+pub(crate) fn give_back() -> Script {
+    timeless(include_str!("../../src/redis/give_back.lua"))
+}
+
+/// A time so far ahead of the server's that nothing expires.
+pub(crate) fn far_ahead(client: &mut redis::Connection) -> u64 {
+    let (seconds, _): (u64, u64) = redis::cmd("TIME").query(client).expect("the time");
+    (seconds + 100 * 86_400) * 1_000_000
+}
+
+impl Script {
+    fn run<T: redis::FromRedisValue>(
+        &self,
+        client: &mut redis::Connection,
+        now: u64,
+        verb: &str,
+        parts: &[Asked],
+    ) -> T {
+        let mut call = self.0.prepare_invoke();
+        call.arg(verb);
+        for part in parts {
+            let (by, cells) = match part.counting {
+                Counting::Log => ("log", 0),
+                Counting::Cells(cells) => ("cells", cells),
+                other => unreachable!("{other:?}"),
+            };
+            call.key(&part.key)
+                .arg(by)
+                .arg(part.limit)
+                .arg(part.window)
+                .arg(cells);
+            call.arg(part.permits).arg(part.shadow);
+            call.arg(part.receipt.0).arg(part.receipt.1);
+        }
+        call.arg(now / 1_000_000).arg(now % 1_000_000);
+        call.invoke(client).expect("the script runs")
+    }
+
+    /// Whether it is admitted, and what was found.
+    pub(crate) fn judge(
+        &self,
+        client: &mut redis::Connection,
+        now: u64,
+        verb: &str,
+        parts: &[Asked],
+    ) -> (bool, Vec<Found>) {
+        let answer: Vec<i64> = self.run(client, now, verb, parts);
+        assert_eq!(answer.len(), 2 + 5 * parts.len());
+        assert_eq!(answer[1], i64::try_from(now).expect("a time"), "no digit is lost");
+        let unsigned = |number: i64| u64::try_from(number).expect("not negative");
+        let found = answer[2..].chunks_exact(5).map(|found| Found {
+            room: found[0] == 1,
+            left_alone: found[0] == 2,
+            remaining: unsigned(found[1]),
+            wait: found[2],
+            receipt: (unsigned(found[3]), unsigned(found[4])),
+        });
+        (answer[0] == 1, found.collect())
+    }
+
+    /// How many permits of each part were given back.
+    pub(crate) fn give_back(&self, client: &mut redis::Connection, now: u64, parts: &[Asked]) -> Vec<u64> {
+        self.run(client, now, "give back", parts)
+    }
+}

@@ -1,0 +1,250 @@
+//! Servers of the tests' own.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU16, Ordering};
+use core::time::Duration;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use ringgate::redis::{RedisStore, RedisStoreBuilder};
+use tempfile::TempDir;
+
+/// A server that ends with the test.
+pub(crate) struct Server {
+    child: Child,
+    arguments: Vec<String>,
+    port: u16,
+    /// Where the nodes of a cluster talk.
+    #[cfg(feature = "redis-cluster")]
+    bus: u16,
+    folder: TempDir,
+}
+
+/// How long a server may take to answer, or to stop.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The program, installed if need be.
+fn program() -> Option<&'static str> {
+    static PROGRAM: OnceLock<Option<&'static str>> = OnceLock::new();
+    *PROGRAM.get_or_init(|| {
+        let works = |program: &&str| {
+            let version = Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .status();
+            version.is_ok_and(|status| status.success())
+        };
+        let find = || ["redis-server", "valkey-server"].into_iter().find(works);
+        find().or_else(|| {
+            // Fails for want of rights or of a network; then there is none.
+            let _ = Command::new("apt-get")
+                .args(["install", "-y", "redis-server"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            find()
+        })
+    })
+}
+
+/// A port that nobody listens at, below those that the system gives to clients.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let spread = std::process::id().wrapping_mul(97).wrapping_add(u32::from(next)) % 20_000;
+        let port = 10_000 + u16::try_from(spread).expect("less than 20,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+impl Server {
+    /// A server that keeps nothing on disk; `None`, and a line that says so, where there is no such program.
+    pub(crate) fn start() -> Option<Self> {
+        Self::with(&[])
+    }
+
+    /// The same, with more arguments.
+    pub(crate) fn with(arguments: &[&str]) -> Option<Self> {
+        Self::start_as(arguments, false)
+    }
+
+    /// One that asks for a password.
+    pub(crate) fn guarded(password: &str) -> Option<Self> {
+        Self::with(&["--requirepass", password])
+    }
+
+    /// One that can be a node of a cluster.
+    #[cfg(feature = "redis-cluster")]
+    pub(crate) fn node() -> Option<Self> {
+        Self::start_as(
+            &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"],
+            true,
+        )
+    }
+
+    fn start_as(arguments: &[&str], node: bool) -> Option<Self> {
+        let Some(program) = program() else {
+            println!("not run: there is no redis-server, and it cannot be installed here");
+            return None;
+        };
+        // Somebody else may take the port before the server does.
+        for _ in 0..5 {
+            let (port, folder) = (free_port(), tempfile::tempdir().expect("a folder"));
+            let mut own: Vec<String> = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir"]
+                .map(String::from)
+                .to_vec();
+            own.push(folder.path().display().to_string());
+            own.extend(["--port".into(), port.to_string(), "--unixsocket".into()]);
+            own.push(folder.path().join("socket").display().to_string());
+            own.extend(arguments.iter().map(|&argument| argument.to_owned()));
+            let bus = free_port();
+            if node {
+                own.extend(["--cluster-port".into(), bus.to_string()]);
+            }
+            let child = spawn(program, &own);
+            let mut server = Self {
+                child,
+                arguments: own,
+                port,
+                #[cfg(feature = "redis-cluster")]
+                bus,
+                folder,
+            };
+            if server.answers() {
+                return Some(server);
+            }
+        }
+        panic!("no server can be started");
+    }
+
+    /// Whether it answers, in the end.
+    fn answers(&mut self) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Ok(client) = redis::Client::open(self.url())
+                && let Ok(mut connection) = client.get_connection()
+                && match redis::cmd("PING").query::<String>(&mut connection) {
+                    Ok(_) => true,
+                    // It is there, and asks for a password.
+                    Err(error) => error.code() == Some("NOAUTH"),
+                }
+            {
+                return true;
+            }
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    #[cfg(feature = "redis-cluster")]
+    pub(crate) fn bus(&self) -> u16 {
+        self.bus
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn socket_url(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// A connection of the test's own.
+    pub(crate) fn client(&self) -> redis::Connection {
+        let client = redis::Client::open(self.url()).expect("an address");
+        client.get_connection().expect("the server answers")
+    }
+
+    /// A store with patience: for tests that are not about time, on machines that are busy.
+    pub(crate) async fn store(&self) -> Arc<RedisStore> {
+        ready(patient(RedisStore::builder(&self.url()))).await
+    }
+
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts again at the same port, with nothing in it.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        let _ = std::fs::remove_file(self.socket());
+        self.child = spawn(program().expect("it has run before"), &self.arguments);
+        assert!(self.answers(), "the server does not come back");
+    }
+
+    /// Starts again with more arguments, and does not wait until it answers.
+    pub(crate) fn restart_slowly(&mut self, arguments: &[&str]) {
+        self.kill();
+        let mut all = self.arguments.clone();
+        all.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self.child = spawn(program().expect("it has run before"), &all);
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let status = Command::new("kill")
+            .arg(signal)
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "kill {signal}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(program: &str, arguments: &[String]) -> Child {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server can be started")
+}
+
+/// With times that no busy machine exceeds.
+pub(crate) fn patient(builder: RedisStoreBuilder) -> RedisStoreBuilder {
+    builder
+        .connect_timeout(PATIENCE)
+        .response_timeout(PATIENCE)
+        .call_timeout(PATIENCE)
+}
+
+/// Built and connected.
+pub(crate) async fn ready(builder: RedisStoreBuilder) -> Arc<RedisStore> {
+    let store = builder.build().expect("a store");
+    store.ready(PATIENCE).await.expect("a connection");
+    Arc::new(store)
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

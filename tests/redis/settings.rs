@@ -1,0 +1,110 @@
+//! What cannot be built, and what it says.
+
+use core::time::Duration;
+
+use ringgate::redis::{OnError, RedisStore, SharedLimiter, SharedRules, StoreErrorKind};
+use ringgate::{Key, Rule, RuleAlgorithm};
+
+use crate::rules::{Request, by_user, quota};
+
+/// Nobody is there.
+const NOWHERE: &str = "redis://127.0.0.1:1";
+
+#[tokio::test]
+async fn a_wrong_setting_is_named() {
+    let second = Duration::from_secs(1);
+    let builder = || RedisStore::builder(NOWHERE);
+    let wrong = [
+        (builder().prefix("a{b}"), "prefix"),
+        (builder().connect_timeout(Duration::ZERO), "connect_timeout"),
+        (builder().response_timeout(61 * second), "response_timeout"),
+        (builder().call_timeout(Duration::from_millis(99)), "call_timeout"),
+        (builder().reconnect_after(Duration::ZERO), "reconnect_after"),
+        (builder().heartbeat(Duration::ZERO), "heartbeat"),
+        (builder().failures(0), "failures"),
+        (builder().max_in_flight(0), "max_in_flight"),
+        (builder().max_in_flight(1_000_001), "max_in_flight"),
+        (builder().breaker(0, 20, second, second), "breaker.percent"),
+        (builder().breaker(101, 20, second, second), "breaker.percent"),
+        (builder().breaker(50, 0, second, second), "breaker.calls"),
+        (builder().breaker(50, 20, 61 * second, second), "breaker.over"),
+        (builder().breaker(50, 20, second, Duration::ZERO), "breaker.rest"),
+    ];
+    for (builder, field) in wrong {
+        assert_eq!(builder.build().expect_err(field).field, field);
+    }
+    for url in ["", "redis", "http://127.0.0.1:1", "rediss://:secret@127.0.0.1:1"] {
+        let error = RedisStore::builder(url).build().expect_err(url);
+        assert_eq!(error.field, "url");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn a_store_needs_a_runtime() {
+    assert_eq!(
+        RedisStore::builder(NOWHERE).build().expect_err("none").field,
+        "runtime"
+    );
+}
+
+#[tokio::test]
+async fn what_is_shown_holds_no_password() {
+    let builder = RedisStore::builder("redis://user:secret@127.0.0.1:1/0");
+    let shown = format!("{builder:?}");
+    let store = builder.build().expect("a store");
+    let error = store
+        .ready(Duration::from_millis(50))
+        .await
+        .expect_err("nobody is there");
+    assert_eq!(error.kind(), StoreErrorKind::Down);
+    let shown = format!("{shown} {store:?} {error} {error:?}");
+    assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_rule_that_no_store_keeps_is_named() {
+    let store = alloc::sync::Arc::new(RedisStore::builder(NOWHERE).build().expect("a store"));
+    let build = |rule: Rule<Request>| {
+        let rules = SharedRules::builder().rule(rule).build(store.clone());
+        let error = rules.expect_err("a wrong rule");
+        assert_eq!(error.rule, "rule");
+        error.error.field
+    };
+    let rule = || Rule::new("rule", quota("10/min"));
+    let unshared = Key::new("user", |request: &Request, key| {
+        core::hash::Hash::hash(request.user, key);
+    });
+    assert_eq!(build(rule().by(&unshared)), "key");
+    for algorithm in [
+        RuleAlgorithm::Classic,
+        RuleAlgorithm::Even,
+        RuleAlgorithm::Fixed,
+        RuleAlgorithm::Gcra,
+    ] {
+        assert_eq!(build(rule().algorithm(algorithm)), "algorithm");
+    }
+    assert_eq!(build(rule().cells(0)), "cells");
+    assert_eq!(build(rule().cells(1001)), "cells");
+    assert_eq!(build(rule().algorithm(RuleAlgorithm::Log).cells(2)), "cells");
+    assert_eq!(build(rule().also(quota("10/999us"))), "window");
+    assert_eq!(
+        build(Rule::new("rule", quota("100001/min")).algorithm(RuleAlgorithm::Log)),
+        "limit"
+    );
+    assert_eq!(build(rule().allow("backup")), "allow");
+    assert_eq!(build(rule().by(&by_user()).enforce_percent(101.0)), "enforce");
+    let twice = SharedRules::builder()
+        .rule(rule())
+        .rule(rule())
+        .build(store.clone());
+    assert_eq!(twice.expect_err("one name").error.field, "name");
+    assert!(
+        SharedLimiter::builder("log", quota("100000/min"))
+            .log()
+            .capacity(16)
+            .on_error(OnError::Admit)
+            .build(store)
+            .is_ok()
+    );
+}

@@ -1,0 +1,150 @@
+//! The bound, with many clients at once and the server's own clock.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use ringgate::Settled;
+use ringgate::redis::{OnError, RedisStore, SharedLimiter, SharedLimiterBuilder};
+
+use crate::load::{Load, most_by_stamps};
+use crate::oracle::most_in_a_window;
+use crate::server::{Server, patient, ready};
+
+fn kinds(text: &str) -> [SharedLimiterBuilder; 3] {
+    let builder = |name: &'static str| {
+        SharedLimiter::builder(name, text.parse().expect("a quota")).on_error(OnError::Deny)
+    };
+    [
+        builder("log").log(),
+        builder("cells").cells(4),
+        builder("cell").cells(1),
+    ]
+}
+
+/// A thousand calls from eight clients, in as little time as they take: exactly the limit passes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_calls_at_once() {
+    let Some(server) = Server::start() else { return };
+    for kind in 0..3 {
+        let mut clients = Vec::new();
+        for client in 0..8 {
+            // Over both kinds of connections.
+            let url = if client % 2 == 0 {
+                server.url()
+            } else {
+                server.socket_url()
+            };
+            let store = ready(patient(RedisStore::builder(&url))).await;
+            let limiter = kinds("250/h").into_iter().nth(kind).expect("one of three");
+            clients.push(Arc::new(limiter.build(store).expect("a limiter")));
+        }
+        let calls = (0..1000).map(|call| {
+            let client = Arc::clone(&clients[call % 8]);
+            tokio::spawn(async move { client.check("key").await.ok().and_then(|passed| passed.at()) })
+        });
+        let mut passed = 0;
+        for call in calls.collect::<Vec<_>>() {
+            passed += u64::from(call.await.expect("no panic").is_some());
+        }
+        assert_eq!(passed, 250);
+    }
+}
+
+/// Window after window, all that is asked for: no true window holds more, and none of a log's is wasted.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_window_holds_more_than_the_limit() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let window = Duration::from_millis(200);
+    for limiter in kinds("50/200ms") {
+        let limiter = Arc::new(limiter.build(store.clone()).expect("a limiter"));
+        let load = Load::new(16, &limiter);
+        tokio::time::sleep(8 * window).await;
+        let calls = load.end().await;
+        assert!(
+            calls.iter().all(|call| call.at.is_some()),
+            "the server decides all"
+        );
+        assert_eq!(most_by_stamps(&calls, window), 50);
+    }
+}
+
+/// What is given back is had again, and never more than that: by stamps, of all that was kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_given_back_is_exact() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    for limiter in kinds("20/h") {
+        let limiter = Arc::new(limiter.build(store.clone()).expect("a limiter"));
+        let tasks = (0..8).map(|_| {
+            let limiter = Arc::clone(&limiter);
+            tokio::spawn(async move {
+                for _ in 0..50 {
+                    if let Ok(passed) = limiter.check_n("key", 3).await {
+                        assert_eq!(limiter.refund(passed).await, Ok(Settled::Exact));
+                    }
+                }
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.expect("no panic");
+        }
+        let mut kept = 0;
+        while limiter.check("key").await.is_ok() {
+            kept += 1;
+        }
+        assert_eq!(kept, 20);
+    }
+}
+
+/// A retry at the time that a refusal says is admitted, by the server's clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_retry_time_is_honest() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    for limiter in kinds("3/300ms") {
+        let limiter = limiter.build(store.clone()).expect("a limiter");
+        let mut stamps = Vec::new();
+        for _ in 0..4 {
+            let refused = loop {
+                match limiter.check("key").await {
+                    Ok(passed) => stamps.push((passed.at().expect("a stamp"), 1)),
+                    Err(refused) => break refused,
+                }
+            };
+            let after = refused.retry_after().expect("not for ever");
+            assert!(
+                !after.is_zero() && after <= Duration::from_millis(600),
+                "{after:?}"
+            );
+            // Of the server's time; sleeping is never shorter.
+            tokio::time::sleep(after).await;
+            let passed = limiter.check("key").await.expect("it was said so");
+            assert!(passed.at() >= refused.at().map(|at| at + 1));
+            stamps.push((passed.at().expect("a stamp"), 1));
+        }
+        assert_eq!(most_in_a_window(&mut stamps, 300_000), 3);
+    }
+}
+
+/// Futures go from thread to thread, whatever the request is.
+#[tokio::test]
+async fn futures_are_send() {
+    fn send<T: Send>(it: T) -> T {
+        it
+    }
+    let store = Arc::new(
+        RedisStore::builder("redis://127.0.0.1:1")
+            .build()
+            .expect("a store"),
+    );
+    let rules = ringgate::redis::SharedRules::<core::cell::Cell<u8>>::builder()
+        .rule(ringgate::Rule::new("all", "1/s".parse().expect("a quota")).on_error(OnError::Admit))
+        .build(store)
+        .expect("rules");
+    let future = {
+        let request = core::cell::Cell::new(1);
+        send(rules.check(&request))
+    };
+    assert!(future.await.is_ok());
+}
