@@ -12,7 +12,7 @@ use ringgate::{
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use super::{ms, settle};
+use super::{ms, poll, settle};
 
 fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
@@ -45,6 +45,30 @@ fn a_runtime_that_rests_keeps_nobody_waiting() {
     for _ in 0..8 {
         is_done.recv_timeout(Duration::from_secs(60)).expect("forgotten");
     }
+}
+
+/// The one that is served sets no alarm for the next, who waits in another runtime, by the timer of its own, which rests from then on.
+#[test]
+fn a_runtime_that_rests_keeps_no_alarm() {
+    let limiter = log("2/200ms");
+    let resting = current_thread();
+    let other = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .unwrap();
+    assert!(limiter.check().is_ok());
+    thread::sleep(ms(100));
+    assert!(limiter.check().is_ok());
+    let mut first = Arc::clone(&limiter).acquire_owned(1);
+    resting.block_on(async { assert!(poll(&mut first).is_pending()) });
+    let second = other.spawn(Arc::clone(&limiter).acquire_owned(1));
+    while limiter.waiting() < 2 {
+        thread::yield_now();
+    }
+    assert!(resting.block_on(first).is_ok());
+    let second = other.block_on(async { tokio::time::timeout(Duration::from_secs(30), second).await });
+    assert!(second.expect("forgotten").unwrap().is_ok());
 }
 
 /// Whoever waits where no timer is panics when it would need one, and only then; the others go on.
@@ -83,7 +107,7 @@ fn a_runtime_without_a_timer_keeps_nobody_waiting() {
 /// A function of the user's that panics, at any of its calls.
 #[test]
 fn a_panic_keeps_nobody_waiting() {
-    for fatal in 0..12 {
+    for fatal in 0..60 {
         let runtime = Builder::new_current_thread()
             .enable_time()
             .start_paused(true)

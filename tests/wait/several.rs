@@ -45,6 +45,13 @@ async fn each_key_has_a_line_of_its_own() {
         served,
         [(0, 1000), (1, 2000), (2, 0), (3, 1000), (4, 3000), (5, 2000)]
     );
+    // Nor is anybody in the way of a key that was waited for, when others wait for another.
+    tokio::time::sleep(ms(1000)).await;
+    assert!(limiter.check(&3_u32).is_ok());
+    let mut other = limiter.acquire(&3_u32, 1);
+    assert!(poll(&mut other).is_pending());
+    assert!(limiter.check(&1_u32).is_ok());
+    drop(other);
     let owned = Arc::clone(&limiter)
         .acquire_owned(String::from("somebody"), 1)
         .await
@@ -111,6 +118,10 @@ async fn who_waits_for_its_own_rule_stands_in_no_other_line() {
     assert!(rules.check(&Request(1, 100)).is_ok());
     let shared = timed(&rules, Request(2, 1));
     settle().await;
+    // The slower state is what a deadline is measured by.
+    let hasty = rules.until_ready(&Request(1, 1)).within(ms(5000)).await;
+    let (needed, allowed) = (ms(10_000), ms(5000));
+    assert_eq!(hasty, Err(WaitError::TooLate { needed, allowed }));
     let own = timed(&rules, Request(1, 1));
     settle().await;
     assert_eq!(shared.await.unwrap(), 1000);
@@ -211,6 +222,9 @@ async fn who_waits_elsewhere_holds_up_nobody() {
         assert!((second..=second + 10).contains(&took), "{number}: {took}");
     }
     assert!(!elsewhere.is_finished());
+    tokio::time::sleep(ms(1000)).await;
+    assert_eq!(rules.waiting(), 1);
+    assert!(rules.check(&Request(9_999, 1)).is_ok());
     let took = elsewhere.await.unwrap();
     assert!((10_000..=10_010).contains(&took), "{took}");
 }
