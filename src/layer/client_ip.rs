@@ -179,8 +179,21 @@ impl ClientIp {
 
     /// What of the address stands for the client.
     #[inline]
-    pub(super) fn client(&self, address: IpAddr) -> ClientAddress {
+    fn client(&self, address: IpAddr) -> ClientAddress {
         ClientAddress::masked(address, self.prefix)
+    }
+
+    /// Feeds what stands for the client into the hasher; false: nobody knows who it is.
+    #[inline]
+    pub(super) fn feed(&self, request: &Parts, key: &mut KeyHasher) -> bool {
+        let client = match (&self.peer, &self.proxies) {
+            // The most common of all, without a detour.
+            (None, None) => request.extensions.get().map(|&PeerAddress(peer)| peer),
+            _ => self.find(request),
+        };
+        let Some(client) = client else { return false };
+        self.client(client).hash(key);
+        true
     }
 
     /// Feeds an address of a list into the hasher.

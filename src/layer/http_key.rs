@@ -91,13 +91,8 @@ impl HttpKey {
     pub fn client(clients: ClientIp) -> Self {
         Self::made("client", move |name, missing| {
             let listed = clients.clone();
-            let hash = move |request: &Parts, key: &mut KeyHasher| {
-                let address = clients.find(request);
-                address
-                    .inspect(|address| clients.client(*address).hash(key))
-                    .is_some()
-            };
-            Key::optional(name, missing, hash).listed(move |text, key| listed.feed_text(text, key))
+            Key::optional(name, missing, move |request, key| clients.feed(request, key))
+                .listed(move |text, key| listed.feed_text(text, key))
         })
     }
 
