@@ -1,15 +1,20 @@
 //! Rules for http servers: a Layer and a Service of `tower`, for axum, tonic, hyper and whatever else is built of them.
 //!
 //! ```
+//! use core::net::SocketAddr;
+//!
 //! use axum::Router;
+//! use axum::extract::ConnectInfo;
 //! use axum::routing::get;
-//! use ringgate::layer::{HttpKey, RateLimitLayer};
+//! use ringgate::layer::{ClientIp, HttpKey, RateLimitLayer};
 //! use ringgate::{Rule, RuleSet};
 //!
 //! # #[cfg(feature = "quanta")]
 //! # fn main() -> Result<(), Box<dyn core::error::Error>> {
+//! // Where axum puts it: serve with `into_make_service_with_connect_info`, or nobody has an address.
+//! let peer = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
 //! let rules = RuleSet::builder()
-//!     .rule(Rule::new("client", "100/min".parse()?).by(&HttpKey::peer().key()))
+//!     .rule(Rule::new("client", "100/min".parse()?).by(&HttpKey::client(peer).key()))
 //!     .rule(Rule::new("everybody", "1000/s".parse()?))
 //!     .build()?;
 //! let app: Router = Router::new()
@@ -32,7 +37,9 @@
 //! | to leave preflights and health checks alone | [`RateLimitLayer::skip_preflight`], [`RateLimitLayer::skip_path`] |
 //! | to count failures only | [`RateLimitLayer::charge_if`] |
 //! | to charge the bytes that were sent | [`RateLimitLayer::settle_body`] |
-//! | to let requests wait instead (feature `tokio`) | `RateLimitLayer::wait` |
+//! | to let requests wait instead (feature `tokio`) | `RateLimitLayer::wait`, which makes a `WaitLayer` |
+//! | what becomes of requests without a key | [`HttpKey::missing`], [`RateLimitLayer::missing_status`] |
+//! | what a handler can read of the decision | [`Decision`] |
 //! | events for refusals | [`RateLimitLayer::on_refused`] |
 //!
 //! Rules are about `http::request::Parts`, so they do not depend on the type of the body; what they count by is in the
@@ -43,10 +50,13 @@
 //! - All clones of a layer and of the services that it makes share its rules, over all connections.
 //! - A refused request is charged to no rule (as far as a [`RuleSet`](crate::RuleSet) promises), and does not reach the
 //!   service inside.
-//! - What `Retry-After` says is never 0, and never too early.
+//! - What `Retry-After` says is never 0, and never too early if nobody else asks meanwhile.
 //! - The service inside is called only when it has said that it is ready.
-//! - Nothing is boxed or allocated for an admitted request, except what is asked for: the headers, the [`Decision`],
-//!   [`charge_if`](RateLimitLayer::charge_if).
+//! - Nothing is boxed or allocated for an admitted request, except for the headers and the [`Decision`], which can be turned off,
+//!   and for [`charge_if`](RateLimitLayer::charge_if) and requests that wait.
+//!
+//! Limits that many machines share (the module `redis`, with its feature) are asked by a middleware of one's own: the layer's
+//! rules are those of one process.
 
 mod answer;
 mod client_ip;

@@ -36,12 +36,13 @@
 //! | other limits for some keys | [`KeyedBuilder::tier`], [`Tiers`] |
 //! | client addresses as keys | [`ClientAddress`] |
 //! | the keys that are denied most | [`TopKeys`] |
-//! | to wait for permits, first come, first served (feature `tokio`) | `Fair`, before any of the limiters above or rules |
-//! | a stream or a sink at a limiter's pace (feature `tokio`) | `Fair::stream`, `Fair::sink` |
+//! | to wait for permits, first come, first served (feature `tokio`) | `Fair`, before a `RateLimiter`, a `KeyedRateLimiter`, a `RuleSet` or `LiveRules` |
+//! | a stream or a sink at a limiter's pace (feature `tokio`) | `Fair::stream`, `Fair::sink`, of a `RateLimiter` |
 //! | what rules do, on a dashboard | [`Observer`], counters for `metrics` |
 //! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
 //! | several limits judged as one, all or nothing | [`RuleSet`], of [`Rule`]s that count by a [`Key`] |
 //! | to change limits while others decide | [`LiveRules`] |
+//! | what becomes of requests without a key | [`Key::optional`], [`Missing`] |
 //! | to see what a rule would do | [`Rule::shadow`], [`Rule::enforce_percent`], [`RuleSet::counts`] |
 //! | an algorithm chosen at run time | [`AnyAlgorithm`] |
 //! | rules in a file: TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, with `Extractors` for what its names mean |
@@ -65,6 +66,8 @@
 //! | fixed window | 8 bytes | 2L | L per W |
 //! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
 //! | [`StripedLimiter`], S holds of b | a strict ring's, and 128·S | **L** | at least (L − S·b)·N/(N + 1) per W |
+//!
+//! These are of the limiters and of rules; what waits, throttles, watches or asks other machines says what it adds.
 //!
 //! - The third column is [`RateLimiter::bound`], or [`StripedLimiter::bound`]. It holds whatever the threads do, and is measured
 //!   by the readings that the decisions used. Windows are half-open: an admission at s counts at t
@@ -94,7 +97,8 @@
 //!
 //! # Caveats
 //!
-//! - Windows are 1 µs to 366 days and limits up to 10^12 (what the packed words have room for).
+//! - Windows are 1 µs to 366 days and limits up to 10^12 (what the packed words have room for; a counter ring has less for narrow
+//!   cells, 268 million in cells of 200 ms, and says so in its error).
 //! - 20 years after its clock's origin a limiter may refuse for good (the words have no more ticks,
 //!   and wrapping round could admit too much). [`ManualClock`] can get there; a process does not.
 //! - The promise is about readings. Readings of two processors were seen to differ by half a microsecond;
@@ -120,6 +124,12 @@
 //! | `redis` | no | limits over many machines, kept by Redis or Valkey, on tokio; with it come `quanta` and `rules` |
 //! | `redis-cluster` | no | the same, kept by a Redis Cluster |
 //! | `cli` | no | the command-line tool `ringgate` |
+//!
+//! | together | give |
+//! |---|---|
+//! | `tokio`, `rules` | `Fair` before rules; `Throttled` by rules |
+//! | `tokio`, `tower` | `layer::RateLimitLayer::wait` |
+//! | `config`, `redis` | `on_error` in files, for `redis::SharedRulesBuilder::rules` |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
 

@@ -33,7 +33,7 @@ pub struct PeerAddress(pub IpAddr);
 ///
 /// # Guarantee
 ///
-/// Nobody chooses their address, who does not go through a trusted proxy's own hands:
+/// No client chooses its address, unless a trusted proxy lets it:
 ///
 /// - The header is not looked at unless the peer itself is trusted.
 /// - It is read from the right, where the nearest proxy has written; the client is the first that is not trusted. Whatever
@@ -84,6 +84,9 @@ type PeerOf = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 impl ClientIp {
     /// The peer is the client; its address is in the extension [`PeerAddress`], unless [`peer_from`](Self::peer_from) says
     /// otherwise.
+    ///
+    /// Neither axum nor tonic sets that extension. Where nobody does, no request has this key, and all of them share one
+    /// budget ([`Missing::Share`](crate::Missing)): say `peer_from`.
     pub const fn peer() -> Self {
         Self {
             peer: None,

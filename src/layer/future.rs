@@ -15,6 +15,8 @@ use crate::rules::{LiveRules, Reservation};
 pin_project! {
     /// What becomes of a request: the answer of the service inside, or the refusal.
     ///
+    /// # Cancel safety
+    ///
     /// Dropping it drops the service's own future. What the request was charged stays charged.
     ///
     /// # Panics

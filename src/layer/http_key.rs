@@ -96,7 +96,8 @@ impl HttpKey {
         })
     }
 
-    /// The address in the extension [`PeerAddress`](super::PeerAddress), under the name `peer`.
+    /// The address in the extension [`PeerAddress`](super::PeerAddress), under the name `peer`; which is for whoever accepts
+    /// connections to set ([`ClientIp::peer`]).
     pub fn peer() -> Self {
         Self::client(ClientIp::peer()).named("peer")
     }

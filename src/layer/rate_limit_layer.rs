@@ -36,7 +36,10 @@ use crate::rules::{Cost, LiveRules, Refused, RuleSet};
 /// ```
 /// use std::sync::Arc;
 ///
+/// use core::net::SocketAddr;
+///
 /// use axum::Router;
+/// use axum::extract::ConnectInfo;
 /// use axum::routing::get;
 /// use http::header::HeaderName;
 /// use ringgate::layer::{ClientIp, HttpKey, RateLimitLayer};
@@ -44,7 +47,9 @@ use crate::rules::{Cost, LiveRules, Refused, RuleSet};
 ///
 /// # #[cfg(feature = "quanta")]
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let client = HttpKey::client(ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?).key();
+/// // Where axum puts it: serve with `into_make_service_with_connect_info`, or nobody has an address.
+/// let peer = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
+/// let client = HttpKey::client(peer.x_forwarded_for(["10.0.0.0/8"])?).key();
 /// let user = HttpKey::header(HeaderName::from_static("x-api-key")).key();
 /// let rules = RuleSet::builder()
 ///     .rule(Rule::new("client", "100/min".parse()?).by(&client))
@@ -256,7 +261,8 @@ impl<C, A> RateLimitLayer<C, A> {
         }
     }
 
-    /// Lets requests wait for room up to so long, instead of refusing them: see [`WaitLayer`](super::WaitLayer).
+    /// Lets requests wait for room up to so long, instead of refusing them: see [`WaitLayer`](super::WaitLayer). Set
+    /// everything else first. The service inside must be `Clone`.
     #[cfg(feature = "tokio")]
     pub fn wait(self, within: core::time::Duration) -> super::WaitLayer<C, A> {
         super::WaitLayer::new(self, within)

@@ -154,7 +154,7 @@ where
 pin_project! {
     /// What becomes of a request: the answer of the service inside, whose body counts its bytes, or the refusal.
     ///
-    /// Dropping it drops the service's own future, and settles the charge by nothing.
+    /// Dropping it drops the service's own future, and settles the charge at 0 bytes.
     ///
     /// # Panics
     ///

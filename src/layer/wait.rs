@@ -41,8 +41,12 @@ use crate::wait::{Fair, TurnError, WaitError};
 ///
 /// - A request that waits keeps what the service inside has reserved for it, and what the server keeps for a connection: see that
 ///   [`max_waiting`](Self::max_waiting) is what the server can hold.
-/// - `Retry-After` of a refusal says how long it would take at the least behind all those who wait.
-/// - A refusal for want of time is not told to [`on_refused`](RateLimitLayer::on_refused). What the rules count as denied is
+/// - `Retry-After` of a refusal says how long it would take at the least behind all those who wait; when too many wait, how
+///   long it would take without them, which is too early.
+/// - After a reload, call `look_again` of the [line](Self::line) (in the callback of a `RulesWatcher`, say): otherwise those who wait look
+///   when their alarms ring, which were set by the old rules. What [`charge_if`](RateLimitLayer::charge_if) gives back is noticed
+///   then, too.
+/// - [`on_refused`](RateLimitLayer::on_refused) is never called. What the rules count as denied is
 ///   how often they were asked in vain: also for requests that were admitted after a wait, and not for those that were refused
 ///   because others wait.
 /// - It needs tokio's timer.

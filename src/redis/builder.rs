@@ -73,7 +73,7 @@ impl RedisStoreBuilder {
     }
 
     /// How long after a connection has ended, or could not be made, another is made: 100 ms when nothing is said,
-    /// half of it to one and a half at random, and doubled up to a second while that fails.
+    /// doubled while that fails, up to a second or this time if it is longer; of all this half to one and a half, at random.
     pub fn reconnect_after(mut self, wait: Duration) -> Self {
         self.settings.reconnect_after = wait;
         self

@@ -19,7 +19,7 @@ pub enum StoreErrorKind {
     BreakerOpen,
     /// So many calls are on their way that no more is let in.
     Overloaded,
-    /// No answer came in time. The call may have taken effect, or may yet.
+    /// No answer came in time. The call may have taken effect, or may yet: to ask again may charge it twice.
     TimedOut,
     /// The connection broke before an answer came. The call may have taken effect.
     Disconnected,

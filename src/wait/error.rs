@@ -5,14 +5,15 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// More permits than the limit, or a key that is always refused: no time is late enough.
+    /// More permits than the limit, or a key that is always refused, or that the request lacks and must have: no time is late
+    /// enough.
     Never,
     /// So many wait already, which is as many as may.
     QueueFull {
         /// The most that may wait.
         allowed: usize,
     },
-    /// The deadline cannot be met, or has passed.
+    /// The deadline cannot be met, or has passed: then nothing is left, and what is needed is for this request alone.
     TooLate {
         /// How long it takes at the least, from now on.
         needed: Duration,

@@ -88,7 +88,7 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
     }
 
     /// As [`until_ready`](Self::until_ready), with what is needed to give the charge back or to settle it later:
-    /// [`RuleSet::refund`], [`RuleSet::settle`].
+    /// [`refund`](Self::refund), [`settle`](Self::settle).
     ///
     /// # Errors
     ///

@@ -20,6 +20,8 @@ pub trait Runtime {
 
     /// Wakes `waker` once when `after` has passed, or later; also when the alarm can no longer be kept. Waking it too early
     /// or more than once costs a look at the limiter, no more.
+    ///
+    /// Called while a lock of the [`Fair`](super::Fair) is held: wake nobody at once, do not block, and do not come back to it.
     fn alarm(&self, after: Duration, waker: &Waker) -> Self::Alarm;
 
     /// A number of the runtime that this runs in, which no other has; `None` outside of any, or where there is only one. An alarm is
@@ -66,11 +68,12 @@ impl Runtime for TokioRuntime {
 
     fn alarm(&self, after: Duration, waker: &Waker) -> TokioAlarm {
         // Unconstrained: the waker may be another task's, whom the budget of this one does not concern.
-        let mut sleep = Box::pin(unconstrained(sleep(after)));
-        if sleep.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
-            waker.wake_by_ref();
+        let mut alarm = Box::pin(unconstrained(sleep(after)));
+        // Over already, if the thread was stopped for a while: a little later then, when no lock is held.
+        while alarm.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
+            alarm.set(unconstrained(sleep(Duration::from_millis(1))));
         }
-        TokioAlarm { _sleep: sleep }
+        TokioAlarm { _sleep: alarm }
     }
 
     fn here(&self) -> Option<u64> {

@@ -51,7 +51,7 @@ impl<A: Ask> Until<A> {
         self
     }
 
-    /// Waits no longer than so long from now on. Refused at once when it cannot be in time: by what those before it
+    /// Waits no longer than so long from this call on (not from the first poll). Refused at once when it cannot be in time: by what those before it
     /// need, and by the algorithm's bound.
     ///
     /// An alarm and its timer may be a little late; what there is room for then is taken, and the deadline forgotten.
