@@ -1,11 +1,12 @@
 -- Cells: a hash with a field for each cell that something was spent in, its name the number of the cell since the
--- epoch. The field 'era' counts repairs, so that what was spent before one is not given back after it.
+-- epoch. The field 'era' is when the hash was made, and one more for each repair, so that what was spent before one of
+-- these is not given back after it.
 local cells = {}
 
 local function read(part)
     local tick = math.floor(now / part.window)
     local fields = redis.call('HGETALL', part.key)
-    part.tick, part.era, part.spent, part.ahead = tick, 0, 0, 0
+    part.tick, part.era, part.spent, part.ahead = tick, nil, 0, 0
     part.counted, part.stale, part.newer = {}, {}, {}
     for at = 1, #fields, 2 do
         local field, count = fields[at], tonumber(fields[at + 1])
@@ -69,6 +70,10 @@ end
 
 function cells.take(part)
     redis.call('HINCRBY', part.key, text(part.tick), text(part.permits))
+    if not part.era then
+        part.era = now
+        redis.call('HSET', part.key, 'era', text(now))
+    end
     if #part.stale > 0 then
         redis.call('HDEL', part.key, unpack(part.stale))
     end

@@ -69,6 +69,21 @@ async fn no_window_holds_more_than_the_limit() {
     }
 }
 
+/// What was taken before a reset is not given back after it: others have used what there is since.
+#[tokio::test]
+async fn what_was_reset_is_not_given_back() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    for limiter in kinds("10/h") {
+        let limiter = limiter.build(store.clone()).expect("a limiter");
+        let old = limiter.check_n("key", 10).await.expect("room");
+        limiter.reset("key").await.expect("an answer");
+        assert!(limiter.check_n("key", 10).await.is_ok());
+        assert_eq!(limiter.refund(old).await, Ok(Settled::Forfeited(10)));
+        assert!(limiter.check("key").await.is_err());
+    }
+}
+
 /// What is given back is had again, and never more than that: by stamps, of all that was kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_given_back_is_exact() {
