@@ -12,6 +12,8 @@ pub enum WaitError {
     QueueFull {
         /// The most that may wait.
         allowed: usize,
+        /// How long it would have taken at the least.
+        needed: Duration,
     },
     /// The deadline cannot be met, or has passed: then nothing is left, and what is needed is for this request alone.
     TooLate {
@@ -38,7 +40,7 @@ impl fmt::Display for WaitError {
             Self::Never => {
                 f.write_str("never admitted: more permits than the limit, or a key that is always refused")
             }
-            Self::QueueFull { allowed } => write!(f, "{allowed} wait already, and no more than that may"),
+            Self::QueueFull { allowed, .. } => write!(f, "{allowed} wait already, and no more than that may"),
             Self::TooLate { needed, allowed } => {
                 write!(f, "it takes at least {needed:?}, but allowed is {allowed:?}")
             }

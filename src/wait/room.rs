@@ -168,7 +168,7 @@ impl<T: Runtime> Room<T> {
         };
         if lines.waiting >= self.allowed && !place.insists {
             let allowed = self.allowed;
-            return Poll::Ready(Err(WaitError::QueueFull { allowed }));
+            return Poll::Ready(Err(WaitError::QueueFull { allowed, needed }));
         }
         if let Some(deadline) = deadline {
             let allowed = deadline.saturating_since(case.now());

@@ -82,7 +82,10 @@ async fn a_full_queue_refuses() {
     }
     assert_eq!(
         limiter.until_ready().await,
-        Err(WaitError::QueueFull { allowed: 2 })
+        Err(WaitError::QueueFull {
+            allowed: 2,
+            needed: ms(3000)
+        })
     );
     drop(waits.pop());
     let mut third = limiter.acquire(1);
@@ -92,7 +95,10 @@ async fn a_full_queue_refuses() {
     assert_eq!(limiter.until_ready().await, Ok(()));
     assert_eq!(
         limiter.until_ready().await,
-        Err(WaitError::QueueFull { allowed: 0 })
+        Err(WaitError::QueueFull {
+            allowed: 0,
+            needed: ms(1000)
+        })
     );
 }
 
