@@ -120,7 +120,10 @@ impl HttpKey {
         })
     }
 
-    /// A cookie, under its own name: of several the first, without quotation marks around it.
+    /// A cookie, under its own name: of several the first, as it was sent, but for quotation marks around it.
+    ///
+    /// See that the application goes by the same: some take the last, and some decode what is written as `%61`, and then a client
+    /// has as many budgets as it likes. For sessions, have the application say who it is, in an [`extension`](Self::extension).
     pub fn cookie(cookie: impl Into<Arc<str>>) -> Self {
         let cookie: Arc<str> = cookie.into();
         Self::text(Arc::clone(&cookie), move |request| {
@@ -214,11 +217,9 @@ impl fmt::Debug for HttpKey {
 /// The value of the first cookie of this name (RFC 6265, 4.2.1).
 fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).iter();
-    let pairs = lines
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(';'));
+    let pairs = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b';'));
     let mut values = pairs.filter_map(|pair| {
-        let (this, value) = pair.split_once('=')?;
+        let (this, value) = core::str::from_utf8(pair).ok()?.split_once('=')?;
         (this.trim() == name).then(|| value.trim())
     });
     let value = values.next()?;

@@ -1,5 +1,6 @@
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use core::net::IpAddr;
 
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
@@ -77,14 +78,15 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn line(&mut self, line: &HeaderValue) {
         let before = *self;
-        let text = line.to_str().map_err(|_| forwarded::Malformed);
-        let read = text.and_then(|text| match self.proxies.header {
-            ForwardedBy::Forwarded => forwarded::forwarded(text, |hop| self.hop(hop)),
+        // What is no text stands for itself, so that a client cannot spoil what a proxy writes after it.
+        let text = String::from_utf8_lossy(line.as_bytes());
+        let read = match self.proxies.header {
+            ForwardedBy::Forwarded => forwarded::forwarded(&text, |hop| self.hop(hop)),
             ForwardedBy::XForwardedFor => {
-                forwarded::x_forwarded_for(text, |hop| self.hop(hop));
+                forwarded::x_forwarded_for(&text, |hop| self.hop(hop));
                 Ok(())
             }
-        });
+        };
         if read.is_err() {
             *self = before;
             self.hop(None);
@@ -107,11 +109,22 @@ fn network(text: &str) -> Result<IpNet, ConfigError> {
         Ok(address) => Ok(IpNet::from(address.to_canonical())),
         Err(_) => text.parse::<IpNet>(),
     };
-    network.map(|network| network.trunc()).map_err(|_| {
+    network.map(canonical).map_err(|_| {
         ConfigError::new(
             "trusted",
             format!("{text:?}"),
             "an address or a network: 10.0.0.1, 10.0.0.0/8, 2001:db8::/32",
         )
     })
+}
+
+/// A network of IPv4 addresses that is written as one of IPv6 addresses is what it means.
+fn canonical(network: IpNet) -> IpNet {
+    let bits = network.prefix_len().checked_sub(96);
+    match (network.addr().to_canonical(), bits) {
+        (IpAddr::V4(address), Some(bits)) if network.addr().is_ipv6() => {
+            IpNet::new(address.into(), bits).map_or(network, |network| network.trunc())
+        }
+        _ => network.trunc(),
+    }
 }

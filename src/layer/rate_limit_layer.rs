@@ -161,10 +161,11 @@ impl<C, A> RateLimitLayer<C, A> {
     /// given back when the answer is not to be counted. Without an answer (the service inside has failed, or nobody
     /// waited for it) it stays.
     ///
-    /// Of a counter ring, what was taken in one cell can be given back only in the same cell (a fifth of the window when
-    /// nothing is said); later the permits stay spent, and are counted in
-    /// [`RuleCounts::forfeited`](crate::RuleCounts). A [`Gcra`](crate::RuleAlgorithm::Gcra) rule, or a
-    /// [`Fixed`](crate::RuleAlgorithm::Fixed) one, has more time.
+    /// What is given back depends on the algorithm: of a [`Fixed`](crate::RuleAlgorithm::Fixed) rule everything in the same window, of a
+    /// counter ring in the same cell (a fifth of the window when nothing is said), of a [`Gcra`](crate::RuleAlgorithm::Gcra) rule only
+    /// while nobody else was admitted in between, of a log nothing. The rest stays spent, and is counted in
+    /// [`RuleCounts::forfeited`](crate::RuleCounts): with the last two, requests that overlap use up a limit that none of them is
+    /// to be counted against.
     ///
     /// # Cost
     ///
@@ -179,7 +180,7 @@ impl<C, A> RateLimitLayer<C, A> {
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let failures = Rule::new("failures", "5/min".parse()?)
-    ///     .algorithm(RuleAlgorithm::Gcra)
+    ///     .algorithm(RuleAlgorithm::Fixed)
     ///     .by(&HttpKey::peer().key());
     /// let rules = RuleSet::builder().rule(failures);
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;

@@ -41,8 +41,7 @@ use crate::wait::{Fair, TurnError, WaitError};
 ///
 /// - A request that waits keeps what the service inside has reserved for it, and what the server keeps for a connection: see that
 ///   [`max_waiting`](Self::max_waiting) is what the server can hold.
-/// - `Retry-After` of a refusal says how long it would take at the least behind all those who wait; when too many wait, how
-///   long it would take without them, which is too early.
+/// - `Retry-After` of a refusal says how long it would take at the least behind all those who wait.
 /// - After a reload, call `look_again` of the [line](Self::line) (in the callback of a `RulesWatcher`, say): otherwise those who wait look
 ///   when their alarms ring, which were set by the old rules. What [`charge_if`](RateLimitLayer::charge_if) gives back is noticed
 ///   then, too.
@@ -258,15 +257,9 @@ impl<C: Clock + Clone, A> Judge<C, A> {
     {
         let rules = self.rules.load();
         let policies = policy::full(&rules, request);
-        let longest = policies
-            .iter()
-            .filter(|policy| policy.is_violated())
-            .filter_map(policy::Policy::more_after);
         let retry_after = match error {
             WaitError::Never => None,
-            WaitError::TooLate { needed, .. } => Some(needed),
-            // Those who wait have as long a way before them at the least.
-            _ => Some(longest.max().unwrap_or_default()),
+            WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
         };
         let refused = RefusedRequest {
             request,

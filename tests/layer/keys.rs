@@ -86,6 +86,19 @@ fn by_cookie() {
     assert_eq!(statuses(&key, asked), [200, 429, 429, 200, 200, 429]);
 }
 
+/// What stands beside it need not be text.
+#[test]
+fn a_cookie_is_found_beside_bytes_that_are_no_text() {
+    let odd = || {
+        let mut request = Request::new(());
+        let value = http::HeaderValue::from_bytes(b"a=\xff; session=1").expect("a value");
+        request.headers_mut().append("cookie", value);
+        request
+    };
+    let key = HttpKey::cookie("session").missing(Missing::Skip).key();
+    assert_eq!(statuses(&key, [odd(), odd()]), [200, 429]);
+}
+
 #[test]
 fn by_path_without_the_query() {
     let asked = ["/a?x=1", "/a?x=2", "/b"].map(path);

@@ -192,6 +192,51 @@ fn ports_brackets_and_quotes_are_no_part_of_an_address() {
     }
 }
 
+/// Whatever bytes a client sends, what the proxy writes after them counts.
+#[test]
+fn bytes_that_are_no_text_spoil_nothing() {
+    let lines: [(&str, &ClientIp, &[u8]); 4] = [
+        ("x-forwarded-for", &x_forwarded_for(), b"\xff, 192.0.2.1"),
+        (
+            "x-forwarded-for",
+            &x_forwarded_for(),
+            b"10.0.0.7\x80, \xc3\xa9,192.0.2.1",
+        ),
+        ("forwarded", &forwarded(), b"for=\"\xff\", for=192.0.2.1"),
+        (
+            "forwarded",
+            &forwarded(),
+            b"for=_a;by=\"\xc3\xa9\", for=192.0.2.1",
+        ),
+    ];
+    for (header, clients, line) in lines {
+        let mut request = from("10.0.0.1");
+        let value = http::HeaderValue::from_bytes(line).expect("a value");
+        request.headers_mut().append(header, value);
+        let (parts, ()) = request.into_parts();
+        assert_eq!(
+            clients.find(&parts).expect("a client").to_string(),
+            "192.0.2.1",
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn networks_of_mapped_addresses_are_what_they_mean() {
+    let clients = ClientIp::peer()
+        .x_forwarded_for(["::ffff:10.0.0.0/104"])
+        .expect("a network");
+    assert_eq!(
+        find(&clients, "x-forwarded-for", "10.9.9.9", &["192.0.2.1"]),
+        "192.0.2.1"
+    );
+    assert_eq!(
+        find(&clients, "x-forwarded-for", "11.0.0.1", &["192.0.2.1"]),
+        "11.0.0.1"
+    );
+}
+
 #[test]
 fn networks_that_are_none_are_refused() {
     for wrong in ["10.0.0.0/33", "ten", ""] {

@@ -83,10 +83,34 @@ async fn so_many_wait_and_no_more() {
     assert_eq!(layer.line().waiting(), 2);
     let Ok(refused) = hello(&layer).oneshot(Request::new(())).await;
     assert_eq!(refused.status(), 429);
-    assert_eq!(header(&refused, "retry-after"), Some("2"));
+    assert_eq!(header(&refused, "retry-after"), Some("4"));
     for waiting in waiting {
         assert_eq!(waiting.await.expect("no panic").1, 200);
     }
+}
+
+/// By what the request costs, behind those who wait.
+#[tokio::test(start_paused = true)]
+async fn a_full_line_says_when_there_is_room_for_the_request() {
+    let cost = ringgate::Cost::new("cost", |request: &Parts| {
+        if request.headers.contains_key("big") {
+            10
+        } else {
+            1
+        }
+    });
+    let all = rule("all", "10/10s")
+        .algorithm(ringgate::RuleAlgorithm::Gcra)
+        .cost(&cost);
+    let layer = layer_of([all]).await.wait(secs(60)).max_waiting(0);
+    for _ in 0..3 {
+        assert_eq!(answer(hello(&layer), Request::new(())).await.1, 200);
+    }
+    let big = || with("big", "yes", Request::new(()));
+    let Ok(refused) = hello(&layer).oneshot(big()).await;
+    assert_eq!(header(&refused, "retry-after"), Some("3"));
+    sleep(secs(3)).await;
+    assert_eq!(answer(hello(&layer), big()).await.1, 200);
 }
 
 #[tokio::test(start_paused = true)]
