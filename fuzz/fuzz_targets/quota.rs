@@ -120,11 +120,14 @@ fuzz_target!(|input: (Numbers, &str)| {
         CounterRing::new(first),
         CounterRing::fixed_window(first),
     ];
-    let built = rings.into_iter().map(|ring| checked(ring).map(Any::Counter)).chain([
-        checked(TimestampRing::new(first)).map(Any::Log),
-        checked(Gcra::new(first)).map(Any::Gcra),
-        checked(Gcra::token_bucket(first, numbers.burst)).map(Any::Gcra),
-    ]);
+    let built = rings
+        .into_iter()
+        .map(|ring| checked(ring).map(Any::Counter))
+        .chain([
+            checked(TimestampRing::new(first)).map(Any::Log),
+            checked(Gcra::new(first)).map(Any::Gcra),
+            checked(Gcra::token_bucket(first, numbers.burst)).map(Any::Gcra),
+        ]);
     for algorithm in built.flatten() {
         exercise(&algorithm, &numbers.calls);
     }

@@ -7,10 +7,10 @@ mod reference;
 mod setting;
 mod time;
 
-pub use ringgate::AnyAlgorithm as Any;
 pub use keyed::World;
 pub use log::Log;
 pub use reference::{Event, Reference};
+pub use ringgate::AnyAlgorithm as Any;
 pub use setting::{Kind, Setting};
 pub use time::{HORIZON, Step};
 

@@ -281,6 +281,7 @@ impl<T: Runtime> Room<T> {
     }
 
     /// Has those look who are first in all lines.
+    #[cfg(feature = "rules")]
     pub(super) fn look_again(&self, now: impl FnOnce() -> Nanos) {
         // Whoever comes after this look finds how things are.
         if self.waiting() > 0 {
