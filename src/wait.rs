@@ -21,6 +21,7 @@ pub use ask::Ask;
 pub use clock::TokioClock;
 pub use error::{TurnError, WaitError};
 pub use fair::Fair;
+pub(crate) use line::PATIENCE;
 pub use paced::{PacedSink, PacedStream};
 #[cfg(feature = "rules")]
 pub use rules::Judge;

@@ -3,12 +3,12 @@ use alloc::task::Wake;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use core::time::Duration;
 use std::sync::PoisonError;
 
 use tokio::runtime::Handle;
 
 use crate::sync::{Mutex, MutexGuard};
+use crate::wait::PATIENCE;
 
 /// Where one side of a connection stands in line; it is let go of when it does not come in its turn.
 ///
@@ -30,9 +30,6 @@ struct Call {
     /// Whether it was not answered by a poll yet.
     unanswered: bool,
 }
-
-/// So long whoever was called has to come: as long as the others in line give it.
-const PATIENCE: Duration = Duration::from_millis(10);
 
 impl<U> Place<U> {
     pub(super) fn new() -> Arc<Self> {

@@ -16,7 +16,7 @@ const MOST_TOLD: usize = 64;
 
 /// So long whoever was told may take to come before it is the others' turn. (A told task may be stuck behind another one
 /// that computes, or not be polled at all.)
-const PATIENCE: Duration = Duration::from_millis(10);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Those who wait for one state, in the order of their tickets: [the protocol](super).
 #[derive(Debug)]

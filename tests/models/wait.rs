@@ -158,6 +158,12 @@ fn limiter(limit: u64) -> (Limiter, Hand) {
     (Arc::new(limiter), time)
 }
 
+/// One who waits for a permit, and says when it had it.
+fn waits(limiter: &Limiter) -> thread::JoinHandle<Nanos> {
+    let limiter = Arc::clone(limiter);
+    thread::spawn(move || block_on(limiter.acquire(1)).unwrap().at())
+}
+
 /// The last cell that the models look at: whatever was taken before counts no longer.
 const LATER: u64 = 3 * W;
 
@@ -167,14 +173,8 @@ fn wait_for_time_to_pass() {
     FULL.explore(|| {
         let (limiter, time) = limiter(2);
         assert!(limiter.check_n(2).is_ok());
-        let others = {
-            let limiter = Arc::clone(&limiter);
-            thread::spawn(move || block_on(limiter.acquire(1)).unwrap().at())
-        };
-        let more = {
-            let limiter = Arc::clone(&limiter);
-            thread::spawn(move || block_on(limiter.acquire(1)).unwrap().at())
-        };
+        let others = waits(&limiter);
+        let more = waits(&limiter);
         time.0.end(LATER);
         for taken in [others.join().unwrap(), more.join().unwrap()] {
             assert_eq!(taken, Nanos::new(LATER));
@@ -192,10 +192,7 @@ fn wait_first_is_dropped() {
         assert!(limiter.check().is_ok());
         let mut first = limiter.clone().acquire_owned(1);
         assert!(poll_once(&mut first).is_pending());
-        let second = {
-            let limiter = Arc::clone(&limiter);
-            thread::spawn(move || block_on(limiter.acquire(1)).unwrap().at())
-        };
+        let second = waits(&limiter);
         let dropping = thread::spawn(move || drop(first));
         time.0.end(LATER);
         dropping.join().unwrap();
@@ -218,10 +215,7 @@ fn wait_told_is_dropped() {
         time.0.end(LATER);
         // It takes its own, and tells the second.
         assert!(poll_once(&mut first).is_ready());
-        let third = {
-            let limiter = Arc::clone(&limiter);
-            thread::spawn(move || block_on(limiter.acquire(1)).unwrap().at())
-        };
+        let third = waits(&limiter);
         drop(second);
         assert_eq!(third.join().unwrap(), Nanos::new(LATER));
         assert_eq!(limiter.waiting(), 0);
@@ -242,10 +236,7 @@ fn wait_for_those_who_were_told() {
         time.0.end(LATER);
         // It takes its own, and tells the second.
         assert!(poll_once(&mut first).is_ready());
-        let third = {
-            let limiter = Arc::clone(&limiter);
-            thread::spawn(move || block_on(limiter.acquire(1)).unwrap().at())
-        };
+        let third = waits(&limiter);
         assert!(block_on(second).is_ok());
         assert_eq!(third.join().unwrap(), Nanos::new(LATER));
         assert_eq!(limiter.waiting(), 0);
