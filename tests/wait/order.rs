@@ -69,7 +69,12 @@ async fn shares(limiter: Arc<Fair<RateLimiter>>) -> [u64; 8] {
         let limiter = Arc::clone(&limiter);
         tasks.push(tokio::spawn(async move {
             let mut mine = 0;
-            while limiter.until_ready().within(Duration::from_secs(1)).await.is_ok() {
+            while limiter
+                .until_ready()
+                .within(Duration::from_secs(60))
+                .await
+                .is_ok()
+            {
                 mine += 1;
             }
             mine
@@ -109,7 +114,7 @@ fn paced() -> Arc<Fair<RateLimiter>> {
 }
 
 /// One permit at a time, so that which thread is fast makes no difference.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn loops_on_several_threads_get_equal_parts() {
     let limiter = Gcra::token_bucket(Quota::per_second(2000).unwrap(), 1).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::new(limiter)));
