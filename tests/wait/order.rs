@@ -71,7 +71,7 @@ async fn shares(limiter: Arc<Fair<RateLimiter>>) -> [u64; 8] {
             let mut mine = 0;
             while limiter
                 .until_ready()
-                .within(Duration::from_secs(60))
+                .within(Duration::from_secs(5))
                 .await
                 .is_ok()
             {
