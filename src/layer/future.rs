@@ -9,6 +9,8 @@ use http::request::Parts;
 use pin_project_lite::pin_project;
 
 use super::judge::{ChargeIf, Headers, Refusal, add_headers};
+#[cfg(feature = "tokio")]
+use super::wait::Line;
 use crate::clock::Clock;
 use crate::rules::{LiveRules, Reservation};
 
@@ -73,6 +75,9 @@ pub(super) struct Pending<C> {
     rules: Arc<LiveRules<Parts, C>>,
     charge: Reservation<Parts>,
     count: Arc<ChargeIf>,
+    /// Those who wait for what is given back.
+    #[cfg(feature = "tokio")]
+    line: Option<Line<C>>,
 }
 
 impl<C> Pending<C> {
@@ -81,7 +86,20 @@ impl<C> Pending<C> {
         charge: Reservation<Parts>,
         count: Arc<ChargeIf>,
     ) -> Self {
-        Self { rules, charge, count }
+        Self {
+            rules,
+            charge,
+            count,
+            #[cfg(feature = "tokio")]
+            line: None,
+        }
+    }
+
+    /// The same, with those who wait.
+    #[cfg(feature = "tokio")]
+    pub(super) fn before(self, line: &Line<C>) -> Self {
+        let line = Some(Arc::clone(line));
+        Self { line, ..self }
     }
 }
 
@@ -91,6 +109,10 @@ impl<C: Clock + Clone> Pending<C> {
         let (head, body) = response.into_parts();
         if !(self.count)(&head) {
             self.rules.load().refund(self.charge);
+            #[cfg(feature = "tokio")]
+            if let Some(line) = self.line {
+                line.look_again();
+            }
         }
         Response::from_parts(head, body)
     }

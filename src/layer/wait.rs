@@ -43,8 +43,7 @@ use crate::wait::{Fair, TurnError, WaitError};
 ///   [`max_waiting`](Self::max_waiting) is what the server can hold.
 /// - `Retry-After` of a refusal says how long it would take at the least behind all those who wait.
 /// - After a reload, call `look_again` of the [line](Self::line) (in the callback of a `RulesWatcher`, say): otherwise those who wait look
-///   when their alarms ring, which were set by the old rules. What [`charge_if`](RateLimitLayer::charge_if) gives back is noticed
-///   then, too.
+///   when their alarms ring, which were set by the old rules.
 /// - [`on_refused`](RateLimitLayer::on_refused) is never called. What the rules count as denied is
 ///   how often they were asked in vain: also for requests that were admitted after a wait, and not for those that were refused
 ///   because others wait.
@@ -80,7 +79,7 @@ pub struct WaitLayer<
 }
 
 /// The rules, with a line before them.
-type Line<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
+pub(super) type Line<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
 
 impl<C, A> WaitLayer<C, A> {
     pub(super) fn new(layer: RateLimitLayer<C, A>, within: Duration) -> Self {
@@ -168,6 +167,7 @@ where
         let waiting = Waiting {
             inner: core::mem::replace(&mut self.inner, clone),
             judge: Arc::clone(&self.judge),
+            line: Arc::clone(&self.line),
             turn: turn(&self.line, &head, conditional, self.within),
             head,
             body,
@@ -207,6 +207,7 @@ enum Charge {
 struct Waiting<S, Q, C, A> {
     inner: S,
     judge: Arc<Judge<C, A>>,
+    line: Line<C>,
     /// Dropped before the head is taken back.
     turn: Turn,
     head: Arc<Parts>,
@@ -222,6 +223,7 @@ impl<S, Q, C: Clock + Clone, A> Waiting<S, Q, C, A> {
         let Self {
             mut inner,
             judge,
+            line,
             turn,
             head,
             body,
@@ -238,7 +240,7 @@ impl<S, Q, C: Clock + Clone, A> Waiting<S, Q, C, A> {
         drop(rules);
         let pending = match (charge, &judge.settings.charge_if) {
             (Charge::Pending(charge), Some(count)) => {
-                Some(Pending::new(Arc::clone(&judge.rules), *charge, Arc::clone(count)))
+                Some(Pending::new(Arc::clone(&judge.rules), *charge, Arc::clone(count)).before(&line))
             }
             _ => None,
         };

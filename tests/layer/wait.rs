@@ -181,6 +181,25 @@ async fn charges_that_depend_on_the_answer_wait_too() {
     assert!(time >= 1_000, "{time}");
 }
 
+/// What an answer that is not counted gives back is had by those who wait, at once.
+#[tokio::test(start_paused = true)]
+async fn what_is_given_back_is_had_by_those_who_wait() {
+    let rule = rule("failures", "1/h").algorithm(ringgate::RuleAlgorithm::Fixed);
+    let layer = layer_of([rule]).await;
+    let layer = layer
+        .charge_if(|response| response.status != 200)
+        .wait(secs(7200));
+    let slow = tower::service_fn(async |_: Request<()>| {
+        sleep(secs(5)).await;
+        Ok::<_, Infallible>(Response::new(Body::default()))
+    });
+    let first = tokio::spawn(answer(layer.layer(slow), Request::new(())));
+    sleep(secs(1)).await;
+    let second = answer(hello(&layer), Request::new(())).await;
+    assert_eq!(second, (4_000, 200));
+    assert_eq!(first.await.expect("no panic").1, 200);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_allocated_for_a_request_that_need_not_wait() {
     let layer = layer_of([rule("all", "9/s").by(&HttpKey::peer().key())]).await;

@@ -69,12 +69,7 @@ async fn shares(limiter: Arc<Fair<RateLimiter>>) -> [u64; 8] {
         let limiter = Arc::clone(&limiter);
         tasks.push(tokio::spawn(async move {
             let mut mine = 0;
-            while limiter
-                .until_ready()
-                .within(Duration::from_secs(5))
-                .await
-                .is_ok()
-            {
+            while limiter.until_ready().within(Duration::from_secs(5)).await.is_ok() {
                 mine += 1;
             }
             mine
