@@ -18,7 +18,7 @@ mod edges;
 mod quantum;
 #[path = "io/rates.rs"]
 mod rates;
-#[cfg(feature = "rules")]
+#[cfg(all(feature = "quanta", feature = "rules"))]
 #[path = "io/rules.rs"]
 mod rules;
 #[path = "io/turns.rs"]
