@@ -88,7 +88,7 @@ impl<T: Runtime> Room<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Lines<T::Alarm>> {
-        // What panics is a function of the user's or the runtime, between two changes.
+        // What panics is a function of the user's or the runtime, which is asked before anything is changed.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -392,6 +392,43 @@ async fn rules_that_never_admit_are_not_waited_for() {
     );
 }
 
+/// Nobody waits for a rule in the shadow, and a key that is always refused does not wait at all.
+#[tokio::test(start_paused = true)]
+async fn shadows_are_not_waited_for_and_denied_keys_do_not_wait() {
+    let key = Key::new("user", |request: &Request, key| request.0.hash(key));
+    let key = key.listed(|text, key| {
+        let user: u32 = text.parse().map_err(|_| String::from("no number"))?;
+        user.hash(key);
+        Ok(())
+    });
+    let rules = RuleSetBuilder::new()
+        .rule(Rule::new("shadow", "1/h".parse().unwrap()).shadow())
+        .rule(
+            Rule::new("user", "5/h".parse().unwrap())
+                .by(&key)
+                .capacity(100)
+                .deny(7_u32),
+        );
+    let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
+    let rules = Arc::new(Fair::new(rules));
+    for _ in 0..5 {
+        let served = rules.until_ready(&Request(1, 1)).within(Duration::ZERO).await;
+        assert!(served.is_ok());
+    }
+    assert_eq!(rules.until_ready(&Request(7, 1)).await, Err(WaitError::Never));
+    // Behind others, too.
+    let mut before = Arc::clone(&rules).until_ready_owned(Request(1, 1));
+    assert!(poll(&mut before).is_pending());
+    assert_eq!(rules.until_ready(&Request(7, 1)).await, Err(WaitError::Never));
+    assert!(
+        rules
+            .until_ready(&Request(2, 1))
+            .within(Duration::ZERO)
+            .await
+            .is_ok()
+    );
+}
+
 /// Reserved, and given back through the line: those in it have it at once.
 #[tokio::test(start_paused = true)]
 async fn what_was_waited_for_can_be_given_back() {
