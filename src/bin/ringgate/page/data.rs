@@ -1,0 +1,117 @@
+//! The fields of a report that the page says in words and tables; its charts read the rest for themselves.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) sources: Vec<String>,
+    pub(super) lines: u64,
+    pub(super) requests: u64,
+    pub(super) unreadable: u64,
+    /// The first and the last request, in milliseconds since 1970.
+    pub(super) from: i64,
+    pub(super) to: i64,
+    /// Milliseconds of one bucket of the series.
+    pub(super) step: u64,
+    pub(super) rules: Vec<Rule>,
+    pub(super) series: Series,
+    /// Most limited first.
+    pub(super) keys: Vec<Key>,
+    pub(super) chosen: Vec<Chosen>,
+    pub(super) what_if: Vec<WhatIf>,
+    pub(super) compare: Vec<Compared>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Series {
+    /// Requests that any rule denied, step by step.
+    pub(super) denied: Vec<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Rule {
+    pub(super) name: String,
+    pub(super) limit: u64,
+    /// Milliseconds, which need not be whole.
+    pub(super) window: f64,
+    pub(super) algorithm: String,
+    /// What a key of this rule is: a client, a field's name.
+    pub(super) key: String,
+    pub(super) admitted: u64,
+    pub(super) denied: u64,
+    pub(super) worst: u64,
+    pub(super) bound: u64,
+    pub(super) bytes: u64,
+    pub(super) keys: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Key {
+    pub(super) rule: String,
+    pub(super) key: String,
+    pub(super) requests: u64,
+    pub(super) denied: u64,
+    pub(super) first_denied: Option<i64>,
+    pub(super) last_denied: Option<i64>,
+    pub(super) worst: u64,
+}
+
+/// A key whose sliding count is known.
+#[derive(Debug, Deserialize)]
+pub(super) struct Chosen {
+    pub(super) rule: String,
+    pub(super) key: String,
+    /// Milliseconds since 1970, and how many were asked for in the window that ends there.
+    pub(super) asked: Vec<(i64, u64)>,
+}
+
+/// What each of some limits would have denied.
+#[derive(Debug, Deserialize)]
+pub(super) struct WhatIf {
+    pub(super) rule: String,
+    /// Ascending.
+    pub(super) limits: Vec<u64>,
+    pub(super) denied: Vec<u64>,
+    pub(super) keys_denied: Vec<u64>,
+    /// Requests in all.
+    pub(super) requests: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Compared {
+    pub(super) rule: String,
+    pub(super) algorithm: String,
+    pub(super) admitted: u64,
+    pub(super) denied: u64,
+    pub(super) worst: u64,
+    pub(super) bound: u64,
+    pub(super) bytes: u64,
+}
+
+impl Data {
+    pub(super) fn rule(&self, name: &str) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.name == name)
+    }
+
+    /// The position of a key's sliding count among the chosen.
+    pub(super) fn chosen(&self, key: &Key) -> Option<usize> {
+        let is = |chosen: &Chosen| chosen.key == key.key && chosen.rule == key.rule;
+        self.chosen.iter().position(is)
+    }
+}
+
+impl Chosen {
+    /// When the most was asked for, first of all, and how much.
+    pub(super) fn peak(&self) -> Option<(i64, u64)> {
+        let higher = |best: (i64, u64), next: (i64, u64)| if next.1 > best.1 { next } else { best };
+        self.asked.iter().copied().reduce(higher)
+    }
+}
+
+impl WhatIf {
+    /// The smallest limit that denies at most one request in a hundred, and how many that is.
+    pub(super) fn one_per_cent(&self) -> Option<(u64, u64)> {
+        let mut tried = self.limits.iter().copied().zip(self.denied.iter().copied());
+        tried.find(|&(_, denied)| u128::from(denied) * 100 <= u128::from(self.requests))
+    }
+}
