@@ -168,7 +168,7 @@ function drawWhatIf() {
     chart.add('text', { class: 'strong', x: chart.toX(at) + (anchor === 'end' ? -5 : 5), y: y + 12, 'text-anchor': anchor }, text);
   };
   if (limits.includes(limit)) mark(limits.indexOf(limit), 'replayed: ' + number(limit), top);
-  if (first >= 0) mark(first, 'at most 1\u00a0%: ' + number(limits[first]), top + 18);
+  if (first >= 0) mark(first, '≤ 1\u00a0%: ' + number(limits[first]), top + 18);
   chart.dots = [chart.add('circle', { class: 'dot keys', r: 5 }), chart.add('circle', { class: 'dot denied', r: 6 })];
   // The thumb stands below its limit; browsers make it about 16 pixels wide.
   const slider = place('limit');
