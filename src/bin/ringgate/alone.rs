@@ -245,7 +245,8 @@ pub(crate) fn ladder(top: u64, own: u64, count: u32) -> Vec<u64> {
         })
         .collect();
     // Where steps of a part are less than one, there are as many whole ones.
-    limits.extend(1..=top.min(u64::from(count) / 3));
+    let count = u64::from(count);
+    limits.extend(1..=if top <= count { top } else { count / 3 });
     limits.extend([1, top, own]);
     limits.sort_unstable();
     limits.dedup();

@@ -175,18 +175,13 @@ mod tests {
                 (0, 1),
                 (3, 3),
                 (10, 2),
-                (12, 1),
-                (13, 0),
+                // One comes; a millisecond later two go.
+                (12, 3),
+                (13, 1),
                 (22, 0),
                 (50, 1),
                 (60, 0)
             ]
-            .map(|point| match point {
-                // At 12 one comes, and at 13 two go.
-                (12, _) => (12, 3),
-                (13, _) => (13, 1),
-                point => point,
-            })
         );
         Ok(())
     }

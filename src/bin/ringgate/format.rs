@@ -318,11 +318,12 @@ fn guess(start: &[u8], wants: &Wants) -> InputFormat {
         if line.trim_ascii_start().starts_with(b"{") && !json_line::names(line).is_empty() {
             return InputFormat::Json;
         }
-        if log_line::parse(line, 0, &mut moments, &[], &mut row).is_ok() {
-            return InputFormat::Combined;
-        }
+        // Before log lines, in which a user's name may be nearly anything.
         if syslog_line::parse(line, &mut moments, (&[], &[]), &mut row).is_ok() {
             return InputFormat::Syslog;
+        }
+        if log_line::parse(line, 0, &mut moments, &[], &mut row).is_ok() {
+            return InputFormat::Combined;
         }
     }
     let first = first_lines(start).next();

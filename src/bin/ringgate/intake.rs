@@ -30,8 +30,6 @@ pub(crate) struct Intake {
     pub(crate) early: u64,
     /// Fields that no line had.
     pub(crate) absent: Vec<String>,
-    /// Bytes that were read, decompressed ones not counted.
-    pub(crate) bytes: u64,
 }
 
 /// The lines that are no requests.
@@ -139,7 +137,7 @@ impl Reading {
             }
             lines += reader.count();
         }
-        taking.finish(lines, unreadable, wants, read.get())
+        taking.finish(lines, unreadable, wants)
     }
 }
 
@@ -173,13 +171,7 @@ impl Taking<'_> {
         self.events.push(&self.record)
     }
 
-    fn finish(
-        self,
-        lines: u64,
-        unreadable: UnreadableLines,
-        wants: Wants,
-        bytes: u64,
-    ) -> Result<Intake, Failure> {
+    fn finish(self, lines: u64, unreadable: UnreadableLines, wants: Wants) -> Result<Intake, Failure> {
         let mut events = self.events.finish()?;
         let mut reading = events.read()?;
         let Some(first) = reading.next()?.map(|record| record[0]) else {
@@ -199,7 +191,6 @@ impl Taking<'_> {
             last: time_of_word(last),
             early: self.early,
             absent: fields.filter(|(_, seen)| !seen).map(|(name, _)| name).collect(),
-            bytes,
             events,
         })
     }

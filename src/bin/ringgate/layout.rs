@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(hashes.len(), rows.len());
         assert_eq!(name(&row(&[Some("x\n"), None]), &[0, 1]), "x\\n,(none)");
         assert_eq!(
-            name(&row(&[Some(&"y".repeat(90)); 3]), &[0, 1, 2])
+            name(&row(&[Some("y".repeat(90).as_str()); 3]), &[0, 1, 2])
                 .chars()
                 .count(),
             201

@@ -36,6 +36,7 @@ mod chosen;
 mod report;
 mod replay;
 mod table;
+mod suggest;
 mod page;
 
 use std::collections::HashMap;
@@ -47,13 +48,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 
-use args::{Args, Command, InputArgs, ReplayArgs};
+use args::{Args, Command, InputArgs, ReplayArgs, SuggestArgs};
 use failure::Failure;
 use intake::Reading;
 use moment::Moments;
 use plan::Plan;
 use replay::Depth;
 use source::Source;
+use suggest::Share;
 use years::Years;
 
 /// The exit status of wrong arguments, of an input that cannot be read, and of one without a
@@ -63,7 +65,7 @@ const FAILED: u8 = 2;
 fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Replay(args) => replay(&args),
-        Command::Suggest(_) => Ok(()),
+        Command::Suggest(args) => suggest(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,6 +103,31 @@ fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         print(&(object + "\n"))
     } else {
         print(&table::text(&report))
+    }
+}
+
+fn suggest(args: &SuggestArgs) -> Result<(), Failure> {
+    let rules = suggest::rules(&args.window, args.when.as_deref())?;
+    let plan = Plan::of_args(&rules, &args.count, aliases(&args.input)?)?;
+    let shares: Vec<Share> = match args.refuse.as_slice() {
+        [] => Share::DEFAULT
+            .into_iter()
+            .map(Share::read)
+            .collect::<Result<_, _>>(),
+        given => given.iter().map(|share| Share::read(share)).collect(),
+    }?;
+    let (found, unreadable) = suggest::suggest(&plan, reading(&args.input)?, &shares)?;
+    for example in &unreadable {
+        complain(example);
+    }
+    if args.json {
+        for note in &found.notes {
+            complain(&format!("note: {note}"));
+        }
+        let object = serde_json::to_string(&found).map_err(not_json)?;
+        print(&(object + "\n"))
+    } else {
+        print(&found.text())
     }
 }
 

@@ -95,7 +95,7 @@ mod tests {
             (499 * MILLI, 1, 500),
             (500 * MILLI, 2, 251),
             (86_400_000 * MILLI, 300_000, 289),
-            (19 * 366 * 86_400_000 * MILLI, 30 * 86_400_000, 232),
+            (19 * 366 * 86_400_000 * MILLI, 14 * 86_400_000, 497),
         ] {
             for first in [-MILLI - 1, 0, 7] {
                 let span = Span::new(first, first + length, [1_000].into_iter())?;

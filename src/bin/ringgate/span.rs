@@ -91,10 +91,7 @@ mod tests {
         );
         // Or of the longest, when they have nothing in common.
         let (day, odd) = (86_400 * SECOND, 86_399 * SECOND + 1);
-        assert_eq!(
-            reading(odd + 7, &[odd, day - SECOND], odd + 7)?,
-            1_000_000_008 - 1
-        );
+        assert_eq!(reading(odd + 7, &[odd, day - SECOND], odd + 7)?, 7);
         Ok(())
     }
 
@@ -106,7 +103,7 @@ mod tests {
             span.reading(18 * year - 2),
             Nanos::new(366 * DAY - 1 + 18 * 366 * DAY - 1)
         );
-        assert!(Span::new(-1, 18 * year, [year].into_iter()).is_err());
+        assert!(Span::new(-1, 18 * year + 1, [year].into_iter()).is_err());
         assert!(COMMON > 366 * DAY);
         assert!(Span::new(i64::MIN, i64::MAX, [1].into_iter()).is_err());
         Ok(())

@@ -68,8 +68,9 @@ pub(crate) fn parse(
     };
     let (stamp, rest) = text.split_at(length);
     let time = match stamp {
-        [b'0'..=b'9', ..] => moments.read(stamp),
-        _ => moments.syslog(stamp),
+        [_, _, _, _, b'-', ..] => moments.read(stamp),
+        [b'A'..=b'Z', ..] => moments.syslog(stamp),
+        _ => None,
     };
     let Some(time) = time else {
         return Err(Unreadable::at(
