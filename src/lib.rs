@@ -189,14 +189,14 @@ pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
 #[cfg(feature = "redis")]
 pub use rules::KeyParts;
+#[cfg(feature = "config")]
+pub use rules::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "rules")]
 pub use rules::{
     Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded,
-    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError,
-    TierOf,
+    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, RuleView,
+    StoreError, TierOf,
 };
-#[cfg(feature = "config")]
-pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "watch")]
 pub use rules::{RulesWatcher, WatchError};
 pub use time::Nanos;

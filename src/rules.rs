@@ -29,6 +29,7 @@ mod share;
 mod shared;
 mod state;
 mod succession;
+mod view;
 #[cfg(feature = "tokio")]
 mod waited;
 #[cfg(feature = "watch")]
@@ -36,7 +37,7 @@ mod watch;
 
 pub use builder::RuleSetBuilder;
 #[cfg(feature = "config")]
-pub use config::{Extractors, FileError, FileProblem, Format, ReloadError};
+pub use config::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
 pub use key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
@@ -47,6 +48,7 @@ pub use reservation::Reservation;
 pub use rule::{Rule, RuleAlgorithm, RuleError};
 #[cfg(feature = "redis")]
 pub use shared::KeyParts;
+pub use view::RuleView;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 

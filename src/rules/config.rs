@@ -23,7 +23,7 @@ mod toml;
 mod words;
 mod yaml;
 
-pub use extractors::Extractors;
+pub use extractors::{AnyExtractor, Extractors};
 pub use file_error::{FileError, FileProblem};
 pub use format::Format;
 pub use reload::ReloadError;

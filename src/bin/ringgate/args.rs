@@ -1,11 +1,13 @@
 //! The command line.
 
-use std::path::{Path, PathBuf};
+use core::fmt;
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use ringgate::{CounterRing, Quota};
+use ringgate::RuleAlgorithm;
 
-use crate::failure::Failure;
+use crate::format::InputFormat;
+use crate::moment::TimeFormat;
 
 /// Rate limiting that never admits more than it promises, on the command line.
 #[derive(Debug, Parser)]
@@ -17,58 +19,187 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Tells what a limiter would have done to the requests of an access log.
+    /// Tells what rules would have done to the requests of a log.
     ///
-    /// Each client address has a limiter of its own, and every request asks it for one permit, in
-    /// order of time; requests of the same second keep the order of their lines.
-    #[command(after_long_help = NOTES)]
+    /// The requests are judged in order of time by the library's own rule set; requests of the same time keep the order of
+    /// their lines.
+    #[command(after_long_help = REPLAY_NOTES)]
     Replay(ReplayArgs),
+    /// Tells at which limits a given share of requests, or of keys, would have been refused.
+    ///
+    /// For each share the lowest limit at which, and above which, no more than that is refused, found by exact replays.
+    #[command(after_long_help = INPUT_NOTES)]
+    Suggest(SuggestArgs),
 }
 
-const NOTES: &str = r#"The log:
-  One request a line, in Apache's or nginx's common or combined format:
+macro_rules! input_notes {
+    () => {
+        r#"The input:
+  One request a line. The format is told by the first lines of each file, or given with --format:
 
-    address ident user [17/May/2015:10:05:03 +0000] "request" status size ...
+    common, combined  address ident user [17/May/2015:10:05:03 +0000] "request" status size "referer" "user-agent"
+                      Fields: client, ident, user, request, method, target, path, protocol, status, size, referer,
+                      agent (or nginx's names for them). The address is printable ASCII; within quotes \" is no end.
+    json              {"time": "2015-05-17T10:05:03Z", "client": "1.2.3.4", "user": {"id": 7}}
+                      Fields: those of the object; user.id is a field of a field. null is the same as missing.
+    csv               The first line names the columns; they are separated by commas, tabs, semicolons or bars, and
+                      values may be quoted. A record is one line.
+    syslog            <13>May 17 10:05:03 host program[pid]: message
+                      Fields: host, program, pid, message, and those of common where the message is such a line.
 
-  The address is printable ASCII; the time must exist (no 31/Feb; a leap second counts as second 59); within the
-  quoted request \" is not the end; the status is three digits; the size is digits or "-". What follows after a
-  space (in the combined format "referer" and "user-agent") is not looked at. Any other line, and any line of more
-  than 64 KiB, is malformed: it is counted and passed over, and the first three are shown on standard error. Lines
-  may end in \r\n. Blank lines are passed over.
+  Files may be compressed by gzip or zstd. What is no request, and any line of more than 64 KiB, is unreadable: it is
+  counted and passed over, and the first three are shown on standard error. Blank lines are passed over. A request
+  without a key's field counts with all others without it.
 
 Time:
-  Cells and fixed windows begin at whole multiples of the window since 1970-01-01T00:00:00Z: the limiter's clock
-  starts at the last such multiple that is not after the first request. A log may span 20 years, less two windows.
+  17/May/2015:10:05:03 +0000, RFC 3339 (without a zone: --utc-offset), seconds, milliseconds, microseconds or
+  nanoseconds since 1970 (by the size of the number), or May 17 10:05:03, whose year is the one nearest to the line
+  before, and first of all --year, or the last one in which it is not in the future. Between 1678 and 2261.
+  A leap second counts as second 59."#
+    };
+}
 
-Memory:
-  Apart from what is kept per client address, memory is constant while the log is in order of time. From the first
-  line that is earlier than the one before it, all requests are held in memory (16 bytes each) and sorted: a file
-  is read once more for that; other input is copied to a temporary file as it comes (12 bytes a request, in
-  $TMPDIR).
+const INPUT_NOTES: &str = concat!(
+    input_notes!(),
+    r#"
 
 Exit status:
-  0, or 2 when the arguments are wrong, the log cannot be read, or there is no request in it."#;
+  0, or 2 when the arguments are wrong, the input cannot be read, or there is no request in it."#
+);
+
+const REPLAY_NOTES: &str = concat!(
+    input_notes!(),
+    r#"
+
+Rules:
+  --rule QUOTA [by FIELD,..|by all] [cost FIELD] [when CONDITION] [algorithm NAME] [cells N] [burst N] [as NAME]
+  A condition is "field" (it is there, and not "", "-", "0", "false" or "no"), "field=value", "field!=value" or
+  "field=prefix*". Several rules are judged as one: a request that one refuses is charged to none. In a file, keys,
+  costs, conditions and tiers are names of fields in the same way; --alias says what other names mean.
+
+  Cells and fixed windows begin at whole multiples of the window since 1970-01-01T00:00:00Z (of all windows, where
+  they have a common multiple of at most 400 days; else of the longest). A log may span 20 years, less two windows.
+
+  Rules of the command line have room for all keys, up to 1 GiB; those of a file have the room that it says, and
+  requests that found none are told. What is compared and "what if" replays each rule by itself: the quota, key, cost
+  and condition, without its tiers, lists and shadow, and with room for all keys.
+
+Memory:
+  Grows with the room that rules have for keys, and not with the input: requests are kept in temporary files (in
+  $TMPDIR, 8 bytes for the time and for each field of a rule, a few times over), and sorted there by time and by key
+  where they are not in order. For the key with the most requests in one window those of that window are held, 16
+  bytes for each different time.
+
+Exit status:
+  0, or 2 when the arguments are wrong, the input cannot be read, or there is no request in it."#
+);
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReplayArgs {
-    /// How many requests of one client are allowed in how long: 20/60s, 5/min, 1000/h
-    #[arg(long)]
-    pub(crate) rule: Quota,
+pub(crate) struct InputArgs {
+    /// The logs; standard input when none is given, or "-"
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 
-    /// How the limiter counts
+    /// How lines are written
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) format: InputFormat,
+
+    /// The field that says the time, in JSON and CSV [default: time, timestamp, @timestamp, ts ..]
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) time_field: Option<String>,
+
+    /// How that is written
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) time_format: TimeFormat,
+
+    /// The year of the first time that does not say its own
+    #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i16).range(1678..=2261))]
+    pub(crate) year: Option<i16>,
+
+    /// How far east of Greenwich times are that do not say: +02:00
+    #[arg(long, value_name = "OFFSET", default_value = "Z", allow_hyphen_values = true)]
+    pub(crate) utc_offset: String,
+
+    /// What a name in rules means: user=client, "is upload=method=PUT"
+    #[arg(long, value_name = "NAME=FIELD")]
+    pub(crate) alias: Vec<String>,
+
+    /// No progress on standard error
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CountArgs {
+    /// The fields whose values have a limit each, with commas between them; "all": all requests have one together
+    #[arg(long, value_name = "FIELDS", default_value = "client")]
+    pub(crate) key: String,
+
+    /// The field that says how many permits a request costs [default: one permit]
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) cost: Option<String>,
+
+    /// How to count
     #[arg(long, value_name = "NAME", default_value = "counter")]
     pub(crate) algorithm: AlgorithmName,
 
     /// Cells that the window is divided into, for counter, classic and even [default: 5]
     #[arg(long, value_name = "N")]
-    cells: Option<u64>,
+    pub(crate) cells: Option<u64>,
+}
 
-    /// Print one JSON object instead of text
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReplayArgs {
+    /// What is allowed: 20/60s, "5/min by user", "1000000/h by user cost size"
+    #[arg(long, value_name = "RULE", required_unless_present = "rules")]
+    pub(crate) rule: Vec<String>,
+
+    /// A file of rules in TOML, JSON or YAML, as the library reads it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rule", "key", "cost", "algorithm", "cells"])]
+    pub(crate) rules: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) count: CountArgs,
+
+    /// Every algorithm beside the rule's own
+    #[arg(long)]
+    pub(crate) compare: bool,
+
+    /// Print one JSON object instead of tables
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The access log; standard input when it is "-" or not given
-    file: Option<PathBuf>,
+    /// Write a page with charts, which needs no network
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SuggestArgs {
+    /// In how long; several for several answers
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) window: Vec<String>,
+
+    /// The share that may be refused; several for several answers [default: 0%, 0.1%, 1% and 5%]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) refuse: Vec<String>,
+
+    /// The condition of the requests that are counted: "field", "field=value", "field!=value" or "field=prefix*"
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) when: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) count: CountArgs,
+
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -88,17 +219,46 @@ pub(crate) enum AlgorithmName {
 }
 
 impl AlgorithmName {
-    fn has_cells(self) -> bool {
+    /// All of them, in the order in which they are compared.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Log,
+        Self::Counter,
+        Self::Classic,
+        Self::Even,
+        Self::Gcra,
+        Self::Fixed,
+    ];
+
+    pub(crate) const fn has_cells(self) -> bool {
         match self {
             Self::Counter | Self::Classic | Self::Even => true,
             Self::Log | Self::Gcra | Self::Fixed => false,
         }
     }
+
+    pub(crate) const fn of_rule(self) -> RuleAlgorithm {
+        match self {
+            Self::Log => RuleAlgorithm::Log,
+            Self::Counter => RuleAlgorithm::Counter,
+            Self::Classic => RuleAlgorithm::Classic,
+            Self::Even => RuleAlgorithm::Even,
+            Self::Gcra => RuleAlgorithm::Gcra,
+            Self::Fixed => RuleAlgorithm::Fixed,
+        }
+    }
+
+    /// The name of what a rule counts by; those that this tool does not know are counters.
+    pub(crate) fn of(algorithm: RuleAlgorithm) -> Self {
+        let all = Self::ALL.into_iter();
+        all.clone()
+            .find(|name| name.of_rule() == algorithm)
+            .unwrap_or(Self::Counter)
+    }
 }
 
 /// The name on the command line.
-impl core::fmt::Display for AlgorithmName {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Display for AlgorithmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Log => "log",
             Self::Counter => "counter",
@@ -107,35 +267,5 @@ impl core::fmt::Display for AlgorithmName {
             Self::Gcra => "gcra",
             Self::Fixed => "fixed",
         })
-    }
-}
-
-impl ReplayArgs {
-    /// Cells per window.
-    ///
-    /// # Errors
-    ///
-    /// When a number was given for an algorithm that has no choice of it.
-    pub(crate) fn cells(&self) -> Result<u64, Failure> {
-        match self.cells {
-            Some(given) if !self.algorithm.has_cells() => Err(Failure::NoCells {
-                given,
-                algorithm: self.algorithm.to_string(),
-            }),
-            cells => Ok(cells.unwrap_or(CounterRing::DEFAULT_CELLS)),
-        }
-    }
-
-    /// The log's path; `None` is standard input.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        self.file.as_deref().filter(|path| *path != Path::new("-"))
-    }
-
-    /// The algorithm, and its cells where they can be chosen.
-    pub(crate) fn algorithm_text(&self) -> String {
-        match self.cells() {
-            Ok(cells) if self.algorithm.has_cells() => format!("{}, {cells} cells", self.algorithm),
-            _ => self.algorithm.to_string(),
-        }
     }
 }

@@ -4,19 +4,25 @@ use core::error::Error;
 use core::fmt;
 use std::io;
 
-use ringgate::ConfigError;
+use ringgate::{ConfigError, FileError, RuleError};
 
 /// A run ended without a result; the display form is the whole message.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The limiter that was asked for cannot be built.
+    /// An algorithm that was asked for cannot be built.
     Config(ConfigError),
-    /// `--cells` was given with an algorithm that has none to choose.
-    NoCells {
+    /// A rule that was asked for cannot be built.
+    Rule(RuleError),
+    /// The file of rules says what no rule has.
+    Rules(FileError),
+    /// An argument, or a value in it, is not allowed.
+    Argument {
+        /// Which.
+        what: String,
         /// What was given.
-        given: u64,
-        /// The algorithm's name on the command line.
-        algorithm: String,
+        given: String,
+        /// What is allowed.
+        allowed: String,
     },
     /// Something could not be read or written.
     Io {
@@ -25,23 +31,21 @@ pub(crate) enum Failure {
         /// Why.
         error: io::Error,
     },
-    /// Not one line of the log is a request.
+    /// Not one line of the input is a request.
     Empty {
         /// How many lines are something else.
-        malformed: u64,
+        unreadable: u64,
         /// The first of them.
         examples: Vec<String>,
     },
-    /// The log goes on for longer than a limiter counts.
+    /// The input goes on for longer than a limiter counts.
     TooLong {
-        /// The earliest request, and one that is too late, as text.
+        /// The earliest request, and the latest, as text.
         first: String,
-        late: String,
+        last: String,
         /// How far after the first a request may be.
         days: u64,
     },
-    /// More client addresses than there are numbers for them.
-    TooManyKeys,
 }
 
 impl Failure {
@@ -51,6 +55,26 @@ impl Failure {
             error,
         }
     }
+
+    pub(crate) fn argument(
+        what: impl Into<String>,
+        given: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        Self::Argument {
+            what: what.into(),
+            given: given.into(),
+            allowed: allowed.into(),
+        }
+    }
+
+    /// What went wrong with a file of the tool's own.
+    pub(crate) fn temporary(error: io::Error) -> Self {
+        Self::io(
+            "the temporary file cannot be used (it is in $TMPDIR, or where the system has such files)",
+            error,
+        )
+    }
 }
 
 impl From<ConfigError> for Failure {
@@ -59,29 +83,40 @@ impl From<ConfigError> for Failure {
     }
 }
 
+impl From<RuleError> for Failure {
+    fn from(error: RuleError) -> Self {
+        Self::Rule(error)
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::Rules(error)
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
-            Self::NoCells { given, algorithm } => write!(
-                f,
-                "cells is {given} cells, but allowed is no --cells with --algorithm {algorithm}, \
-                 only with counter, classic and even"
-            ),
+            Self::Rule(error) => error.fmt(f),
+            Self::Rules(error) => error.fmt(f),
+            Self::Argument { what, given, allowed } => {
+                write!(f, "{what} is {given}, but allowed is {allowed}")
+            }
             Self::Io { what, error } => write!(f, "{what}: {error}"),
-            Self::Empty { malformed, examples } => {
+            Self::Empty { unreadable, examples } => {
                 write!(
                     f,
-                    "the log is empty: no request in it, malformed lines: {malformed}"
+                    "the input is empty: no request in it, unreadable lines: {unreadable}"
                 )?;
                 examples.iter().try_for_each(|example| write!(f, "\n{example}"))
             }
-            Self::TooLong { first, late, days } => write!(
+            Self::TooLong { first, last, days } => write!(
                 f,
-                "the log goes from {first} to {late} or later, but with this window a limiter counts {days} days \
-                 from the first request on"
+                "the input goes from {first} to {last}, but with these windows a limiter counts {days} days from \
+                 the first request on"
             ),
-            Self::TooManyKeys => write!(f, "the log holds more than {} client addresses", u32::MAX),
         }
     }
 }
@@ -90,6 +125,8 @@ impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Config(error) => Some(error),
+            Self::Rule(error) => Some(error),
+            Self::Rules(error) => Some(error),
             Self::Io { error, .. } => Some(error),
             _ => None,
         }

@@ -1,15 +1,24 @@
 //! The lines of a log, whatever bytes they hold, in bounded memory.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, ErrorKind, Read};
+
+use memchr::memchr;
 
 /// The longest line that is kept, in bytes, its end not counted.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
-/// A reader of lines that never holds more than the longest.
+/// Bytes that are read at once; more than the longest line with its end.
+const BUFFER: usize = 4 * LONGEST;
+
+/// A reader of lines that never holds more than its buffer, and copies no line.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
-    line: Vec<u8>,
+    buffer: Box<[u8]>,
+    /// What was read and not handed out yet.
+    start: usize,
+    end: usize,
+    ended: bool,
     number: u64,
 }
 
@@ -24,70 +33,159 @@ pub(crate) struct Line<'a> {
     pub(crate) whole: bool,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: Read> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
+        Self::with_buffer(reader, BUFFER)
+    }
+
+    fn with_buffer(reader: R, buffer: usize) -> Self {
         Self {
             reader,
-            line: Vec::with_capacity(LONGEST + 1),
+            buffer: vec![0; buffer.max(LONGEST + 2)].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            ended: false,
             number: 0,
         }
     }
 
+    /// The beginning of what comes: as much as the longest line takes, or all that there is.
+    pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
+        while self.end - self.start <= LONGEST && !self.ended {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
     /// The next line; `None` when there are no more.
+    #[inline]
     pub(crate) fn read(&mut self) -> io::Result<Option<Line<'_>>> {
-        self.line.clear();
-        let most = LONGEST as u64 + 1;
-        if (&mut self.reader).take(most).read_until(b'\n', &mut self.line)? == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        let whole = if self.line.ends_with(b"\n") {
-            self.line.pop();
-            true
-        } else {
-            self.line.len() <= LONGEST
+        let mut seen = 0;
+        let length = loop {
+            if let Some(at) = memchr(b'\n', &self.buffer[self.start + seen..self.end]) {
+                break Some(seen + at);
+            }
+            seen = self.end - self.start;
+            if seen > LONGEST + 1 || self.ended {
+                break None;
+            }
+            self.fill()?;
         };
-        if whole && self.line.ends_with(b"\r") {
-            self.line.pop();
-        }
+        let (start, rest) = (self.start, self.end - self.start);
+        let (mut length, mut whole) = match length {
+            Some(length) => {
+                self.start += length + 1;
+                (length, true)
+            }
+            None if rest == 0 => return Ok(None),
+            None => {
+                self.start = self.end;
+                (rest, self.ended)
+            }
+        };
+        self.number += 1;
         if !whole {
-            self.line.truncate(LONGEST);
-            self.reader.skip_until(b'\n')?;
+            // The kept beginning is not overwritten: it is put first, and what is skipped behind it.
+            self.buffer.copy_within(start..start + LONGEST, 0);
+            self.skip()?;
+            return Ok(Some(Line {
+                number: self.number,
+                bytes: &self.buffer[..LONGEST],
+                whole: false,
+            }));
+        }
+        if length > 0 && self.buffer[start + length - 1] == b'\r' {
+            length -= 1;
+        }
+        if length > LONGEST {
+            (length, whole) = (LONGEST, false);
         }
         Ok(Some(Line {
             number: self.number,
-            bytes: &self.line,
+            bytes: &self.buffer[start..start + length],
             whole,
         }))
     }
 
-    pub(crate) fn into_inner(self) -> R {
-        self.reader
+    /// Lines so far.
+    pub(crate) const fn count(&self) -> u64 {
+        self.number
+    }
+
+    /// Reads more, after what is there.
+    fn fill(&mut self) -> io::Result<()> {
+        if self.end == self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        self.end += self.more(self.end)?;
+        Ok(())
+    }
+
+    fn more(&mut self, at: usize) -> io::Result<usize> {
+        loop {
+            match self.reader.read(&mut self.buffer[at..]) {
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(0);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+
+    /// Passes over the rest of a line, without touching the first [`LONGEST`] bytes of the buffer.
+    fn skip(&mut self) -> io::Result<()> {
+        loop {
+            let read = self.more(LONGEST)?;
+            let new = &self.buffer[LONGEST..LONGEST + read];
+            (self.start, self.end) = (LONGEST + read, LONGEST + read);
+            if let Some(at) = memchr(b'\n', new) {
+                self.start = LONGEST + at + 1;
+                return Ok(());
+            }
+            if self.ended {
+                return Ok(());
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{LONGEST, Lines};
-    use std::io::{self, BufReader};
+    use std::io::{self, BufReader, Read};
 
-    /// Number, length and wholeness of each line, read through a buffer of `buffer` bytes.
-    fn lengths(text: &[u8], buffer: usize) -> io::Result<Vec<(u64, usize, bool)>> {
-        let mut lines = Lines::new(BufReader::with_capacity(buffer, text));
+    /// Reads so many bytes at once.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let most = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..most])
+        }
+    }
+
+    /// Number, length and wholeness of each line.
+    fn lengths(text: &[u8], at_once: usize) -> io::Result<Vec<(u64, usize, bool)>> {
+        let mut lines = Lines::with_buffer(Slow(text, at_once), 0);
         let mut seen = Vec::new();
         while let Some(line) = lines.read()? {
             seen.push((line.number, line.bytes.len(), line.whole));
         }
+        assert_eq!(lines.read()?, None);
         Ok(seen)
     }
 
     #[test]
     fn lines_end_where_they_end() -> io::Result<()> {
-        for buffer in [1, 3, 4096] {
-            assert_eq!(lengths(b"", buffer)?, []);
-            assert_eq!(lengths(b"\n", buffer)?, [(1, 0, true)]);
+        for at_once in [1, 3, 4096] {
+            assert_eq!(lengths(b"", at_once)?, []);
+            assert_eq!(lengths(b"\n", at_once)?, [(1, 0, true)]);
             assert_eq!(
-                lengths(b"a\r\n\r\nb\r\r\n\xff\nlast", buffer)?,
+                lengths(b"a\r\n\r\nb\r\r\n\xff\nlast", at_once)?,
                 [
                     (1, 1, true),
                     (2, 0, true),
@@ -102,12 +200,56 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_one_byte_after_the_longest() -> io::Result<()> {
-        for (extra, whole) in [(0, true), (1, false), (2, false), (3 * LONGEST, false)] {
+        for (extra, whole) in [
+            (0, true),
+            (1, false),
+            (2, false),
+            (3, false),
+            (3 * LONGEST, false),
+        ] {
             let mut text = vec![b'x'; LONGEST + extra];
-            assert_eq!(lengths(&text, 1000)?, [(1, LONGEST, whole)]);
-            text.extend(b"\nnext\n");
-            assert_eq!(lengths(&text, 1000)?, [(1, LONGEST, whole), (2, 4, true)]);
+            for at_once in [1000, usize::MAX] {
+                assert_eq!(lengths(&text, at_once)?, [(1, LONGEST, whole)], "{extra}");
+            }
+            for end in ["\nnext\n", "\r\nnext\n"] {
+                let whole_with_end = [&text, end.as_bytes()].concat();
+                for at_once in [1000, usize::MAX] {
+                    assert_eq!(
+                        lengths(&whole_with_end, at_once)?,
+                        [(1, LONGEST, whole), (2, 4, true)],
+                        "{extra}"
+                    );
+                }
+            }
+            text.clear();
         }
+        Ok(())
+    }
+
+    #[test]
+    fn many_lines_are_those_of_the_standard_library() -> io::Result<()> {
+        let mut text = Vec::new();
+        for number in 0..20_000_usize {
+            text.resize(text.len() + number * number % 331, b'y');
+            text.push(b'\n');
+        }
+        let expected: Vec<usize> = io::BufRead::split(BufReader::new(&text[..]), b'\n')
+            .map(|line| line.map(|line| line.len()))
+            .collect::<io::Result<_>>()?;
+        for at_once in [777, 1 << 20] {
+            let seen: Vec<usize> = lengths(&text, at_once)?.iter().map(|line| line.1).collect();
+            assert_eq!(seen, expected);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_looked_at_still_comes() -> io::Result<()> {
+        let mut lines = Lines::new(Slow(b"one\ntwo", 1));
+        assert_eq!(lines.peek()?, b"one\ntwo");
+        assert_eq!(lines.read()?.map(|line| line.bytes), Some(&b"one"[..]));
+        assert_eq!(lines.read()?.map(|line| line.bytes), Some(&b"two"[..]));
+        assert_eq!(lines.count(), 2);
         Ok(())
     }
 }

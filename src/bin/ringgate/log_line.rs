@@ -1,97 +1,189 @@
-//! One line of an access log.
+//! One line of an access log in the common or combined format.
 
-use core::fmt;
+use memchr::{memchr, memchr2};
 
-use crate::stamp::{STAMP, Stamps};
+use crate::moment::Moments;
+use crate::row::{Row, Unreadable, shown};
+use crate::stamp::STAMP;
 
-/// What a line says about its request.
+/// A field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogLine<'a> {
-    /// The client's address, printable ASCII and not empty.
-    pub(crate) address: &'a str,
-    /// When it was, in seconds since 1970-01-01T00:00:00Z.
-    pub(crate) second: i64,
-}
-
-/// Why a line is no request: the first part of the format that is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Malformed {
-    TooLong,
-    Address,
+pub(crate) enum LogField {
+    Client,
     Ident,
-    Bracket,
-    Time,
+    User,
     Request,
+    Method,
+    Target,
+    Path,
+    Protocol,
     Status,
     Size,
+    Referer,
+    Agent,
 }
 
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLong => "longer than 64 KiB",
-            Self::Address => "no client address of printable ASCII",
-            Self::Ident => "no identity after the address",
-            Self::Bracket => "no user and [time], as in \"- [17/May/2015:10:05:03 +0000]\"",
-            Self::Time => "no such time",
-            Self::Request => "no quoted request after the time",
-            Self::Status => "no status of three digits",
-            Self::Size => "no size, in digits or \"-\"",
-        })
+impl LogField {
+    /// By each name: the tool's own, and nginx's.
+    const NAMES: [(&str, &str, Self); 12] = [
+        ("client", "remote_addr", Self::Client),
+        ("ident", "ident", Self::Ident),
+        ("user", "remote_user", Self::User),
+        ("request", "request", Self::Request),
+        ("method", "request_method", Self::Method),
+        ("target", "request_uri", Self::Target),
+        ("path", "uri", Self::Path),
+        ("protocol", "server_protocol", Self::Protocol),
+        ("status", "status", Self::Status),
+        ("size", "body_bytes_sent", Self::Size),
+        ("referer", "http_referer", Self::Referer),
+        ("agent", "http_user_agent", Self::Agent),
+    ];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut known = Self::NAMES.iter();
+        known
+            .find(|(ours, nginx, _)| *ours == name || *nginx == name)
+            .map(|known| known.2)
+    }
+
+    /// The names, for an error.
+    pub(crate) fn names() -> String {
+        Self::NAMES.map(|(name, _, _)| name).join(", ")
     }
 }
 
-impl<'a> LogLine<'a> {
-    /// Reads `address ident user [time] "request" status size`, and whatever follows after a space.
-    ///
-    /// # Errors
-    ///
-    /// When the line is anything else.
-    pub(crate) fn parse(line: &'a [u8], stamps: &mut Stamps) -> Result<Self, Malformed> {
-        let (address, rest) = word(line)
-            .filter(|(address, _)| address.iter().all(u8::is_ascii_graphic))
-            .ok_or(Malformed::Address)?;
-        let address = str::from_utf8(address).map_err(|_| Malformed::Address)?;
-        let (_ident, rest) = word(rest).ok_or(Malformed::Ident)?;
-        let (stamp, rest) = bracketed(rest)?;
-        let second = stamps.second(stamp).ok_or(Malformed::Time)?;
-        let rest = after_quote(rest).ok_or(Malformed::Request)?;
-        let &[b' ', s0, s1, s2, ref rest @ ..] = rest else {
-            return Err(Malformed::Status);
+/// The wanted fields, by their places in a row.
+pub(crate) type Wanted = [(LogField, usize)];
+
+/// Reads `address ident user [time] "request" status size`, and whatever follows after a space: in the combined format
+/// `"referer" "agent"`. `offset` is where in the line that begins.
+///
+/// # Errors
+///
+/// When the line is anything else.
+pub(crate) fn parse(
+    line: &[u8],
+    offset: usize,
+    moments: &mut Moments,
+    wanted: &Wanted,
+    row: &mut Row,
+) -> Result<(), Unreadable> {
+    let text = &line[offset..];
+    // Where in the line a part of it begins that goes on to its end.
+    let place = |rest: &[u8]| line.len() - rest.len();
+    let wrong = |rest: &[u8], what: &str| Err(Unreadable::at(place(rest), what));
+    let Some((address, rest)) = word(text).filter(|(address, _)| address.iter().all(u8::is_ascii_graphic))
+    else {
+        return wrong(text, "no client address of printable ASCII");
+    };
+    let Some((ident, after_ident)) = word(rest) else {
+        return wrong(rest, "no identity after the address");
+    };
+    let (user, stamp, request) =
+        bracketed(after_ident).map_err(|(what, at)| Unreadable::at(place(after_ident) + at, what))?;
+    let Some(time) = moments.stamp(stamp) else {
+        let at = place(request) - STAMP - 3;
+        let given = shown(stamp);
+        return Err(Unreadable::at(
+            at,
+            format!("time is \"{given}\", but allowed is one that exists, as in 17/May/2015:10:05:03 +0000"),
+        ));
+    };
+    let Some(rest) = after_quote(request) else {
+        return wrong(request, "no end of the quoted request");
+    };
+    let quoted = &request[..request.len() - rest.len() - 1];
+    let &[b' ', s0, s1, s2, ref after_status @ ..] = rest else {
+        return wrong(rest, "no status of three digits");
+    };
+    let status = [s0, s1, s2];
+    if !status.iter().all(u8::is_ascii_digit) {
+        return wrong(rest, "no status of three digits");
+    }
+    let (size, rest) = match after_status {
+        [b' ', text @ ..] => {
+            let end = memchr(b' ', text).unwrap_or(text.len());
+            if !is_size(&text[..end]) {
+                return wrong(text, "no size, in digits or \"-\"");
+            }
+            text.split_at(end)
+        }
+        [] => return wrong(after_status, "no size, in digits or \"-\""),
+        _ => return wrong(rest, "no status of three digits"),
+    };
+    row.time = time;
+    for &(field, at) in wanted {
+        let value = match field {
+            LogField::Client => address,
+            LogField::Ident => ident,
+            LogField::User => user,
+            LogField::Request => quoted,
+            LogField::Method => part(quoted, 0),
+            LogField::Target => part(quoted, 1),
+            LogField::Path => {
+                let target = part(quoted, 1);
+                &target[..memchr(b'?', target).unwrap_or(target.len())]
+            }
+            LogField::Protocol => part(quoted, 2),
+            LogField::Status => &status,
+            LogField::Size => size,
+            LogField::Referer => match quoted_after(rest) {
+                Some((referer, _)) => referer,
+                None => continue,
+            },
+            LogField::Agent => match quoted_after(rest).and_then(|(_, rest)| quoted_after(rest)) {
+                Some((agent, _)) => agent,
+                None => continue,
+            },
         };
-        if ![s0, s1, s2].iter().all(u8::is_ascii_digit) {
-            return Err(Malformed::Status);
-        }
-        match rest {
-            [b' ', size @ ..] if is_size(size) => Ok(Self { address, second }),
-            [] | [b' ', ..] => Err(Malformed::Size),
-            _ => Err(Malformed::Status),
-        }
+        row.set(at, value);
     }
+    Ok(())
 }
 
 /// The first word, not empty, and what follows the space after it.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
+    let end = memchr(b' ', text).unwrap_or(text.len());
     (end > 0).then(|| (&text[..end], text.get(end + 1..).unwrap_or_default()))
 }
 
-/// The time in `user [time] "request`, and what follows the quotation mark.
+/// The words of a request by their numbers; empty when there are not so many.
+fn part(request: &[u8], number: usize) -> &[u8] {
+    request
+        .split(|&byte| byte == b' ')
+        .nth(number)
+        .unwrap_or_default()
+}
+
+/// ` "text"`: the text, and what follows.
+fn quoted_after(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = rest.strip_prefix(b" \"")?;
+    let rest = after_quote(text)?;
+    Some((&text[..text.len() - rest.len() - 1], rest))
+}
+
+type Bracketed<'a> = (&'a [u8], &'a [u8; STAMP], &'a [u8]);
+
+/// The user and the time in `user [time] "request`, and what follows the quotation mark; or what is missing, and where.
 ///
 /// A user name is the client's choice: it may hold spaces and brackets, but servers escape a
 /// quotation mark in it. So the time is what comes last before the first one that is not escaped.
-fn bracketed(text: &[u8]) -> Result<(&[u8; STAMP], &[u8]), Malformed> {
-    let mut missing = Malformed::Bracket;
-    // The user's name has a byte at least.
-    for at in 1..text.len() {
-        let stamp_on = text[at..]
-            .strip_prefix(b" [")
-            .and_then(|rest| rest.split_first_chunk::<STAMP>());
-        if let Some((stamp, [b']', rest @ ..])) = stamp_on {
+fn bracketed(text: &[u8]) -> Result<Bracketed<'_>, (&'static str, usize)> {
+    let mut missing = ("no user and [time], as in \"- [17/May/2015:10:05:03 +0000]\"", 0);
+    let mut from = 0;
+    while let Some(at) = memchr(b'[', &text[from..]) {
+        let at = from + at;
+        from = at + 1;
+        // The user's name has a byte at least, and a space follows it.
+        if at < 2 || text[at - 1] != b' ' {
+            continue;
+        }
+        if let Some((stamp, [b']', rest @ ..])) = text[at + 1..].split_first_chunk::<STAMP>() {
             if let [b' ', b'"', rest @ ..] = rest {
-                return Ok((stamp, rest));
+                return Ok((&text[..at - 1], stamp, rest));
             }
-            missing = Malformed::Request;
+            missing = ("no quoted request after the time", at + STAMP + 2);
         }
     }
     Err(missing)
@@ -100,7 +192,7 @@ fn bracketed(text: &[u8]) -> Result<(&[u8; STAMP], &[u8]), Malformed> {
 /// What follows the quotation mark that ends a quoted text; `\"` does not end it.
 fn after_quote(mut text: &[u8]) -> Option<&[u8]> {
     loop {
-        let at = text.iter().position(|&byte| byte == b'"' || byte == b'\\')?;
+        let at = memchr2(b'"', b'\\', text)?;
         if text[at] == b'"' {
             return Some(&text[at + 1..]);
         }
@@ -109,19 +201,34 @@ fn after_quote(mut text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether the text begins with a size in bytes, and it ends with the text or a space.
-fn is_size(text: &[u8]) -> bool {
-    let size = text.split(|&byte| byte == b' ').next().unwrap_or_default();
+/// Whether the text is a size in bytes.
+fn is_size(size: &[u8]) -> bool {
     size == b"-" || (!size.is_empty() && size.iter().all(u8::is_ascii_digit))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LogLine, Malformed};
-    use crate::stamp::Stamps;
+    use super::{LogField, parse};
+    use crate::calendar::SECOND;
+    use crate::moment::{Moments, TimeFormat};
+    use crate::row::Row;
+    use crate::years::Years;
 
-    fn parse(line: &str) -> Result<LogLine<'_>, Malformed> {
-        LogLine::parse(line.as_bytes(), &mut Stamps::default())
+    /// The second and these fields of a line.
+    fn fields<const N: usize>(
+        line: &str,
+        wanted: [LogField; N],
+    ) -> Result<(i64, [Option<String>; N]), String> {
+        let mut moments = Moments::new(TimeFormat::Auto, Years::new(None, 0), 0);
+        let mut row = Row::new(N);
+        let places: Vec<_> = wanted.into_iter().zip(0..).collect();
+        parse(line.as_bytes(), 0, &mut moments, &places, &mut row).map_err(|error| error.to_string())?;
+        let text = |at| row.get(at).map(|text| String::from_utf8_lossy(text).into_owned());
+        Ok((row.time / SECOND, core::array::from_fn(text)))
+    }
+
+    fn client(line: &str) -> Result<(i64, [Option<String>; 1]), String> {
+        fields(line, [LogField::Client])
     }
 
     #[test]
@@ -148,8 +255,44 @@ mod tests {
                 "x",
             ),
         ] {
-            assert_eq!(parse(line), Ok(LogLine { address, second: 9 }), "{line}");
+            assert_eq!(client(line), Ok((9, [Some(address.into())])), "{line}");
         }
+    }
+
+    #[test]
+    fn every_field_is_found() {
+        use LogField::{
+            Agent, Client, Ident, Method, Path, Protocol, Referer, Request, Size, Status, Target, User,
+        };
+        let line = r#"a id a b [01/Jan/1970:00:00:09 +0000] "GET /p?q=\"1 HTTP/1.1" 200 17 "r\"f" "agent""#;
+        let wanted = [
+            Client, Ident, User, Request, Method, Target, Path, Protocol, Status, Size, Referer, Agent,
+        ];
+        let expected = [
+            "a",
+            "id",
+            "a b",
+            r#"GET /p?q=\"1 HTTP/1.1"#,
+            "GET",
+            r#"/p?q=\"1"#,
+            "/p",
+            "HTTP/1.1",
+            "200",
+            "17",
+            r#"r\"f"#,
+            "agent",
+        ];
+        assert_eq!(
+            fields(line, wanted),
+            Ok((9, expected.map(|text| Some(text.into()))))
+        );
+        // The common format has neither, and a request may be anything.
+        let line = r#"a - - [01/Jan/1970:00:00:09 +0000] "-" 200 -"#;
+        let some = |text: &str| Some(text.to_string());
+        assert_eq!(
+            fields(line, [Method, Path, Size, Referer, Agent]),
+            Ok((9, [some("-"), some(""), some("-"), None, None]))
+        );
     }
 
     #[test]
@@ -162,105 +305,91 @@ mod tests {
             r#"x [01/Jan/1970:00:00:01 +0000] \"GET"#,
         ] {
             let line = format!(r#"1.2.3.4 - {user} [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#);
-            assert_eq!(parse(&line).map(|line| line.second), Ok(9), "{line}");
+            assert_eq!(
+                fields(&line, [LogField::User]),
+                Ok((9, [Some(user.into())])),
+                "{line}"
+            );
         }
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        for (line, missing) in [
-            ("", Malformed::Address),
-            ("1.2.3.4", Malformed::Ident),
-            ("1.2.3.4 ", Malformed::Ident),
+    fn what_is_missing_is_named_with_its_column() {
+        let stamp = "[01/Jan/1970:00:00:09 +0000]";
+        for (line, column, missing) in [
+            ("", 1, "no client address"),
+            ("1.2.3.4", 8, "no identity"),
+            ("1.2.3.4 ", 9, "no identity"),
+            (&format!(r#" - - {stamp} "GET /" 200 5"#), 1, "no client address"),
             (
-                r#" - - [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#,
-                Malformed::Address,
+                &format!("h\u{f6}st - - {stamp} \"GET /\" 200 5"),
+                1,
+                "no client address",
             ),
             (
-                "h\u{f6}st - - [01/Jan/1970:00:00:09 +0000] \"GET /\" 200 5",
-                Malformed::Address,
+                &format!("a\u{1b}[1m - - {stamp} \"GET /\" 200 5"),
+                1,
+                "no client address",
             ),
+            ("1.2.3.4 -", 10, "no user and [time]"),
+            ("1.2.3.4 - me", 11, "no user and [time]"),
+            (&format!(r#"1.2.3.4  - {stamp} "GET /" 200 5"#), 9, "no identity"),
             (
-                "a\u{1b}[1m - - [01/Jan/1970:00:00:09 +0000] \"GET /\" 200 5",
-                Malformed::Address,
-            ),
-            ("1.2.3.4 -", Malformed::Bracket),
-            ("1.2.3.4 - me", Malformed::Bracket),
-            (
-                r#"1.2.3.4  - [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#,
-                Malformed::Ident,
-            ),
-            (
-                r#"1.2.3.4 - [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#,
-                Malformed::Bracket,
+                &format!(r#"1.2.3.4 - {stamp} "GET /" 200 5"#),
+                11,
+                "no user and [time]",
             ),
             (
                 r#"1.2.3.4 - - 01/Jan/1970:00:00:09 +0000 "GET /" 200 5"#,
-                Malformed::Bracket,
+                11,
+                "no user and [time]",
             ),
             (
                 r#"1.2.3.4 - - [1970-01-01T00:00:09Z] "GET /" 200 5"#,
-                Malformed::Bracket,
+                11,
+                "no user and [time]",
             ),
             (
                 r#"1.2.3.4 - - [31/Feb/1970:00:00:09 +0000] "GET /" 200 5"#,
-                Malformed::Time,
+                14,
+                "time is \"31/Feb/1970:00:00:09 +0000\", but allowed is one that exists",
             ),
-            (r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000]"#, Malformed::Request),
+            (&format!("1.2.3.4 - - {stamp}"), 41, "no quoted request"),
             (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] GET / 200 5"#,
-                Malformed::Request,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET / 200 5"#,
-                Malformed::Request,
+                &format!("1.2.3.4 - - {stamp} GET / 200 5"),
+                41,
+                "no quoted request",
             ),
             (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /\" 200 5"#,
-                Malformed::Request,
+                &format!(r#"1.2.3.4 - - {stamp} "GET / 200 5"#),
+                43,
+                "no end of the quoted",
             ),
             (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /\"#,
-                Malformed::Request,
+                &format!(r#"1.2.3.4 - - {stamp} "GET /\" 200 5"#),
+                43,
+                "no end of the quoted",
             ),
             (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /""#,
-                Malformed::Status,
+                &format!(r#"1.2.3.4 - - {stamp} "GET /\"#),
+                43,
+                "no end of the quoted",
             ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /"200 5"#,
-                Malformed::Status,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /" 20 5"#,
-                Malformed::Status,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /" 2000 5"#,
-                Malformed::Status,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /" abc 5"#,
-                Malformed::Status,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /" 200"#,
-                Malformed::Size,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /" 200 "#,
-                Malformed::Size,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /" 200 5x"#,
-                Malformed::Size,
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET /" 200 --"#,
-                Malformed::Size,
-            ),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /""#), 49, "no status"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /"200 5"#), 49, "no status"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 20 5"#), 49, "no status"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 2000 5"#), 49, "no status"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /" abc 5"#), 49, "no status"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200"#), 53, "no size"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200 "#), 54, "no size"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200 5x"#), 54, "no size"),
+            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200 --"#), 54, "no size"),
         ] {
-            assert_eq!(parse(line), Err(missing), "{line}");
+            let error = client(line).expect_err(line);
+            assert!(
+                error.starts_with(&format!("column {column}: {missing}")),
+                "{line}: {error}"
+            );
         }
     }
 }

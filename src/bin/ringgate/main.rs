@@ -1,35 +1,73 @@
-//! The command-line tool: what would a limiter have done to this access log?
+//! The command-line tool: what would rules have done to this log?
 
 // Floors, from the ground up: a module names only modules above it in this list.
 mod failure;
-mod args;
-mod words;
+mod calendar;
 mod stamp;
-mod log_line;
+mod years;
+mod moment;
+mod row;
 mod lines;
-mod requests;
-mod spool;
-mod decisions;
-mod replay;
+mod log_line;
+mod json_line;
+mod csv_line;
+mod syslog_line;
+mod format;
+mod zstd;
+mod source;
+mod args;
+mod algorithm;
+mod layout;
+mod rule_arg;
+mod plan;
+mod words;
+mod sorter;
+mod names;
+mod progress;
+mod intake;
+mod span;
+mod series;
+mod window;
+mod judge;
+mod by_key;
+mod survey;
+mod alone;
+mod chosen;
 mod report;
+mod replay;
+mod table;
+mod suggest;
+mod page;
 
+use std::collections::HashMap;
+use std::fs;
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use ringgate::{Algorithm, CounterRing, Gcra, TimestampRing};
 
-use args::{AlgorithmName, Args, Command, ReplayArgs};
+use args::{Args, Command, InputArgs, ReplayArgs, SuggestArgs};
 use failure::Failure;
-use report::Report;
+use intake::Reading;
+use moment::Moments;
+use plan::Plan;
+use replay::Depth;
+use source::Source;
+use suggest::Share;
+use years::Years;
 
-/// The exit status of wrong arguments, of an input that cannot be read, and of a log without a
+/// The exit status of wrong arguments, of an input that cannot be read, and of one without a
 /// request; clap's too.
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
-    let Command::Replay(args) = Args::parse().command;
-    match replay(&args) {
+    let done = match Args::parse().command {
+        Command::Replay(args) => replay(&args),
+        Command::Suggest(args) => suggest(&args),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             complain(&format!("error: {failure}"));
@@ -38,34 +76,107 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds the limiter before the log is opened, so that a bad rule is an error at once.
+/// Builds the rules before the inputs are opened, so that a bad one is an error at once.
 fn replay(args: &ReplayArgs) -> Result<(), Failure> {
-    let cells = args.cells()?;
-    let ring = || CounterRing::builder(args.rule).cells(cells);
-    match args.algorithm {
-        AlgorithmName::Counter => run(args, &ring().strict().build()?),
-        AlgorithmName::Classic => run(args, &ring().classic().build()?),
-        AlgorithmName::Even => run(args, &ring().even().build()?),
-        AlgorithmName::Log => run(args, &TimestampRing::new(args.rule)?),
-        AlgorithmName::Gcra => run(args, &Gcra::new(args.rule)?),
-        AlgorithmName::Fixed => run(args, &CounterRing::fixed_window(args.rule)?),
+    let aliases = aliases(&args.input)?;
+    let plan = match &args.rules {
+        Some(path) => Plan::of_file(path, aliases)?,
+        None => Plan::of_args(&args.rule, &args.count, aliases)?,
+    };
+    let depth = Depth {
+        charts: args.json || args.html.is_some(),
+        compare: args.compare,
+    };
+    let (report, unreadable) = replay::replay(&plan, reading(&args.input)?, depth)?;
+    for example in &unreadable {
+        complain(example);
+    }
+    if let Some(path) = &args.html {
+        let object = serde_json::to_string(&report).map_err(not_json)?;
+        write(path, &page::render(&object)?)?;
+    }
+    if args.json {
+        for note in &report.notes {
+            complain(&format!("note: {note}"));
+        }
+        let object = serde_json::to_string(&report).map_err(not_json)?;
+        print(&(object + "\n"))
+    } else {
+        print(&table::text(&report))
     }
 }
 
-fn run<A: Algorithm>(args: &ReplayArgs, policy: &A) -> Result<(), Failure> {
-    let outcome = replay::replay(policy, args.file())?;
-    for example in &outcome.malformed.examples {
+fn suggest(args: &SuggestArgs) -> Result<(), Failure> {
+    let rules = suggest::rules(&args.window, args.when.as_deref())?;
+    let plan = Plan::of_args(&rules, &args.count, aliases(&args.input)?)?;
+    let shares: Vec<Share> = match args.refuse.as_slice() {
+        [] => Share::DEFAULT
+            .into_iter()
+            .map(Share::read)
+            .collect::<Result<_, _>>(),
+        given => given.iter().map(|share| Share::read(share)).collect(),
+    }?;
+    let (found, unreadable) = suggest::suggest(&plan, reading(&args.input)?, &shares)?;
+    for example in &unreadable {
         complain(example);
     }
-    let report = Report::new(&outcome);
     if args.json {
-        if let Some(note) = report.note() {
+        for note in &found.notes {
             complain(&format!("note: {note}"));
         }
-        print(&report.json()?)
+        let object = serde_json::to_string(&found).map_err(not_json)?;
+        print(&(object + "\n"))
     } else {
-        print(&report.text(args, policy))
+        print(&found.text())
     }
+}
+
+/// How the inputs are to be read.
+fn reading(args: &InputArgs) -> Result<Reading, Failure> {
+    let zone = calendar::zone(args.utc_offset.as_bytes()).ok_or_else(|| {
+        Failure::argument(
+            "--utc-offset",
+            format!("{:?}", args.utc_offset),
+            "hours and minutes, as in +02:00",
+        )
+    })?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.ok().and_then(|now| i64::try_from(now.as_nanos()).ok());
+    let mut sources: Vec<Source> = args.files.iter().map(|path| Source::of(path)).collect();
+    if sources.is_empty() {
+        sources.push(Source::Input);
+    }
+    Ok(Reading {
+        sources,
+        format: args.format,
+        time_field: args.time_field.clone(),
+        moments: Moments::new(
+            args.time_format,
+            Years::new(args.year, now.unwrap_or_default()),
+            zone,
+        ),
+        quiet: args.quiet,
+    })
+}
+
+fn aliases(args: &InputArgs) -> Result<HashMap<String, String>, Failure> {
+    let pairs = args.alias.iter().map(|alias| match alias.split_once('=') {
+        Some((name, meant)) if !name.is_empty() && !meant.is_empty() => Ok((name.into(), meant.into())),
+        _ => Err(Failure::argument(
+            "--alias",
+            format!("{alias:?}"),
+            "a name, \"=\", and what it means: user=client",
+        )),
+    });
+    pairs.collect()
+}
+
+fn not_json(error: serde_json::Error) -> Failure {
+    Failure::io("the result cannot be written as JSON", error.into())
+}
+
+fn write(path: &PathBuf, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| Failure::io(format!("{} cannot be written", path.display()), error))
 }
 
 /// Writes to standard output. A reader who has seen enough and closed the pipe is no failure.

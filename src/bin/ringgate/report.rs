@@ -1,132 +1,121 @@
-//! What a replay has found, as text and as JSON.
+//! What a replay has found, as the JSON object that is printed and that the page is made of.
 
-use core::cmp::Reverse;
-use core::fmt::Write;
-use std::io;
-
-use ringgate::Algorithm;
 use serde::Serialize;
+use serde_json::Number;
 
-use crate::args::ReplayArgs;
-use crate::decisions::text;
-use crate::failure::Failure;
-use crate::replay::{ClientOutcome, Outcome};
+use crate::chosen::Point;
 
-/// The totals of a replay; its fields are those of the JSON object.
+/// The version of the object: fields may be added without a new one, not renamed.
+pub(crate) const VERSION: u32 = 1;
+
+/// All that a replay has found. Times are milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report<'a> {
-    requests: u64,
-    admitted: u64,
-    denied: u64,
-    keys: usize,
-    malformed: u64,
-    /// The earliest request, RFC 3339 in UTC.
-    first: String,
-    /// The latest request.
-    last: String,
-    /// The clients that were denied, most often denied first.
-    denied_by_key: Vec<DeniedKey<'a>>,
-    #[serde(skip)]
-    held: Option<usize>,
+pub(crate) struct Report {
+    pub(crate) version: u32,
+    /// The names of the inputs.
+    pub(crate) sources: Vec<String>,
+    pub(crate) lines: u64,
+    pub(crate) requests: u64,
+    /// Requests that all rules admitted, and those that one refused or more.
+    pub(crate) admitted: u64,
+    pub(crate) denied: u64,
+    pub(crate) unreadable: u64,
+    /// The first request and the last.
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// Length of one step of the series; the first begins at `from`.
+    pub(crate) step: i64,
+    pub(crate) rules: Vec<RuleFound>,
+    pub(crate) series: SeriesFound,
+    /// The keys of all rules that were denied most, most denied first; then those that asked for most.
+    pub(crate) keys: Vec<KeyShown>,
+    /// The sliding counts of the first of them.
+    pub(crate) chosen: Vec<Chosen>,
+    /// Each rule by itself at other limits.
+    pub(crate) what_if: Vec<WhatIfFound>,
+    /// Each rule by itself by every algorithm.
+    pub(crate) compare: Vec<ComparedFound>,
+    /// What is to be known besides.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A rule, or one of its quotas where it has several.
+#[derive(Debug, Serialize)]
+pub(crate) struct RuleFound {
+    pub(crate) name: String,
+    pub(crate) quota: String,
+    pub(crate) limit: u64,
+    /// Milliseconds; a fraction where it is shorter than one.
+    pub(crate) window: Number,
+    pub(crate) algorithm: String,
+    /// Cells per window, of an algorithm that has them.
+    pub(crate) cells: Option<u64>,
+    /// The name of its key; "all" when it counts all requests together.
+    pub(crate) key: String,
+    /// Whether it refuses nobody, or only a part of the keys.
+    pub(crate) shadow: bool,
+    /// Requests that it was about.
+    pub(crate) requests: u64,
+    /// Of these, those that all rules admitted, and those that it had no room for.
+    pub(crate) admitted: u64,
+    pub(crate) denied: u64,
+    /// The most permits that were admitted to a key in a true window.
+    pub(crate) worst: u64,
+    /// The most that the algorithm ever admits in one.
+    pub(crate) bound: u64,
+    /// Bytes of state of one key.
+    pub(crate) bytes: u64,
+    pub(crate) keys: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct DeniedKey<'a> {
-    key: &'a str,
-    requests: u64,
-    denied: u64,
+pub(crate) struct SeriesFound {
+    pub(crate) requests: Vec<u64>,
+    pub(crate) denied: Vec<u64>,
+    pub(crate) by_rule: serde_json::Map<String, serde_json::Value>,
 }
 
-impl<'a> Report<'a> {
-    /// The most clients that are listed.
-    const LISTED: usize = 20;
-
-    pub(crate) fn new(outcome: &'a Outcome) -> Self {
-        let clients = &outcome.clients;
-        let requests = clients.iter().map(|client| client.requests).sum();
-        let denied = clients.iter().map(|client| client.denied).sum();
-        let mut most_denied: Vec<&ClientOutcome> =
-            clients.iter().filter(|client| client.denied > 0).collect();
-        most_denied.sort_unstable_by_key(|client| (Reverse(client.denied), &client.address));
-        most_denied.truncate(Self::LISTED);
-        Self {
-            requests,
-            admitted: requests - denied,
-            denied,
-            keys: clients.len(),
-            malformed: outcome.malformed.count,
-            first: text(outcome.span.first),
-            last: text(outcome.span.last),
-            denied_by_key: most_denied
-                .into_iter()
-                .map(|client| DeniedKey {
-                    key: &client.address,
-                    requests: client.requests,
-                    denied: client.denied,
-                })
-                .collect(),
-            held: outcome.held,
-        }
-    }
-
-    /// What is to be known about the order of the log, if anything.
-    pub(crate) fn note(&self) -> Option<String> {
-        self.held
-            .map(|held| format!("not in order of time: {held} requests were held in memory and sorted"))
-    }
-
-    /// One JSON object on one line.
-    pub(crate) fn json(&self) -> Result<String, Failure> {
-        let object = serde_json::to_string(self)
-            .map_err(|error| Failure::io("the result cannot be written as JSON", io::Error::from(error)))?;
-        Ok(object + "\n")
-    }
-
-    /// A table of totals, and one of the clients that were denied.
-    pub(crate) fn text<A: Algorithm>(&self, args: &ReplayArgs, policy: &A) -> String {
-        let mut totals = vec![
-            ("rule", args.rule.to_string()),
-            ("algorithm", args.algorithm_text()),
-            (
-                "bound",
-                format!("at most {} in any {:?}", policy.bound(), policy.window()),
-            ),
-            ("requests", self.requests.to_string()),
-            ("admitted", self.admitted.to_string()),
-            ("denied", self.denied.to_string()),
-            ("keys", self.keys.to_string()),
-            ("malformed", self.malformed.to_string()),
-            ("first", self.first.clone()),
-            ("last", self.last.clone()),
-        ];
-        totals.extend(self.note().map(|note| ("note", note)));
-        let mut table = String::new();
-        for (name, value) in totals {
-            line(&mut table, format_args!("{name:<10} {value}"));
-        }
-        if !self.denied_by_key.is_empty() {
-            let widest = self.denied_by_key.iter().map(|row| row.key.len()).max();
-            let width = widest.unwrap_or(0).max("most denied".len());
-            line(
-                &mut table,
-                format_args!("\n{:<width$} {:>10} {:>10}", "most denied", "requests", "denied"),
-            );
-            for DeniedKey {
-                key,
-                requests,
-                denied,
-            } in &self.denied_by_key
-            {
-                line(
-                    &mut table,
-                    format_args!("{key:<width$} {requests:>10} {denied:>10}"),
-                );
-            }
-        }
-        table
-    }
+#[derive(Debug, Serialize)]
+pub(crate) struct KeyShown {
+    pub(crate) rule: String,
+    pub(crate) key: String,
+    pub(crate) requests: u64,
+    pub(crate) denied: u64,
+    pub(crate) first_denied: Option<i64>,
+    pub(crate) last_denied: Option<i64>,
+    /// The most permits that were asked for in a true window.
+    pub(crate) worst: u64,
 }
 
-fn line(table: &mut String, content: core::fmt::Arguments<'_>) {
-    writeln!(table, "{content}").expect("a String takes whatever is written");
+#[derive(Debug, Serialize)]
+pub(crate) struct Chosen {
+    pub(crate) rule: String,
+    pub(crate) key: String,
+    pub(crate) limit: u64,
+    /// Milliseconds.
+    pub(crate) window: Number,
+    /// Times, and the permits in the window that ends there; they hold until the next time.
+    pub(crate) asked: Vec<Point>,
+    pub(crate) admitted: Vec<Point>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct WhatIfFound {
+    pub(crate) rule: String,
+    pub(crate) limits: Vec<u64>,
+    pub(crate) denied: Vec<u64>,
+    pub(crate) keys_denied: Vec<u64>,
+    pub(crate) requests: u64,
+    pub(crate) keys: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ComparedFound {
+    pub(crate) rule: String,
+    pub(crate) algorithm: String,
+    pub(crate) admitted: u64,
+    pub(crate) denied: u64,
+    pub(crate) worst: u64,
+    pub(crate) bound: u64,
+    pub(crate) bytes: u64,
 }

@@ -69,13 +69,13 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
         rule = rule.burst(whole("burst", burst)?);
     }
     if let Some(key) = given("key") {
-        rule = rule.by(extractors.find_key(key)?);
+        rule = rule.by(&extractors.find_key(key)?);
     }
     if let Some(cost) = given("cost") {
-        rule = rule.cost(extractors.find_cost(cost)?);
+        rule = rule.cost(&extractors.find_cost(cost)?);
     }
     if let Some(when) = given("when") {
-        rule = rule.when(extractors.find_condition(when)?);
+        rule = rule.when(&extractors.find_condition(when)?);
     }
     if let Some(given) = given("tiers") {
         rule = tiers(given, rule, extractors)?;
@@ -135,7 +135,7 @@ fn tiers<R: ?Sized>(
     let by = node
         .field("by")
         .ok_or_else(|| missing(node, "by", "what says the tier of a request"))?;
-    rule = rule.tier_of(extractors.find_tier_of(by)?);
+    rule = rule.tier_of(&extractors.find_tier_of(by)?);
     let a_map = "a limit for each tier, by its name";
     let limits = node
         .field("limits")

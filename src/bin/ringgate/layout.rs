@@ -1,0 +1,500 @@
+//! What is kept of a request: the fields that rules name, and the record that they make.
+
+use core::hash::Hasher;
+use std::collections::HashMap;
+use std::hash::DefaultHasher;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringgate::{AnyExtractor, Condition, Cost, Key, TierOf};
+
+use crate::row::{Row, Unreadable, shown};
+
+/// A request, as rules see it.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    pub(crate) record: Vec<u64>,
+    pub(crate) tiers: Arc<[Box<str>]>,
+}
+
+/// The word of a record, after that of the time, that says which conditions hold.
+const CONDITIONS: usize = 1;
+
+/// The first word of a record that is a column's.
+const COLUMNS: usize = 2;
+
+/// The time as the first word of a record.
+pub(crate) const fn word_of_time(nanos: i64) -> u64 {
+    nanos.cast_unsigned() ^ (1 << 63)
+}
+
+/// The time that the first word of a record says.
+pub(crate) const fn time_of_word(word: u64) -> i64 {
+    (word ^ (1 << 63)).cast_signed()
+}
+
+/// One word of a record, and which fields it is made of, by their places in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// A hash of the fields.
+    Key(Vec<usize>),
+    Cost(usize),
+    /// The tier's number from 1, or 0.
+    Tier(usize),
+}
+
+/// A condition: of a field, by its place in a row.
+#[derive(Clone, Debug)]
+struct Test {
+    field: usize,
+    holds: Holds,
+}
+
+#[derive(Clone, Debug)]
+enum Holds {
+    /// When there is a value that does not say no.
+    Truthy,
+    /// When the value is one of this form, or is not.
+    Is { not: bool, pattern: Pattern },
+}
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Whole(Box<str>),
+    Prefix(Box<str>),
+}
+
+/// The fields, columns and conditions that rules have named so far.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    /// The wanted fields, by their places in a row.
+    pub(crate) fields: Vec<String>,
+    pub(crate) columns: Vec<Column>,
+    tests: Vec<Test>,
+    /// The tiers that rules name.
+    pub(crate) tiers: Arc<[Box<str>]>,
+    keys: HashMap<String, (usize, Key<Event>)>,
+    costs: HashMap<String, (usize, Cost<Event>)>,
+    conditions: HashMap<String, (usize, Condition<Event>)>,
+    tiers_of: HashMap<String, TierOf<Event>>,
+    /// What a name means that is no field's.
+    aliases: HashMap<String, String>,
+}
+
+/// The most conditions of all rules together.
+const MOST_CONDITIONS: usize = 64;
+
+impl Layout {
+    pub(crate) fn new(aliases: HashMap<String, String>) -> Self {
+        Self {
+            aliases,
+            ..Self::default()
+        }
+    }
+
+    /// Words of a record.
+    pub(crate) fn words(&self) -> usize {
+        COLUMNS + self.columns.len()
+    }
+
+    /// The word of a record that has this key.
+    pub(crate) fn key_word(&self, name: &str) -> Option<usize> {
+        self.keys.get(name).map(|(column, _)| COLUMNS + column)
+    }
+
+    /// The word of a record that has this cost.
+    pub(crate) fn cost_word(&self, name: &str) -> Option<usize> {
+        self.costs.get(name).map(|(column, _)| COLUMNS + column)
+    }
+
+    /// The bit of a record that says whether this condition holds.
+    pub(crate) fn condition_bit(&self, name: &str) -> Option<usize> {
+        self.conditions.get(name).map(|(bit, _)| *bit)
+    }
+
+    fn meant(&self, name: &str) -> String {
+        self.aliases
+            .get(name)
+            .map_or(name, String::as_str)
+            .trim()
+            .to_string()
+    }
+
+    fn field(&mut self, name: &str) -> usize {
+        let place = self.fields.iter().position(|field| field == name);
+        place.unwrap_or_else(|| {
+            self.fields.push(name.to_string());
+            self.fields.len() - 1
+        })
+    }
+
+    fn column(&mut self, column: Column) -> usize {
+        let place = self.columns.iter().position(|known| *known == column);
+        place.unwrap_or_else(|| {
+            self.columns.push(column);
+            self.columns.len() - 1
+        })
+    }
+
+    /// The key of a field, or of several with commas between them.
+    pub(crate) fn key(&mut self, name: &str) -> Option<Key<Event>> {
+        if let Some((_, key)) = self.keys.get(name) {
+            return Some(key.clone());
+        }
+        let meant = self.meant(name);
+        let names: Vec<&str> = meant.split(',').map(str::trim).collect();
+        if names.iter().any(|name| name.is_empty()) {
+            return None;
+        }
+        let parts = names.len();
+        let fields: Vec<usize> = names.into_iter().map(|name| self.field(name)).collect();
+        let column = self.column(Column::Key(fields));
+        let word = COLUMNS + column;
+        let key = Key::new(name, move |event: &Event, key| key.write_u64(event.record[word]));
+        let key = key.listed(move |text, key| {
+            let values: Vec<&str> = text.split(',').collect();
+            if values.len() != parts {
+                return Err(format!(
+                    "{parts} values with commas between them, one for each field"
+                ));
+            }
+            key.write_u64(hash(column, values.into_iter().map(|value| Some(value))));
+            Ok(())
+        });
+        self.keys.insert(name.into(), (column, key.clone()));
+        Some(key)
+    }
+
+    /// The cost that a field says.
+    pub(crate) fn cost(&mut self, name: &str) -> Option<Cost<Event>> {
+        if let Some((_, cost)) = self.costs.get(name) {
+            return Some(cost.clone());
+        }
+        let meant = self.meant(name);
+        if meant.is_empty() {
+            return None;
+        }
+        let field = self.field(&meant);
+        let column = self.column(Column::Cost(field));
+        let word = COLUMNS + column;
+        let cost = Cost::new(name, move |event: &Event| event.record[word]);
+        self.costs.insert(name.into(), (column, cost.clone()));
+        Some(cost)
+    }
+
+    /// The condition that `field`, `field=value`, `field!=value` or `field=prefix*` says.
+    pub(crate) fn condition(&mut self, name: &str) -> Option<Condition<Event>> {
+        if let Some((_, condition)) = self.conditions.get(name) {
+            return Some(condition.clone());
+        }
+        let meant = self.meant(name);
+        let (field, holds) = match meant.split_once('=') {
+            None => (meant.as_str(), Holds::Truthy),
+            Some((field, value)) => {
+                let (field, not) = match field.strip_suffix('!') {
+                    Some(field) => (field, true),
+                    None => (field, false),
+                };
+                let pattern = match value.trim().strip_suffix('*') {
+                    Some(prefix) => Pattern::Prefix(prefix.into()),
+                    None => Pattern::Whole(value.trim().into()),
+                };
+                (field, Holds::Is { not, pattern })
+            }
+        };
+        if field.trim().is_empty() || self.tests.len() == MOST_CONDITIONS {
+            return None;
+        }
+        let field = self.field(field.trim());
+        let bit = self.tests.len();
+        self.tests.push(Test { field, holds });
+        let condition = Condition::new(name, move |event: &Event| {
+            event.record[CONDITIONS] & (1 << bit) != 0
+        });
+        self.conditions.insert(name.into(), (bit, condition.clone()));
+        Some(condition)
+    }
+
+    /// The tier that a field names.
+    pub(crate) fn tier_of(&mut self, name: &str) -> Option<TierOf<Event>> {
+        if let Some(tier_of) = self.tiers_of.get(name) {
+            return Some(tier_of.clone());
+        }
+        let meant = self.meant(name);
+        if meant.is_empty() {
+            return None;
+        }
+        let field = self.field(&meant);
+        let word = COLUMNS + self.column(Column::Tier(field));
+        let tier_of = TierOf::new(name, move |event: &Event| {
+            let number = usize::try_from(event.record[word]).ok()?;
+            event.tiers.get(number.checked_sub(1)?).map(|name| &**name)
+        });
+        self.tiers_of.insert(name.into(), tier_of.clone());
+        Some(tier_of)
+    }
+
+    /// Makes a record of a row, and hands out what each key is made of, with its column and hash.
+    ///
+    /// # Errors
+    ///
+    /// When a cost is no whole number.
+    #[inline]
+    pub(crate) fn record(&self, row: &Row, record: &mut Vec<u64>) -> Result<(), Unreadable> {
+        record.clear();
+        record.push(word_of_time(row.time));
+        let mut conditions = 0;
+        for (bit, test) in self.tests.iter().enumerate() {
+            conditions |= u64::from(test.holds(row.get(test.field))) << bit;
+        }
+        record.push(conditions);
+        for (number, column) in self.columns.iter().enumerate() {
+            record.push(match column {
+                Column::Key(fields) => hash(number, fields.iter().map(|&field| row.get(field))),
+                Column::Cost(field) => self.whole(*field, row)?,
+                Column::Tier(field) => self.tier(row.get(*field)),
+            });
+        }
+        Ok(())
+    }
+
+    /// The columns that are keys: their words in a record, and the fields that they are made of.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter_map(|(number, column)| match column {
+            Column::Key(fields) => Some((COLUMNS + number, &fields[..])),
+            _ => None,
+        })
+    }
+
+    fn whole(&self, field: usize, row: &Row) -> Result<u64, Unreadable> {
+        const ALLOWED: &str = "a whole number of permits, or \"-\" for none";
+        let wrong = |given| Unreadable::field(&self.fields[field], given, ALLOWED);
+        match row.get(field) {
+            None => Err(Unreadable::line(format!(
+                "{:?} is missing, but allowed is {ALLOWED}",
+                self.fields[field]
+            ))),
+            Some(b"-") => Ok(0),
+            Some(text) => {
+                let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+                let number = str::from_utf8(text).ok().filter(|_| digits);
+                let number = number.and_then(|digits| digits.parse().ok());
+                number.ok_or_else(|| wrong(text))
+            }
+        }
+    }
+
+    fn tier(&self, name: Option<&[u8]>) -> u64 {
+        let Some(name) = name else { return 0 };
+        let place = self.tiers.iter().position(|tier| tier.as_bytes() == name);
+        place.map_or(0, |place| place as u64 + 1)
+    }
+}
+
+/// Whether a record's condition holds.
+pub(crate) fn holds(record: &[u64], bit: usize) -> bool {
+    record[CONDITIONS] & (1 << bit) != 0
+}
+
+impl Test {
+    fn holds(&self, value: Option<&[u8]>) -> bool {
+        match &self.holds {
+            Holds::Truthy => !matches!(value, None | Some(b"" | b"-" | b"0" | b"false" | b"no")),
+            Holds::Is { not, pattern } => {
+                let is = value.is_some_and(|value| match pattern {
+                    Pattern::Whole(whole) => value == whole.as_bytes(),
+                    Pattern::Prefix(prefix) => value.starts_with(prefix.as_bytes()),
+                });
+                is != *not
+            }
+        }
+    }
+}
+
+/// Stands for the values of a key: the same in every run, and hard to make two of.
+fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u8(u8::try_from(column % 256).unwrap_or(0));
+    for value in values {
+        match value {
+            // The length keeps "ab", "c" apart from "a", "bc"; no value has this one.
+            None => hasher.write_u32(u32::MAX),
+            Some(value) => {
+                let value = value.as_ref();
+                hasher.write_u32(u32::try_from(value.len()).unwrap_or(u32::MAX - 1));
+                hasher.write(value);
+            }
+        }
+    }
+    hasher.finish()
+}
+
+/// Stands where a key has no value.
+pub(crate) const NONE: &str = "(none)";
+
+/// Characters that are kept of a key's name.
+const NAME: usize = 200;
+
+/// The name of a key, as it is shown.
+pub(crate) fn name(row: &Row, fields: &[usize]) -> String {
+    let values: Vec<String> = fields
+        .iter()
+        .map(|&field| row.get(field).map_or_else(|| NONE.into(), shown))
+        .collect();
+    let mut name = values.join(",");
+    if let Some((end, _)) = name.char_indices().nth(NAME) {
+        name.truncate(end);
+        name.push('…');
+    }
+    name
+}
+
+/// The layout, while rules are read that name what is in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields(Arc<Mutex<Layout>>);
+
+impl Fields {
+    pub(crate) fn new(layout: Layout) -> Self {
+        Self(Arc::new(Mutex::new(layout)))
+    }
+
+    /// The layout, as rules have made it.
+    pub(crate) fn layout(&self) -> std::sync::MutexGuard<'_, Layout> {
+        // Nothing here leaves it half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AnyExtractor<Event> for Fields {
+    fn key(&self, name: &str) -> Option<Key<Event>> {
+        self.layout().key(name)
+    }
+
+    fn cost(&self, name: &str) -> Option<Cost<Event>> {
+        self.layout().cost(name)
+    }
+
+    fn condition(&self, name: &str) -> Option<Condition<Event>> {
+        self.layout().condition(name)
+    }
+
+    fn tier_of(&self, name: &str) -> Option<TierOf<Event>> {
+        self.layout().tier_of(name)
+    }
+
+    fn allowed(&self) -> String {
+        "a field of the input (for a key also several, with commas between them; for a condition also \
+         \"field=value\", \"field!=value\" and \"field=prefix*\", 64 in all)"
+            .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Layout, holds, name, time_of_word, word_of_time};
+    use crate::row::Row;
+
+    fn row(values: &[Option<&str>]) -> Row {
+        let mut row = Row::new(values.len());
+        for (place, value) in values.iter().enumerate() {
+            if let Some(value) = value {
+                row.set(place, value.as_bytes());
+            }
+        }
+        row
+    }
+
+    #[test]
+    fn times_as_words_keep_their_order() {
+        let times = [i64::MIN, -1, 0, 1, i64::MAX];
+        let words = times.map(word_of_time);
+        assert!(words.is_sorted());
+        assert_eq!(words.map(time_of_word), times);
+    }
+
+    #[test]
+    fn keys_are_the_same_when_all_their_values_are() {
+        let mut layout = Layout::default();
+        assert!(layout.key("a, b").is_some() && layout.key("a,").is_none());
+        let mut hashes = Vec::new();
+        let rows = [
+            [Some("ab"), Some("c")],
+            [Some("a"), Some("bc")],
+            [Some("a"), None],
+            [Some("a"), Some("")],
+            [None, Some("a")],
+        ];
+        for values in rows {
+            let mut record = Vec::new();
+            assert_eq!(layout.record(&row(&values), &mut record), Ok(()));
+            hashes.push(record[2]);
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), rows.len());
+        assert_eq!(name(&row(&[Some("x\n"), None]), &[0, 1]), "x\\n,(none)");
+        assert_eq!(
+            name(&row(&[Some("y".repeat(90).as_str()); 3]), &[0, 1, 2])
+                .chars()
+                .count(),
+            201
+        );
+    }
+
+    #[test]
+    fn conditions_are_about_a_field() {
+        let names = ["f", "f=1", "f!=1", "f=ab*", "f=", "is it"];
+        let mut layout = Layout::new([("is it".into(), "f!=ab*".into())].into());
+        assert!(names.iter().all(|name| layout.condition(name).is_some()));
+        assert!(layout.condition("=1").is_none());
+        assert_eq!(layout.fields, ["f"]);
+        for (value, expected) in [
+            (None, [false, false, true, false, false, true]),
+            (Some(""), [false, false, true, false, true, true]),
+            (Some("-"), [false, false, true, false, false, true]),
+            (Some("1"), [true, true, false, false, false, true]),
+            (Some("abc"), [true, false, true, true, false, false]),
+        ] {
+            let mut record = Vec::new();
+            assert_eq!(layout.record(&row(&[value]), &mut record), Ok(()));
+            let seen = names.map(|name| layout.condition_bit(name).is_some_and(|bit| holds(&record, bit)));
+            assert_eq!(seen, expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn costs_are_whole_numbers() {
+        let mut layout = Layout::default();
+        assert!(layout.cost("bytes").is_some());
+        let mut record = Vec::new();
+        for (text, cost) in [("17", 17), ("0", 0), ("-", 0), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(layout.record(&row(&[Some(text)]), &mut record), Ok(()));
+            assert_eq!(record[2], cost);
+        }
+        for text in ["", "1.5", "-1", "+1", "x", "18446744073709551616"] {
+            let error = layout.record(&row(&[Some(text)]), &mut record).expect_err(text);
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "\"bytes\" is \"{text}\", but allowed is a whole number of permits, or \"-\" for none"
+                )
+            );
+        }
+        assert!(layout.record(&row(&[None]), &mut record).is_err());
+    }
+
+    #[test]
+    fn tiers_are_those_that_rules_name() {
+        let mut layout = Layout::default();
+        assert!(layout.tier_of("plan").is_some());
+        layout.tiers = ["free".into(), "paid".into()].into();
+        let mut event = Event {
+            record: Vec::new(),
+            tiers: layout.tiers.clone(),
+        };
+        for (value, number) in [(Some("paid"), 2), (Some("free"), 1), (Some("x"), 0), (None, 0)] {
+            assert_eq!(layout.record(&row(&[value]), &mut event.record), Ok(()));
+            assert_eq!(event.record[2], number);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Rules of the command line.
+
+use ringgate::{Quota, Rule};
+
+use crate::args::{AlgorithmName, CountArgs};
+use crate::failure::Failure;
+use crate::layout::{Event, Fields};
+use clap::ValueEnum;
+
+/// The words that begin a part of a rule.
+const PARTS: [&str; 7] = ["by", "cost", "when", "algorithm", "cells", "burst", "as"];
+
+/// All requests together, as a key.
+pub(crate) const ALL: &str = "all";
+
+/// Reads `20/60s by user cost size algorithm log as NAME`; what is not said is as `otherwise` says.
+///
+/// # Errors
+///
+/// When a part is not allowed; names it.
+pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result<Rule<Event>, Failure> {
+    let mut parts: Vec<(&str, String)> = vec![("", String::new())];
+    for word in text.split_whitespace() {
+        if let Some(part) = PARTS.iter().find(|part| **part == word) {
+            if parts.iter().any(|(known, _)| known == part) {
+                return Err(wrong(text, &format!("{part:?} twice"), "each part once"));
+            }
+            parts.push((part, String::new()));
+        } else if let Some((_, value)) = parts.last_mut() {
+            if !value.is_empty() {
+                value.push(' ');
+            }
+            value.push_str(word);
+        }
+    }
+    if let Some((part, _)) = parts.iter().skip(1).find(|(_, value)| value.is_empty()) {
+        return Err(wrong(
+            text,
+            &format!("nothing after {part:?}"),
+            "a value for each part",
+        ));
+    }
+    let part = |name: &str| {
+        let found = parts.iter().find(|(part, _)| *part == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let quota: Quota = part("").unwrap_or_default().parse()?;
+    let number = |name: &str, value: &str| {
+        value
+            .parse::<u64>()
+            .map_err(|_| wrong(text, &format!("{name} {value:?}"), "a whole number"))
+    };
+    let algorithm = match part("algorithm") {
+        Some(name) => AlgorithmName::from_str(name, false).map_err(|_| {
+            let names = AlgorithmName::ALL.map(|name| name.to_string());
+            wrong(text, &format!("algorithm {name:?}"), &names.join(", "))
+        })?,
+        None => otherwise.algorithm,
+    };
+    let mut rule = Rule::new(part("as").unwrap_or(text), quota).algorithm(algorithm.of_rule());
+    // What is given for all rules is for those that have a use for it; what is given for one must fit.
+    let cells = match part("cells") {
+        Some(cells) => Some(number("cells", cells)?),
+        None => otherwise
+            .cells
+            .filter(|_| algorithm.has_cells() || algorithm == otherwise.algorithm),
+    };
+    if let Some(cells) = cells {
+        rule = rule.cells(cells);
+    }
+    if let Some(burst) = part("burst") {
+        rule = rule.burst(number("burst", burst)?);
+    }
+    let key = part("by").unwrap_or(&otherwise.key);
+    if key != ALL {
+        let key = fields.layout().key(key).ok_or_else(|| {
+            wrong(
+                text,
+                &format!("key {key:?}"),
+                "a field, or several with commas between them, or \"all\"",
+            )
+        })?;
+        rule = rule.by(&key);
+    }
+    if let Some(cost) = part("cost").or(otherwise.cost.as_deref()) {
+        let cost = fields.layout().cost(cost);
+        let cost = cost.ok_or_else(|| wrong(text, "an empty cost", "a field"))?;
+        rule = rule.cost(&cost);
+    }
+    if let Some(when) = part("when") {
+        let condition = fields.layout().condition(when).ok_or_else(|| {
+            wrong(
+                text,
+                &format!("condition {when:?}"),
+                "field, field=value, field!=value or field=prefix*, 64 in all",
+            )
+        })?;
+        rule = rule.when(&condition);
+    }
+    Ok(rule)
+}
+
+fn wrong(rule: &str, given: &str, allowed: &str) -> Failure {
+    Failure::argument(format!("--rule {rule:?}"), given, allowed)
+}

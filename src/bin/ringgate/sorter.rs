@@ -1,0 +1,339 @@
+//! Records in order of their first word, in bounded memory: what does not fit is sorted in runs in a temporary file,
+//! which are merged when they are read.
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+
+use crate::failure::Failure;
+
+/// Takes records of so many words each, in any order.
+#[derive(Debug)]
+pub(crate) struct Sorter {
+    words: usize,
+    /// Words that are kept in memory before there is a file.
+    most: usize,
+    chunk: Vec<u64>,
+    in_order: bool,
+    runs: Vec<Run>,
+    file: Option<BufWriter<File>>,
+    records: u64,
+}
+
+/// Records in order, one after the other in the file.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The place of the first one, in records.
+    start: u64,
+    records: u64,
+    last: u64,
+}
+
+/// Bytes that are kept in memory before there is a file.
+const IN_MEMORY: usize = 16 << 20;
+
+/// Bytes of a run that are read at once.
+const READ: usize = 1 << 16;
+
+impl Sorter {
+    pub(crate) fn new(words: usize) -> Self {
+        Self::with_memory(words, IN_MEMORY)
+    }
+
+    fn with_memory(words: usize, bytes: usize) -> Self {
+        Self {
+            words,
+            most: (bytes / 8 / words).max(1) * words,
+            chunk: Vec::new(),
+            in_order: true,
+            runs: Vec::new(),
+            file: None,
+            records: 0,
+        }
+    }
+
+    /// Takes a record; of those with the same first word, the earlier comes first.
+    #[inline]
+    pub(crate) fn push(&mut self, record: &[u64]) -> Result<(), Failure> {
+        debug_assert_eq!(record.len(), self.words, "one length for all");
+        if self.chunk.len() >= self.most {
+            self.write()?;
+        }
+        if self.in_order && !self.chunk.is_empty() && record[0] < self.chunk[self.chunk.len() - self.words] {
+            self.in_order = false;
+        }
+        self.chunk.extend_from_slice(record);
+        self.records += 1;
+        Ok(())
+    }
+
+    pub(crate) const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Writes what is in memory to the file, as a run.
+    fn write(&mut self) -> Result<(), Failure> {
+        self.sort();
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let file = tempfile::tempfile().map_err(Failure::temporary)?;
+                none.insert(BufWriter::with_capacity(READ, file))
+            }
+        };
+        for word in &self.chunk {
+            file.write_all(&word.to_le_bytes()).map_err(Failure::temporary)?;
+        }
+        let first = self.chunk[0];
+        let last = self.chunk[self.chunk.len() - self.words];
+        let records = (self.chunk.len() / self.words) as u64;
+        self.chunk.clear();
+        match self.runs.last_mut() {
+            // It goes on where the one before ends.
+            Some(run) if run.last <= first => {
+                run.records += records;
+                run.last = last;
+            }
+            _ => self.runs.push(Run {
+                start: self.records - records,
+                records,
+                last,
+            }),
+        }
+        Ok(())
+    }
+
+    /// Sorts what is in memory.
+    fn sort(&mut self) {
+        if self.in_order {
+            return;
+        }
+        let records = self.chunk.len() / self.words;
+        // Sixteen megabytes hold fewer records than 32 bits count.
+        let mut order: Vec<u32> = (0..u32::try_from(records).unwrap_or(u32::MAX)).collect();
+        order.sort_by_key(|&at| self.chunk[at as usize * self.words]);
+        let mut sorted = Vec::with_capacity(self.chunk.len());
+        for at in order {
+            let start = at as usize * self.words;
+            sorted.extend_from_slice(&self.chunk[start..start + self.words]);
+        }
+        self.chunk = sorted;
+        self.in_order = true;
+    }
+
+    /// All records, to be read in order as often as one likes.
+    pub(crate) fn finish(mut self) -> Result<Sorted, Failure> {
+        let in_memory = if self.file.is_none() {
+            self.sort();
+            core::mem::take(&mut self.chunk)
+        } else {
+            if !self.chunk.is_empty() {
+                self.write()?;
+            }
+            Vec::new()
+        };
+        let file = match self.file {
+            Some(file) => Some(
+                file.into_inner()
+                    .map_err(|error| Failure::temporary(error.into_error()))?,
+            ),
+            None => None,
+        };
+        Ok(Sorted {
+            words: self.words,
+            in_memory,
+            runs: self.runs,
+            file,
+            records: self.records,
+        })
+    }
+}
+
+/// Records in order.
+#[derive(Debug)]
+pub(crate) struct Sorted {
+    words: usize,
+    in_memory: Vec<u64>,
+    runs: Vec<Run>,
+    file: Option<File>,
+    records: u64,
+}
+
+impl Sorted {
+    pub(crate) const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The first word of the last record.
+    pub(crate) fn last(&self) -> Option<u64> {
+        let in_memory = self.in_memory.len().checked_sub(self.words);
+        let in_memory = in_memory.map(|at| self.in_memory[at]);
+        in_memory.or_else(|| self.runs.iter().map(|run| run.last).max())
+    }
+
+    /// Reads all records from the first on. Only one such reading at a time.
+    pub(crate) fn read(&mut self) -> Result<Reading<'_>, Failure> {
+        let mut heads = Vec::new();
+        let mut next = BinaryHeap::new();
+        if let Some(file) = &self.file {
+            for (number, run) in self.runs.iter().enumerate() {
+                let mut head = Head {
+                    run: *run,
+                    buffer: Vec::new(),
+                    at: 0,
+                };
+                if head.fill(file, self.words)? {
+                    next.push(Reverse((head.buffer[0], number)));
+                }
+                heads.push(head);
+            }
+        }
+        Ok(Reading {
+            sorted: self,
+            heads,
+            next,
+            at: 0,
+            current: None,
+        })
+    }
+}
+
+/// Where the reading of a run is.
+#[derive(Debug)]
+struct Head {
+    /// What was not read yet.
+    run: Run,
+    buffer: Vec<u64>,
+    at: usize,
+}
+
+impl Head {
+    /// Reads more; false when there is none.
+    fn fill(&mut self, mut file: &File, words: usize) -> Result<bool, Failure> {
+        let record = 8 * words;
+        let records = self.run.records.min((READ / record).max(1) as u64);
+        if records == 0 {
+            return Ok(false);
+        }
+        file.seek(SeekFrom::Start(self.run.start * record as u64))
+            .map_err(Failure::temporary)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "as many as fit into the buffer, or one"
+        )]
+        let mut bytes = vec![0; records as usize * record];
+        file.read_exact(&mut bytes).map_err(Failure::temporary)?;
+        self.buffer.clear();
+        let (chunks, _) = bytes.as_chunks::<8>();
+        self.buffer
+            .extend(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+        self.at = 0;
+        self.run.start += records;
+        self.run.records -= records;
+        Ok(true)
+    }
+}
+
+/// A reading of all records.
+#[derive(Debug)]
+pub(crate) struct Reading<'s> {
+    sorted: &'s Sorted,
+    heads: Vec<Head>,
+    /// The first word of each run's next record, but for that of the current one.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The place in memory.
+    at: usize,
+    /// The run that is read from, which stays until another has an earlier record.
+    current: Option<usize>,
+}
+
+impl Reading<'_> {
+    /// The next record; `None` when there are no more.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<&[u64]>, Failure> {
+        let words = self.sorted.words;
+        let Some(file) = &self.sorted.file else {
+            let record = self.sorted.in_memory.get(self.at..self.at + words);
+            self.at += words;
+            return Ok(record);
+        };
+        if let Some(current) = self.current.take() {
+            let head = &mut self.heads[current];
+            head.at += words;
+            if head.at < head.buffer.len() || head.fill(file, words)? {
+                self.next.push(Reverse((head.buffer[head.at], current)));
+            }
+        }
+        let Some(Reverse((_, number))) = self.next.pop() else {
+            return Ok(None);
+        };
+        self.current = Some(number);
+        let head = &self.heads[number];
+        Ok(Some(&head.buffer[head.at..head.at + words]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sorter;
+    use crate::failure::Failure;
+
+    fn sorted(records: &[[u64; 2]], bytes: usize) -> Result<(Vec<[u64; 2]>, usize, bool), Failure> {
+        let mut sorter = Sorter::with_memory(2, bytes);
+        for record in records {
+            sorter.push(record)?;
+        }
+        let mut sorted = sorter.finish()?;
+        assert_eq!(sorted.records(), records.len() as u64);
+        let mut all = Vec::new();
+        // The second time as the first.
+        for _ in 0..2 {
+            all.clear();
+            let mut reading = sorted.read()?;
+            while let Some(record) = reading.next()? {
+                all.push([record[0], record[1]]);
+            }
+            assert_eq!(reading.next()?, None);
+        }
+        Ok((all, sorted.runs.len(), sorted.file.is_some()))
+    }
+
+    #[test]
+    fn records_come_in_order_and_equal_ones_as_they_came() -> Result<(), Failure> {
+        let mut seed = 88_172_645_463_325_252_u64;
+        for (count, bytes, in_file) in [
+            (0, 64, false),
+            (1, 64, false),
+            (4, 64, false),
+            (5, 64, true),
+            (40_000, 16 * 5_000, true),
+            (1_000, 16, true),
+            (1_000, 1 << 20, false),
+        ] {
+            let records: Vec<[u64; 2]> = (0..count)
+                .map(|number| {
+                    seed ^= seed << 13;
+                    seed ^= seed >> 7;
+                    seed ^= seed << 17;
+                    [seed % (count / 3 + 1), number]
+                })
+                .collect();
+            let mut expected = records.clone();
+            expected.sort_by_key(|record| record[0]);
+            let (all, _, file) = sorted(&records, bytes)?;
+            assert!(all == expected, "{count} records in {bytes} bytes");
+            assert_eq!(file, in_file);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_comes_in_order_is_one_run() -> Result<(), Failure> {
+        let records: Vec<[u64; 2]> = (0..10_000).map(|number| [number / 3, number]).collect();
+        let (all, runs, _) = sorted(&records, 160)?;
+        assert!(all == records);
+        assert_eq!(runs, 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+//! The limits at which a given share would have been refused.
+
+use std::collections::BTreeMap;
+
+use ringgate::Quota;
+use serde::Serialize;
+use serde_json::Number;
+
+use crate::alone::{Denials, WhatIf, ladder};
+use crate::by_key::ByKey;
+use crate::failure::Failure;
+use crate::intake::Reading;
+use crate::plan::{Entry, Plan};
+use crate::progress::Progress;
+use crate::replay::in_millis;
+use crate::report::VERSION;
+use crate::rule_arg::ALL;
+use crate::span::Span;
+use crate::survey::Survey;
+use crate::table::table;
+
+/// A share in a hundred, from `0%` to `100%`.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    text: String,
+    percent: f64,
+}
+
+impl Share {
+    /// Shares where none are given.
+    pub(crate) const DEFAULT: [&str; 4] = ["0%", "0.1%", "1%", "5%"];
+
+    /// Reads `1%`, `0.5%`.
+    ///
+    /// # Errors
+    ///
+    /// When it is anything else.
+    pub(crate) fn read(text: &str) -> Result<Self, Failure> {
+        let number = text.strip_suffix('%').filter(|number| {
+            let digits = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+            number.starts_with(|c: char| c.is_ascii_digit()) && number.bytes().all(digits)
+        });
+        let percent = number.and_then(|number| number.parse::<f64>().ok());
+        match percent.filter(|percent| *percent <= 100.0) {
+            Some(percent) => Ok(Self {
+                text: text.into(),
+                percent,
+            }),
+            None => Err(Failure::argument("--refuse", format!("{text:?}"), "0% to 100%")),
+        }
+    }
+
+    /// The most that are no more than the share of so many.
+    fn of(&self, total: u64) -> u64 {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "counts far below 2^53; a millionth more, so that 1 % of 300 is 3"
+        )]
+        let most = (total as f64 * self.percent / 100.0 + 1e-6) as u64;
+        most.min(total)
+    }
+}
+
+/// The suggestions for all windows and shares.
+#[derive(Debug, Serialize)]
+pub(crate) struct Suggestions {
+    version: u32,
+    sources: Vec<String>,
+    lines: u64,
+    unreadable: u64,
+    suggestions: Vec<Suggestion>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The limits for one window and one share.
+#[derive(Debug, Serialize)]
+struct Suggestion {
+    /// Milliseconds.
+    window: Number,
+    #[serde(skip)]
+    window_text: String,
+    algorithm: String,
+    key: String,
+    /// In a hundred.
+    refuse: f64,
+    #[serde(skip)]
+    refuse_text: String,
+    requests: u64,
+    keys: u64,
+    /// The lowest limit that denies no larger share of the requests; `null` when none of those that the algorithm can
+    /// have is.
+    of_requests: Option<Found>,
+    /// The lowest limit that denies no larger share of the keys.
+    of_keys: Option<Found>,
+}
+
+/// A limit, and what it denies.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Found {
+    limit: u64,
+    denied: u64,
+    keys_denied: u64,
+}
+
+/// Finds the limits for each entry of a plan, whose own limits do not matter.
+///
+/// # Errors
+///
+/// When an input cannot be read, holds no request, or is longer than a limiter counts.
+pub(crate) fn suggest(
+    plan: &Plan,
+    reading: Reading,
+    shares: &[Share],
+) -> Result<(Suggestions, Vec<String>), Failure> {
+    let sources = reading.sources.iter().map(|source| source.name()).collect();
+    let quiet = reading.quiet;
+    let mut intake = {
+        let layout = plan.fields.layout();
+        reading.take(&layout)?
+    };
+    let mut progress = Progress::new(None, quiet);
+    let windows = plan.entries.iter().map(Entry::window);
+    let span = Span::new(intake.first, intake.last, windows)?;
+    let mut found = Suggestions {
+        version: VERSION,
+        sources,
+        lines: intake.lines,
+        unreadable: intake.unreadable.count,
+        suggestions: Vec::new(),
+        notes: intake.notes(),
+    };
+    for entry in &plan.entries {
+        let mut by_key = ByKey::of_events(&mut intake.events, entry)?;
+        let mut survey = Survey::new(entry.window());
+        by_key.visit(&mut survey, &mut progress, "counting by key")?;
+        let (requests, keys) = (by_key.requests(), survey.keys);
+        let mut search = Search {
+            entry,
+            by_key,
+            span,
+            known: BTreeMap::new(),
+        };
+        let top = entry.counting.enough(survey.asked_in_two);
+        search.try_limits(ladder(top, 1, 60), &mut progress)?;
+        for share in shares {
+            let (most, most_keys) = (share.of(requests), share.of(keys));
+            let of_requests = search.lowest(|denials| denials.requests <= most, &mut progress)?;
+            let of_keys = search.lowest(|denials| denials.keys <= most_keys, &mut progress)?;
+            let algorithm = entry.counting.algorithm;
+            found.suggestions.push(Suggestion {
+                window: in_millis(entry.quota.window()),
+                window_text: format!("{:?}", entry.quota.window()),
+                algorithm: match algorithm.has_cells() {
+                    true => format!("{algorithm}, {} cells", entry.counting.cells()),
+                    false => algorithm.to_string(),
+                },
+                key: entry.key.as_ref().map_or(ALL, |(name, _)| name).to_string(),
+                refuse: share.percent,
+                refuse_text: share.text.clone(),
+                requests,
+                keys,
+                of_requests,
+                of_keys,
+            });
+        }
+    }
+    Ok((found, intake.unreadable.examples))
+}
+
+/// Limits that were tried.
+struct Search<'e> {
+    entry: &'e Entry,
+    by_key: ByKey,
+    span: Span,
+    known: BTreeMap<u64, Denials>,
+}
+
+/// Limits that are tried in one replay.
+const AT_ONCE: u64 = 48;
+
+impl Search<'_> {
+    fn try_limits(
+        &mut self,
+        limits: impl IntoIterator<Item = u64>,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let window = self.entry.quota.window();
+        let mut what_if = WhatIf::new(self.entry.counting, window, limits, self.span);
+        self.by_key.visit(&mut what_if, progress, "trying limits")?;
+        self.known
+            .extend(what_if.denials().map(|denials| (denials.limit, denials)));
+        Ok(())
+    }
+
+    /// The lowest limit that is good, as are all that were tried above it; between it and the highest that is not,
+    /// every limit is looked for in ever smaller steps.
+    fn lowest(
+        &mut self,
+        good: impl Fn(&Denials) -> bool,
+        progress: &mut Progress,
+    ) -> Result<Option<Found>, Failure> {
+        loop {
+            let bad = self.known.values().rev().find(|denials| !good(denials));
+            let below = bad.map_or(0, |denials| denials.limit);
+            let Some((&lowest, denials)) = self.known.range(below + 1..).next() else {
+                return Ok(None);
+            };
+            let gap = lowest - below;
+            if gap <= 1 {
+                return Ok(Some(Found {
+                    limit: lowest,
+                    denied: denials.requests,
+                    keys_denied: denials.keys,
+                }));
+            }
+            let step = gap.div_ceil(AT_ONCE + 1);
+            let before = self.known.len();
+            let between = (1..).map(|number| below + number * step);
+            self.try_limits(between.take_while(|limit| *limit < lowest), progress)?;
+            if self.known.len() == before {
+                // The algorithm cannot have any limit in between.
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Suggestions {
+    /// A table for each window.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for note in &self.notes {
+            text += &format!("note       {note}\n");
+        }
+        let mut window = None;
+        let first = self.suggestions.iter().filter(|one| {
+            let new = window != Some(&one.window_text);
+            window = Some(&one.window_text);
+            new
+        });
+        for (number, one) in first.enumerate() {
+            if number > 0 || !self.notes.is_empty() {
+                text.push('\n');
+            }
+            text += &format!(
+                "in any {} by {}, {}: {} requests of {} keys\n",
+                one.window_text, one.key, one.algorithm, one.requests, one.keys
+            );
+            let of_window = self.suggestions.iter();
+            let rows = of_window
+                .filter(|other| other.window_text == one.window_text)
+                .map(|one| {
+                    let mut row = vec![one.refuse_text.clone()];
+                    row.extend(Found::cells(one.of_requests, one, true));
+                    row.extend(Found::cells(one.of_keys, one, false));
+                    row
+                });
+            let names = [
+                "refuse at most",
+                "of requests: limit",
+                "denied",
+                "share",
+                "of keys: limit",
+                "denied",
+                "share",
+            ];
+            text += &table(&names, 1, rows);
+        }
+        text
+    }
+}
+
+impl Found {
+    fn cells(found: Option<Self>, of: &Suggestion, requests: bool) -> [String; 3] {
+        let Some(found) = found else {
+            return ["none", "", ""].map(ToString::to_string);
+        };
+        let (denied, total) = match requests {
+            true => (found.denied, of.requests),
+            false => (found.keys_denied, of.keys),
+        };
+        #[expect(clippy::cast_precision_loss, reason = "for people")]
+        let share = denied as f64 * 100.0 / total.max(1) as f64;
+        [
+            found.limit.to_string(),
+            denied.to_string(),
+            format!("{share:.2} %"),
+        ]
+    }
+}
+
+/// Quotas of limit one for the windows: `60s`, `h`.
+pub(crate) fn rules(windows: &[String], when: Option<&str>) -> Result<Vec<String>, Failure> {
+    let rules = windows.iter().map(|window| {
+        let quota: Quota = format!("1/{window}").parse().map_err(|_| {
+            Failure::argument(
+                "--window",
+                format!("{window:?}"),
+                "1us to 366d, as in 60s, 5min, h",
+            )
+        })?;
+        let when = when.map_or_else(String::new, |when| format!(" when {when}"));
+        Ok(format!("{quota}{when}"))
+    });
+    rules.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Share;
+
+    #[test]
+    fn shares_are_rounded_down() {
+        let of = |text: &str, total| Share::read(text).map(|share| share.of(total)).ok();
+        for (text, total, expected) in [
+            ("0%", 10, Some(0)),
+            ("1%", 99, Some(0)),
+            ("1%", 100, Some(1)),
+            ("1%", 300, Some(3)),
+            ("0.1%", 1_999, Some(1)),
+            ("33.3%", 1_000, Some(333)),
+            ("100%", 7, Some(7)),
+            ("101%", 7, None),
+            ("-1%", 7, None),
+            ("1", 7, None),
+            ("%", 7, None),
+            ("1.2.3%", 7, None),
+            ("inf%", 7, None),
+            ("1e1%", 7, None),
+        ] {
+            assert_eq!(of(text, total), expected, "{text}");
+        }
+    }
+}

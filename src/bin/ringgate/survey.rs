@@ -1,0 +1,124 @@
+//! What became of each key of an entry.
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::by_key::{Asked, Visitor};
+use crate::window::Window;
+
+/// What became of one key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyFound {
+    pub(crate) key: u64,
+    pub(crate) requests: u64,
+    pub(crate) denied: u64,
+    pub(crate) first_denied: Option<i64>,
+    pub(crate) last_denied: Option<i64>,
+    /// The most permits that were asked for in one window.
+    pub(crate) asked: u64,
+}
+
+impl KeyFound {
+    /// Most denied first, then who asked for most.
+    pub(crate) const fn rank(&self) -> (u64, u64, u64, Reverse<u64>) {
+        (self.denied, self.asked, self.requests, Reverse(self.key))
+    }
+}
+
+/// What became of all keys of an entry.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) keys: u64,
+    pub(crate) admitted: u64,
+    pub(crate) denied: u64,
+    /// The most permits that were admitted to a key in one window.
+    pub(crate) worst: u64,
+    /// The most permits that a key asked for in two windows.
+    pub(crate) asked_in_two: u64,
+    top: BinaryHeap<Reverse<Ranked>>,
+    present: KeyFound,
+    asked: Window,
+    in_two: Window,
+    charged: Window,
+}
+
+/// The most keys of one entry that are remembered.
+const MOST: usize = 50;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Ranked(KeyFound);
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.0.rank().cmp(&other.0.rank())
+    }
+}
+
+impl Survey {
+    /// Of an entry with a window of so many nanoseconds.
+    pub(crate) fn new(window: i64) -> Self {
+        Self {
+            keys: 0,
+            admitted: 0,
+            denied: 0,
+            worst: 0,
+            asked_in_two: 0,
+            top: BinaryHeap::new(),
+            present: KeyFound::default(),
+            asked: Window::new(window),
+            in_two: Window::new(window.saturating_mul(2)),
+            charged: Window::new(window),
+        }
+    }
+
+    /// The keys that were denied most, most denied first.
+    pub(crate) fn into_top(self) -> Vec<KeyFound> {
+        let mut top: Vec<KeyFound> = self.top.into_iter().map(|ranked| ranked.0.0).collect();
+        top.sort_unstable_by_key(|found| Reverse(found.rank()));
+        top
+    }
+}
+
+impl Visitor for Survey {
+    #[inline]
+    fn asked(&mut self, asked: Asked) {
+        self.present.requests += 1;
+        self.asked.push(asked.time, asked.permits);
+        self.in_two.push(asked.time, asked.permits);
+        if asked.denied {
+            self.present.denied += 1;
+            self.present.first_denied.get_or_insert(asked.time);
+            self.present.last_denied = Some(asked.time);
+        }
+        if asked.admitted {
+            self.admitted += 1;
+            self.charged.push(asked.time, asked.permits);
+        }
+    }
+
+    fn end(&mut self, key: u64) {
+        let found = KeyFound {
+            key,
+            asked: self.asked.most(),
+            ..self.present
+        };
+        self.keys += 1;
+        self.denied += found.denied;
+        self.worst = self.worst.max(self.charged.most());
+        self.asked_in_two = self.asked_in_two.max(self.in_two.most());
+        self.present = KeyFound::default();
+        for window in [&mut self.asked, &mut self.in_two, &mut self.charged] {
+            window.clear();
+        }
+        self.top.push(Reverse(Ranked(found)));
+        if self.top.len() > MOST {
+            self.top.pop();
+        }
+    }
+}
