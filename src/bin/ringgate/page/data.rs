@@ -7,6 +7,7 @@ pub(super) struct Data {
     pub(super) sources: Vec<String>,
     pub(super) lines: u64,
     pub(super) requests: u64,
+    pub(super) denied: u64,
     pub(super) unreadable: u64,
     /// The first and the last request, in milliseconds since 1970.
     pub(super) from: i64,
@@ -14,18 +15,12 @@ pub(super) struct Data {
     /// Milliseconds of one bucket of the series.
     pub(super) step: u64,
     pub(super) rules: Vec<Rule>,
-    pub(super) series: Series,
     /// Most limited first.
     pub(super) keys: Vec<Key>,
     pub(super) chosen: Vec<Chosen>,
     pub(super) what_if: Vec<WhatIf>,
     pub(super) compare: Vec<Compared>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Series {
-    /// Requests that any rule denied, step by step.
-    pub(super) denied: Vec<u64>,
+    pub(super) notes: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -35,8 +30,11 @@ pub(super) struct Rule {
     /// Milliseconds, which need not be whole.
     pub(super) window: f64,
     pub(super) algorithm: String,
-    /// What a key of this rule is: a client, a field's name.
+    pub(super) cells: Option<u64>,
+    /// What a key of this rule is: a client, a field's name; "all" when all requests have one.
     pub(super) key: String,
+    pub(super) shadow: bool,
+    pub(super) requests: u64,
     pub(super) admitted: u64,
     pub(super) denied: u64,
     pub(super) worst: u64,
@@ -53,6 +51,7 @@ pub(super) struct Key {
     pub(super) denied: u64,
     pub(super) first_denied: Option<i64>,
     pub(super) last_denied: Option<i64>,
+    /// The most that was asked for in one window.
     pub(super) worst: u64,
 }
 
@@ -73,8 +72,9 @@ pub(super) struct WhatIf {
     pub(super) limits: Vec<u64>,
     pub(super) denied: Vec<u64>,
     pub(super) keys_denied: Vec<u64>,
-    /// Requests in all.
+    /// Requests and keys in all.
     pub(super) requests: u64,
+    pub(super) keys: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,10 +93,29 @@ impl Data {
         self.rules.iter().find(|rule| rule.name == name)
     }
 
-    /// The position of a key's sliding count among the chosen.
-    pub(super) fn chosen(&self, key: &Key) -> Option<usize> {
-        let is = |chosen: &Chosen| chosen.key == key.key && chosen.rule == key.rule;
-        self.chosen.iter().position(is)
+    /// The requests that a rule was about.
+    pub(super) fn requests_of(&self, name: &str) -> u64 {
+        self.rule(name).map_or(self.requests, |rule| rule.requests)
+    }
+
+    /// For each of the keys, the position of its sliding count among the chosen. Keys that are cut to one name are told
+    /// apart by their order.
+    pub(super) fn charts(&self) -> Vec<Option<usize>> {
+        let mut left: Vec<Option<&Chosen>> = self.chosen.iter().map(Some).collect();
+        let chart = |key: &Key| {
+            let is = |chosen: &Chosen| chosen.key == key.key && chosen.rule == key.rule;
+            let found = left.iter().position(|chosen| chosen.is_some_and(is))?;
+            left[found] = None;
+            Some(found)
+        };
+        self.keys.iter().map(chart).collect()
+    }
+}
+
+impl Rule {
+    /// Whether all requests have one limit together.
+    pub(super) fn is_for_all(&self) -> bool {
+        self.key == "all"
     }
 }
 

@@ -67,7 +67,7 @@ function drawSliding() {
   const { asked, admitted, limit, window } = chosen;
   const all = document.querySelector('input[name="sliding-time"]:checked').value === 'all';
   const peak = asked.length === 0 ? [report.from, 0] : asked[greatest(asked.map(([, count]) => count))];
-  let from = report.from, to = report.to + window;
+  let from = report.from, to = Math.max(report.to, from + 1);
   if (!all) {
     from = Math.max(from, peak[0] - 6 * window);
     to = Math.min(to, peak[0] + 6 * window);
@@ -132,8 +132,8 @@ const smallest = ({ denied, requests }) => denied.findIndex((count) => count * 1
 
 function drawWhatIf() {
   if (!place('what-if')) return;
-  const { limits, denied, keys_denied: keysDenied, requests, rule: name } = triedNow();
-  const { limit, keys } = rule(name);
+  const { limits, denied, keys_denied: keysDenied, requests, keys, rule: name } = triedNow();
+  const { limit } = rule(name);
   const share = (part, whole) => (whole === 0 ? 0 : (100 * part) / whole);
   const most = Math.max(1, ...denied.map((part) => share(part, requests)), ...keysDenied.map((part) => share(part, keys)));
   // Small shares are what is looked for: the scale is that of the square root.

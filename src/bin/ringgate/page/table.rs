@@ -44,8 +44,15 @@ impl Table {
     pub(super) fn row(&mut self, attributes: &str, cells: &[(Column, String)]) {
         debug_assert_eq!(cells.len(), self.headers.len());
         // Blocks have no roles of their own, so that rows and cells must say what they are.
-        let class = if self.rows >= self.folded_after { r#" class="more""# } else { "" };
-        append(&mut self.html, format_args!(r#"<tr role="row"{class}{attributes}>"#));
+        let class = if self.rows >= self.folded_after {
+            r#" class="more""#
+        } else {
+            ""
+        };
+        append(
+            &mut self.html,
+            format_args!(r#"<tr role="row"{class}{attributes}>"#),
+        );
         for (header, (column, content)) in self.headers.iter().zip(cells) {
             let class = match column {
                 Column::Head => {
@@ -76,11 +83,17 @@ impl Table {
         );
         for (index, header) in self.headers.iter().enumerate() {
             let class = if index < words { r#" class="name""# } else { "" };
-            append(&mut html, format_args!(r#"<th scope="col" role="columnheader"{class}>{header}</th>"#));
+            append(
+                &mut html,
+                format_args!(r#"<th scope="col" role="columnheader"{class}>{header}</th>"#),
+            );
         }
         append(
             &mut html,
-            format_args!("</tr></thead>\n<tbody role=\"rowgroup\">\n{}</tbody>\n</table>", self.html),
+            format_args!(
+                "</tr></thead>\n<tbody role=\"rowgroup\">\n{}</tbody>\n</table>",
+                self.html
+            ),
         );
         html
     }

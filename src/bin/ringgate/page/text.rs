@@ -7,12 +7,24 @@ use jiff::{Timestamp, tz::TimeZone};
 /// The most characters of a word from outside that are shown.
 const SHOWN: usize = 160;
 
+/// The most characters of a short one: those of an IPv4 address.
+const SHORT: usize = 15;
+
 /// A word from outside, such as a key, as HTML that nobody is misled by: isolated from its surroundings (it may be
 /// written from right to left), what does not print as its escape sequence, marked as such, and cut where it is long.
 pub(super) fn key(word: &str) -> String {
+    // Short ones stay in one line.
+    let class = if word.chars().nth(SHORT).is_some() {
+        "key long"
+    } else {
+        "key"
+    };
     format!(
-        r#"<bdi class="key">{}</bdi>"#,
-        pieces(word, |escape, html| append(html, format_args!(r#"<span class="esc">{escape}</span>"#)))
+        r#"<bdi class="{class}">{}</bdi>"#,
+        pieces(word, |escape, html| append(
+            html,
+            format_args!(r#"<span class="esc">{escape}</span>"#)
+        ))
     )
 }
 
@@ -91,9 +103,14 @@ pub(super) fn bytes(count: u64) -> String {
 
 /// An instant in UTC, to the second: 2015-05-18 04:22:20.
 pub(super) fn time(ms: i64) -> String {
-    let instant = Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(TimeZone::UTC);
+    let instant = Timestamp::from_millisecond(ms)
+        .unwrap_or_default()
+        .to_zoned(TimeZone::UTC);
     let text = instant.strftime("%Y-%m-%d %H:%M:%S");
-    format!(r#"<time datetime="{}">{text}</time>"#, instant.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    format!(
+        r#"<time datetime="{}">{text}</time>"#,
+        instant.strftime("%Y-%m-%dT%H:%M:%SZ")
+    )
 }
 
 /// Two instants in UTC, or one when they are the same second.
@@ -108,7 +125,12 @@ pub(super) fn span(first: i64, last: i64) -> String {
 /// A window or a step as words: 60 s, 5 min, 36 h, 2 d.
 pub(super) fn duration(ms: f64) -> String {
     // The longest unit that fits in whole; a minute is 60 s, a day 24 h.
-    for (unit, length, least) in [("d", 86_400_000.0, 2.0), ("h", 3_600_000.0, 1.0), ("min", 60_000.0, 2.0), ("s", 1_000.0, 1.0)] {
+    for (unit, length, least) in [
+        ("d", 86_400_000.0, 2.0),
+        ("h", 3_600_000.0, 1.0),
+        ("min", 60_000.0, 2.0),
+        ("s", 1_000.0, 1.0),
+    ] {
         let count = ms / length;
         if count >= least && count.fract() == 0.0 {
             return format!("{count}\u{a0}{unit}");
@@ -117,9 +139,17 @@ pub(super) fn duration(ms: f64) -> String {
     format!("{ms}\u{a0}ms")
 }
 
+/// A limit as words: 20 per 60 s, 100 per h.
+pub(super) fn quota(limit: u64, window: f64) -> String {
+    let window = duration(window);
+    let window = window.strip_prefix("1\u{a0}").unwrap_or(&window);
+    format!("{}\u{a0}per\u{a0}{window}", number(limit))
+}
+
 /// Appends to HTML.
 pub(super) fn append(html: &mut String, content: core::fmt::Arguments<'_>) {
-    html.write_fmt(content).expect("a String takes whatever is written");
+    html.write_fmt(content)
+        .expect("a String takes whatever is written");
 }
 
 /// A report, to stand in a script element: no `<` is left in it that could end the element or open a comment, and nothing
@@ -148,16 +178,28 @@ mod tests {
         assert_eq!(plain(r#"</script>"'&\"#), r"&lt;/script&gt;&quot;&#39;&amp;\");
         assert_eq!(plain("a\0\u{1b}\n"), r"a\0\u{1b}\n");
         // Marks that turn or hide text; letters that are written from right to left stay.
-        assert_eq!(plain("\u{202e}exe\u{200b}\u{feff}\u{2066}"), r"\u{202e}exe\u{200b}\u{feff}\u{2066}");
+        assert_eq!(
+            plain("\u{202e}exe\u{200b}\u{feff}\u{2066}"),
+            r"\u{202e}exe\u{200b}\u{feff}\u{2066}"
+        );
         assert_eq!(plain("שלום é 日本"), "שלום é 日本");
-        assert_eq!(key("\u{7f}"), r#"<bdi class="key"><span class="esc">\u{7f}</span></bdi>"#);
+        assert_eq!(
+            key("\u{7f}"),
+            r#"<bdi class="key"><span class="esc">\u{7f}</span></bdi>"#
+        );
         assert_eq!(plain(""), "(empty)");
-        assert_eq!(plain(&"x".repeat(3000)), format!("{}… (3,000 characters)", "x".repeat(160)));
+        assert_eq!(
+            plain(&"x".repeat(3000)),
+            format!("{}… (3,000 characters)", "x".repeat(160))
+        );
     }
 
     #[test]
     fn figures_are_grouped() {
-        assert_eq!([0, 12, 123, 1234, 123_456, 1_234_567].map(number), ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+        assert_eq!(
+            [0, 12, 123, 1234, 123_456, 1_234_567].map(number),
+            ["0", "12", "123", "1,234", "123,456", "1,234,567"]
+        );
         assert_eq!(number(u64::MAX), "18,446,744,073,709,551,615");
     }
 
@@ -207,7 +249,10 @@ mod tests {
     fn a_report_cannot_leave_its_element() {
         let json = "{\"key\":\"</script><!--&\u{2028}\u{202e}é日😀\"}\n";
         let safe = embedded(json);
-        assert_eq!(safe, r#"{"key":"\u003c/script\u003e\u003c!--\u0026\u2028\u202eé日😀"}"#);
+        assert_eq!(
+            safe,
+            r#"{"key":"\u003c/script\u003e\u003c!--\u0026\u2028\u202eé日😀"}"#
+        );
         let again: serde_json::Value = serde_json::from_str(&safe).expect("it is JSON still");
         assert_eq!(again["key"], "</script><!--&\u{2028}\u{202e}é日😀");
     }
