@@ -89,8 +89,9 @@ impl ByKey {
         &mut self,
         visitor: &mut impl Visitor,
         progress: &mut Progress,
-        what: &str,
+        what: &'static str,
     ) -> Result<(), Failure> {
+        progress.begin(what);
         let mut reading = self.records.read()?;
         let mut present = None;
         let mut seen = 0_u64;
@@ -110,7 +111,7 @@ impl ByKey {
             });
             seen += 1;
             if seen.is_multiple_of(1 << 14) {
-                progress.doing(what);
+                progress.go_on();
             }
         }
         if let Some(last) = present {

@@ -42,17 +42,20 @@ const CURVES: usize = 10;
 /// # Errors
 ///
 /// When an input cannot be read, holds no request, or is longer than a limiter counts.
-pub(crate) fn replay(plan: &Plan, reading: Reading, depth: Depth) -> Result<(Report, Vec<String>), Failure> {
+pub(crate) fn replay(
+    plan: &Plan,
+    reading: Reading,
+    depth: Depth,
+    progress: &mut Progress,
+) -> Result<(Report, Vec<String>), Failure> {
     let sources = reading.sources.iter().map(|source| source.name()).collect();
-    let quiet = reading.quiet;
     let mut intake = {
         let layout = plan.fields.layout();
-        reading.take(&layout)?
+        reading.take(&layout, progress)?
     };
-    let mut progress = Progress::new(None, quiet);
     let windows = plan.entries.iter().map(Entry::window);
     let span = Span::new(intake.first, intake.last, windows)?;
-    let mut judged = judge::judge(plan, &mut intake, span, &mut progress)?;
+    let mut judged = judge::judge(plan, &mut intake, span, progress)?;
     let mut notes = intake.notes();
     for (rule, count) in &judged.overflowed {
         notes.push(format!(
@@ -85,13 +88,13 @@ pub(crate) fn replay(plan: &Plan, reading: Reading, depth: Depth) -> Result<(Rep
     for (place, entry) in plan.entries.iter().enumerate() {
         let mut by_key = ByKey::of(&mut judged, entry, place)?;
         let mut survey = Survey::new(entry.window());
-        by_key.visit(&mut survey, &mut progress, "counting by key")?;
+        by_key.visit(&mut survey, progress, "counting by key")?;
         report.rules.push(found(entry, &by_key, &survey)?);
         if depth.compare {
-            compare(entry, &mut by_key, span, &mut progress, &mut report, &mut notes)?;
+            compare(entry, &mut by_key, span, progress, &mut report, &mut notes)?;
         }
         if depth.charts {
-            let what_if = what_if(entry, &mut by_key, &survey, span, &mut progress)?;
+            let what_if = what_if(entry, &mut by_key, &survey, span, progress)?;
             report.what_if.push(what_if);
         }
         top.extend(survey.into_top().into_iter().map(|found| (place, found)));

@@ -113,14 +113,13 @@ pub(crate) fn suggest(
     plan: &Plan,
     reading: Reading,
     shares: &[Share],
+    progress: &mut Progress,
 ) -> Result<(Suggestions, Vec<String>), Failure> {
     let sources = reading.sources.iter().map(|source| source.name()).collect();
-    let quiet = reading.quiet;
     let mut intake = {
         let layout = plan.fields.layout();
-        reading.take(&layout)?
+        reading.take(&layout, progress)?
     };
-    let mut progress = Progress::new(None, quiet);
     let windows = plan.entries.iter().map(Entry::window);
     let span = Span::new(intake.first, intake.last, windows)?;
     let mut found = Suggestions {
@@ -134,7 +133,7 @@ pub(crate) fn suggest(
     for entry in &plan.entries {
         let mut by_key = ByKey::of_events(&mut intake.events, entry)?;
         let mut survey = Survey::new(entry.window());
-        by_key.visit(&mut survey, &mut progress, "counting by key")?;
+        by_key.visit(&mut survey, progress, "counting by key")?;
         let (requests, keys) = (by_key.requests(), survey.keys);
         let mut search = Search {
             entry,
@@ -143,11 +142,11 @@ pub(crate) fn suggest(
             known: BTreeMap::new(),
         };
         let top = entry.counting.enough(survey.asked_in_two);
-        search.try_limits(ladder(top, 1, 60), &mut progress)?;
+        search.try_limits(ladder(top, 1, 60), progress)?;
         for share in shares {
             let (most, most_keys) = (share.of(requests), share.of(keys));
-            let of_requests = search.lowest(|denials| denials.requests <= most, &mut progress)?;
-            let of_keys = search.lowest(|denials| denials.keys <= most_keys, &mut progress)?;
+            let of_requests = search.lowest(|denials| denials.requests <= most, progress)?;
+            let of_keys = search.lowest(|denials| denials.keys <= most_keys, progress)?;
             let algorithm = entry.counting.algorithm;
             found.suggestions.push(Suggestion {
                 window: in_millis(entry.quota.window()),
