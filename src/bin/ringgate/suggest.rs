@@ -6,17 +6,16 @@ use ringgate::Quota;
 use serde::Serialize;
 use serde_json::Number;
 
-use crate::alone::{Denials, WhatIf, ladder};
+use crate::alone::{self, ladder};
 use crate::by_key::ByKey;
 use crate::failure::Failure;
 use crate::intake::Reading;
 use crate::plan::{Entry, Plan};
 use crate::progress::Progress;
-use crate::replay::in_millis;
+use crate::replay::{self, in_millis};
 use crate::report::VERSION;
 use crate::rule_arg::ALL;
 use crate::span::Span;
-use crate::survey::Survey;
 use crate::table::table;
 
 /// A share in a hundred, from `0%` to `100%`.
@@ -131,17 +130,15 @@ pub(crate) fn suggest(
         notes: intake.notes(),
     };
     for entry in &plan.entries {
-        let mut by_key = ByKey::of_events(&mut intake.events, entry)?;
-        let mut survey = Survey::new(entry.window());
-        by_key.visit(&mut survey, progress, "counting by key")?;
-        let (requests, keys) = (by_key.requests(), survey.keys);
+        let by_key = ByKey::of_events(&mut intake.events, entry, progress)?;
+        let (requests, keys) = (by_key.requests(), by_key.survey.keys);
+        let top = entry.counting.enough(by_key.survey.asked_in_two);
         let mut search = Search {
             entry,
             by_key,
             span,
             known: BTreeMap::new(),
         };
-        let top = entry.counting.enough(survey.asked_in_two);
         search.try_limits(ladder(top, 1, 60), progress)?;
         for share in shares {
             let (most, most_keys) = (share.of(requests), share.of(keys));
@@ -168,6 +165,14 @@ pub(crate) fn suggest(
     Ok((found, intake.unreadable.examples))
 }
 
+/// What a limit denies.
+#[derive(Clone, Copy, Debug)]
+struct Denials {
+    limit: u64,
+    requests: u64,
+    keys: u64,
+}
+
 /// Limits that were tried.
 struct Search<'e> {
     entry: &'e Entry,
@@ -185,11 +190,16 @@ impl Search<'_> {
         limits: impl IntoIterator<Item = u64>,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
-        let window = self.entry.quota.window();
-        let mut what_if = WhatIf::new(self.entry.counting, window, limits, self.span);
-        self.by_key.visit(&mut what_if, progress, "trying limits")?;
-        self.known
-            .extend(what_if.denials().map(|denials| (denials.limit, denials)));
+        let trials = replay::trials(self.entry, limits, self.span);
+        let trials = alone::replay(trials, &mut self.by_key, progress, "trying limits")?;
+        self.known.extend(trials.iter().map(|trial| {
+            let denials = Denials {
+                limit: trial.limit,
+                requests: trial.denied,
+                keys: trial.keys_denied,
+            };
+            (trial.limit, denials)
+        }));
         Ok(())
     }
 
