@@ -59,13 +59,12 @@ impl Counting {
         }
     }
 
-    /// Whether a key that asks for so many permits in all is never refused.
+    /// Whether a key that never asks for more in two windows is never refused.
+    ///
+    /// No algorithm sums more than what is less than two windows apart: the cells of a strict ring are one more than one window,
+    /// and a bucket that holds so much runs empty in two.
     #[inline]
-    pub(crate) fn never_refuses(self, limit: u64, asked: u128) -> bool {
-        match self.algorithm {
-            AlgorithmName::Even => asked <= u128::from(limit / self.cells()),
-            AlgorithmName::Gcra => asked <= u128::from(self.burst.unwrap_or(limit)),
-            _ => asked <= u128::from(limit),
-        }
+    pub(crate) fn never_refuses(self, limit: u64, asked: u64) -> bool {
+        self.enough(asked) <= limit && asked <= self.burst.unwrap_or(limit)
     }
 }

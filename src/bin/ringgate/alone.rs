@@ -1,232 +1,262 @@
-//! An entry by itself, by other limits and algorithms: exact replays, key by key.
+//! An entry by itself, by other limits and algorithms: exact replays, key by key, on several threads.
 
+use std::num::NonZeroUsize;
+use std::panic;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use ringgate::sync::{AtomicU64, Exclusive};
 use ringgate::{Algorithm, AnyAlgorithm, ConfigError, Quota};
 
 use crate::algorithm::Counting;
-use crate::args::AlgorithmName;
-use crate::by_key::{Asked, Visitor};
+use crate::asked::Asked;
+use crate::by_key::{ByKey, Visitor};
+use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::span::Span;
 use crate::window::Window;
 use crate::words::LazyWords;
 
-/// Requests of a key that are held before they are replayed: a key with fewer is not replayed by limits that it
-/// cannot reach.
-const HELD: usize = 1 << 12;
-
-/// The requests of the present key that were not replayed yet, and how many permits they are.
-#[derive(Debug, Default)]
-struct Held {
-    asked: Vec<Asked>,
-    permits: u128,
-    /// Whether some of this key's were replayed already.
-    begun: bool,
-}
-
-impl Held {
-    /// Holds one more; true when they are to be replayed.
-    #[inline]
-    fn push(&mut self, asked: Asked) -> bool {
-        self.asked.push(asked);
-        self.permits += u128::from(asked.permits);
-        self.asked.len() >= HELD
-    }
-}
-
-/// One algorithm and its words for the present key.
+/// One algorithm with one limit, and what it has done so far. One key's words are in memory at a time.
 #[derive(Debug)]
-struct Alone {
-    limit: u64,
-    policy: AnyAlgorithm,
-    words: LazyWords,
+pub(crate) struct Trial {
+    counting: Counting,
+    pub(crate) limit: u64,
+    pub(crate) policy: AnyAlgorithm,
+    words: State,
+    span: Span,
+    pub(crate) admitted: u64,
+    pub(crate) denied: u64,
+    pub(crate) keys_denied: u64,
+    /// The most permits that it admitted to a key in one window, where that is wanted.
+    pub(crate) worst: u64,
+    charged: Option<Window>,
+    /// Whether the present key was denied something.
+    present: bool,
 }
 
-impl Alone {
-    fn new(counting: Counting, quota: Quota) -> Result<Self, ConfigError> {
+/// The words of one key.
+#[derive(Debug)]
+enum State {
+    Few(Box<[AtomicU64]>),
+    /// As many as were written.
+    Many(LazyWords),
+}
+
+/// Words that are few.
+const FEW: usize = 64;
+
+impl Trial {
+    /// `worst` is the window in which the most is wanted.
+    ///
+    /// # Errors
+    ///
+    /// When the algorithm cannot have such a quota.
+    pub(crate) fn new(
+        counting: Counting,
+        quota: Quota,
+        span: Span,
+        worst: Option<i64>,
+    ) -> Result<Self, ConfigError> {
+        let policy = counting.build(quota)?;
+        let words = match policy.words() {
+            words @ ..=FEW => State::Few((0..words).map(|_| AtomicU64::new(0)).collect()),
+            _ => State::Many(LazyWords::default()),
+        };
         Ok(Self {
+            counting,
             limit: quota.limit(),
-            policy: counting.build(quota)?,
-            words: LazyWords::default(),
+            policy,
+            words,
+            span,
+            admitted: 0,
+            denied: 0,
+            keys_denied: 0,
+            worst: 0,
+            charged: worst.map(Window::new),
+            present: false,
         })
     }
 
-    #[inline]
-    fn admits(&self, span: Span, asked: Asked) -> bool {
-        self.policy
-            .decide(&self.words, span.reading(asked.time), asked.permits)
-            .is_ok()
-    }
-}
-
-/// What a limit would have denied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Denials {
-    pub(crate) limit: u64,
-    pub(crate) requests: u64,
-    pub(crate) keys: u64,
-}
-
-/// Replays by several limits at once. One key's words for each limit are in memory at a time.
-#[derive(Debug)]
-pub(crate) struct WhatIf {
-    counting: Counting,
-    span: Span,
-    limits: Vec<(Alone, Denials, bool)>,
-    held: Held,
-}
-
-impl WhatIf {
-    /// By those limits in the window that the algorithm can have.
-    pub(crate) fn new(
-        counting: Counting,
-        window: core::time::Duration,
-        limits: impl IntoIterator<Item = u64>,
-        span: Span,
-    ) -> Self {
-        let limits = limits.into_iter().filter_map(|limit| {
-            let alone = Alone::new(counting, Quota::new(limit, window).ok()?).ok()?;
-            let none = Denials {
-                limit,
-                ..Denials::default()
-            };
-            Some((alone, none, false))
-        });
-        Self {
-            counting,
-            span,
-            limits: limits.collect(),
-            held: Held::default(),
-        }
-    }
-
-    fn replay(&mut self) {
-        let Held {
-            asked,
-            permits,
-            begun,
-        } = &mut self.held;
-        for (alone, denials, denied) in &mut self.limits {
-            // Known only as long as these are all.
-            if !*begun && asked.len() < HELD && self.counting.never_refuses(alone.limit, *permits) {
+    fn replay(&mut self, batch: &Batch) {
+        let mut start = 0;
+        for part in &batch.parts {
+            let asked = &batch.asked[start..part.end];
+            start = part.end;
+            if self.charged.is_none() && self.counting.never_refuses(self.limit, part.most) {
+                self.admitted += asked.len() as u64;
                 continue;
             }
-            let before = denials.requests;
-            for one in &*asked {
-                denials.requests += u64::from(!alone.admits(self.span, *one));
-            }
-            *denied |= denials.requests > before;
-        }
-        asked.clear();
-        *begun = true;
-    }
-
-    /// What each limit denied.
-    pub(crate) fn denials(&self) -> impl Iterator<Item = Denials> {
-        self.limits.iter().map(|(_, denials, _)| *denials)
-    }
-}
-
-impl Visitor for WhatIf {
-    #[inline]
-    fn asked(&mut self, asked: Asked) {
-        if self.held.push(asked) {
-            self.replay();
-        }
-    }
-
-    fn end(&mut self, _key: u64) {
-        self.replay();
-        (self.held.begun, self.held.permits) = (false, 0);
-        for (alone, denials, denied) in &mut self.limits {
-            denials.keys += u64::from(*denied);
-            *denied = false;
-            alone.words.clear();
-        }
-    }
-}
-
-/// What an algorithm would have done.
-#[derive(Debug)]
-pub(crate) struct Compared {
-    pub(crate) algorithm: AlgorithmName,
-    pub(crate) admitted: u64,
-    pub(crate) denied: u64,
-    /// The most permits that it admitted to a key in one window.
-    pub(crate) worst: u64,
-    pub(crate) bound: u64,
-    /// Bytes of state of one key.
-    pub(crate) bytes: u64,
-    alone: Alone,
-    window: Window,
-}
-
-/// Replays by all algorithms at once.
-#[derive(Debug)]
-pub(crate) struct Compare {
-    span: Span,
-    held: Held,
-    pub(crate) algorithms: Vec<Compared>,
-    /// Why an algorithm is left out.
-    pub(crate) left_out: Vec<(AlgorithmName, ConfigError)>,
-}
-
-impl Compare {
-    pub(crate) fn new(counting: Counting, quota: Quota, window: i64, span: Span) -> Self {
-        let mut algorithms = Vec::new();
-        let mut left_out = Vec::new();
-        for algorithm in AlgorithmName::ALL {
-            match Alone::new(counting.by(algorithm), quota) {
-                Ok(alone) => algorithms.push(Compared {
-                    algorithm,
-                    admitted: 0,
-                    denied: 0,
-                    worst: 0,
-                    bound: alone.policy.bound(),
-                    bytes: 8 * alone.policy.words() as u64,
-                    alone,
-                    window: Window::new(window),
-                }),
-                Err(error) => left_out.push((algorithm, error)),
-            }
-        }
-        Self {
-            span,
-            held: Held::default(),
-            algorithms,
-            left_out,
-        }
-    }
-
-    fn replay(&mut self) {
-        for one in &mut self.algorithms {
-            for asked in &self.held.asked {
-                if one.alone.admits(self.span, *asked) {
-                    one.admitted += 1;
-                    one.window.push(asked.time, asked.permits);
+            for one in asked {
+                if self.admits(*one) {
+                    self.admitted += 1;
+                    if let Some(charged) = &mut self.charged {
+                        charged.push(one.time, one.permits);
+                    }
                 } else {
-                    one.denied += 1;
+                    self.denied += 1;
+                    self.present = true;
                 }
             }
+            if part.ends {
+                self.next_key();
+            }
         }
-        self.held.asked.clear();
+    }
+
+    #[inline]
+    fn admits(&mut self, asked: Asked) -> bool {
+        let now = self.span.reading(asked.time);
+        match &mut self.words {
+            State::Few(words) => self.policy.decide(Exclusive::new(words), now, asked.permits),
+            State::Many(words) => self.policy.decide(&*words, now, asked.permits),
+        }
+        .is_ok()
+    }
+
+    fn next_key(&mut self) {
+        self.keys_denied += u64::from(self.present);
+        self.present = false;
+        if let Some(charged) = &mut self.charged {
+            self.worst = self.worst.max(charged.most());
+            charged.clear();
+        }
+        match &mut self.words {
+            State::Few(words) => words.iter_mut().for_each(|word| *word.get_mut() = 0),
+            State::Many(words) => words.clear(),
+        }
     }
 }
 
-impl Visitor for Compare {
+/// Requests of some keys, one after the other; those of the first may have begun in the batch before.
+#[derive(Debug, Default)]
+struct Batch {
+    asked: Vec<Asked>,
+    parts: Vec<Part>,
+}
+
+/// Requests of one key.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Where they end in the batch.
+    end: usize,
+    /// The most permits that the key ever asks for in two windows.
+    most: u64,
+    /// Whether these are its last.
+    ends: bool,
+}
+
+/// Requests of one batch.
+const BATCH: usize = 1 << 14;
+
+/// Batches that wait for a thread.
+const WAITING: usize = 2;
+
+/// Threads, at the most.
+const THREADS: usize = 8;
+
+/// Makes batches, and hands each to all threads.
+struct Feeder {
+    batch: Batch,
+    most: u64,
+    threads: Vec<SyncSender<Arc<Batch>>>,
+}
+
+impl Feeder {
+    fn part(&mut self, ends: bool) {
+        self.batch.parts.push(Part {
+            end: self.batch.asked.len(),
+            most: self.most,
+            ends,
+        });
+        if self.batch.asked.len() >= BATCH {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        let batch = Arc::new(core::mem::take(&mut self.batch));
+        for thread in &self.threads {
+            // Only a thread that has panicked takes none; that shows when it is joined.
+            let _gone = thread.send(Arc::clone(&batch));
+        }
+    }
+}
+
+impl Visitor for Feeder {
+    fn begin(&mut self, most: u64) {
+        self.most = most;
+    }
+
     #[inline]
     fn asked(&mut self, asked: Asked) {
-        if self.held.push(asked) {
-            self.replay();
+        self.batch.asked.push(asked);
+        if self.batch.asked.len() >= BATCH {
+            self.part(false);
         }
     }
 
     fn end(&mut self, _key: u64) {
-        self.replay();
-        for one in &mut self.algorithms {
-            one.worst = one.worst.max(one.window.most());
-            one.window.clear();
-            one.alone.words.clear();
+        self.part(true);
+    }
+}
+
+/// Replays the requests by all trials, each of which stays on one thread.
+///
+/// # Errors
+///
+/// When a temporary file cannot be used.
+pub(crate) fn replay(
+    trials: Vec<Trial>,
+    by_key: &mut ByKey,
+    progress: &mut Progress,
+    what: &'static str,
+) -> Result<Vec<Trial>, Failure> {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = cores.min(THREADS).min(trials.len()).max(1);
+    // In turn, since the lower limits have more to do.
+    let mut shares: Vec<Vec<(usize, Trial)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (number, trial) in trials.into_iter().enumerate() {
+        shares[number % threads].push((number, trial));
+    }
+    thread::scope(|scope| {
+        let (senders, running): (Vec<_>, Vec<_>) = shares
+            .into_iter()
+            .map(|share| {
+                let (sender, batches) = sync_channel(WAITING);
+                (sender, scope.spawn(move || work(share, &batches)))
+            })
+            .unzip();
+        let mut feeder = Feeder {
+            batch: Batch::default(),
+            most: 0,
+            threads: senders,
+        };
+        let visited = by_key.visit(&mut feeder, progress, what);
+        feeder.send();
+        drop(feeder);
+        let mut done = Vec::new();
+        for thread in running {
+            done.extend(
+                thread
+                    .join()
+                    .unwrap_or_else(|panicked| panic::resume_unwind(panicked)),
+            );
+        }
+        visited?;
+        done.sort_unstable_by_key(|(number, _)| *number);
+        Ok(done.into_iter().map(|(_, trial)| trial).collect())
+    })
+}
+
+fn work(mut share: Vec<(usize, Trial)>, batches: &Receiver<Arc<Batch>>) -> Vec<(usize, Trial)> {
+    for batch in batches {
+        for (_, trial) in &mut share {
+            trial.replay(&batch);
         }
     }
+    share
 }
 
 /// About so many limits from 1 to `top`, each a part larger than the one before; `own` is among them.

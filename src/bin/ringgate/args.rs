@@ -127,6 +127,10 @@ pub(crate) struct InputArgs {
     /// No progress on standard error
     #[arg(long)]
     pub(crate) quiet: bool,
+
+    /// Say on standard error what took how long, and how much memory
+    #[arg(long)]
+    pub(crate) timings: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,26 +1,19 @@
 //! The requests of one entry, key by key and each key's in order of time.
 
+use crate::asked::Asked;
 use crate::failure::Failure;
 use crate::judge::Judged;
 use crate::layout::time_of_word;
 use crate::plan::Entry;
 use crate::progress::Progress;
-use crate::sorter::{Sorted, Sorter};
-
-/// What is left of a request for one entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// Nanoseconds since 1970.
-    pub(crate) time: i64,
-    pub(crate) permits: u64,
-    /// Whether all rules admitted it.
-    pub(crate) admitted: bool,
-    /// Whether this entry had no room for it.
-    pub(crate) denied: bool,
-}
+use crate::sorter::{Reading, Sorted, Sorter};
+use crate::survey::Survey;
 
 /// Looks at one key after the other.
 pub(crate) trait Visitor {
+    /// A key begins, which asks for so many permits in two windows at the most.
+    fn begin(&mut self, _most: u64) {}
+
     /// A request of the present key, not before the last one.
     fn asked(&mut self, asked: Asked);
 
@@ -32,6 +25,9 @@ pub(crate) trait Visitor {
 #[derive(Debug)]
 pub(crate) struct ByKey {
     records: Sorted,
+    /// For each key, in the same order, the most permits that it asks for in two windows.
+    most: Sorted,
+    pub(crate) survey: Survey,
 }
 
 /// Words of a record: key, time, permits, verdict.
@@ -42,7 +38,13 @@ const DENIED: u64 = 2;
 
 impl ByKey {
     /// The requests that an entry is about, as they were judged.
-    pub(crate) fn of(judged: &mut Judged, entry: &Entry, place: usize) -> Result<Self, Failure> {
+    pub(crate) fn of(
+        judged: &mut Judged,
+        entry: &Entry,
+        place: usize,
+        progress: &mut Progress,
+    ) -> Result<Self, Failure> {
+        progress.begin(BY_KEY);
         let verdicts = judged.verdicts;
         let mut sorter = Sorter::new(WORDS);
         let mut reading = judged.events.read()?;
@@ -60,13 +62,16 @@ impl ByKey {
                 admitted | denied,
             ])?;
         }
-        Ok(Self {
-            records: sorter.finish()?,
-        })
+        Self::surveyed(sorter.finish()?, entry, progress)
     }
 
     /// The requests that an entry is about, as they are in the input.
-    pub(crate) fn of_events(events: &mut Sorted, entry: &Entry) -> Result<Self, Failure> {
+    pub(crate) fn of_events(
+        events: &mut Sorted,
+        entry: &Entry,
+        progress: &mut Progress,
+    ) -> Result<Self, Failure> {
+        progress.begin(BY_KEY);
         let mut sorter = Sorter::new(WORDS);
         let mut reading = events.read()?;
         while let Some(record) = reading.next()? {
@@ -74,9 +79,24 @@ impl ByKey {
                 sorter.push(&[entry.key_of(record), record[0], entry.cost_of(record), ADMITTED])?;
             }
         }
-        Ok(Self {
-            records: sorter.finish()?,
-        })
+        Self::surveyed(sorter.finish()?, entry, progress)
+    }
+
+    fn surveyed(mut records: Sorted, entry: &Entry, progress: &mut Progress) -> Result<Self, Failure> {
+        let mut surveying = Surveying {
+            survey: Survey::new(entry.window()),
+            most: Sorter::new(1 + 1),
+            failed: None,
+        };
+        visit(&mut records, None, &mut surveying, progress)?;
+        match surveying.failed {
+            Some(failure) => Err(failure),
+            None => Ok(Self {
+                records,
+                most: surveying.most.finish()?,
+                survey: surveying.survey,
+            }),
+        }
     }
 
     /// How many there are.
@@ -89,33 +109,77 @@ impl ByKey {
         &mut self,
         visitor: &mut impl Visitor,
         progress: &mut Progress,
-        what: &str,
+        what: &'static str,
     ) -> Result<(), Failure> {
-        let mut reading = self.records.read()?;
-        let mut present = None;
-        let mut seen = 0_u64;
-        while let Some(record) = reading.next()? {
-            let &[key, time, permits, verdict] = record else {
-                continue;
-            };
-            if let Some(before) = present.filter(|present| *present != key) {
+        progress.begin(what);
+        let most = self.most.read()?;
+        visit(&mut self.records, Some(most), visitor, progress)
+    }
+}
+
+/// What is done while requests are sorted.
+const BY_KEY: &str = "counting by key";
+
+/// Requests between two looks at the clock.
+const UNSHOWN: u64 = 1 << 14;
+
+fn visit(
+    records: &mut Sorted,
+    mut most: Option<Reading<'_>>,
+    visitor: &mut impl Visitor,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let mut reading = records.read()?;
+    let mut present = None;
+    let mut seen = 0_u64;
+    while let Some(record) = reading.next()? {
+        let &[key, time, permits, verdict] = record else {
+            continue;
+        };
+        if present != Some(key) {
+            if let Some(before) = present {
                 visitor.end(before);
             }
             present = Some(key);
-            visitor.asked(Asked {
-                time: time_of_word(time),
-                permits,
-                admitted: verdict & ADMITTED != 0,
-                denied: verdict & DENIED != 0,
-            });
-            seen += 1;
-            if seen.is_multiple_of(1 << 14) {
-                progress.doing(what);
+            if let Some(most) = &mut most {
+                // One for each key, in the same order.
+                visitor.begin(most.next()?.map_or(u64::MAX, |record| record[1]));
             }
         }
-        if let Some(last) = present {
-            visitor.end(last);
+        visitor.asked(Asked {
+            time: time_of_word(time),
+            permits,
+            admitted: verdict & ADMITTED != 0,
+            denied: verdict & DENIED != 0,
+        });
+        seen += 1;
+        if seen.is_multiple_of(UNSHOWN) {
+            progress.go_on();
         }
-        Ok(())
+    }
+    if let Some(last) = present {
+        visitor.end(last);
+    }
+    Ok(())
+}
+
+/// Surveys the keys, and keeps of each what later visitors are told.
+struct Surveying {
+    survey: Survey,
+    most: Sorter,
+    failed: Option<Failure>,
+}
+
+impl Visitor for Surveying {
+    #[inline]
+    fn asked(&mut self, asked: Asked) {
+        self.survey.asked(asked);
+    }
+
+    fn end(&mut self, key: u64) {
+        let most = self.survey.end(key);
+        if self.failed.is_none() {
+            self.failed = self.most.push(&[key, most]).err();
+        }
     }
 }

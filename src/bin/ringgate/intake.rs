@@ -63,7 +63,13 @@ pub(crate) struct Reading {
     pub(crate) format: InputFormat,
     pub(crate) time_field: Option<String>,
     pub(crate) moments: Moments,
-    pub(crate) quiet: bool,
+}
+
+impl Reading {
+    /// Bytes of all inputs; `None` when nobody knows.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.sources.iter().map(Source::size).sum()
+    }
 }
 
 /// Lines between two looks at the clock.
@@ -75,9 +81,8 @@ impl Reading {
     /// # Errors
     ///
     /// When one cannot be read, or none has a request.
-    pub(crate) fn take(mut self, layout: &Layout) -> Result<Intake, Failure> {
-        let sizes: Option<u64> = self.sources.iter().map(Source::size).sum();
-        let mut progress = Progress::new(sizes, self.quiet);
+    pub(crate) fn take(mut self, layout: &Layout, progress: &mut Progress) -> Result<Intake, Failure> {
+        progress.begin("reading");
         let wants = Wants {
             fields: layout.fields.clone(),
             time: self.time_field.take(),
@@ -136,6 +141,7 @@ impl Reading {
                 }
             }
             lines += reader.count();
+            progress.bytes += reader.bytes();
         }
         taking.finish(lines, unreadable, wants)
     }

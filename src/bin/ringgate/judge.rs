@@ -86,6 +86,7 @@ pub(crate) fn judge(
     span: Span,
     progress: &mut Progress,
 ) -> Result<Judged, Failure> {
+    progress.begin("judging");
     let clock = ManualClock::new();
     let rules = plan.rule_set(clock.clone(), intake.names.at_most())?;
     let entries = &plan.entries;
@@ -152,7 +153,7 @@ pub(crate) fn judge(
         }
         judged.push(words_of)?;
         if judged.records().is_multiple_of(UNSHOWN) {
-            progress.doing("judging");
+            progress.go_on();
         }
     }
     let overflowed = |(name, counts): (&str, RuleCounts)| {

@@ -20,6 +20,8 @@ pub(crate) struct Lines<R> {
     end: usize,
     ended: bool,
     number: u64,
+    /// Bytes that were read.
+    bytes: u64,
 }
 
 /// One line, without its end.
@@ -46,6 +48,7 @@ impl<R: Read> Lines<R> {
             end: 0,
             ended: false,
             number: 0,
+            bytes: 0,
         }
     }
 
@@ -112,6 +115,11 @@ impl<R: Read> Lines<R> {
         self.number
     }
 
+    /// Bytes so far, of lines that are still to come too.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Reads more, after what is there.
     fn fill(&mut self) -> io::Result<()> {
         if self.end == self.buffer.len() {
@@ -131,7 +139,11 @@ impl<R: Read> Lines<R> {
                     return Ok(0);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                read => return read,
+                Ok(read) => {
+                    self.bytes += read as u64;
+                    return Ok(read);
+                }
+                Err(error) => return Err(error),
             }
         }
     }

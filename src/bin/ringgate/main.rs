@@ -29,8 +29,9 @@ mod span;
 mod series;
 mod window;
 mod judge;
-mod by_key;
+mod asked;
 mod survey;
+mod by_key;
 mod alone;
 mod chosen;
 mod report;
@@ -53,6 +54,7 @@ use failure::Failure;
 use intake::Reading;
 use moment::Moments;
 use plan::Plan;
+use progress::Progress;
 use replay::Depth;
 use source::Source;
 use suggest::Share;
@@ -87,7 +89,13 @@ fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         charts: args.json || args.html.is_some(),
         compare: args.compare,
     };
-    let (report, unreadable) = replay::replay(&plan, reading(&args.input)?, depth)?;
+    let (report, unreadable) = {
+        let reading = reading(&args.input)?;
+        let mut progress = Progress::new(reading.size(), args.input.quiet);
+        let found = replay::replay(&plan, reading, depth, &mut progress)?;
+        finish(progress, args.input.timings);
+        found
+    };
     for example in &unreadable {
         complain(example);
     }
@@ -116,7 +124,13 @@ fn suggest(args: &SuggestArgs) -> Result<(), Failure> {
             .collect::<Result<_, _>>(),
         given => given.iter().map(|share| Share::read(share)).collect(),
     }?;
-    let (found, unreadable) = suggest::suggest(&plan, reading(&args.input)?, &shares)?;
+    let (found, unreadable) = {
+        let reading = reading(&args.input)?;
+        let mut progress = Progress::new(reading.size(), args.input.quiet);
+        let found = suggest::suggest(&plan, reading, &shares, &mut progress)?;
+        finish(progress, args.input.timings);
+        found
+    };
     for example in &unreadable {
         complain(example);
     }
@@ -128,6 +142,15 @@ fn suggest(args: &SuggestArgs) -> Result<(), Failure> {
         print(&(object + "\n"))
     } else {
         print(&found.text())
+    }
+}
+
+/// Takes the line of progress away, and says what took how long.
+fn finish(mut progress: Progress, told: bool) {
+    let timings = told.then(|| progress.timings());
+    drop(progress);
+    if let Some(timings) = timings {
+        complain(&timings);
     }
 }
 
@@ -155,7 +178,6 @@ fn reading(args: &InputArgs) -> Result<Reading, Failure> {
             Years::new(args.year, now.unwrap_or_default()),
             zone,
         ),
-        quiet: args.quiet,
     })
 }
 

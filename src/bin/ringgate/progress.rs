@@ -1,6 +1,7 @@
-//! How far a long run is, for whoever looks at a terminal.
+//! How far a long run is, and what took how long.
 
 use core::time::Duration;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
@@ -12,6 +13,11 @@ pub(crate) struct Progress {
     total: Option<u64>,
     began: Instant,
     visible: bool,
+    /// What was done before now, and how long that took; and since when what is done now is done.
+    done: Vec<(String, Duration)>,
+    doing: Option<(&'static str, Instant)>,
+    /// Bytes of lines that were read.
+    pub(crate) bytes: u64,
 }
 
 /// How often the line is written, and how long a run takes that has none.
@@ -28,6 +34,9 @@ impl Progress {
             total,
             began: now,
             visible: false,
+            done: Vec::new(),
+            doing: None,
+            bytes: 0,
         }
     }
 
@@ -49,9 +58,48 @@ impl Progress {
         });
     }
 
+    /// Says what is done from now on.
+    pub(crate) fn begin(&mut self, what: &'static str) {
+        self.end();
+        self.doing = Some((what, Instant::now()));
+    }
+
+    fn end(&mut self) {
+        if let Some((what, since)) = self.doing.take() {
+            self.done.push((what.into(), since.elapsed()));
+        }
+    }
+
     /// Shows what is done now.
-    pub(crate) fn doing(&mut self, what: &str) {
+    pub(crate) fn go_on(&mut self) {
+        let what = self.doing.map_or("", |(what, _)| what);
         self.show(|| what.to_string());
+    }
+
+    /// What took how long, how fast lines were read, and the most memory that was in use where the system says it.
+    pub(crate) fn timings(&mut self) -> String {
+        self.end();
+        let mut text = String::new();
+        for (what, took) in &self.done {
+            text += &format!("{what:<22} {:>8.3} s\n", took.as_secs_f64());
+        }
+        let all = self.began.elapsed();
+        text += &format!("{:<22} {:>8.3} s\n", "all", all.as_secs_f64());
+        #[expect(clippy::cast_precision_loss, reason = "for people")]
+        let megabytes = self.bytes as f64 / 1e6;
+        let reading = self.done.first().map_or(all, |(_, took)| *took);
+        for (what, took) in [("lines read", reading), ("and all done", all)] {
+            let rate = megabytes / took.as_secs_f64().max(1e-9);
+            text += &format!("{what:<22} {megabytes:>8.1} MB at {rate:.0} MB/s\n");
+        }
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        if let Some(kilobytes) = peak {
+            text += &format!("{:<22} {:>8} MiB\n", "most memory in use", kilobytes / 1024);
+        }
+        text.truncate(text.trim_end().len());
+        text
     }
 
     fn show(&mut self, text: impl FnOnce() -> String) {

@@ -4,10 +4,11 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::HashSet;
 
-use ringgate::Algorithm;
+use ringgate::{Algorithm, Quota};
 use serde_json::Number;
 
-use crate::alone::{Compare, WhatIf, ladder};
+use crate::alone::{self, Trial, ladder};
+use crate::args::AlgorithmName;
 use crate::by_key::ByKey;
 use crate::calendar::millis;
 use crate::chosen;
@@ -19,7 +20,7 @@ use crate::progress::Progress;
 use crate::report::{Chosen, ComparedFound, KeyShown, Report, RuleFound, SeriesFound, VERSION, WhatIfFound};
 use crate::rule_arg::ALL;
 use crate::span::Span;
-use crate::survey::{KeyFound, Survey};
+use crate::survey::KeyFound;
 
 /// What is to be found besides the verdicts.
 #[derive(Clone, Copy, Debug)]
@@ -42,17 +43,20 @@ const CURVES: usize = 10;
 /// # Errors
 ///
 /// When an input cannot be read, holds no request, or is longer than a limiter counts.
-pub(crate) fn replay(plan: &Plan, reading: Reading, depth: Depth) -> Result<(Report, Vec<String>), Failure> {
+pub(crate) fn replay(
+    plan: &Plan,
+    reading: Reading,
+    depth: Depth,
+    progress: &mut Progress,
+) -> Result<(Report, Vec<String>), Failure> {
     let sources = reading.sources.iter().map(|source| source.name()).collect();
-    let quiet = reading.quiet;
     let mut intake = {
         let layout = plan.fields.layout();
-        reading.take(&layout)?
+        reading.take(&layout, progress)?
     };
-    let mut progress = Progress::new(None, quiet);
     let windows = plan.entries.iter().map(Entry::window);
     let span = Span::new(intake.first, intake.last, windows)?;
-    let mut judged = judge::judge(plan, &mut intake, span, &mut progress)?;
+    let mut judged = judge::judge(plan, &mut intake, span, progress)?;
     let mut notes = intake.notes();
     for (rule, count) in &judged.overflowed {
         notes.push(format!(
@@ -83,18 +87,16 @@ pub(crate) fn replay(plan: &Plan, reading: Reading, depth: Depth) -> Result<(Rep
     };
     let mut top = Vec::new();
     for (place, entry) in plan.entries.iter().enumerate() {
-        let mut by_key = ByKey::of(&mut judged, entry, place)?;
-        let mut survey = Survey::new(entry.window());
-        by_key.visit(&mut survey, &mut progress, "counting by key")?;
-        report.rules.push(found(entry, &by_key, &survey)?);
+        let mut by_key = ByKey::of(&mut judged, entry, place, progress)?;
+        report.rules.push(found(entry, &by_key)?);
         if depth.compare {
-            compare(entry, &mut by_key, span, &mut progress, &mut report, &mut notes)?;
+            compare(entry, &mut by_key, span, progress, &mut report, &mut notes)?;
         }
         if depth.charts {
-            let what_if = what_if(entry, &mut by_key, &survey, span, &mut progress)?;
+            let what_if = what_if(entry, &mut by_key, span, progress)?;
             report.what_if.push(what_if);
         }
-        top.extend(survey.into_top().into_iter().map(|found| (place, found)));
+        top.extend(by_key.survey.top().into_iter().map(|found| (place, found)));
     }
     // Stable, so that of equals those of the first rule come first.
     top.sort_by_key(|(_, found)| Reverse(found.rank()));
@@ -118,7 +120,8 @@ fn series(judged: &Judged, entries: &[Entry]) -> SeriesFound {
     }
 }
 
-fn found(entry: &Entry, by_key: &ByKey, survey: &Survey) -> Result<RuleFound, Failure> {
+fn found(entry: &Entry, by_key: &ByKey) -> Result<RuleFound, Failure> {
+    let survey = &by_key.survey;
     let algorithm = entry.counting.build(entry.quota)?;
     let name = entry.counting.algorithm;
     Ok(RuleFound {
@@ -157,51 +160,72 @@ fn compare(
     report: &mut Report,
     notes: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let mut compare = Compare::new(entry.counting, entry.quota, entry.window(), span);
-    by_key.visit(&mut compare, progress, "comparing algorithms")?;
-    for (algorithm, error) in compare.left_out {
-        notes.push(format!(
-            "rule {:?} cannot be compared by {algorithm}: {error}",
-            entry.name
-        ));
+    let mut trials = Vec::new();
+    let mut algorithms = Vec::new();
+    for algorithm in AlgorithmName::ALL {
+        match Trial::new(
+            entry.counting.by(algorithm),
+            entry.quota,
+            span,
+            Some(entry.window()),
+        ) {
+            Ok(trial) => {
+                trials.push(trial);
+                algorithms.push(algorithm);
+            }
+            Err(error) => {
+                let rule = &entry.name;
+                notes.push(format!(
+                    "rule {rule:?} cannot be compared by {algorithm}: {error}"
+                ));
+            }
+        }
     }
-    report
-        .compare
-        .extend(compare.algorithms.into_iter().map(|one| ComparedFound {
+    let trials = alone::replay(trials, by_key, progress, "comparing algorithms")?;
+    let compared = trials
+        .iter()
+        .zip(algorithms)
+        .map(|(trial, algorithm)| ComparedFound {
             rule: entry.name.clone(),
-            algorithm: one.algorithm.to_string(),
-            admitted: one.admitted,
-            denied: one.denied,
-            worst: one.worst,
-            bound: one.bound,
-            bytes: one.bytes,
-        }));
+            algorithm: algorithm.to_string(),
+            admitted: trial.admitted,
+            denied: trial.denied,
+            worst: trial.worst,
+            bound: trial.policy.bound(),
+            bytes: 8 * trial.policy.words() as u64,
+        });
+    report.compare.extend(compared);
     Ok(())
 }
 
 fn what_if(
     entry: &Entry,
     by_key: &mut ByKey,
-    survey: &Survey,
     span: Span,
     progress: &mut Progress,
 ) -> Result<WhatIfFound, Failure> {
-    let limits = ladder(
-        entry.counting.enough(survey.asked_in_two),
-        entry.quota.limit(),
-        LIMITS,
-    );
-    let mut what_if = WhatIf::new(entry.counting, entry.quota.window(), limits, span);
-    by_key.visit(&mut what_if, progress, "trying other limits")?;
-    let denials: Vec<_> = what_if.denials().collect();
+    let top = entry.counting.enough(by_key.survey.asked_in_two);
+    let limits = ladder(top, entry.quota.limit(), LIMITS);
+    let trials = trials(entry, limits, span);
+    let trials = alone::replay(trials, by_key, progress, "trying other limits")?;
     Ok(WhatIfFound {
         rule: entry.name.clone(),
-        limits: denials.iter().map(|denials| denials.limit).collect(),
-        denied: denials.iter().map(|denials| denials.requests).collect(),
-        keys_denied: denials.iter().map(|denials| denials.keys).collect(),
+        limits: trials.iter().map(|trial| trial.limit).collect(),
+        denied: trials.iter().map(|trial| trial.denied).collect(),
+        keys_denied: trials.iter().map(|trial| trial.keys_denied).collect(),
         requests: by_key.requests(),
-        keys: survey.keys,
+        keys: by_key.survey.keys,
     })
+}
+
+/// The entry's algorithm with those limits that it can have.
+pub(crate) fn trials(entry: &Entry, limits: impl IntoIterator<Item = u64>, span: Span) -> Vec<Trial> {
+    let quotas = limits
+        .into_iter()
+        .filter_map(|limit| Quota::new(limit, entry.quota.window()).ok());
+    quotas
+        .filter_map(|quota| Trial::new(entry.counting, quota, span, None).ok())
+        .collect()
 }
 
 /// Names the keys.

@@ -82,9 +82,9 @@ impl Sorter {
                 none.insert(BufWriter::with_capacity(READ, file))
             }
         };
-        for word in &self.chunk {
-            file.write_all(&word.to_le_bytes()).map_err(Failure::temporary)?;
-        }
+        // As they are in memory: nobody else reads them.
+        file.write_all(bytemuck::cast_slice(&self.chunk))
+            .map_err(Failure::temporary)?;
         let first = self.chunk[0];
         let last = self.chunk[self.chunk.len() - self.words];
         let records = (self.chunk.len() / self.words) as u64;
@@ -222,12 +222,9 @@ impl Head {
             clippy::cast_possible_truncation,
             reason = "as many as fit into the buffer, or one"
         )]
-        let mut bytes = vec![0; records as usize * record];
-        file.read_exact(&mut bytes).map_err(Failure::temporary)?;
-        self.buffer.clear();
-        let (chunks, _) = bytes.as_chunks::<8>();
-        self.buffer
-            .extend(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+        self.buffer.resize(records as usize * words, 0);
+        file.read_exact(bytemuck::cast_slice_mut(&mut self.buffer))
+            .map_err(Failure::temporary)?;
         self.at = 0;
         self.run.start += records;
         self.run.records -= records;
@@ -258,15 +255,24 @@ impl Reading<'_> {
             self.at += words;
             return Ok(record);
         };
+        let mut ahead = None;
         if let Some(current) = self.current.take() {
             let head = &mut self.heads[current];
             head.at += words;
             if head.at < head.buffer.len() || head.fill(file, words)? {
-                self.next.push(Reverse((head.buffer[head.at], current)));
+                ahead = Some((head.buffer[head.at], current));
             }
         }
-        let Some(Reverse((_, number))) = self.next.pop() else {
-            return Ok(None);
+        let number = match (ahead, self.next.peek()) {
+            // It goes on in the same run.
+            (Some(ahead), next) if next.is_none_or(|Reverse(next)| ahead < *next) => ahead.1,
+            (ahead, _) => {
+                self.next.extend(ahead.map(Reverse));
+                match self.next.pop() {
+                    Some(Reverse((_, number))) => number,
+                    None => return Ok(None),
+                }
+            }
         };
         self.current = Some(number);
         let head = &self.heads[number];

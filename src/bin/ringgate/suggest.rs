@@ -6,17 +6,16 @@ use ringgate::Quota;
 use serde::Serialize;
 use serde_json::Number;
 
-use crate::alone::{Denials, WhatIf, ladder};
+use crate::alone::{self, ladder};
 use crate::by_key::ByKey;
 use crate::failure::Failure;
 use crate::intake::Reading;
 use crate::plan::{Entry, Plan};
 use crate::progress::Progress;
-use crate::replay::in_millis;
+use crate::replay::{self, in_millis};
 use crate::report::VERSION;
 use crate::rule_arg::ALL;
 use crate::span::Span;
-use crate::survey::Survey;
 use crate::table::table;
 
 /// A share in a hundred, from `0%` to `100%`.
@@ -113,14 +112,13 @@ pub(crate) fn suggest(
     plan: &Plan,
     reading: Reading,
     shares: &[Share],
+    progress: &mut Progress,
 ) -> Result<(Suggestions, Vec<String>), Failure> {
     let sources = reading.sources.iter().map(|source| source.name()).collect();
-    let quiet = reading.quiet;
     let mut intake = {
         let layout = plan.fields.layout();
-        reading.take(&layout)?
+        reading.take(&layout, progress)?
     };
-    let mut progress = Progress::new(None, quiet);
     let windows = plan.entries.iter().map(Entry::window);
     let span = Span::new(intake.first, intake.last, windows)?;
     let mut found = Suggestions {
@@ -132,22 +130,20 @@ pub(crate) fn suggest(
         notes: intake.notes(),
     };
     for entry in &plan.entries {
-        let mut by_key = ByKey::of_events(&mut intake.events, entry)?;
-        let mut survey = Survey::new(entry.window());
-        by_key.visit(&mut survey, &mut progress, "counting by key")?;
-        let (requests, keys) = (by_key.requests(), survey.keys);
+        let by_key = ByKey::of_events(&mut intake.events, entry, progress)?;
+        let (requests, keys) = (by_key.requests(), by_key.survey.keys);
+        let top = entry.counting.enough(by_key.survey.asked_in_two);
         let mut search = Search {
             entry,
             by_key,
             span,
             known: BTreeMap::new(),
         };
-        let top = entry.counting.enough(survey.asked_in_two);
-        search.try_limits(ladder(top, 1, 60), &mut progress)?;
+        search.try_limits(ladder(top, 1, 60), progress)?;
         for share in shares {
             let (most, most_keys) = (share.of(requests), share.of(keys));
-            let of_requests = search.lowest(|denials| denials.requests <= most, &mut progress)?;
-            let of_keys = search.lowest(|denials| denials.keys <= most_keys, &mut progress)?;
+            let of_requests = search.lowest(|denials| denials.requests <= most, progress)?;
+            let of_keys = search.lowest(|denials| denials.keys <= most_keys, progress)?;
             let algorithm = entry.counting.algorithm;
             found.suggestions.push(Suggestion {
                 window: in_millis(entry.quota.window()),
@@ -169,6 +165,14 @@ pub(crate) fn suggest(
     Ok((found, intake.unreadable.examples))
 }
 
+/// What a limit denies.
+#[derive(Clone, Copy, Debug)]
+struct Denials {
+    limit: u64,
+    requests: u64,
+    keys: u64,
+}
+
 /// Limits that were tried.
 struct Search<'e> {
     entry: &'e Entry,
@@ -186,11 +190,16 @@ impl Search<'_> {
         limits: impl IntoIterator<Item = u64>,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
-        let window = self.entry.quota.window();
-        let mut what_if = WhatIf::new(self.entry.counting, window, limits, self.span);
-        self.by_key.visit(&mut what_if, progress, "trying limits")?;
-        self.known
-            .extend(what_if.denials().map(|denials| (denials.limit, denials)));
+        let trials = replay::trials(self.entry, limits, self.span);
+        let trials = alone::replay(trials, &mut self.by_key, progress, "trying limits")?;
+        self.known.extend(trials.iter().map(|trial| {
+            let denials = Denials {
+                limit: trial.limit,
+                requests: trial.denied,
+                keys: trial.keys_denied,
+            };
+            (trial.limit, denials)
+        }));
         Ok(())
     }
 

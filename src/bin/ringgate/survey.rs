@@ -3,7 +3,7 @@
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::by_key::{Asked, Visitor};
+use crate::asked::Asked;
 use crate::window::Window;
 
 /// What became of one key.
@@ -78,16 +78,15 @@ impl Survey {
     }
 
     /// The keys that were denied most, most denied first.
-    pub(crate) fn into_top(self) -> Vec<KeyFound> {
-        let mut top: Vec<KeyFound> = self.top.into_iter().map(|ranked| ranked.0.0).collect();
+    pub(crate) fn top(&self) -> Vec<KeyFound> {
+        let mut top: Vec<KeyFound> = self.top.iter().map(|ranked| ranked.0.0).collect();
         top.sort_unstable_by_key(|found| Reverse(found.rank()));
         top
     }
-}
 
-impl Visitor for Survey {
+    /// A request of the present key, not before the last one.
     #[inline]
-    fn asked(&mut self, asked: Asked) {
+    pub(crate) fn asked(&mut self, asked: Asked) {
         self.present.requests += 1;
         self.asked.push(asked.time, asked.permits);
         self.in_two.push(asked.time, asked.permits);
@@ -102,7 +101,8 @@ impl Visitor for Survey {
         }
     }
 
-    fn end(&mut self, key: u64) {
+    /// The present key has no more; says the most permits that it asked for in two windows.
+    pub(crate) fn end(&mut self, key: u64) -> u64 {
         let found = KeyFound {
             key,
             asked: self.asked.most(),
@@ -111,7 +111,8 @@ impl Visitor for Survey {
         self.keys += 1;
         self.denied += found.denied;
         self.worst = self.worst.max(self.charged.most());
-        self.asked_in_two = self.asked_in_two.max(self.in_two.most());
+        let in_two = self.in_two.most();
+        self.asked_in_two = self.asked_in_two.max(in_two);
         self.present = KeyFound::default();
         for window in [&mut self.asked, &mut self.in_two, &mut self.charged] {
             window.clear();
@@ -120,5 +121,6 @@ impl Visitor for Survey {
         if self.top.len() > MOST {
             self.top.pop();
         }
+        in_two
     }
 }
