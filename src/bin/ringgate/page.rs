@@ -30,7 +30,7 @@ const SCRIPT: &str = concat!(
     "})();\n",
 );
 /// The one script that the page lets its browser run; `ci/page.sh` says what it is after a change.
-const SCRIPT_HASH: &str = "sha256-0+SR11PwWDPgp/tAqAlhk5wpXceJRWlfBD6sUETjjKc=";
+const SCRIPT_HASH: &str = "sha256-0n5nB3vxrmOBLR3R+ZuSbxTo5fxltmRPCu//uSf90Pg=";
 
 /// The page for a report in JSON, as `--json` prints it.
 ///
@@ -102,8 +102,11 @@ fn about(data: &Data) -> String {
         more => format!(" and {} more", number(more as u64)),
     };
     format!(
-        "What would have become of the {} requests of {}{more}, {}.",
-        number(data.requests),
+        "What would have become of the {} of {}{more}, {}.",
+        match data.requests {
+            1 => "1 request".to_owned(),
+            requests => format!("{} requests", number(requests)),
+        },
         sources.join(", "),
         span(data.from, data.to),
     )

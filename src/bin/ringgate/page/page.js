@@ -111,7 +111,7 @@ function sayChosen() {
   const row = document.querySelector(`#keys tr[data-chosen="${value}"]`);
   const name = row ? row.querySelector('bdi').cloneNode(true) : place('sliding-key').selectedOptions[0].textContent;
   caption.replaceChildren(name, `, limited to ${quota(chosen.limit, chosen.window)}; ` +
-    `at most ${number(Math.max(0, ...chosen.asked.map(([, count]) => count)))} were asked for in a window.`);
+    `its peak is ${number(Math.max(0, ...chosen.asked.map(([, count]) => count)))} in one window.`);
   for (const other of document.querySelectorAll('#keys tr[data-chosen]')) {
     other.toggleAttribute('aria-current', other === row);
     if (other === row) other.setAttribute('aria-current', 'true');
