@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import sys
 from datetime import datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Decimal
@@ -309,7 +310,7 @@ class Page:
 
     def curve(self, chosen, begin, end):
         """Holds the chart that is shown against a key's counts between two moments."""
-        boxes = self.browser.run(BOXES, "#sliding .line, #sliding .rule")
+        boxes = self.browser.run(BOXES, "#sliding .line, #sliding .rule, #sliding .area")
         for name in ("asked", "admitted"):
             points = [[begin, count_at(chosen[name], begin)]] + [point for point in chosen[name] if begin < point[0] <= end]
             box = boxes["line " + name]
@@ -321,6 +322,10 @@ class Page:
                 wanted = (bottom - boxes["rule"]["y"]) * highest / chosen["limit"]
                 self.expect(abs(bottom - box["y"] - wanted) < 1.5, f"{highest} stand {bottom - box['y']} above the axis, not {wanted}")
                 self.expect(box["width"] > 200 and bottom - box["y"] > 40, f"the chart is empty: {box}")
+                over = boxes["area over"]
+                self.equal(over["d"].count("H"), len(points) + 1, "steps of what is above the limit")
+                wanted = max(0, boxes["rule"]["y"] - box["y"]) if highest > chosen["limit"] else 0
+                self.expect(abs(over["height"] - wanted) < 0.5, f"what is above the limit is {over['height']} high, not {wanted}")
         moments = {begin} | {at for name in ("asked", "admitted") for at, _ in chosen[name] if begin < at <= end}
         said = [figures(text.split("UTC: ")[1]) for text, _, _ in self.browser.run(WALK, "sliding")]
         wanted = [[count_at(chosen["asked"], at), count_at(chosen["admitted"], at)] for at in sorted(moments)]
@@ -507,7 +512,10 @@ class Page:
         # As wide as before it was narrow: drawn anew.
         before = self.browser.run(BOXES, "#traffic .area")["area requests"]["width"]
         self.browser.screen(600, 900)
-        self.browser.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.browser.run(
+            "return new Promise((done) => { const wait = () =>"
+            "innerWidth === 600 ? requestAnimationFrame(() => done()) : requestAnimationFrame(wait); wait(); })"
+        )
         after = self.browser.run(BOXES, "#traffic .area")["area requests"]["width"]
         self.expect(300 < after < before - 200, f"the chart is {after} wide after {before}, on a screen made narrow")
         self.quiet("after all was tried")
@@ -522,6 +530,8 @@ class Page:
 
 
 def main(arguments):
+    # Who is stopped ends the browser too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pictures = None
     if arguments[:1] == ["--pictures"]:
         pictures, arguments = arguments[1], arguments[2:]
