@@ -45,4 +45,4 @@ report hostile --rule "20/60s by user as </script><img src=x onerror=alert(1)>" 
 head -n 1 access.log >one.log
 report one --rule 1/60s one.log
 cd - >/dev/null
-python3 ci/page/check.py ${pictures:+--pictures "$pictures"} "${reports[@]/#/$work/}"
+PYTHONDONTWRITEBYTECODE=1 python3 ci/page/check.py ${pictures:+--pictures "$pictures"} "${reports[@]/#/$work/}"
