@@ -15,5 +15,9 @@ mod tool;
 mod agreement;
 #[path = "replay/answers.rs"]
 mod answers;
+#[path = "replay/formats.rs"]
+mod formats;
 #[path = "replay/input.rs"]
 mod input;
+#[path = "replay/rules.rs"]
+mod rules;

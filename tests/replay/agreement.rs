@@ -6,30 +6,95 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::brute_force::{self, Found, Model};
+use crate::brute_force::{self, Ask, Found, KeyFound, Model, SECOND};
 use crate::log::{START, line, lines, shuffled, text};
 use crate::tool::{file, json, on_file, stderr, tool};
 
-/// The JSON object as what brute force finds.
-fn found(object: &Value) -> Found {
-    let number = |object: &Value, name: &str| object[name].as_u64().unwrap();
-    let string = |object: &Value, name: &str| object[name].as_str().unwrap().to_string();
-    let rows = object["denied_by_key"].as_array().unwrap().iter();
-    Found {
-        requests: number(object, "requests"),
-        admitted: number(object, "admitted"),
-        denied: number(object, "denied"),
-        keys: number(object, "keys"),
-        first: string(object, "first"),
-        last: string(object, "last"),
-        denied_by_key: rows
-            .map(|row| (string(row, "key"), number(row, "requests"), number(row, "denied")))
-            .collect(),
+fn number(object: &Value, name: &str) -> u64 {
+    object[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name} of {object}"))
+}
+
+fn numbers(list: &Value) -> Vec<u64> {
+    let list = list.as_array().unwrap().iter();
+    list.map(|number| number.as_u64().unwrap()).collect()
+}
+
+/// The JSON object says of its one rule what brute force has found.
+pub(crate) fn says(object: &Value, expected: &Found, context: &str) {
+    let rule = &object["rules"][0];
+    for counts in [object, rule] {
+        assert_eq!(number(counts, "requests"), expected.requests, "{context}");
+        assert_eq!(number(counts, "denied"), expected.denied, "{context}");
+        assert_eq!(
+            number(counts, "admitted"),
+            expected.requests - expected.denied,
+            "{context}"
+        );
+    }
+    assert_eq!(number(rule, "worst"), expected.worst, "{context}");
+    assert!(number(rule, "worst") <= number(rule, "bound"), "{context}");
+    assert_eq!(number(rule, "keys"), expected.keys.len() as u64, "{context}");
+    assert_eq!(
+        (&object["from"], &object["to"]),
+        (&expected.from.into(), &expected.to.into())
+    );
+    lists_keys(object, expected, context);
+    has_series(object, expected, context);
+}
+
+/// At most 50 keys in order of their rank; of equal ranks at the end any of them.
+fn lists_keys(object: &Value, expected: &Found, context: &str) {
+    let listed = object["keys"].as_array().unwrap().iter().map(|key| KeyFound {
+        key: key["key"].as_str().unwrap().to_string(),
+        requests: number(key, "requests"),
+        denied: number(key, "denied"),
+        first_denied: key["first_denied"].as_i64(),
+        last_denied: key["last_denied"].as_i64(),
+        worst: number(key, "worst"),
+    });
+    let mut listed: Vec<KeyFound> = listed.collect();
+    assert!(
+        listed.is_sorted_by(|one, next| one.rank() >= next.rank()),
+        "{context}"
+    );
+    let by_rank = |keys: &mut Vec<KeyFound>| {
+        keys.sort_by(|one, other| (other.rank(), &other.key).cmp(&(one.rank(), &one.key)));
+    };
+    let mut all = expected.keys.clone();
+    by_rank(&mut listed);
+    by_rank(&mut all);
+    assert_eq!(listed.len(), all.len().min(50), "{context}");
+    let last = listed[listed.len() - 1].rank();
+    assert_eq!(all[listed.len() - 1].rank(), last, "{context}");
+    let complete = |keys: &[KeyFound]| -> Vec<KeyFound> {
+        let above = keys.iter().filter(|key| key.rank() > last || keys.len() <= 50);
+        above.cloned().collect()
+    };
+    if all.len() <= 50 {
+        assert_eq!(listed, all, "{context}");
+    } else {
+        let listed: Vec<KeyFound> = listed.into_iter().filter(|key| key.rank() > last).collect();
+        assert_eq!(listed, complete(&all), "{context}");
     }
 }
 
+/// Equal steps from the first request on, which together are all requests and denials.
+fn has_series(object: &Value, expected: &Found, context: &str) {
+    let series = &object["series"];
+    let (requests, denied) = (numbers(&series["requests"]), numbers(&series["denied"]));
+    let steps = (expected.to - expected.from) / object["step"].as_i64().unwrap() + 1;
+    assert!((1..=500).contains(&steps), "{context}");
+    assert_eq!((requests.len(), denied.len()), (steps as usize, steps as usize));
+    assert_eq!(requests.iter().sum::<u64>(), expected.requests, "{context}");
+    assert_eq!(denied.iter().sum::<u64>(), expected.denied, "{context}");
+    let of_rule = series["by_rule"].as_object().unwrap().values().next().unwrap();
+    assert_eq!(numbers(of_rule), denied, "{context}");
+}
+
 /// The algorithms as arguments, and how each of them decides.
-fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
+pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     let cells = |cells, summed, shares| Model::Cells {
         cells,
         summed,
@@ -57,13 +122,14 @@ fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
 /// The tool finds what brute force finds, by every algorithm and by several rules.
 fn agrees(log: &str) {
     let path = file(log);
+    let asks = brute_force::asks(log);
     let mut denied = BTreeSet::new();
     for (limit, window) in [(20, 60), (5, 10), (100, 3600), (1, 1), (10, 30), (1, 86_400)] {
         for (algorithm, model) in models(limit, window) {
             let args = format!("--json --rule {limit}/{window}s {algorithm}");
             let output = tool(&args, Some(path.path())).output().unwrap();
-            let expected = brute_force::replay(log, limit, window, model);
-            assert_eq!(found(&json(&output)), expected, "{args}");
+            let expected = brute_force::replay(&asks, limit, window * SECOND, model);
+            says(&json(&output), &expected, &args);
             denied.insert(expected.denied);
         }
     }
@@ -81,13 +147,126 @@ fn a_log_in_no_order_is_decided_as_by_brute_force() {
     agrees(&text(&shuffled(lines(4_000, 2), 3)));
 }
 
-#[test]
-fn the_shared_log_is_decided_as_by_brute_force() {
+/// The log that is not in the repository, if it is there.
+pub(crate) fn shared_log() -> Option<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/access.log");
     match fs::read(path) {
-        Ok(log) => agrees(&String::from_utf8_lossy(&log)),
-        // The two tests above have done the same with logs of their own.
-        Err(error) => println!("not run: {path}: {error}"),
+        Ok(log) => Some(String::from_utf8_lossy(&log).into_owned()),
+        Err(error) => {
+            // Other tests have done the same with logs of their own.
+            println!("not run: {path}: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn the_shared_log_is_decided_as_by_brute_force() {
+    if let Some(log) = shared_log() {
+        agrees(&log);
+    }
+}
+
+#[test]
+fn other_limits_and_algorithms_are_replayed_exactly() {
+    let own = Some((text(&lines(2_000, 21)), vec![(20, 60), (10, 10), (50, 3600)]));
+    let shared = shared_log().map(|log| (log, vec![(20, 60)]));
+    for (log, quotas) in own.into_iter().chain(shared) {
+        let asks = brute_force::asks(&log);
+        for (limit, window) in quotas {
+            let compared: Vec<(&str, Model)> = models(limit, window)
+                .into_iter()
+                .filter(|(algorithm, _)| !algorithm.contains("--cells"))
+                .collect();
+            for (place, (algorithm, model)) in compared.iter().enumerate() {
+                let args = format!("--json --compare --rule {limit}/{window}s {algorithm}");
+                let object = json(&on_file(&args, &log));
+                let what_if = &object["what_if"][0];
+                let limits = numbers(&what_if["limits"]);
+                assert!(limits.is_sorted() && limits[0] == 1 && limits.contains(&(limit as u64)));
+                // Nobody is denied by the highest.
+                assert_eq!(numbers(&what_if["denied"]).last(), Some(&0), "{args}");
+                assert_eq!(number(what_if, "requests"), asks.len() as u64);
+                let denied = numbers(&what_if["denied"]).into_iter();
+                let found = denied.zip(numbers(&what_if["keys_denied"]));
+                // One in three of them, for the time that brute force takes.
+                for (other, (denied, keys)) in limits.into_iter().zip(found).skip(place % 3).step_by(3) {
+                    let other = other as i64;
+                    if matches!(model, Model::Bucket) && window * 2_000_000_000 % other != 0
+                        || matches!(model, Model::Cells { shares: true, .. }) && other % 5 != 0
+                    {
+                        continue;
+                    }
+                    let expected = brute_force::replay(&asks, other, window * SECOND, *model);
+                    let of_keys = expected.keys.iter().filter(|key| key.denied > 0).count();
+                    assert_eq!(
+                        (denied, keys),
+                        (expected.denied, of_keys as u64),
+                        "{args}, limit {other}"
+                    );
+                }
+                // Whatever the rule's own algorithm is, the same are compared.
+                if place == 0 {
+                    compares(&object, &asks, limit, window, &compared);
+                }
+            }
+        }
+    }
+}
+
+fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&str, Model)]) {
+    let rows = object["compare"].as_array().unwrap();
+    assert_eq!(rows.len(), 6);
+    for (algorithm, model) in models {
+        let name = algorithm.strip_prefix("--algorithm ").unwrap_or("counter");
+        let row = rows.iter().find(|row| row["algorithm"] == name).unwrap();
+        let expected = brute_force::replay(asks, limit, window * SECOND, *model);
+        assert_eq!(number(row, "denied"), expected.denied, "{name}");
+        assert_eq!(
+            number(row, "admitted"),
+            expected.requests - expected.denied,
+            "{name}"
+        );
+        assert_eq!(number(row, "worst"), expected.worst, "{name}");
+        assert!(number(row, "worst") <= number(row, "bound"), "{name}");
+    }
+}
+
+#[test]
+fn curves_are_the_counts_of_each_window() {
+    let log = text(&lines(2_000, 22));
+    let asks = brute_force::in_order(&brute_force::asks(&log));
+    let object = json(&on_file("--json --rule 10/60s --algorithm log", &log));
+    let found = brute_force::replay(&asks, 10, 60 * SECOND, Model::Log);
+    let chosen = object["chosen"].as_array().unwrap();
+    assert_eq!(chosen.len(), 10);
+    for (chosen, listed) in chosen.iter().zip(object["keys"].as_array().unwrap()) {
+        assert_eq!((&chosen["key"], &chosen["limit"]), (&listed["key"], &10.into()));
+        let of_key = asks.iter().zip(&found.verdicts);
+        let of_key: Vec<_> = of_key.filter(|(ask, _)| chosen["key"] == *ask.key).collect();
+        for (name, all) in [("asked", true), ("admitted", false)] {
+            let taken: Vec<(i64, u64)> = of_key
+                .iter()
+                .filter(|(_, admitted)| all || **admitted)
+                .map(|(ask, _)| (ask.at, ask.cost))
+                .collect();
+            let points = chosen[name].as_array().unwrap();
+            assert!(points.len() > 20 && points.len() <= 2_000);
+            // Times are whole seconds, so none falls together with another's end but where it counts no more.
+            let mut largest = 0;
+            for point in points {
+                let (at, count) = (point[0].as_i64().unwrap(), point[1].as_u64().unwrap());
+                let expected = brute_force::counted(&taken, at * 1_000_000, 60 * SECOND);
+                let before = brute_force::counted(&taken, at * 1_000_000 - 1, 60 * SECOND);
+                assert!(
+                    expected <= count && count <= expected.max(before),
+                    "{name} {point}"
+                );
+                largest = largest.max(count);
+            }
+            assert_eq!(largest, brute_force::most(&taken, 60 * SECOND), "{name}");
+            assert!(!all || listed["worst"].as_u64() == Some(largest));
+        }
     }
 }
 
@@ -101,13 +280,27 @@ fn large_limits_are_exact() {
         })
         .collect();
     let log = text(&lines);
+    let asks = brute_force::asks(&log);
     let path = file(&log);
     for (limit, window) in [(700, 60), (5_000, 600), (50_000, 3600), (100_000, 7200)] {
-        let args = format!("--json --algorithm log --rule {limit}/{window}s");
-        let expected = brute_force::replay(&log, limit, window, Model::Log);
-        assert!(expected.denied > 0);
+        // Without the charts, which replay sixty limits.
+        let args = format!("--compare --timings --rule {limit}/{window}s --algorithm log");
         let output = tool(&args, Some(path.path())).output().unwrap();
-        assert_eq!(found(&json(&output)), expected, "{args}");
+        let mut expected = 0;
+        let mut admitted = alloc::collections::VecDeque::new();
+        for ask in asks.iter().filter(|ask| ask.key == "::1") {
+            while admitted.front().is_some_and(|&s| s <= ask.at - window * SECOND) {
+                admitted.pop_front();
+            }
+            if admitted.len() < limit as usize {
+                admitted.push_back(ask.at);
+            } else {
+                expected += 1;
+            }
+        }
+        assert!(expected > 0);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(&format!("\ndenied     {expected}\n")), "{said}");
     }
 }
 
@@ -125,8 +318,8 @@ fn twenty_years_are_counted_and_more_is_an_error() {
     let log = twice(20 * 366 - 1);
     for (algorithm, model) in models(5, 10) {
         let args = format!("--json --rule 5/10s {algorithm}");
-        let expected = brute_force::replay(&log, 5, 10, model);
-        assert_eq!(found(&json(&on_file(&args, &log))), expected, "{args}");
+        let expected = brute_force::replay(&brute_force::asks(&log), 5, 10 * SECOND, model);
+        says(&json(&on_file(&args, &log)), &expected, &args);
     }
     for log in [twice(20 * 366), text(&[line("a", START), line("a", 5)])] {
         let output = on_file("--rule 5/10s", &log);

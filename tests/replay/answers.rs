@@ -27,17 +27,26 @@ fn wrong_arguments_are_errors_that_say_what_is_allowed() {
         ("--rule 1/s --cells x", "invalid value 'x' for '--cells"),
         (
             "--rule 1/s --cells 5 --algorithm log",
-            "no --cells with --algorithm log",
+            "cells is 5, but allowed is nothing for a log rule",
         ),
-        (
-            "--rule 1/s --cells 5 --algorithm gcra",
-            "no --cells with --algorithm gcra",
-        ),
+        ("--rule 1/s --cells 5 --algorithm gcra", "nothing for a gcra rule"),
         (
             "--rule 1/s --cells 1 --algorithm fixed",
-            "no --cells with --algorithm fixed",
+            "nothing for a fixed window",
         ),
-        ("--rule 1/s another.log", "unexpected argument"),
+        ("--rule 1/s --rule 1/s", "name is \"1/s\" again"),
+        ("--rule 1/s --rules rules.toml", "cannot be used with"),
+        ("--rules absent.toml", "absent.toml"),
+        ("--rule 1/s --key ,", "key is"),
+        (
+            "--rule 1/s --key usr",
+            "field is \"usr\", but allowed is one of a log",
+        ),
+        ("--rule 1/s --time-field t", "no --time-field with a log"),
+        ("--rule 1/s --alias x", "--alias is \"x\""),
+        ("--rule 1/s --utc-offset 2", "--utc-offset is \"2\""),
+        ("--rule 1/s --year 1", "1678"),
+        ("--rule 1/s --format xml", "syslog"),
         ("--rule 1/s --color", "unexpected argument"),
     ] {
         let output = tool(args, Some(log.path())).output().unwrap();
@@ -67,41 +76,88 @@ fn a_file_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn the_json_object_has_these_members_and_no_others() {
-    let log = text(&["b", "a", "c", "c", "b", "a", "a"].map(|address| line(address, START)));
-    let output = on_file("--json --rule 1/s", log);
-    assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
-        concat!(
-            r#"{"requests":7,"admitted":3,"denied":4,"keys":3,"malformed":0,"#,
-            r#""first":"2020-02-28T23:30:00Z","last":"2020-02-28T23:30:00Z","#,
-            r#""denied_by_key":[{"key":"a","requests":3,"denied":2},{"key":"b","requests":2,"denied":1},"#,
-            r#"{"key":"c","requests":2,"denied":1}]}"#,
+fn the_json_object_has_these_members() {
+    let log = file(text(
+        &["b", "a", "c", "c", "b", "a", "a"].map(|address| line(address, START)),
+    ));
+    let output = tool("--json --rule 1/s", Some(log.path())).output().unwrap();
+    let expected = concat!(
+        r#"{"version":1,"sources":["FILE"],"lines":7,"requests":7,"admitted":3,"denied":4,"unreadable":0,"#,
+        r#""from":1582932600000,"to":1582932600000,"step":1,"#,
+        r#""rules":[{"name":"1/s","quota":"1/1s","limit":1,"window":1000,"algorithm":"counter","cells":5,"#,
+        r#""key":"client","shadow":false,"requests":7,"admitted":3,"denied":4,"worst":1,"bound":1,"bytes":8,"keys":3}],"#,
+        r#""series":{"requests":[7],"denied":[4],"by_rule":{"1/s":[4]}},"#,
+        r#""keys":[{"rule":"1/s","key":"a","requests":3,"denied":2,"first_denied":1582932600000,"#,
+        r#""last_denied":1582932600000,"worst":3},"#,
+    );
+    let output = String::from_utf8(output.stdout).unwrap();
+    let output = output.replace(log.path().to_str().unwrap(), "FILE");
+    assert!(output.starts_with(expected), "{output}");
+    assert!(
+        output.ends_with(concat!(
+            r#""asked":[[1582932600000,2]],"admitted":[[1582932600000,1]]}],"#,
+            r#""what_if":[{"rule":"1/s","limits":[1,2,3],"denied":[4,1,0],"keys_denied":[3,1,0],"requests":7,"keys":3}],"#,
+            r#""compare":[],"notes":[]}"#,
             "\n"
-        )
+        )),
+        "{output}"
     );
 }
 
 #[test]
-fn the_text_is_a_table() {
+fn the_text_is_tables() {
     let log = text(&["b", "2001:db8::aaaa:1", "2001:db8::aaaa:1"].map(|address| line(address, START)));
-    let output = on_file("--rule 1/60s --algorithm classic --cells 4", log);
+    let output = on_file("--compare --rule 1/60s --algorithm classic --cells 4", log);
     let expected = "\
-rule       1/1min
-algorithm  classic, 4 cells
-bound      at most 2 in any 60s
 requests   3
 admitted   2
 denied     1
-keys       2
-malformed  0
+lines      3
+unreadable 0
 first      2020-02-28T23:30:00Z
 last       2020-02-28T23:30:00Z
 
-most denied        requests     denied
-2001:db8::aaaa:1          2          1
+rule   quota   algorithm         by      keys  requests  admitted  denied  worst window  bound  bytes a key
+1/60s  1/1min  classic, 4 cells  client     2         3         2       1             1      2            8
+
+each by itself  algorithm  admitted  denied  worst window  bound  bytes a key
+1/60s           log               2       1             1      1           16
+1/60s           counter           2       1             1      1            8
+1/60s           classic           2       1             1      2            8
+1/60s           even              0       3             0      2            8
+1/60s           gcra              2       1             1      2            8
+1/60s           fixed             2       1             1      2            8
+
+most denied       requests  denied  most asked          first denied
+2001:db8::aaaa:1         2       1           2  2020-02-28T23:30:00Z
 ";
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[test]
+fn a_page_is_written() {
+    let log = text(&["a", "a", "<b>"].map(|address| line(address, START)));
+    let page = tempfile::NamedTempFile::new().unwrap();
+    let args = format!("--rule 1/60s --html {}", page.path().display());
+    let output = on_file(&args, &log);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(!output.stdout.is_empty(), "the tables are printed all the same");
+    let page = std::fs::read_to_string(page.path()).unwrap();
+    assert!(page.starts_with("<!doctype html>") && !page.contains("<b>"));
+    let output = on_file("--rule 1/60s --html /nowhere/page.html", log);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("/nowhere/page.html cannot be written"));
+}
+
+#[test]
+fn timings_are_told_when_asked_for() {
+    let log = text(&lines(100, 3));
+    let output = on_file("--rule 1/60s --timings", &log);
+    let said = stderr(&output);
+    for what in ["reading ", "judging ", "all ", "lines read ", "MB/s"] {
+        assert!(said.contains(what), "{said}");
+    }
+    assert_eq!(stderr(&on_file("--rule 1/60s", &log)), "");
 }
 
 #[test]

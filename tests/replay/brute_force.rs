@@ -3,7 +3,16 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
-/// How a naive limiter decides: by all its admissions so far (in seconds; it may forget what no
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// Nanoseconds since 1970.
+    pub(crate) at: i64,
+    pub(crate) key: String,
+    pub(crate) cost: u64,
+}
+
+/// How a naive limiter decides: by all its admissions so far (it may forget what no
 /// longer counts), and the time of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Model {
@@ -16,67 +25,137 @@ pub(crate) enum Model {
     Bucket,
 }
 
-/// What is printed.
+/// What is found of one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyFound {
+    pub(crate) key: String,
+    pub(crate) requests: u64,
+    pub(crate) denied: u64,
+    /// Milliseconds.
+    pub(crate) first_denied: Option<i64>,
+    pub(crate) last_denied: Option<i64>,
+    /// The most that was asked for in one window.
+    pub(crate) worst: u64,
+}
+
+impl KeyFound {
+    /// Most denied first, then who asked for most.
+    pub(crate) fn rank(&self) -> (u64, u64, u64) {
+        (self.denied, self.worst, self.requests)
+    }
+}
+
+/// What is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) requests: u64,
-    pub(crate) admitted: u64,
     pub(crate) denied: u64,
-    pub(crate) keys: u64,
-    pub(crate) first: String,
-    pub(crate) last: String,
-    /// Key, requests, denied.
-    pub(crate) denied_by_key: Vec<(String, u64, u64)>,
+    /// The most that was admitted to a key in one window.
+    pub(crate) worst: u64,
+    /// Milliseconds.
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) keys: Vec<KeyFound>,
+    /// Of each request, in order of time.
+    pub(crate) verdicts: Vec<bool>,
 }
 
 #[derive(Default)]
 struct Client {
-    admitted: VecDeque<i64>,
-    requests: u64,
-    denied: u64,
+    /// Times and costs that may still count.
+    admitted: VecDeque<(i64, u64)>,
+    /// All of them.
+    asked: Vec<(i64, u64)>,
+    charged: Vec<(i64, u64)>,
+    found: KeyFound,
 }
 
-/// Replays well-formed lines with `limit` requests in `window` seconds.
-pub(crate) fn replay(log: &str, limit: i64, window: i64, model: Model) -> Found {
-    let mut requests: Vec<(i64, &str)> = log.lines().map(parse).collect();
-    requests.sort_by_key(|&(at, _)| at);
+pub(crate) const SECOND: i64 = 1_000_000_000;
+
+/// In order of time; those of one time in the order in which they came.
+pub(crate) fn in_order(asks: &[Ask]) -> Vec<Ask> {
+    let mut asks = asks.to_vec();
+    asks.sort_by_key(|ask| ask.at);
+    asks
+}
+
+/// Replays requests with `limit` permits in `window` nanoseconds.
+pub(crate) fn replay(asks: &[Ask], limit: i64, window: i64, model: Model) -> Found {
+    let asks = in_order(asks);
     let mut clients: BTreeMap<&str, Client> = BTreeMap::new();
-    for &(at, key) in &requests {
-        let client = clients.entry(key).or_default();
-        client.requests += 1;
-        if admits(model, &mut client.admitted, at, limit, window) {
-            client.admitted.push_back(at);
+    let mut verdicts = Vec::new();
+    for ask in &asks {
+        let client = clients.entry(&ask.key).or_default();
+        client.asked.push((ask.at, ask.cost));
+        client.found.requests += 1;
+        let admitted = admits(model, &mut client.admitted, ask, limit, window);
+        verdicts.push(admitted);
+        if admitted {
+            client.admitted.push_back((ask.at, ask.cost));
+            client.charged.push((ask.at, ask.cost));
         } else {
-            client.denied += 1;
+            client.found.denied += 1;
+            let at = ask.at.div_euclid(1_000_000);
+            client.found.first_denied.get_or_insert(at);
+            client.found.last_denied = Some(at);
         }
     }
-    let denied = clients.values().map(|client| client.denied).sum();
-    let mut denied_by_key: Vec<(String, u64, u64)> = clients
-        .iter()
-        .filter(|(_, client)| client.denied > 0)
-        .map(|(key, client)| ((*key).to_string(), client.requests, client.denied))
+    let worst = clients.values().map(|client| most(&client.charged, window)).max();
+    let keys: Vec<KeyFound> = clients
+        .into_iter()
+        .map(|(key, client)| KeyFound {
+            key: key.to_string(),
+            worst: most(&client.asked, window),
+            ..client.found
+        })
         .collect();
-    // Stable: equal ones stay in the order of their keys.
-    denied_by_key.sort_by_key(|&(_, _, denied)| u64::MAX - denied);
-    denied_by_key.truncate(20);
     Found {
-        requests: requests.len() as u64,
-        admitted: requests.len() as u64 - denied,
-        denied,
-        keys: clients.len() as u64,
-        first: rfc3339(requests[0].0),
-        last: rfc3339(requests[requests.len() - 1].0),
-        denied_by_key,
+        requests: asks.len() as u64,
+        denied: keys.iter().map(|key| key.denied).sum(),
+        worst: worst.unwrap_or(0),
+        from: asks[0].at.div_euclid(1_000_000),
+        to: asks[asks.len() - 1].at.div_euclid(1_000_000),
+        keys,
+        verdicts,
     }
 }
 
-fn admits(model: Model, admitted: &mut VecDeque<i64>, at: i64, limit: i64, window: i64) -> bool {
+/// What counts at `at` of what was taken.
+pub(crate) fn counted(taken: &[(i64, u64)], at: i64, window: i64) -> u64 {
+    let counts = taken.iter().filter(|&&(s, _)| at - window < s && s <= at);
+    counts.map(|&(_, cost)| cost).sum()
+}
+
+/// The most of what was taken, in order of time, that is in one window: the one that ends with its last.
+pub(crate) fn most(taken: &[(i64, u64)], window: i64) -> u64 {
+    let mut start = 0;
+    let mut inside = 0;
+    let mut most = 0;
+    for &(at, cost) in taken {
+        inside += cost;
+        while taken[start].0 <= at - window {
+            inside -= taken[start].1;
+            start += 1;
+        }
+        most = most.max(inside);
+    }
+    most
+}
+
+fn admits(model: Model, admitted: &mut VecDeque<(i64, u64)>, ask: &Ask, limit: i64, window: i64) -> bool {
+    let wide = |number: i64| i128::from(number);
+    let (at, cost) = (ask.at, i128::from(ask.cost));
+    let sum =
+        |taken: &mut dyn Iterator<Item = &(i64, u64)>| taken.map(|&(_, cost)| i128::from(cost)).sum::<i128>();
+    if cost == 0 {
+        return true;
+    }
     match model {
         Model::Log => {
-            while admitted.front().is_some_and(|&s| s <= at - window) {
+            while admitted.front().is_some_and(|&(s, _)| s <= at - window) {
                 admitted.pop_front();
             }
-            (admitted.len() as i64) < limit
+            sum(&mut admitted.iter()) + cost <= wide(limit)
         }
         Model::Cells {
             cells,
@@ -84,25 +163,35 @@ fn admits(model: Model, admitted: &mut VecDeque<i64>, at: i64, limit: i64, windo
             shares,
         } => {
             // A cell is W/N long, and one begins at each multiple of W since 1970.
-            let cell = |s: i64| (s * cells).div_euclid(window);
-            while admitted.front().is_some_and(|&s| cell(s) <= cell(at) - summed) {
+            let cell = |s: i64| (wide(s) * wide(cells)).div_euclid(wide(window));
+            while admitted
+                .front()
+                .is_some_and(|&(s, _)| cell(s) <= cell(at) - wide(summed))
+            {
                 admitted.pop_front();
             }
-            let newest = admitted.iter().filter(|&&s| cell(s) == cell(at)).count() as i64;
-            (admitted.len() as i64) < limit && !(shares && newest >= limit / cells)
+            let newest = sum(&mut admitted.iter().filter(|&&(s, _)| cell(s) == cell(at)));
+            sum(&mut admitted.iter()) + cost <= wide(limit)
+                && !(shares && newest + cost > wide(limit / cells))
         }
         Model::Bucket => {
-            // When the bucket is empty again, in L-ths of a second; one request is W of them.
-            let empty = admitted
-                .iter()
-                .fold(i64::MIN, |empty, &s| empty.max(s * limit) + window);
-            empty.max(at * limit) + window <= at * limit + limit * window
+            // When the bucket is empty again, in L-ths of a nanosecond; one permit is W of them.
+            let empty = admitted.iter().fold(i128::MIN / 2, |empty, &(s, cost)| {
+                empty.max(wide(s) * wide(limit)) + i128::from(cost) * wide(window)
+            });
+            let then = empty.max(wide(at) * wide(limit)) + cost * wide(window);
+            then <= wide(at) * wide(limit) + wide(limit) * wide(window)
         }
     }
 }
 
+/// The requests of a log in the common or combined format.
+pub(crate) fn asks(log: &str) -> Vec<Ask> {
+    log.lines().map(parse).collect()
+}
+
 /// The time and the address of a line.
-fn parse(line: &str) -> (i64, &str) {
+fn parse(line: &str) -> Ask {
     let (address, rest) = line.split_once(' ').expect("an address and more");
     let (_, rest) = rest.split_once('[').expect("a time");
     let (stamp, _) = rest.split_once(']').expect("a time that ends");
@@ -121,14 +210,16 @@ fn parse(line: &str) -> (i64, &str) {
     let local = ((days * 24 + number(fields[3])) * 60 + number(fields[4])) * 60 + number(fields[5]);
     let (sign, offset) = fields[6].split_at(1);
     let offset = (number(&offset[..2]) * 60 + number(&offset[2..])) * 60;
-    (
-        if sign == "-" {
-            local + offset
-        } else {
-            local - offset
-        },
-        address,
-    )
+    let second = if sign == "-" {
+        local + offset
+    } else {
+        local - offset
+    };
+    Ask {
+        at: second * SECOND,
+        key: address.to_string(),
+        cost: 1,
+    }
 }
 
 /// Year, month from 0, day from 1, and second of the day.
@@ -143,15 +234,6 @@ pub(crate) fn civil(second: i64) -> (i64, i64, i64, i64) {
         month += 1;
     }
     (year, month, day + 1, second % 86_400)
-}
-
-fn rfc3339(second: i64) -> String {
-    let (year, month, day, rest) = civil(second);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!(
-        "{year}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z",
-        month + 1
-    )
 }
 
 fn days_of(year: i64) -> i64 {

@@ -63,7 +63,7 @@ pub(crate) fn lines(count: usize, seed: u64) -> Vec<String> {
 }
 
 /// The lines in another order, every one within reach of every place.
-pub(crate) fn shuffled(mut lines: Vec<String>, seed: u64) -> Vec<String> {
+pub(crate) fn shuffled<T>(mut lines: Vec<T>, seed: u64) -> Vec<T> {
     let mut random = Random::new(seed);
     for place in (1..lines.len()).rev() {
         lines.swap(place, random.below(place as u64 + 1) as usize);

@@ -16,6 +16,12 @@ pub(crate) fn tool(args: &str, file: Option<&Path>) -> Command {
     command
 }
 
+/// A run with all its arguments.
+pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringgate"));
+    command.args(args).stdin(Stdio::null()).output().unwrap()
+}
+
 pub(crate) fn file(content: impl AsRef<[u8]>) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(content.as_ref()).unwrap();

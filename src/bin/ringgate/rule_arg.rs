@@ -23,7 +23,7 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
     for word in text.split_whitespace() {
         if let Some(part) = PARTS.iter().find(|part| **part == word) {
             if parts.iter().any(|(known, _)| known == part) {
-                return Err(wrong(text, &format!("{part:?} twice"), "each part once"));
+                return Err(wrong(text, part, "there twice", "each part once"));
             }
             parts.push((part, String::new()));
         } else if let Some((_, value)) = parts.last_mut() {
@@ -34,11 +34,7 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
         }
     }
     if let Some((part, _)) = parts.iter().skip(1).find(|(_, value)| value.is_empty()) {
-        return Err(wrong(
-            text,
-            &format!("nothing after {part:?}"),
-            "a value for each part",
-        ));
+        return Err(wrong(text, part, "empty", "a value for each part"));
     }
     let part = |name: &str| {
         let found = parts.iter().find(|(part, _)| *part == name);
@@ -48,12 +44,12 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
     let number = |name: &str, value: &str| {
         value
             .parse::<u64>()
-            .map_err(|_| wrong(text, &format!("{name} {value:?}"), "a whole number"))
+            .map_err(|_| wrong(text, name, &format!("{value:?}"), "a whole number"))
     };
     let algorithm = match part("algorithm") {
         Some(name) => AlgorithmName::from_str(name, false).map_err(|_| {
             let names = AlgorithmName::ALL.map(|name| name.to_string());
-            wrong(text, &format!("algorithm {name:?}"), &names.join(", "))
+            wrong(text, "algorithm", &format!("{name:?}"), &names.join(", "))
         })?,
         None => otherwise.algorithm,
     };
@@ -76,7 +72,8 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
         let key = fields.layout().key(key).ok_or_else(|| {
             wrong(
                 text,
-                &format!("key {key:?}"),
+                "key",
+                &format!("{key:?}"),
                 "a field, or several with commas between them, or \"all\"",
             )
         })?;
@@ -84,14 +81,15 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
     }
     if let Some(cost) = part("cost").or(otherwise.cost.as_deref()) {
         let cost = fields.layout().cost(cost);
-        let cost = cost.ok_or_else(|| wrong(text, "an empty cost", "a field"))?;
+        let cost = cost.ok_or_else(|| wrong(text, "cost", "empty", "a field"))?;
         rule = rule.cost(&cost);
     }
     if let Some(when) = part("when") {
         let condition = fields.layout().condition(when).ok_or_else(|| {
             wrong(
                 text,
-                &format!("condition {when:?}"),
+                "condition",
+                &format!("{when:?}"),
                 "field, field=value, field!=value or field=prefix*, 64 in all",
             )
         })?;
@@ -100,6 +98,6 @@ pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result
     Ok(rule)
 }
 
-fn wrong(rule: &str, given: &str, allowed: &str) -> Failure {
-    Failure::argument(format!("--rule {rule:?}"), given, allowed)
+fn wrong(rule: &str, part: &str, given: &str, allowed: &str) -> Failure {
+    Failure::argument(format!("--rule {rule:?}: {part}"), given, allowed)
 }

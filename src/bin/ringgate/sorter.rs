@@ -31,7 +31,7 @@ struct Run {
 }
 
 /// Bytes that are kept in memory before there is a file.
-const IN_MEMORY: usize = 16 << 20;
+const IN_MEMORY: usize = 8 << 20;
 
 /// Bytes of a run that are read at once.
 const READ: usize = 1 << 16;
@@ -110,7 +110,7 @@ impl Sorter {
             return;
         }
         let records = self.chunk.len() / self.words;
-        // Sixteen megabytes hold fewer records than 32 bits count.
+        // Eight megabytes hold fewer records than 32 bits count.
         let mut order: Vec<u32> = (0..u32::try_from(records).unwrap_or(u32::MAX)).collect();
         order.sort_by_key(|&at| self.chunk[at as usize * self.words]);
         let mut sorted = Vec::with_capacity(self.chunk.len());

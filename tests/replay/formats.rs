@@ -1,0 +1,502 @@
+//! The same requests in every format, with times in every format, compressed and not: decided as by brute force.
+
+use core::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tempfile::TempDir;
+
+use crate::agreement::{models, says, shared_log};
+use crate::brute_force::{self, Ask, SECOND, civil};
+use crate::log::{Random, START, shuffled};
+use crate::tool::{json, on_pipe, run, stderr, tool};
+
+/// Milliseconds between requests are such that all algorithms count exactly.
+const MILLI: i64 = 1_000_000;
+
+/// Requests of a few users from a few addresses, in order of time.
+pub(crate) fn asks(count: usize, seed: u64, step: i64) -> Vec<Ask> {
+    let mut random = Random::new(seed);
+    let mut at = START * SECOND;
+    let ask = |_| {
+        at += match random.below(60) {
+            0 => random.below(60_000) as i64 * MILLI / step * step,
+            1..20 => random.below(2_000) as i64 * MILLI / step * step,
+            _ => 0,
+        };
+        Ask {
+            at,
+            key: format!("192.0.2.{}", random.below(random_clients(at))),
+            cost: 1 + at as u64 / 7 % 4,
+        }
+    };
+    (0..count).map(ask).collect()
+}
+
+/// Fewer at times.
+fn random_clients(at: i64) -> u64 {
+    if at / (600 * SECOND) % 2 == 0 { 5 } else { 30 }
+}
+
+/// Times as text: of nanoseconds since 1970.
+type Clock = fn(i64) -> String;
+
+fn parts(at: i64) -> (i64, i64, i64, i64, i64, i64) {
+    let (year, month, day, rest) = civil(at / SECOND);
+    (year, month, day, rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+fn clf(at: i64) -> String {
+    let (year, month, day, hour, minute, second) = parts(at + 7200 * SECOND);
+    let month = &MONTHS[3 * month as usize..][..3];
+    format!("{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0200")
+}
+
+fn rfc3339(at: i64) -> String {
+    let (year, month, day, hour, minute, second) = parts(at - 12_600 * SECOND);
+    let milli = at / MILLI % 1_000;
+    format!(
+        "{year}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}-03:30",
+        month + 1
+    )
+}
+
+fn without_zone(at: i64) -> String {
+    let (year, month, day, hour, minute, second) = parts(at);
+    let milli = at / MILLI % 1_000;
+    format!(
+        "{year}-{:02}-{day:02} {hour:02}:{minute:02}:{second:02},{milli:03}",
+        month + 1
+    )
+}
+
+fn syslog(at: i64) -> String {
+    let (_, month, day, hour, minute, second) = parts(at);
+    let month = &MONTHS[3 * month as usize..][..3];
+    format!("{month} {day:2} {hour:02}:{minute:02}:{second:02}")
+}
+
+fn seconds(at: i64) -> String {
+    format!("{}.{:03}", at / SECOND, at / MILLI % 1_000)
+}
+
+/// Each with whether it tells milliseconds.
+const CLOCKS: [(&str, Clock, bool); 8] = [
+    ("clf", clf, false),
+    ("rfc3339", rfc3339, true),
+    ("rfc3339", without_zone, true),
+    ("s", seconds, true),
+    ("ms", |at| format!("{}", at / MILLI), true),
+    ("us", |at| format!("{}", at / 1_000), true),
+    ("ns", |at| format!("{at}"), true),
+    ("syslog", syslog, false),
+];
+
+fn combined(asks: &[Ask]) -> String {
+    let lines = asks.iter().map(|ask| {
+        let time = clf(ask.at);
+        let size = ask.cost;
+        format!(
+            "{} - a b [{time}] \"GET /x\\\"y HTTP/1.1\" 200 {size} \"-\" \"agent\"\n",
+            ask.key
+        )
+    });
+    lines.collect()
+}
+
+fn common(asks: &[Ask]) -> String {
+    combined(asks).replace(" \"-\" \"agent\"", "")
+}
+
+fn json_lines(asks: &[Ask], clock: Clock) -> String {
+    let mut text = String::new();
+    for (number, ask) in asks.iter().enumerate() {
+        let time = clock(ask.at);
+        // Numbers as text and as numbers.
+        let time = if number % 2 == 0 && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+            time
+        } else {
+            format!("\"{time}\"")
+        };
+        let address = ask
+            .key
+            .replace('.', if number % 3 == 0 { "\\u002e" } else { "." });
+        writeln!(
+            text,
+            "{{\"level\":\"info\",\"ts\":{time},\"http\":{{\"from\":\"{address}\",\"bytes\":{}}},\"x\":[1,{{}}]}}",
+            ask.cost
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn csv(asks: &[Ask], clock: Clock, delimiter: char) -> String {
+    let mut text = ["bytes", "from", "note", "ts"].join(&delimiter.to_string()) + "\r\n";
+    for ask in asks {
+        let note = if ask.cost == 1 {
+            ""
+        } else {
+            "\"a, \"\"b\"\"; \t|c\""
+        };
+        // A fraction may be written with a comma.
+        let time = clock(ask.at);
+        let time = if time.contains(delimiter) {
+            format!("\"{time}\"")
+        } else {
+            time
+        };
+        let cells = [ask.cost.to_string(), ask.key.clone(), note.to_string(), time];
+        text += &cells.join(&delimiter.to_string());
+        text += "\r\n";
+    }
+    text
+}
+
+fn syslog_lines(asks: &[Ask]) -> String {
+    let messages = combined(asks);
+    let lines = asks.iter().zip(messages.lines());
+    let lines = lines.map(|(ask, message)| format!("<190>{} web nginx: {message}\n", syslog(ask.at)));
+    lines.collect()
+}
+
+/// What the arguments and the input say is decided as by brute force.
+fn agrees(args: &str, input: &str, asks: &[Ask]) {
+    for (algorithm, model) in [models(20, 60)[0], models(20, 60)[1], models(20, 60)[6]] {
+        let args = format!("--json --rule 20/60s {algorithm} {args}");
+        let output = on_pipe(&mut tool(&args, None), input);
+        let expected = brute_force::replay(asks, 20, 60 * SECOND, model);
+        assert!(expected.denied > 10, "{args}");
+        says(&json(&output), &expected, &args);
+    }
+}
+
+#[test]
+fn every_format_and_every_time_is_decided_as_by_brute_force() {
+    for (name, clock, exact) in CLOCKS {
+        let unit = if exact { MILLI } else { SECOND };
+        let ordered = asks(1_000, 31, unit);
+        let in_none = shuffled(ordered.clone(), 32);
+        // The year of a time without one is that of the time before, so they are near each other.
+        for asks in if name == "syslog" {
+            vec![ordered]
+        } else {
+            vec![ordered, in_none]
+        } {
+            let free: Vec<Ask> = asks
+                .iter()
+                .map(|ask| Ask {
+                    cost: 1,
+                    ..ask.clone()
+                })
+                .collect();
+            let said = format!("--time-format {name} --year 2020");
+            let lines = json_lines(&asks, clock);
+            agrees("--year 2020 --key http.from", &lines, &free);
+            agrees(
+                &format!("--key http.from --cost http.bytes {said}"),
+                &lines,
+                &asks,
+            );
+            for (args, delimiter) in [
+                ("--year 2020", ','),
+                (&said, '\t'),
+                ("--year 2020", ';'),
+                (&said, '|'),
+            ] {
+                let lines = csv(&asks, clock, delimiter);
+                agrees(&format!("--key from --cost bytes {args}"), &lines, &asks);
+            }
+            let lines = csv(&asks, clock, ',');
+            let args = format!("--key from --time-field ts --format csv {said}");
+            agrees(&args, &lines, &free);
+        }
+    }
+}
+
+#[test]
+fn log_lines_are_decided_as_by_brute_force() {
+    let asks = shuffled(asks(2_000, 33, SECOND), 34);
+    let free: Vec<Ask> = asks
+        .iter()
+        .map(|ask| Ask {
+            cost: 1,
+            ..ask.clone()
+        })
+        .collect();
+    for (format, lines) in [("common", common(&asks)), ("combined", combined(&asks))] {
+        for args in ["", &format!("--format {format}"), "--key remote_addr"] {
+            agrees(args, &lines, &free);
+        }
+        agrees("--cost size", &lines, &asks);
+        // All requests together.
+        let together: Vec<Ask> = free
+            .iter()
+            .map(|ask| Ask {
+                key: "all".into(),
+                ..ask.clone()
+            })
+            .collect();
+        agrees("--key all", &lines, &together);
+        // Several fields as one key.
+        let both = |ask: &Ask| format!("{},/x\\\"y,{}", ask.key, ask.cost);
+        let both: Vec<Ask> = free
+            .iter()
+            .zip(&asks)
+            .map(|(free, ask)| Ask {
+                key: both(ask),
+                ..free.clone()
+            })
+            .collect();
+        let output = on_pipe(
+            &mut tool(
+                "--json --rule 3/600s --algorithm log --key client,path,size",
+                None,
+            ),
+            &lines,
+        );
+        let expected = brute_force::replay(&both, 3, 600 * SECOND, brute_force::Model::Log);
+        says(&json(&output), &expected, "three fields");
+    }
+    let ordered = brute_force::in_order(&asks);
+    let ordered_free = brute_force::in_order(&free);
+    agrees("--year 2020", &syslog_lines(&ordered), &ordered_free);
+    agrees(
+        "--year 2020 --format syslog --cost size",
+        &syslog_lines(&ordered),
+        &ordered,
+    );
+}
+
+#[test]
+fn a_turn_of_the_year_is_no_step_back() {
+    // From 31 December 2020, 23:50 on.
+    let shift = 1_609_458_600 - START;
+    let asks: Vec<Ask> = asks(1_500, 35, SECOND)
+        .into_iter()
+        .map(|ask| Ask {
+            at: ask.at + shift * SECOND,
+            cost: 1,
+            ..ask
+        })
+        .collect();
+    assert_eq!(civil(asks[0].at / SECOND).0, 2020);
+    assert_eq!(civil(asks[1_499].at / SECOND).0, 2021);
+    agrees("--year 2020", &syslog_lines(&asks), &asks);
+    agrees("--year 2020 --key from", &csv(&asks, syslog, ','), &asks);
+    // Without a year it is one in which nothing is in the future.
+    let output = on_pipe(&mut tool("--json --rule 20/60s", None), syslog_lines(&asks));
+    let object = json(&output);
+    let length = object["to"].as_i64().unwrap() - object["from"].as_i64().unwrap();
+    assert_eq!(length, (asks[1_499].at - asks[0].at) / MILLI);
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(text: &[u8]) -> Vec<u8> {
+    compress_to_vec(text, CompressionLevel::Fastest)
+}
+
+/// Files in a directory, by their names.
+fn files(contents: &[(&str, Vec<u8>)]) -> (TempDir, Vec<PathBuf>) {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = contents.iter().map(|(name, content)| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    });
+    let paths = paths.collect();
+    (directory, paths)
+}
+
+fn with_paths(args: &str, paths: &[PathBuf]) -> std::process::Output {
+    let args = args.split_whitespace().map(Into::into);
+    let paths = paths.iter().map(|path| path.clone().into_os_string());
+    run(args.chain(paths))
+}
+
+#[test]
+fn several_files_of_any_kind_are_one_input() {
+    let asks = asks(3_000, 36, SECOND);
+    let free: Vec<Ask> = asks
+        .iter()
+        .map(|ask| Ask {
+            cost: 1,
+            ..ask.clone()
+        })
+        .collect();
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(|part| &asks[part * 750..][..750]);
+    let members = [
+        gzip(common(&second[..300]).as_bytes()),
+        gzip(common(&second[300..]).as_bytes()),
+    ];
+    // A frame that is to be skipped between two others.
+    let skipped = [
+        &b"\x53\x2a\x4d\x18\x03\0\0\0abc"[..],
+        &zstd(json_lines(&third[300..], rfc3339).as_bytes()),
+    ];
+    let frames = [
+        zstd(json_lines(&third[..300], rfc3339).as_bytes()),
+        skipped.concat(),
+    ];
+    let (_directory, paths) = files(&[
+        ("access.log", combined(first).into_bytes()),
+        ("access.log.1.gz", members.concat()),
+        ("empty.log", Vec::new()),
+        (
+            "fourth.csv.gz",
+            gzip(csv(fourth, rfc3339, ',').replace("from", "client").as_bytes()),
+        ),
+        ("third.json.zst", frames.concat()),
+    ]);
+    // In any order, with a name for the client that all formats have.
+    let object = json(&with_paths(
+        "replay --json --rule 20/60s --algorithm log",
+        &[
+            paths[3].clone(),
+            paths[0].clone(),
+            paths[2].clone(),
+            paths[1].clone(),
+        ],
+    ));
+    let without_third: Vec<Ask> = [&free[..1_500], &free[2_250..]].concat();
+    let expected = brute_force::replay(&without_third, 20, 60 * SECOND, brute_force::Model::Log);
+    says(&object, &expected, "three files");
+    assert_eq!(object["sources"].as_array().unwrap().len(), 4);
+    let object = json(&with_paths(
+        "replay --json --rule 20/60s --algorithm log --key http.from",
+        &paths[4..],
+    ));
+    let expected = brute_force::replay(&free[1_500..2_250], 20, 60 * SECOND, brute_force::Model::Log);
+    says(&object, &expected, "two frames");
+    // From a pipe as well.
+    let output = on_pipe(
+        &mut tool("--json --rule 20/60s --algorithm log --key http.from", None),
+        frames.concat(),
+    );
+    says(&json(&output), &expected, "a pipe");
+}
+
+#[test]
+fn what_is_cut_off_or_damaged_is_an_error_that_says_where() {
+    let whole = combined(&asks(3_000, 37, SECOND));
+    for (name, packed) in [
+        ("log.gz", gzip(whole.as_bytes())),
+        ("log.zst", zstd(whole.as_bytes())),
+    ] {
+        for damaged in [
+            packed[..packed.len() / 2].to_vec(),
+            packed[..packed.len() - 1].to_vec(),
+            packed[..20].to_vec(),
+            packed[..7].to_vec(),
+            [
+                &packed[..packed.len() / 2],
+                &[0x55; 64],
+                &packed[packed.len() / 2 + 64..],
+            ]
+            .concat(),
+            [&packed[..], &packed[..9]].concat(),
+        ] {
+            let (_directory, paths) = files(&[(name, damaged)]);
+            let output = with_paths("replay --rule 20/60s", &paths);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+            assert!(output.stdout.is_empty());
+            assert!(
+                said.starts_with("error: ") && said.contains(name) && said.contains("cannot be read"),
+                "{said}"
+            );
+        }
+    }
+    let (_directory, paths) = files(&[("log.xz", b"\xfd7zXZ\0\0\x04".to_vec())]);
+    let said = stderr(&with_paths("replay --rule 20/60s", &paths));
+    assert!(
+        said.contains("compressed by xz, but allowed is gzip, zstd"),
+        "{said}"
+    );
+}
+
+#[test]
+fn garbage_is_counted_and_nothing_panics() {
+    let asks = asks(300, 38, SECOND);
+    let mut random = Random::new(39);
+    for (args, text) in [
+        ("", combined(&asks)),
+        ("--key http.from", json_lines(&asks, rfc3339)),
+        ("--key http.from", json_lines(&asks, seconds)),
+        ("--key from --cost bytes", csv(&asks, syslog, ',')),
+        ("--key program", syslog_lines(&asks)),
+    ] {
+        for format in [
+            "",
+            "--format combined",
+            "--format json",
+            "--format csv",
+            "--format syslog",
+        ] {
+            let mut bytes = text.clone().into_bytes();
+            for _ in 0..200 {
+                let at = random.below(bytes.len() as u64) as usize;
+                match random.below(4) {
+                    0 => bytes[at] = random.below(256) as u8,
+                    1 => drop(bytes.remove(at)),
+                    2 => bytes.insert(at, b"\"\\[]{},:\n 9"[random.below(11) as usize]),
+                    _ => bytes.truncate(bytes.len() - random.below(20) as usize),
+                }
+            }
+            let output = on_pipe(
+                &mut tool(&format!("--json --rule 20/60s {args} {format}"), None),
+                &bytes,
+            );
+            let said = stderr(&output);
+            assert!(
+                matches!(output.status.code(), Some(0 | 2)),
+                "{args} {format}: {said}"
+            );
+            assert!(!said.contains("panicked"), "{said}");
+            if output.status.code() == Some(0) {
+                let object = json(&output);
+                let read = object["requests"].as_u64().unwrap() + object["unreadable"].as_u64().unwrap();
+                let lines = object["lines"].as_u64().unwrap();
+                // But for blank lines and a header.
+                assert!(read <= lines && read + 20 > lines, "{read} of {lines}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_shared_log_is_the_same_in_every_format() {
+    let Some(log) = shared_log() else {
+        return;
+    };
+    let asks = brute_force::asks(&log);
+    let expected = brute_force::replay(&asks, 20, 60 * SECOND, models(20, 60)[1].1);
+    for (args, input) in [
+        ("", gzip(log.as_bytes())),
+        ("", zstd(log.as_bytes())),
+        ("--key http.from", json_lines(&asks, rfc3339).into_bytes()),
+        (
+            "--key http.from",
+            json_lines(&asks, |at| at.to_string()).into_bytes(),
+        ),
+        ("--key from", csv(&asks, clf, ';').into_bytes()),
+        ("", syslog_lines(&asks).into_bytes()),
+    ] {
+        let output = on_pipe(
+            &mut tool(&format!("--json --rule 20/60s --year 2015 {args}"), None),
+            input,
+        );
+        says(&json(&output), &expected, args);
+    }
+}

@@ -1,0 +1,265 @@
+//! Several rules, from the command line and from files; and limits that are suggested.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::brute_force::{self, Ask, Model, SECOND};
+use crate::formats::asks;
+use crate::log::{START, line, lines, text};
+use crate::tool::{file, json, run, stderr};
+
+/// Two logs at once: by client with unit costs, and all together by costs. What one refuses is charged to none.
+fn jointly(asks: &[Ask], each: (u64, i64), all: (u64, i64)) -> [u64; 3] {
+    let mut admitted: Vec<&Ask> = Vec::new();
+    let (mut refused, mut by_each, mut by_all) = (0, 0, 0);
+    for ask in asks {
+        let counts = |window: i64| {
+            admitted
+                .iter()
+                .rev()
+                .take_while(move |s| s.at > ask.at - window * SECOND)
+        };
+        let of_client = counts(each.1).filter(|s| s.key == ask.key).count() as u64;
+        let of_all: u64 = counts(all.1).map(|s| s.cost).sum();
+        let full = [of_client + 1 > each.0, of_all + ask.cost > all.0];
+        by_each += u64::from(full[0]);
+        by_all += u64::from(full[1]);
+        if full[0] || full[1] {
+            refused += 1;
+        } else {
+            admitted.push(ask);
+        }
+    }
+    [refused, by_each, by_all]
+}
+
+fn denied(object: &Value) -> [u64; 3] {
+    let rules = object["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 2);
+    [object, &rules[0], &rules[1]].map(|counts| counts["denied"].as_u64().unwrap())
+}
+
+fn input(asks: &[Ask]) -> String {
+    let lines = asks.iter().map(|ask| {
+        let second = ask.at / SECOND;
+        line(&ask.key, second).replace(" 200 17 ", &format!(" 200 {} ", ask.cost)) + "\n"
+    });
+    lines.collect()
+}
+
+#[test]
+fn rules_are_judged_as_one_from_arguments_and_from_files() {
+    let asks = asks(2_000, 41, SECOND);
+    let log = file(input(&asks));
+    let expected = jointly(&asks, (15, 60), (150, 30));
+    assert!(
+        expected[1] > 50 && expected[2] > 50 && expected[0] < expected[1] + expected[2],
+        "{expected:?}"
+    );
+    let path = log.path().to_str().unwrap();
+    let output = run([
+        "replay",
+        "--json",
+        "--rule",
+        "15/60s algorithm log as each",
+        "--rule",
+        "150 per 30s by all cost size algorithm log",
+        path,
+    ]);
+    let object = json(&output);
+    assert_eq!(denied(&object), expected);
+    assert_eq!(object["rules"][0]["name"], "each");
+    assert_eq!(object["rules"][1]["key"], "all");
+    assert_eq!(object["what_if"].as_array().unwrap().len(), 2);
+
+    let toml = "
+        [[rules]]
+        name = 'each'
+        quota = '15/60s'
+        algorithm = 'log'
+        key = 'user'
+
+        [[rules]]
+        name = 'all'
+        quota = '150/30s'
+        algorithm = 'log'
+        cost = 'bytes'
+    ";
+    let json_rules = r#"{"rules": [
+        {"name": "each", "quota": "15/60s", "algorithm": "log", "key": "user"},
+        {"name": "all", "quota": "150/30s", "algorithm": "log", "cost": "bytes"}]}"#;
+    for (ending, rules) in [(".toml", toml), (".json", json_rules)] {
+        let file = tempfile::Builder::new().suffix(ending).tempfile().unwrap();
+        fs::write(file.path(), rules).unwrap();
+        let output = run([
+            "replay",
+            "--json",
+            "--rules",
+            file.path().to_str().unwrap(),
+            "--alias",
+            "user=client",
+            "--alias",
+            "bytes=size",
+            path,
+        ]);
+        assert_eq!(denied(&json(&output)), expected, "{ending}");
+    }
+}
+
+#[test]
+fn conditions_tiers_lists_and_shadows_hold() {
+    let second = |at: i64, client: &str, path: &str| line(client, START + at).replace("/a\\\"b", path) + "\n";
+    // Six requests each, of two paths in turn.
+    let log: String = (0..6)
+        .flat_map(|at| {
+            ["a", "b", "c"].map(|client| second(at, client, if at % 2 == 0 { "/login" } else { "/" }))
+        })
+        .collect();
+    let log = file(log);
+    let found = |rules: &str| {
+        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        fs::write(file.path(), rules).unwrap();
+        let args = ["replay", "--json", "--rules"].map(Into::into).into_iter();
+        let paths = [file.path(), log.path()].map(|path| path.as_os_str().to_owned());
+        let object = json(&run(args.chain(paths)));
+        let rule = &object["rules"][0];
+        [&object["denied"], &rule["denied"], &rule["requests"]].map(|count| count.as_u64().unwrap())
+    };
+    let rule = "[[rules]]\nname = 'r'\nquota = '2/h'\nkey = 'client'\n";
+    assert_eq!(found(rule), [12, 12, 18]);
+    assert_eq!(found(&format!("{rule}when = 'path=/login'\n")), [3, 3, 9]);
+    assert_eq!(found(&format!("{rule}when = 'path!=/log*'\n")), [3, 3, 9]);
+    assert_eq!(found(&format!("{rule}shadow = true\n")), [0, 12, 18]);
+    assert_eq!(found(&format!("{rule}allow = ['a']\n")), [8, 8, 12]);
+    assert_eq!(found(&format!("{rule}deny = ['b']\n")), [14, 14, 18]);
+    let tiers = "[rules.tiers]\nby = 'client'\nlimits = { a = 1, c = 5 }\n";
+    assert_eq!(found(&format!("{rule}{tiers}")), [5 + 4 + 1, 10, 18]);
+    // Several quotas are told one by one.
+    let several = rule.replace("quota = '2/h'", "quotas = ['2/s', '2/h']");
+    assert_eq!(found(&several), [12, 0, 18]);
+}
+
+#[test]
+fn a_capacity_that_is_too_small_is_told() {
+    let log = text(
+        &(0..3_000)
+            .map(|number| line(&format!("k{number}"), START))
+            .collect::<Vec<_>>(),
+    );
+    let log = file(log);
+    let rules = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    fs::write(
+        rules.path(),
+        "[[rules]]\nname = 'r'\nquota = '2/h'\nkey = 'client'\ncapacity = 100\n",
+    )
+    .unwrap();
+    let args = ["replay", "--rules"].map(Into::into).into_iter();
+    let paths = [rules.path(), log.path()].map(|path| path.as_os_str().to_owned());
+    let said = String::from_utf8(run(args.chain(paths)).stdout).unwrap();
+    assert!(
+        said.contains("note       rule \"r\" had no room for a key"),
+        "{said}"
+    );
+    // Of the command line there is room for all.
+    let said =
+        String::from_utf8(run(["replay", "--rule", "2/h", log.path().to_str().unwrap()]).stdout).unwrap();
+    assert!(!said.contains("note"), "{said}");
+}
+
+#[test]
+fn wrong_rules_say_where_and_what() {
+    for (rules, said) in [
+        (
+            "[[rules]]\nname = 'r'\nquota = '2/x'\n",
+            ".toml:3:9: rule \"r\": quota is \"2/x\"",
+        ),
+        (
+            "[[rules]]\nname = 'r'\nquota = '2/h'\nkey = ''\n",
+            "a field of the input",
+        ),
+        ("rules = []", "a file without rules"),
+        ("[[rules]]\nname = 'r'\nquota = '2/h'\nkey = 'usr'\n", "\"usr\""),
+    ] {
+        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        fs::write(file.path(), rules).unwrap();
+        let log = crate::tool::file(line("a", START));
+        let args = ["replay", "--rules"].map(Into::into).into_iter();
+        let paths = [file.path(), log.path()].map(|path| path.as_os_str().to_owned());
+        let output = run(args.chain(paths));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn suggested_limits_are_the_lowest() {
+    let log = text(&lines(3_000, 42));
+    let asks = brute_force::asks(&log);
+    let path = file(&log);
+    for (algorithm, model) in [
+        ("log", Model::Log),
+        (
+            "counter",
+            Model::Cells {
+                cells: 5,
+                summed: 6,
+                shares: false,
+            },
+        ),
+    ] {
+        let args = format!(
+            "suggest --json --algorithm {algorithm} --window 60s --window 10s --refuse 0% --refuse 1% --refuse 12.5%"
+        );
+        let args = args.split_whitespace().map(Into::into);
+        let object = json(&run(args.chain([path.path().as_os_str().to_owned()])));
+        let suggestions = object["suggestions"].as_array().unwrap();
+        assert_eq!(suggestions.len(), 6);
+        for one in suggestions {
+            let window = one["window"].as_i64().unwrap() * 1_000_000;
+            let refuse = one["refuse"].as_f64().unwrap() / 100.0;
+            let denied = |limit: i64| {
+                let found = brute_force::replay(&asks, limit, window, model);
+                let keys = found.keys.iter().filter(|key| key.denied > 0).count() as u64;
+                (found.denied, keys, found.requests, found.keys.len() as u64)
+            };
+            let number = |value: &Value| value.as_u64().unwrap();
+            let limit = number(&one["of_requests"]["limit"]) as i64;
+            let (requests, keys, total, total_keys) = denied(limit);
+            assert_eq!(number(&one["of_requests"]["denied"]), requests);
+            assert_eq!(number(&one["of_requests"]["keys_denied"]), keys);
+            assert_eq!(
+                (number(&one["requests"]), number(&one["keys"])),
+                (total, total_keys)
+            );
+            let share = |part: u64, of: u64| part as f64 / of as f64;
+            assert!(share(requests, total) <= refuse, "{one}");
+            assert!(limit == 1 || share(denied(limit - 1).0, total) > refuse, "{one}");
+            let limit = number(&one["of_keys"]["limit"]) as i64;
+            assert!(share(denied(limit).1, total_keys) <= refuse, "{one}");
+            assert!(
+                limit == 1 || share(denied(limit - 1).1, total_keys) > refuse,
+                "{one}"
+            );
+        }
+    }
+}
+
+#[test]
+fn wrong_windows_and_shares_are_errors() {
+    let log = file(line("a", START));
+    for (args, said) in [
+        ("--window 60x", "--window is \"60x\", but allowed is 1us to 366d"),
+        ("--refuse 1", "--refuse is \"1\", but allowed is 0% to 100%"),
+        ("--refuse 101%", "0% to 100%"),
+        ("--algorithm log --cells 5", "cells"),
+    ] {
+        let args = ["suggest"]
+            .into_iter()
+            .chain(args.split_whitespace())
+            .map(Into::into);
+        let output = run(args.chain([log.path().as_os_str().to_owned()]));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+}
