@@ -19,5 +19,7 @@ mod answers;
 mod formats;
 #[path = "replay/input.rs"]
 mod input;
+#[path = "replay/page.rs"]
+mod page;
 #[path = "replay/rules.rs"]
 mod rules;
