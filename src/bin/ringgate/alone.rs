@@ -1,8 +1,8 @@
 //! An entry by itself, by other limits and algorithms: exact replays, key by key, on several threads.
 
-use std::num::NonZeroUsize;
+use alloc::sync::Arc;
+use core::num::NonZeroUsize;
 use std::panic;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 

@@ -30,11 +30,23 @@ pub(crate) struct ByKey {
     pub(crate) survey: Survey,
 }
 
-/// Words of a record: key, time, permits, verdict.
-const WORDS: usize = 4;
-
+/// The verdict, which stands in the low bits of the key, which has none there.
 const ADMITTED: u64 = 1;
 const DENIED: u64 = 2;
+const VERDICT: u32 = 2;
+
+/// A sorter of records: key and verdict, time, and permits where they are not always one.
+fn sorter(entry: &Entry) -> Sorter {
+    Sorter::without_low_bits(if entry.cost.is_some() { 3 } else { 2 }, VERDICT)
+}
+
+fn push(sorter: &mut Sorter, entry: &Entry, record: &[u64], verdict: u64) -> Result<(), Failure> {
+    let key = entry.key_of(record) | verdict;
+    match entry.cost {
+        Some(_) => sorter.push(&[key, record[0], entry.cost_of(record)]),
+        None => sorter.push(&[key, record[0]]),
+    }
+}
 
 impl ByKey {
     /// The requests that an entry is about, as they were judged.
@@ -45,23 +57,15 @@ impl ByKey {
         progress: &mut Progress,
     ) -> Result<Self, Failure> {
         progress.begin(BY_KEY);
-        let verdicts = judged.verdicts;
-        let mut sorter = Sorter::new(WORDS);
-        let mut reading = judged.events.read()?;
-        while let Some(record) = reading.next()? {
-            let verdict = verdicts.of(record, place);
-            if !verdict.about {
-                continue;
+        let mut sorter = sorter(entry);
+        judged.visit(|record, verdict| {
+            if !verdict.is_about(place) {
+                return Ok(());
             }
-            let admitted = if verdicts.is_refused(record) { 0 } else { ADMITTED };
-            let denied = if verdict.denied { DENIED } else { 0 };
-            sorter.push(&[
-                entry.key_of(record),
-                record[0],
-                entry.cost_of(record),
-                admitted | denied,
-            ])?;
-        }
+            let admitted = if verdict.is_refused() { 0 } else { ADMITTED };
+            let denied = if verdict.is_denied(place) { DENIED } else { 0 };
+            push(&mut sorter, entry, record, admitted | denied)
+        })?;
         Self::surveyed(sorter.finish()?, entry, progress)
     }
 
@@ -72,11 +76,11 @@ impl ByKey {
         progress: &mut Progress,
     ) -> Result<Self, Failure> {
         progress.begin(BY_KEY);
-        let mut sorter = Sorter::new(WORDS);
+        let mut sorter = sorter(entry);
         let mut reading = events.read()?;
         while let Some(record) = reading.next()? {
             if entry.is_about(record) {
-                sorter.push(&[entry.key_of(record), record[0], entry.cost_of(record), ADMITTED])?;
+                push(&mut sorter, entry, record, ADMITTED)?;
             }
         }
         Self::surveyed(sorter.finish()?, entry, progress)
@@ -133,9 +137,12 @@ fn visit(
     let mut present = None;
     let mut seen = 0_u64;
     while let Some(record) = reading.next()? {
-        let &[key, time, permits, verdict] = record else {
+        let &[word, time, ref permits @ ..] = record else {
             continue;
         };
+        let verdict = word & (ADMITTED | DENIED);
+        let key = word ^ verdict;
+        let permits = permits.first().copied().unwrap_or(1);
         if present != Some(key) {
             if let Some(before) = present {
                 visitor.end(before);

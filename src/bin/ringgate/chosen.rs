@@ -35,25 +35,24 @@ pub(crate) fn curves(
     for (number, &(entry, key)) in keys.iter().enumerate() {
         of_entry.entry(entry).or_default().insert(key, number);
     }
-    let verdicts = judged.verdicts;
-    let mut reading = judged.events.read()?;
-    while let Some(record) = reading.next()? {
+    judged.visit(|record, verdict| {
         for (&place, chosen) in &of_entry {
             let entry = &entries[place];
             let Some(&number) = chosen.get(&entry.key_of(record)) else {
                 continue;
             };
-            if !verdicts.of(record, place).about {
+            if !verdict.is_about(place) {
                 continue;
             }
             let (time, permits) = (time_of_word(record[0]), entry.cost_of(record));
             let [asked, admitted] = &mut following[number];
             asked.push(time, permits);
-            if !verdicts.is_refused(record) {
+            if !verdict.is_refused() {
                 admitted.push(time, permits);
             }
         }
-    }
+        Ok(())
+    })?;
     let ended = following.into_iter().map(|[asked, admitted]| Curves {
         asked: asked.end(span.last),
         admitted: admitted.end(span.last),

@@ -1,7 +1,7 @@
 //! The inputs, read once: from lines to records in order of time.
 
+use alloc::rc::Rc;
 use core::cell::Cell;
-use std::rc::Rc;
 
 use crate::failure::Failure;
 use crate::format::{InputFormat, Parser, Wants};

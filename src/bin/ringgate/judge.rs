@@ -3,7 +3,6 @@
 use ringgate::{ManualClock, RuleCounts};
 
 use crate::failure::Failure;
-use crate::intake::Intake;
 use crate::layout::{Event, time_of_word};
 use crate::plan::{Entry, Plan};
 use crate::progress::Progress;
@@ -14,61 +13,63 @@ use crate::span::Span;
 /// Every request with its verdicts.
 #[derive(Debug)]
 pub(crate) struct Judged {
-    /// The records in order of time, each with words of verdicts after it.
-    pub(crate) events: Sorted,
-    pub(crate) verdicts: Verdicts,
+    events: Sorted,
+    /// For each event, in the same order.
+    said: Sorted,
     pub(crate) series: Series,
     /// How often a rule's table had no room.
     pub(crate) overflowed: Vec<(String, u64)>,
 }
 
-/// Where the verdicts are in a record: whether the request was refused, and for each entry whether it was about it and whether
-/// it had no room.
+/// The verdicts about one request: a bit for whether it was refused, and for each entry one for whether it was about it and
+/// one for whether it had no room.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Verdicts {
-    /// The first word.
-    start: usize,
-    /// How many.
-    words: usize,
-}
+pub(crate) struct Verdict<'w>(&'w [u64]);
 
-/// What an entry says of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    /// Whether it was about the request.
-    pub(crate) about: bool,
-    /// Whether it had no room.
-    pub(crate) denied: bool,
-}
-
-impl Verdicts {
-    fn new(start: usize, entries: usize) -> Self {
-        Self {
-            start,
-            words: (1 + 2 * entries).div_ceil(64),
-        }
-    }
-
-    fn set(self, record: &mut [u64], bit: usize) {
-        record[self.start + bit / 64] |= 1 << (bit % 64);
-    }
-
-    fn is_set(self, record: &[u64], bit: usize) -> bool {
-        record[self.start + bit / 64] & (1 << (bit % 64)) != 0
+impl Verdict<'_> {
+    fn is_set(self, bit: usize) -> bool {
+        self.0[bit / 64] & (1 << (bit % 64)) != 0
     }
 
     /// Whether the request was refused.
     #[inline]
-    pub(crate) fn is_refused(self, record: &[u64]) -> bool {
-        self.is_set(record, 0)
+    pub(crate) fn is_refused(self) -> bool {
+        self.is_set(0)
     }
 
+    /// Whether an entry was about the request.
     #[inline]
-    pub(crate) fn of(self, record: &[u64], entry: usize) -> Verdict {
-        Verdict {
-            about: self.is_set(record, 1 + 2 * entry),
-            denied: self.is_set(record, 2 + 2 * entry),
+    pub(crate) fn is_about(self, entry: usize) -> bool {
+        self.is_set(1 + 2 * entry)
+    }
+
+    /// Whether an entry had no room for it.
+    #[inline]
+    pub(crate) fn is_denied(self, entry: usize) -> bool {
+        self.is_set(2 + 2 * entry)
+    }
+}
+
+fn set(words: &mut [u64], bit: usize) {
+    words[bit / 64] |= 1 << (bit % 64);
+}
+
+impl Judged {
+    /// How many there are.
+    pub(crate) const fn requests(&self) -> u64 {
+        self.events.records()
+    }
+
+    /// Shows every request, in order of time, with its verdicts.
+    pub(crate) fn visit(
+        &mut self,
+        mut each: impl FnMut(&[u64], Verdict<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (mut events, mut said) = (self.events.read()?, self.said.read()?);
+        while let (Some(record), Some(said)) = (events.next()?, said.next()?) {
+            each(record, Verdict(said))?;
         }
+        Ok(())
     }
 }
 
@@ -82,13 +83,14 @@ const UNSHOWN: u64 = 1 << 14;
 /// When the rules cannot be built, or a temporary file not be used.
 pub(crate) fn judge(
     plan: &Plan,
-    intake: &mut Intake,
+    mut events: Sorted,
+    keys: u64,
     span: Span,
     progress: &mut Progress,
 ) -> Result<Judged, Failure> {
     progress.begin("judging");
     let clock = ManualClock::new();
-    let rules = plan.rule_set(clock.clone(), intake.names.at_most())?;
+    let rules = plan.rule_set(clock.clone(), keys)?;
     let entries = &plan.entries;
     // To look at what they would do, which nobody is told otherwise.
     let looked_at = entries.iter().any(|entry| entry.shadow || entry.lists);
@@ -96,16 +98,18 @@ pub(crate) fn judge(
         let layout = plan.fields.layout();
         (layout.words(), layout.tiers.clone())
     };
-    let verdicts = Verdicts::new(words, entries.len());
     let mut event = Event {
-        record: vec![0; words + verdicts.words],
+        record: vec![0; words],
         tiers,
     };
-    let mut judged = Sorter::new(words + verdicts.words);
+    // Taken and given back in the same order: no bit of them counts for it.
+    let mut verdict = vec![0; (1 + 2 * entries.len()).div_ceil(64)];
+    let mut judged = Sorter::unsorted(verdict.len());
     let mut series = Series::new(span, entries.len());
-    let mut reading = intake.events.read()?;
+    let mut judged_so_far = 0_u64;
+    let mut reading = events.read()?;
     while let Some(record) = reading.next()? {
-        event.record[..words].copy_from_slice(record);
+        event.record.copy_from_slice(record);
         let mut said = Said::default();
         let time = time_of_word(record[0]);
         let now = span.reading(time);
@@ -130,40 +134,41 @@ pub(crate) fn judge(
         }
         let step = series.step_of(time);
         series.requests[step] += 1;
-        let words_of = &mut event.record;
-        words_of[words..].fill(0);
+        verdict.fill(0);
         if said.refused {
             series.denied[step] += 1;
-            verdicts.set(words_of, 0);
+            set(&mut verdict, 0);
         }
         for place in said.denied {
             series.by_rule[place][step] += 1;
-            verdicts.set(words_of, 2 + 2 * place);
+            set(&mut verdict, 2 + 2 * place);
         }
         if looked_at {
             for place in said.about {
-                verdicts.set(words_of, 1 + 2 * place);
+                set(&mut verdict, 1 + 2 * place);
             }
         } else {
             for (place, entry) in entries.iter().enumerate() {
-                if entry.is_about(words_of) {
-                    verdicts.set(words_of, 1 + 2 * place);
+                if entry.is_about(&event.record) {
+                    set(&mut verdict, 1 + 2 * place);
                 }
             }
         }
-        judged.push(words_of)?;
-        if judged.records().is_multiple_of(UNSHOWN) {
+        judged.push(&verdict)?;
+        judged_so_far += 1;
+        if judged_so_far.is_multiple_of(UNSHOWN) {
             progress.go_on();
         }
     }
     let overflowed = |(name, counts): (&str, RuleCounts)| {
         (counts.overflowed > 0).then(|| (name.to_string(), counts.overflowed))
     };
+    drop(reading);
     Ok(Judged {
-        verdicts,
+        events,
+        said: judged.finish()?,
         series,
         overflowed: rules.counts().filter_map(overflowed).collect(),
-        events: judged.finish()?,
     })
 }
 

@@ -1,9 +1,10 @@
 //! What is kept of a request: the fields that rules name, and the record that they make.
 
+use alloc::sync::Arc;
 use core::hash::Hasher;
 use std::collections::HashMap;
 use std::hash::DefaultHasher;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use ringgate::{AnyExtractor, Condition, Cost, Key, TierOf};
 
@@ -16,11 +17,8 @@ pub(crate) struct Event {
     pub(crate) tiers: Arc<[Box<str>]>,
 }
 
-/// The word of a record, after that of the time, that says which conditions hold.
-const CONDITIONS: usize = 1;
-
-/// The first word of a record that is a column's.
-const COLUMNS: usize = 2;
+/// The first word of a record that is a column's, after that of the time.
+const COLUMNS: usize = 1;
 
 /// The time as the first word of a record.
 pub(crate) const fn word_of_time(nanos: i64) -> u64 {
@@ -40,6 +38,8 @@ pub(crate) enum Column {
     Cost(usize),
     /// The tier's number from 1, or 0.
     Tier(usize),
+    /// Which conditions hold, a bit for each.
+    Conditions,
 }
 
 /// A condition: of a field, by its place in a row.
@@ -74,7 +74,7 @@ pub(crate) struct Layout {
     pub(crate) tiers: Arc<[Box<str>]>,
     keys: HashMap<String, (usize, Key<Event>)>,
     costs: HashMap<String, (usize, Cost<Event>)>,
-    conditions: HashMap<String, (usize, Condition<Event>)>,
+    conditions: HashMap<String, (Place, Condition<Event>)>,
     tiers_of: HashMap<String, TierOf<Event>>,
     /// What a name means that is no field's.
     aliases: HashMap<String, String>,
@@ -106,9 +106,9 @@ impl Layout {
         self.costs.get(name).map(|(column, _)| COLUMNS + column)
     }
 
-    /// The bit of a record that says whether this condition holds.
-    pub(crate) fn condition_bit(&self, name: &str) -> Option<usize> {
-        self.conditions.get(name).map(|(bit, _)| *bit)
+    /// Where a record says whether this condition holds.
+    pub(crate) fn condition_place(&self, name: &str) -> Option<Place> {
+        self.conditions.get(name).map(|(place, _)| *place)
     }
 
     fn meant(&self, name: &str) -> String {
@@ -157,7 +157,7 @@ impl Layout {
                     "{parts} values with commas between them, one for each field"
                 ));
             }
-            key.write_u64(hash(column, values.into_iter().map(|value| Some(value))));
+            key.write_u64(hash(column, values.into_iter().map(Some)));
             Ok(())
         });
         self.keys.insert(name.into(), (column, key.clone()));
@@ -205,12 +205,13 @@ impl Layout {
             return None;
         }
         let field = self.field(field.trim());
-        let bit = self.tests.len();
+        let place = Place {
+            word: COLUMNS + self.column(Column::Conditions),
+            bit: self.tests.len(),
+        };
         self.tests.push(Test { field, holds });
-        let condition = Condition::new(name, move |event: &Event| {
-            event.record[CONDITIONS] & (1 << bit) != 0
-        });
-        self.conditions.insert(name.into(), (bit, condition.clone()));
+        let condition = Condition::new(name, move |event: &Event| holds_in(&event.record, place));
+        self.conditions.insert(name.into(), (place, condition.clone()));
         Some(condition)
     }
 
@@ -242,16 +243,17 @@ impl Layout {
     pub(crate) fn record(&self, row: &Row, record: &mut Vec<u64>) -> Result<(), Unreadable> {
         record.clear();
         record.push(word_of_time(row.time));
-        let mut conditions = 0;
-        for (bit, test) in self.tests.iter().enumerate() {
-            conditions |= u64::from(test.holds(row.get(test.field))) << bit;
-        }
-        record.push(conditions);
         for (number, column) in self.columns.iter().enumerate() {
             record.push(match column {
                 Column::Key(fields) => hash(number, fields.iter().map(|&field| row.get(field))),
                 Column::Cost(field) => self.whole(*field, row)?,
                 Column::Tier(field) => self.tier(row.get(*field)),
+                Column::Conditions => {
+                    let tests = self.tests.iter().zip(0..);
+                    tests.fold(0, |held, (test, bit)| {
+                        held | u64::from(test.holds(row.get(test.field))) << bit
+                    })
+                }
             });
         }
         Ok(())
@@ -291,9 +293,17 @@ impl Layout {
     }
 }
 
+/// Where a record says whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    word: usize,
+    bit: usize,
+}
+
 /// Whether a record's condition holds.
-pub(crate) fn holds(record: &[u64], bit: usize) -> bool {
-    record[CONDITIONS] & (1 << bit) != 0
+#[inline]
+pub(crate) fn holds_in(record: &[u64], place: Place) -> bool {
+    record[place.word] & (1 << place.bit) != 0
 }
 
 impl Test {
@@ -311,7 +321,7 @@ impl Test {
     }
 }
 
-/// Stands for the values of a key: the same in every run, and hard to make two of.
+/// Stands for the values of a key: the same in every run, and hard to make two of. 62 bits are enough to tell keys apart.
 fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u8(u8::try_from(column % 256).unwrap_or(0));
@@ -326,8 +336,12 @@ fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) 
             }
         }
     }
-    hasher.finish()
+    // The low bits are for others.
+    hasher.finish() & !LOW
 }
+
+/// Bits of a key that are always zero.
+const LOW: u64 = 0b11;
 
 /// Stands where a key has no value.
 pub(crate) const NONE: &str = "(none)";
@@ -391,7 +405,7 @@ impl AnyExtractor<Event> for Fields {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Layout, holds, name, time_of_word, word_of_time};
+    use super::{Event, Layout, holds_in, name, time_of_word, word_of_time};
     use crate::row::Row;
 
     fn row(values: &[Option<&str>]) -> Row {
@@ -427,7 +441,7 @@ mod tests {
         for values in rows {
             let mut record = Vec::new();
             assert_eq!(layout.record(&row(&values), &mut record), Ok(()));
-            hashes.push(record[2]);
+            hashes.push(record[1]);
         }
         hashes.sort_unstable();
         hashes.dedup();
@@ -457,7 +471,11 @@ mod tests {
         ] {
             let mut record = Vec::new();
             assert_eq!(layout.record(&row(&[value]), &mut record), Ok(()));
-            let seen = names.map(|name| layout.condition_bit(name).is_some_and(|bit| holds(&record, bit)));
+            let seen = names.map(|name| {
+                layout
+                    .condition_place(name)
+                    .is_some_and(|place| holds_in(&record, place))
+            });
             assert_eq!(seen, expected, "{value:?}");
         }
     }
@@ -469,7 +487,7 @@ mod tests {
         let mut record = Vec::new();
         for (text, cost) in [("17", 17), ("0", 0), ("-", 0), ("18446744073709551615", u64::MAX)] {
             assert_eq!(layout.record(&row(&[Some(text)]), &mut record), Ok(()));
-            assert_eq!(record[2], cost);
+            assert_eq!(record[1], cost);
         }
         for text in ["", "1.5", "-1", "+1", "x", "18446744073709551616"] {
             let error = layout.record(&row(&[Some(text)]), &mut record).expect_err(text);
@@ -494,7 +512,7 @@ mod tests {
         };
         for (value, number) in [(Some("paid"), 2), (Some("free"), 1), (Some("x"), 0), (None, 0)] {
             assert_eq!(layout.record(&row(&[value]), &mut event.record), Ok(()));
-            assert_eq!(event.record[2], number);
+            assert_eq!(event.record[1], number);
         }
     }
 }

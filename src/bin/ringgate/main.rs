@@ -1,5 +1,7 @@
 //! The command-line tool: what would rules have done to this log?
 
+extern crate alloc;
+
 // Floors, from the ground up: a module names only modules above it in this list.
 mod failure;
 mod calendar;

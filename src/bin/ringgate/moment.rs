@@ -190,11 +190,11 @@ fn epoch(text: &[u8], unit: Option<i64>) -> Option<i64> {
     let number = whole.iter().try_fold(0_i64, |number, digit| {
         number.checked_mul(10)?.checked_add(i64::from(digit - b'0'))
     })?;
-    let unit = unit.unwrap_or(match number {
-        ..100_000_000_000 => SECOND,
-        ..100_000_000_000_000 => 1_000_000,
-        ..100_000_000_000_000_000 => 1_000,
-        _ => 1,
+    let unit = unit.unwrap_or(match number.checked_ilog10() {
+        None | Some(..11) => SECOND,
+        Some(11..14) => 1_000_000,
+        Some(14..17) => 1_000,
+        Some(17..) => 1,
     });
     let nanos = number.checked_mul(unit)?.checked_add(decimals(part, unit))?;
     Some(if negative { -nanos } else { nanos })

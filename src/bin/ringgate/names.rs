@@ -1,5 +1,6 @@
 //! The names of keys, beside their hashes: in a temporary file, so that memory does not grow with their number.
 
+use core::hash::{BuildHasherDefault, Hasher};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 
@@ -11,10 +12,32 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) struct Names {
     /// Hashes that were written lately, so that few are written twice.
-    seen: HashSet<u64>,
+    seen: HashSet<u64, BuildHasherDefault<Hashed>>,
     /// How many were new, some of them more than once when there are very many.
     new: u64,
     file: BufWriter<SpooledTempFile>,
+}
+
+/// Hashes are as good as new ones of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Not for hashes, which come as a number.
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        // The low bits say the place, and are the same in all.
+        self.0 = hash.rotate_left(32);
+    }
 }
 
 /// Hashes that are remembered: 9 bytes each.
@@ -26,7 +49,7 @@ const IN_MEMORY: usize = 1 << 20;
 impl Names {
     pub(crate) fn new() -> Self {
         Self {
-            seen: HashSet::new(),
+            seen: HashSet::default(),
             new: 0,
             file: BufWriter::with_capacity(1 << 16, SpooledTempFile::new(IN_MEMORY)),
         }

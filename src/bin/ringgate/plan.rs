@@ -8,7 +8,7 @@ use ringgate::{Extractors, ManualClock, Quota, Rule, RuleSet, RuleSetBuilder};
 use crate::algorithm::Counting;
 use crate::args::{AlgorithmName, CountArgs};
 use crate::failure::Failure;
-use crate::layout::{Event, Fields, Layout, holds};
+use crate::layout::{Event, Fields, Layout, Place, holds_in};
 use crate::rule_arg;
 
 /// Rules, and their quotas one by one.
@@ -33,8 +33,8 @@ pub(crate) struct Entry {
     pub(crate) key: Option<(String, usize)>,
     /// The word of a record that has its cost.
     pub(crate) cost: Option<usize>,
-    /// The bit of a record that says whether it is about the request.
-    when: Option<usize>,
+    /// Where a record says whether it is about the request.
+    when: Option<Place>,
     /// Whether it is enforced for none of the keys, or a part of them.
     pub(crate) shadow: bool,
     /// Whether some keys are never limited.
@@ -51,7 +51,7 @@ impl Entry {
     /// Whether it is about a request, as far as its condition says.
     #[inline]
     pub(crate) fn is_about(&self, record: &[u64]) -> bool {
-        self.when.is_none_or(|bit| holds(record, bit))
+        self.when.is_none_or(|place| holds_in(record, place))
     }
 
     /// The key of a request; all have one when there is none.
@@ -139,7 +139,7 @@ impl Plan {
                         .key
                         .and_then(|name| Some((name.to_string(), layout.key_word(name)?))),
                     cost: view.cost.and_then(|name| layout.cost_word(name)),
-                    when: view.when.and_then(|name| layout.condition_bit(name)),
+                    when: view.when.and_then(|name| layout.condition_place(name)),
                     shadow: view.enforced < 100.0,
                     lists: view.allowed > 0,
                 });

@@ -13,8 +13,9 @@ use crate::by_key::ByKey;
 use crate::calendar::millis;
 use crate::chosen;
 use crate::failure::Failure;
-use crate::intake::{Intake, Reading};
+use crate::intake::Reading;
 use crate::judge::{self, Judged};
+use crate::names::Names;
 use crate::plan::{Entry, Plan};
 use crate::progress::Progress;
 use crate::report::{Chosen, ComparedFound, KeyShown, Report, RuleFound, SeriesFound, VERSION, WhatIfFound};
@@ -54,17 +55,17 @@ pub(crate) fn replay(
         let layout = plan.fields.layout();
         reading.take(&layout, progress)?
     };
+    let mut notes = intake.notes();
     let windows = plan.entries.iter().map(Entry::window);
     let span = Span::new(intake.first, intake.last, windows)?;
-    let mut judged = judge::judge(plan, &mut intake, span, progress)?;
-    let mut notes = intake.notes();
+    let mut judged = judge::judge(plan, intake.events, intake.names.at_most(), span, progress)?;
     for (rule, count) in &judged.overflowed {
         notes.push(format!(
             "rule {rule:?} had no room for a key {count} times: what then became of the request is what its on_full says; \
              its capacity is too small for this input"
         ));
     }
-    let requests = judged.events.records();
+    let requests = judged.requests();
     let denied = judged.series.denied.iter().sum();
     let mut report = Report {
         version: VERSION,
@@ -101,7 +102,7 @@ pub(crate) fn replay(
     // Stable, so that of equals those of the first rule come first.
     top.sort_by_key(|(_, found)| Reverse(found.rank()));
     top.truncate(LISTED);
-    list(&mut report, plan, &mut intake, &top)?;
+    list(&mut report, plan, &mut intake.names, &top)?;
     if depth.charts {
         curves(&mut report, plan, &mut judged, &top, span)?;
     }
@@ -232,11 +233,11 @@ pub(crate) fn trials(entry: &Entry, limits: impl IntoIterator<Item = u64>, span:
 fn list(
     report: &mut Report,
     plan: &Plan,
-    intake: &mut Intake,
+    names: &mut Names,
     top: &[(usize, KeyFound)],
 ) -> Result<(), Failure> {
     let hashes: HashSet<u64> = top.iter().map(|(_, found)| found.key).collect();
-    let names = intake.names.find(&hashes)?;
+    let names = names.find(&hashes)?;
     let shown = |(place, found): &(usize, KeyFound)| {
         let entry = &plan.entries[*place];
         let name = names.get(&found.key).filter(|_| entry.key.is_some());

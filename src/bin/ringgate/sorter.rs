@@ -1,8 +1,8 @@
 //! Records in order of their first word, in bounded memory: what does not fit is sorted in runs in a temporary file,
 //! which are merged when they are read.
 
+use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 
@@ -12,6 +12,8 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) struct Sorter {
     words: usize,
+    /// Low bits of the first word that do not count for the order.
+    ignored: u32,
     /// Words that are kept in memory before there is a file.
     most: usize,
     chunk: Vec<u64>,
@@ -36,14 +38,31 @@ const IN_MEMORY: usize = 8 << 20;
 /// Bytes of a run that are read at once.
 const READ: usize = 1 << 16;
 
+/// What counts of a first word.
+#[inline]
+fn counted(word: u64, ignored: u32) -> u64 {
+    word.checked_shr(ignored).unwrap_or(0)
+}
+
 impl Sorter {
     pub(crate) fn new(words: usize) -> Self {
-        Self::with_memory(words, IN_MEMORY)
+        Self::with_memory(words, 0, IN_MEMORY)
     }
 
-    fn with_memory(words: usize, bytes: usize) -> Self {
+    /// In order of the first word without its low bits.
+    pub(crate) fn without_low_bits(words: usize, ignored: u32) -> Self {
+        Self::with_memory(words, ignored, IN_MEMORY)
+    }
+
+    /// In the order in which they come.
+    pub(crate) fn unsorted(words: usize) -> Self {
+        Self::with_memory(words, 64, IN_MEMORY)
+    }
+
+    fn with_memory(words: usize, ignored: u32, bytes: usize) -> Self {
         Self {
             words,
+            ignored,
             most: (bytes / 8 / words).max(1) * words,
             chunk: Vec::new(),
             in_order: true,
@@ -60,7 +79,10 @@ impl Sorter {
         if self.chunk.len() >= self.most {
             self.write()?;
         }
-        if self.in_order && !self.chunk.is_empty() && record[0] < self.chunk[self.chunk.len() - self.words] {
+        if self.in_order
+            && !self.chunk.is_empty()
+            && self.first(record[0]) < self.first(self.chunk[self.chunk.len() - self.words])
+        {
             self.in_order = false;
         }
         self.chunk.extend_from_slice(record);
@@ -68,8 +90,8 @@ impl Sorter {
         Ok(())
     }
 
-    pub(crate) const fn records(&self) -> u64 {
-        self.records
+    fn first(&self, word: u64) -> u64 {
+        counted(word, self.ignored)
     }
 
     /// Writes what is in memory to the file, as a run.
@@ -85,8 +107,8 @@ impl Sorter {
         // As they are in memory: nobody else reads them.
         file.write_all(bytemuck::cast_slice(&self.chunk))
             .map_err(Failure::temporary)?;
-        let first = self.chunk[0];
-        let last = self.chunk[self.chunk.len() - self.words];
+        let first = self.first(self.chunk[0]);
+        let last = self.first(self.chunk[self.chunk.len() - self.words]);
         let records = (self.chunk.len() / self.words) as u64;
         self.chunk.clear();
         match self.runs.last_mut() {
@@ -111,10 +133,13 @@ impl Sorter {
         }
         let records = self.chunk.len() / self.words;
         // Eight megabytes hold fewer records than 32 bits count.
-        let mut order: Vec<u32> = (0..u32::try_from(records).unwrap_or(u32::MAX)).collect();
-        order.sort_by_key(|&at| self.chunk[at as usize * self.words]);
+        let first = |at: u32| self.first(self.chunk[at as usize * self.words]);
+        let places = 0..u32::try_from(records).unwrap_or(u32::MAX);
+        let mut order: Vec<(u64, u32)> = places.map(|at| (first(at), at)).collect();
+        // With their places no two are equal, so this is stable.
+        order.sort_unstable();
         let mut sorted = Vec::with_capacity(self.chunk.len());
-        for at in order {
+        for (_, at) in order {
             let start = at as usize * self.words;
             sorted.extend_from_slice(&self.chunk[start..start + self.words]);
         }
@@ -142,6 +167,7 @@ impl Sorter {
         };
         Ok(Sorted {
             words: self.words,
+            ignored: self.ignored,
             in_memory,
             runs: self.runs,
             file,
@@ -154,6 +180,7 @@ impl Sorter {
 #[derive(Debug)]
 pub(crate) struct Sorted {
     words: usize,
+    ignored: u32,
     in_memory: Vec<u64>,
     runs: Vec<Run>,
     file: Option<File>,
@@ -165,10 +192,10 @@ impl Sorted {
         self.records
     }
 
-    /// The first word of the last record.
+    /// The first word of the last record, without the low bits that do not count.
     pub(crate) fn last(&self) -> Option<u64> {
         let in_memory = self.in_memory.len().checked_sub(self.words);
-        let in_memory = in_memory.map(|at| self.in_memory[at]);
+        let in_memory = in_memory.map(|at| counted(self.in_memory[at], self.ignored));
         in_memory.or_else(|| self.runs.iter().map(|run| run.last).max())
     }
 
@@ -184,7 +211,7 @@ impl Sorted {
                     at: 0,
                 };
                 if head.fill(file, self.words)? {
-                    next.push(Reverse((head.buffer[0], number)));
+                    next.push(Reverse((counted(head.buffer[0], self.ignored), number)));
                 }
                 heads.push(head);
             }
@@ -260,7 +287,7 @@ impl Reading<'_> {
             let head = &mut self.heads[current];
             head.at += words;
             if head.at < head.buffer.len() || head.fill(file, words)? {
-                ahead = Some((head.buffer[head.at], current));
+                ahead = Some((counted(head.buffer[head.at], self.sorted.ignored), current));
             }
         }
         let number = match (ahead, self.next.peek()) {
@@ -285,8 +312,12 @@ mod tests {
     use super::Sorter;
     use crate::failure::Failure;
 
-    fn sorted(records: &[[u64; 2]], bytes: usize) -> Result<(Vec<[u64; 2]>, usize, bool), Failure> {
-        let mut sorter = Sorter::with_memory(2, bytes);
+    fn sorted(
+        records: &[[u64; 2]],
+        ignored: u32,
+        bytes: usize,
+    ) -> Result<(Vec<[u64; 2]>, usize, bool), Failure> {
+        let mut sorter = Sorter::with_memory(2, ignored, bytes);
         for record in records {
             sorter.push(record)?;
         }
@@ -325,11 +356,13 @@ mod tests {
                     [seed % (count / 3 + 1), number]
                 })
                 .collect();
-            let mut expected = records.clone();
-            expected.sort_by_key(|record| record[0]);
-            let (all, _, file) = sorted(&records, bytes)?;
-            assert!(all == expected, "{count} records in {bytes} bytes");
-            assert_eq!(file, in_file);
+            for ignored in [0, 3] {
+                let mut expected = records.clone();
+                expected.sort_by_key(|record| record[0] >> ignored);
+                let (all, _, file) = sorted(&records, ignored, bytes)?;
+                assert!(all == expected, "{count} records in {bytes} bytes");
+                assert_eq!(file, in_file);
+            }
         }
         Ok(())
     }
@@ -337,7 +370,7 @@ mod tests {
     #[test]
     fn what_comes_in_order_is_one_run() -> Result<(), Failure> {
         let records: Vec<[u64; 2]> = (0..10_000).map(|number| [number / 3, number]).collect();
-        let (all, runs, _) = sorted(&records, 160)?;
+        let (all, runs, _) = sorted(&records, 0, 160)?;
         assert!(all == records);
         assert_eq!(runs, 1);
         Ok(())

@@ -1,10 +1,10 @@
 //! Where the lines come from: files, standard input, compressed or not.
 
+use alloc::rc::Rc;
 use core::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
 

@@ -1,6 +1,6 @@
 //! The limits at which a given share would have been refused.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use ringgate::Quota;
 use serde::Serialize;

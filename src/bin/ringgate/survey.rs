@@ -1,7 +1,7 @@
 //! What became of each key of an entry.
 
+use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use crate::asked::Asked;
 use crate::window::Window;

@@ -1,6 +1,6 @@
 //! What is in the last window, and the most that ever was.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// A sliding sum of permits: those at s count at t when t - W < s <= t.
 #[derive(Debug)]
