@@ -176,9 +176,11 @@ class Says(Page):
             count = max(count for _, count in chosen["asked"])
             peak = next(at for at, other in chosen["asked"] if other == count)
             said = self.text("#sliding-readout").split("UTC: ")[1]
-            self.equal(figures(said), [count, count_at(chosen["admitted"], peak)], "asked and admitted at the peak")
+            near = chosen["near"] or chosen
+            self.equal(figures(said), [count, count_at(near["admitted"], peak)], "asked and admitted at the peak")
             far = 6 * chosen["window"]
-            drawn[index] = self.curve(chosen, max(self.data["from"], peak - far), min(self.data["to"], peak + far))
+            begin, end = max(self.data["from"], peak - far), min(self.data["to"], peak + far)
+            drawn[index] = self.curve({**chosen, **near}, begin, end)
             self.browser.click('input[name="sliding-time"][value="all"]')
             self.curve(chosen, self.data["from"], self.data["to"])
             self.browser.click('input[name="sliding-time"][value="peak"]')

@@ -276,8 +276,9 @@ fn curves(
             key: shown.key.clone(),
             limit: quota.limit(),
             window: in_millis(quota.window()),
-            asked: curves.asked,
-            admitted: curves.admitted,
+            asked: curves.whole.asked,
+            admitted: curves.whole.admitted,
+            near: curves.near,
         }
     });
     report.chosen = chosen.collect();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Number;
 
-use crate::chosen::Point;
+use crate::chosen::{Curves, Point};
 
 /// The version of the object: fields may be added without a new one, not renamed.
 pub(crate) const VERSION: u32 = 1;
@@ -97,6 +97,9 @@ pub(crate) struct Chosen {
     /// Times, and the permits in the window that ends there; they hold until the next time.
     pub(crate) asked: Vec<Point>,
     pub(crate) admitted: Vec<Point>,
+    /// Where there would be too many points, those above are the largest and the last of each stretch of time; these are
+    /// around the time at which most was asked for.
+    pub(crate) near: Option<Curves>,
 }
 
 #[derive(Debug, Serialize)]

@@ -61,14 +61,18 @@ function within(points, from, to) {
   return [[from, countAt(points, from)], ...points.filter(([at]) => at > from && at <= to)];
 }
 
+// Whether a key's count is shown over the whole log.
+const isWhole = () => document.querySelector('input[name="sliding-time"]:checked').value === 'all';
+const peakOf = ({ asked }) => (asked.length === 0 ? [report.from, 0] : asked[greatest(asked.map(([, count]) => count))]);
+
 function drawSliding() {
   if (!place('sliding')) return;
   const chosen = report.chosen[place('sliding-key').value];
-  const { asked, admitted, limit, window } = chosen;
-  const all = document.querySelector('input[name="sliding-time"]:checked').value === 'all';
-  const peak = asked.length === 0 ? [report.from, 0] : asked[greatest(asked.map(([, count]) => count))];
+  const { limit, window } = chosen;
+  const peak = peakOf(chosen);
+  const { asked, admitted } = isWhole() ? chosen : chosen.near || chosen;
   let from = report.from, to = Math.max(report.to, from + 1);
-  if (!all) {
+  if (!isWhole()) {
     from = Math.max(from, peak[0] - 6 * window);
     to = Math.min(to, peak[0] + 6 * window);
   }
@@ -111,7 +115,8 @@ function sayChosen() {
   const row = document.querySelector(`#keys tr[data-chosen="${value}"]`);
   const name = row ? row.querySelector('bdi').cloneNode(true) : place('sliding-key').selectedOptions[0].textContent;
   caption.replaceChildren(name, `, limited to ${quota(chosen.limit, chosen.window)}; ` +
-    `its peak is ${number(Math.max(0, ...chosen.asked.map(([, count]) => count)))} in one window.`);
+    `its peak is ${number(peakOf(chosen)[1])} in one window.` +
+    (isWhole() && chosen.near ? ' Of each short time, the chart has the largest count and the last.' : ''));
   for (const other of document.querySelectorAll('#keys tr[data-chosen]')) {
     other.toggleAttribute('aria-current', other === row);
     if (other === row) other.setAttribute('aria-current', 'true');
@@ -258,7 +263,7 @@ function start() {
   const on = (id, action) => place(id) && place(id).addEventListener('input', action);
   on('traffic-rule', drawTraffic);
   on('sliding-key', () => choose(place('sliding-key').value));
-  for (const radio of document.querySelectorAll('input[name="sliding-time"]')) radio.addEventListener('input', drawSliding);
+  for (const radio of document.querySelectorAll('input[name="sliding-time"]')) radio.addEventListener('input', () => choose(place('sliding-key').value));
   on('what-if-rule', () => {
     startWhatIf();
     drawWhatIf();
