@@ -21,4 +21,5 @@ if command -v redis-server >/dev/null; then
 else
     echo "no redis-server: its example is left out"
 fi
-cargo run --locked --release --features cli -- replay --rule 20/60s "$log"
+cargo run --locked --release --features cli -- replay --rule 20/60s --compare "$log"
+cargo run --locked --release --features cli -- suggest --window 60s --refuse 1% "$log"
