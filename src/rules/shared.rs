@@ -13,6 +13,8 @@ use smallvec::SmallVec;
 use super::builder::RuleSetBuilder;
 use super::counts::{Me, Outcome};
 use super::group::{Group, Subject};
+#[cfg(feature = "observe")]
+use super::live_counts::LiveCounts;
 use super::on_error::OnError;
 use super::rule::{Rule, RuleAlgorithm, RuleError};
 use super::{RuleCounts, Rules};
@@ -291,6 +293,15 @@ impl<R: ?Sized> SharedPlan<R> {
         }
     }
 
+    /// Counts a request that this node decides alone, for the rules that the store was asked about.
+    pub(crate) fn count_by_node(&self, plan: &Plan) {
+        let me = Me::new();
+        let asked = |case: &&Case| case.subject.permits > 0 && !case.subject.refused;
+        for case in plan.cases.iter().filter(asked) {
+            self.group(case).count(me, Outcome::ByNode);
+        }
+    }
+
     /// Counts a request that these rules would have refused, had they not been in the shadow.
     pub(crate) fn count_shadow_denied(&self, plan: &Plan, full: impl Fn(usize) -> bool) {
         let me = Me::new();
@@ -310,6 +321,12 @@ impl<R: ?Sized> SharedPlan<R> {
             .names
             .iter()
             .map(|rule| (&*rule.name, rule.tallies.sum()))
+    }
+
+    /// The same as they go on.
+    #[cfg(feature = "observe")]
+    pub(crate) fn live_counts(&self) -> LiveCounts<'_> {
+        LiveCounts::shared(&self.here.names)
     }
 }
 
