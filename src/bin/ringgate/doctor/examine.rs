@@ -80,7 +80,7 @@ async fn look(
     within: Duration,
 ) -> Result<Report, Silent> {
     let mut why = Vec::new();
-    for address in addresses {
+    for (url, address) in urls.iter().zip(addresses) {
         let wire = match hello(address, within).await {
             Ok(wire) => wire,
             Err(Trouble::Silent(silent)) => {
@@ -93,7 +93,7 @@ async fn look(
                 return Ok(Report::new(address.to_string()).with(finding));
             }
         };
-        return look_at(args, urls, address, wire, within).await;
+        return look_at(args, (url, urls), address, wire, within).await;
     }
     Err(Silent(why.join("; ")))
 }
@@ -107,9 +107,10 @@ async fn hello(address: &Address, within: Duration) -> Result<Wire, Trouble> {
     }
 }
 
+/// `url`: of the server that answers; `urls`: all of them.
 async fn look_at(
     args: &DoctorArgs,
-    urls: &[String],
+    (url, urls): (&String, &[String]),
     address: &Address,
     wire: Wire,
     within: Duration,
@@ -154,6 +155,7 @@ async fn look_at(
         nodes => merged(of_servers, nodes),
     };
     report.findings.extend(of_cluster);
+    let urls = if cluster { urls } else { core::slice::from_ref(url) };
     match Strict::new(urls, &args.prefix, within, cluster)? {
         Some(strict) => {
             report.latency.extend(pings(&wire).await?);

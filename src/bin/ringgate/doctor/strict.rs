@@ -149,9 +149,8 @@ impl Strict {
 fn refused(words: &str) -> Finding {
     let advice = [
         ("NOPERM", "Give the user the rights that are missing."),
-        ("No permissions", "Give the user the rights that are missing."),
+        ("NO PERMISSIONS", "Give the user the rights that are missing."),
         ("READONLY", "Give the address of the primary."),
-        ("-OOM", "Raise maxmemory, or free memory."),
         ("OOM", "Raise maxmemory, or free memory."),
         (
             "MISCONF",
@@ -163,11 +162,13 @@ fn refused(words: &str) -> Finding {
         ),
         ("CLUSTERDOWN", "See what is said of the cluster."),
         (
-            "non deterministic",
+            "NON DETERMINISTIC",
             "Upgrade: Redis 5 is the oldest that the scripts run on.",
         ),
     ];
-    let advice = advice.into_iter().find(|(code, _)| words.contains(code));
+    // The client writes some of the codes in its own way.
+    let words_to_find = words.to_uppercase();
+    let advice = advice.into_iter().find(|(code, _)| words_to_find.contains(code));
     Finding::new(
         CHECK,
         Level::Problem,
