@@ -7,7 +7,7 @@ use super::args::DoctorArgs;
 use super::clock::{self, Seen};
 use super::cluster;
 use super::facts::Facts;
-use super::finding::{Finding, merged};
+use super::finding::{Finding, Level, merged};
 use super::kind::{self, Kind};
 use super::latency::{self, Figures};
 use super::report::{Clock, Report};
@@ -137,9 +137,10 @@ async fn look_at(
         .iter()
         .map(|server| tokio::spawn(clock::watch(server.wire.clone())))
         .collect();
-    let mut of_servers = Vec::new();
+    let (mut of_servers, mut may) = (Vec::new(), true);
     for server in &servers {
         let rights = server.rights(&args.prefix, cluster).await?;
+        may &= rights.level != Level::Problem;
         let findings = [
             Some(kind::judge(&server.facts)),
             Some(rights),
@@ -155,16 +156,15 @@ async fn look_at(
         nodes => merged(of_servers, nodes),
     };
     report.findings.extend(of_cluster);
+    report.latency.extend(pings(&wire).await?);
     let urls = if cluster { urls } else { core::slice::from_ref(url) };
-    match Strict::new(urls, &args.prefix, within, cluster)? {
-        Some(strict) => {
-            report.latency.extend(pings(&wire).await?);
-            let (finding, figures) = strict.judge().await;
-            report.findings.push(finding);
-            report.latency.extend(figures);
-        }
-        None => report.findings.push(strict::not_tried()),
-    }
+    let (finding, figures) = match Strict::new(urls, &args.prefix, within, cluster)? {
+        _ if !may => (strict::not_allowed(), Vec::new()),
+        Some(strict) => strict.judge().await,
+        None => (strict::not_built(), Vec::new()),
+    };
+    report.findings.push(finding);
+    report.latency.extend(figures);
     if !report.latency.is_empty() {
         report.findings.push(latency::judge(&report.latency));
     }

@@ -179,7 +179,7 @@ fn refused(words: &str) -> Finding {
 }
 
 /// For a cluster, without what it needs.
-pub(super) fn not_tried() -> Finding {
+pub(super) fn not_built() -> Finding {
     Finding::new(
         CHECK,
         Level::Note,
@@ -188,4 +188,16 @@ pub(super) fn not_tried() -> Finding {
          RedisStore::cluster.",
     )
     .advise("cargo install ringgate --features cli,redis-cluster")
+}
+
+/// For a user who may not run it all: a script that ends in the middle would leave what it has written.
+pub(super) fn not_allowed() -> Finding {
+    Finding::new(
+        CHECK,
+        Level::Note,
+        "not tried, for want of rights",
+        "A script that may not run one of its commands ends there, and what it has written before stays, perhaps without an \
+         expiry.",
+    )
+    .advise("Give the user the rights that are missing, and look again.")
 }
