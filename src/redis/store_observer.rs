@@ -1,14 +1,13 @@
-use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
+use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use metrics::{Unit, describe_counter, describe_gauge};
 
 use super::breaker::BreakerState;
 use super::health::Health;
-use super::panel::{Panel, Shown};
+use super::panel::{Board, Panel, Shown};
 use super::redis_store::RedisStore;
 use super::supervisor::Supervisor;
 
@@ -69,19 +68,7 @@ use super::supervisor::Supervisor;
 /// ```
 pub struct StoreObserver {
     name: Arc<str>,
-    inside: Mutex<Inside>,
-}
-
-#[derive(Default)]
-struct Inside {
-    /// `None`: nothing was published yet.
-    panel: Option<Panel<Health>>,
-    /// Whose counts these are.
-    followed: Weak<Supervisor>,
-    /// Its counts when they were last looked at.
-    last: Vec<u64>,
-    /// Those of its predecessors.
-    past: Vec<u64>,
+    board: Mutex<Board<Health, Supervisor>>,
 }
 
 const CALLS: &str = "ringgate_store_calls_total";
@@ -130,7 +117,7 @@ impl StoreObserver {
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
-            inside: Mutex::default(),
+            board: Mutex::new(Board::new()),
         }
     }
 
@@ -143,37 +130,12 @@ impl StoreObserver {
     /// Waits for other threads that publish, and never for the server; nor do calls wait for it, but for the few
     /// instructions in which a [health](RedisStore::health) is read.
     pub fn publish(&self, store: &RedisStore) {
-        let mut inside = self.inside();
-        let Inside {
-            panel,
-            followed,
-            last,
-            past,
-        } = &mut *inside;
-        let panel = panel.get_or_insert_with(|| {
-            describe();
-            Panel::register(&COUNTERS, &GAUGES, &self.name)
-        });
-        let present = Arc::downgrade(store.supervisor());
-        if !present.ptr_eq(followed) {
-            if let Some(before) = followed.upgrade() {
-                *last = panel.totals(&before.health());
-            }
-            past.resize(COUNTERS.len(), 0);
-            for (past, last) in past.iter_mut().zip(last.iter()) {
-                *past = past.saturating_add(*last);
-            }
-            *followed = present;
-        }
-        let health = store.health();
-        *last = panel.totals(&health);
-        let totals = past.iter().zip(last.iter());
-        panel.set(totals.map(|(past, now)| past.saturating_add(*now)), &health);
-    }
-
-    fn inside(&self) -> MutexGuard<'_, Inside> {
         // A panic of a recorder leaves numbers that were not passed on yet, and will be.
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.publish(store.supervisor(), Supervisor::health, || {
+            describe();
+            Panel::register(&COUNTERS, &GAUGES, ("store", &self.name))
+        });
     }
 }
 

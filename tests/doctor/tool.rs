@@ -1,7 +1,6 @@
 //! Runs of the tool.
 
-use std::io::Write;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The tool with these arguments, separated by spaces, after `redis`.
 pub(crate) fn tool(args: &str) -> Command {
@@ -19,8 +18,11 @@ pub(crate) fn run(args: &str) -> Output {
 }
 
 /// A run that reads a text.
+#[cfg(feature = "redis")]
 pub(crate) fn run_with(args: &str, text: &str) -> Output {
-    let mut child: Child = tool(args).stdin(Stdio::piped()).spawn().expect("the tool runs");
+    use std::io::Write;
+
+    let mut child = tool(args).stdin(Stdio::piped()).spawn().expect("the tool runs");
     let mut input = child.stdin.take().expect("a pipe");
     input.write_all(text.as_bytes()).expect("the tool reads");
     drop(input);

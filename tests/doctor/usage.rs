@@ -1,6 +1,8 @@
 //! What needs no server.
 
-use crate::tool::{run, run_with, stderr, stdout};
+#[cfg(feature = "redis")]
+use crate::tool::run_with;
+use crate::tool::{run, stderr, stdout};
 
 /// Errors of usage show arguments, but no password among them.
 #[test]
@@ -54,7 +56,6 @@ fn what_is_not_built_says_how_to_get_it() {
         "{}",
         stderr(&output)
     );
-    let _ = run_with;
 }
 
 /// What is wrong with an argument is said with what is allowed.

@@ -87,14 +87,14 @@ pub(super) fn judge(facts: &Facts) -> Finding {
             CHECK,
             Level::Note,
             found,
-            "Strict: the scripts run on it, but what they are tested with is Redis 7.0 and Valkey 8.0.",
+            "Strict: the scripts run on it, but they were tested with Redis 7.0 and Valkey 8.0.",
         )
         .advise("Upgrade when you can."),
         ("Redis" | "Valkey", _) => Finding::new(
             CHECK,
             Level::Ok,
             found,
-            "Strict: the scripts run on it; they are tested with Redis 7.0 and Valkey 8.0.",
+            "Strict: the scripts run on it; they were tested with Redis 7.0 and Valkey 8.0.",
         ),
         _ => Finding::new(
             CHECK,
