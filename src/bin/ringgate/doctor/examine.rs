@@ -163,6 +163,10 @@ async fn look_at(
         Some(strict) => strict.judge().await,
         None => (strict::not_built(), Vec::new()),
     };
+    // A store says of a server that answers nobody any more only that it did not answer in time.
+    if let Err(Trouble::Silent(why)) = wire.ask(&["PING"]).await {
+        return Err(Silent(why));
+    }
     report.findings.push(finding);
     report.latency.extend(figures);
     if !report.latency.is_empty() {
