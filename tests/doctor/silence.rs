@@ -1,6 +1,7 @@
 //! Servers that do not answer, and a doctor that does not come back.
 
 use core::time::Duration;
+use std::io::{Read, Write};
 use std::process::{Child, Output};
 use std::time::Instant;
 
@@ -36,12 +37,32 @@ fn nobody_is_there() {
     }
 }
 
+/// Somebody is there, but no server of this kind.
+#[test]
+fn somebody_else_is_there() {
+    for (answer, words) in [("HTTP/1.1 400 Bad Request\r\n\r\n", "speak as Redis"), ("", "")] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("redis://{}", listener.local_addr().expect("an address"));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut other, _) = listener.accept().expect("somebody asks");
+                // Who has been asked something has something to say, or hangs up.
+                other.read_exact(&mut [0; 8]).expect("a question");
+                other.write_all(answer.as_bytes()).expect("an answer");
+            });
+            let output = run(&format!("doctor --timeout 20000 {url}"));
+            is_unreachable(&output);
+            let said = stderr(&output);
+            assert!(said.contains(words) && said.lines().count() == 1, "{said}");
+        });
+    }
+}
+
 #[test]
 fn a_server_that_is_stopped() {
     let Some(server) = Server::start() else { return };
     server.signal("-STOP");
     let began = Instant::now();
-    // No more than a second and a half, as it says.
     let child = tool(&format!("doctor --timeout 300 {}", server.url()))
         .spawn()
         .expect("the tool runs");

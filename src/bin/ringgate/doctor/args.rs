@@ -25,7 +25,7 @@ What it does to the server:
   "doctor" under a key that nobody else has; these are removed at the end, and expire within 12 seconds in any case.
 
 Time:
-  Five times the --timeout at the most, in all.
+  A second or two; five seconds and five times the --timeout at the most, in all.
 
 Exit status:
   0 when there is no problem; 1 when there is one, also when the server refuses the password; 2 when the arguments are

@@ -16,8 +16,9 @@ use super::wire::{Trouble, Wire, text};
 use super::{login, memory, persistence, replication, rights};
 use crate::failure::Failure;
 
-/// All of it takes as many times the time of an answer, at the most.
-const PATIENCE: u32 = 5;
+/// All of it takes so long at the most, and as many times the time of an answer: what is measured takes its time even when
+/// answers come at once.
+const PATIENCE: (Duration, u32) = (Duration::from_secs(5), 5);
 
 /// A server that is looked at.
 struct Server {
@@ -44,7 +45,7 @@ pub(super) async fn examine(args: &DoctorArgs, urls: &[String]) -> Result<Report
         .map(Address::to_string)
         .collect::<Vec<_>>()
         .join(", ");
-    let all = PATIENCE * within;
+    let all = PATIENCE.0 + PATIENCE.1 * within;
     match tokio::time::timeout(all, look(args, urls, &addresses, within)).await {
         Ok(Ok(report)) => Ok(report),
         Ok(Err(Silent(why))) => Err(Failure::Unreachable { server, why }),

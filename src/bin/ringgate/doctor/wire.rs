@@ -121,6 +121,7 @@ fn trouble(error: &RedisError, waited: Duration) -> Trouble {
             code: "WRONGPASS".into(),
             words: "the login is refused".into(),
         }),
+        ErrorKind::Parse => Trouble::Silent("what answers there does not speak as Redis does".into()),
         _ if error.is_timeout() => Trouble::Silent(format!("no answer within {waited:.1?}")),
         // What the operating system says; the client adds no address of its own.
         _ => Trouble::Silent(error.to_string()),
