@@ -13,8 +13,6 @@ use smallvec::SmallVec;
 use super::builder::RuleSetBuilder;
 use super::counts::{Me, Outcome};
 use super::group::{Group, Subject};
-#[cfg(feature = "observe")]
-use super::live_counts::LiveCounts;
 use super::on_error::OnError;
 use super::rule::{Rule, RuleAlgorithm, RuleError};
 use super::{RuleCounts, Rules};
@@ -25,6 +23,7 @@ use crate::error::ConfigError;
 use crate::keyed::random_seeds;
 use crate::quota::Quota;
 
+mod counted;
 mod parts;
 
 pub use parts::KeyParts;
@@ -293,15 +292,6 @@ impl<R: ?Sized> SharedPlan<R> {
         }
     }
 
-    /// Counts a request that this node decides alone, for the rules that the store was asked about.
-    pub(crate) fn count_by_node(&self, plan: &Plan) {
-        let me = Me::new();
-        let asked = |case: &&Case| case.subject.permits > 0 && !case.subject.refused;
-        for case in plan.cases.iter().filter(asked) {
-            self.group(case).count(me, Outcome::ByNode);
-        }
-    }
-
     /// Counts a request that these rules would have refused, had they not been in the shadow.
     pub(crate) fn count_shadow_denied(&self, plan: &Plan, full: impl Fn(usize) -> bool) {
         let me = Me::new();
@@ -321,12 +311,6 @@ impl<R: ?Sized> SharedPlan<R> {
             .names
             .iter()
             .map(|rule| (&*rule.name, rule.tallies.sum()))
-    }
-
-    /// The same as they go on.
-    #[cfg(feature = "observe")]
-    pub(crate) fn live_counts(&self) -> LiveCounts<'_> {
-        LiveCounts::shared(&self.here.names)
     }
 }
 
