@@ -308,7 +308,7 @@ impl<R: ?Sized> SharedRules<R> {
         parts: Vec<Part>,
         error: StoreError,
     ) -> Result<SharedPassed, SharedRefused> {
-        self.plan.count_by_node(plan);
+        self.plan.count_by_node(plan, |_| true);
         let refuse = |reason, refused: &[(u16, Look)]| {
             let rules: Vec<u16> = refused.iter().map(|&(rule, _)| rule).collect();
             self.plan.count_denied(&rules);
