@@ -45,7 +45,7 @@ impl Needed {
         }
     }
 
-    /// Decisions do without.
+    /// Strict decisions do without.
     const fn can_be_missed(self) -> bool {
         matches!(self, Self::Reset | Self::Heartbeat)
     }
@@ -170,7 +170,7 @@ fn conclude(user: &str, prefix: &str, probes: &[&Probe], answers: &[Result<Value
     let by: Vec<&str> = missed.iter().map(|needed| needed.by()).collect();
     let bearable = missed.iter().all(|needed| needed.can_be_missed());
     let (level, means) = if bearable {
-        (Level::Warning, "Decisions do without.")
+        (Level::Warning, "Strict decisions do without.")
     } else {
         (Level::Problem, "Such calls are errors, and OnError decides.")
     };
