@@ -38,7 +38,7 @@
 //! | the keys that are denied most | [`TopKeys`] |
 //! | to wait for permits, first come, first served (feature `tokio`) | `Fair`, before a `RateLimiter`, a `KeyedRateLimiter`, a `RuleSet` or `LiveRules` |
 //! | a stream or a sink at a limiter's pace (feature `tokio`) | `Fair::stream`, `Fair::sink`, of a `RateLimiter` |
-//! | what rules do, on a dashboard | [`Observer`], counters for `metrics` |
+//! | what rules do, on a dashboard | [`Observer`], counters for `metrics` (and of a store: `redis::StoreObserver`) |
 //! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
 //! | several limits judged as one, all or nothing | [`RuleSet`], of [`Rule`]s that count by a [`Key`] |
 //! | to change limits while others decide | [`LiveRules`] |
@@ -130,6 +130,8 @@
 //! | `tokio`, `rules` | `Fair` before rules; `Throttled` by rules |
 //! | `tokio`, `tower` | `layer::RateLimitLayer::wait` |
 //! | `config`, `redis` | `on_error` in files, for `redis::SharedRulesBuilder::rules` |
+//! | `observe`, `redis` | counters of shared rules: `redis::SharedRules::live_counts`; a store's health: `redis::StoreObserver` |
+//! | `cli`, `redis` | `ringgate redis doctor`, which looks at a server |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
 
@@ -189,6 +191,8 @@ pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
 #[cfg(feature = "redis")]
 pub use rules::KeyParts;
+#[cfg(feature = "observe")]
+pub use rules::LiveCounts;
 #[cfg(feature = "config")]
 pub use rules::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "rules")]

@@ -5,6 +5,8 @@ mod breaker;
 mod builder;
 mod connection;
 mod health;
+#[cfg(feature = "observe")]
+mod panel;
 mod redis_store;
 mod script;
 mod settings;
@@ -13,6 +15,8 @@ mod shared_rules;
 mod spread;
 mod store;
 mod store_error;
+#[cfg(feature = "observe")]
+mod store_observer;
 mod supervisor;
 
 pub use answer::{DecidedBy, Look, Reason, SharedPassed, SharedRefused};
@@ -24,5 +28,7 @@ pub use shared_limiter::{SharedLimiter, SharedLimiterBuilder};
 pub use shared_rules::{SharedRules, SharedRulesBuilder};
 pub use store::{Answer, Counting, Found, Part, Store, Verdict};
 pub use store_error::{StoreError, StoreErrorKind};
+#[cfg(feature = "observe")]
+pub use store_observer::StoreObserver;
 
 pub use crate::rules::{KeyParts, OnError};

@@ -18,6 +18,8 @@ mod group;
 mod judge;
 mod key;
 mod live;
+#[cfg(feature = "observe")]
+mod live_counts;
 mod on_error;
 mod peek;
 mod policy;
@@ -41,6 +43,8 @@ pub use config::{AnyExtractor, Extractors, FileError, FileProblem, Format, Reloa
 pub use counts::RuleCounts;
 pub use key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
+#[cfg(feature = "observe")]
+pub use live_counts::LiveCounts;
 pub use on_error::OnError;
 pub use peek::RulePeek;
 pub use refused::{Passed, Refused};
@@ -229,10 +233,10 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
             .map(|rule| (&*rule.name, rule.tallies.sum()))
     }
 
-    /// The counts of each rule themselves, for whoever keeps them beyond the rule set.
+    /// The same as they go on, for [`Observer::publish_counts`](crate::Observer::publish_counts).
     #[cfg(feature = "observe")]
-    pub(crate) fn tallies(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Tallies>)> {
-        self.rules.names.iter().map(|rule| (&rule.name, &rule.tallies))
+    pub fn live_counts(&self) -> LiveCounts<'_> {
+        LiveCounts::new(&self.rules.names)
     }
 
     /// How many states the rules are decided by: as few steps does a request need that all rules are about.

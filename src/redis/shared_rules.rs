@@ -225,6 +225,12 @@ impl<R: ?Sized> SharedRules<R> {
         self.plan.counts()
     }
 
+    /// The same as they go on, for [`Observer::publish_counts`](crate::Observer::publish_counts).
+    #[cfg(feature = "observe")]
+    pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
+        self.plan.live_counts()
+    }
+
     /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -302,6 +308,7 @@ impl<R: ?Sized> SharedRules<R> {
         parts: Vec<Part>,
         error: StoreError,
     ) -> Result<SharedPassed, SharedRefused> {
+        self.plan.count_by_node(plan, |_| true);
         let refuse = |reason, refused: &[(u16, Look)]| {
             let rules: Vec<u16> = refused.iter().map(|&(rule, _)| rule).collect();
             self.plan.count_denied(&rules);

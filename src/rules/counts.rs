@@ -25,6 +25,9 @@ pub struct RuleCounts {
     /// Permits that could not be given back, of each of the rule's states: of refused requests, where another rule was found
     /// full only after this one was charged, and of [refunds](super::RuleSet::refund).
     pub forfeited: u64,
+    /// Decisions of rules that many machines share (the module `redis`) that this node has made alone, since the store did
+    /// not answer: by [`OnError`](crate::OnError), and also counted as admitted or denied. 0 for a rule of one process.
+    pub by_node: u64,
 }
 
 /// What may happen to a rule.
@@ -35,6 +38,8 @@ pub(super) enum Outcome {
     ShadowDenied,
     Overflowed,
     Forfeited(u64),
+    #[cfg(feature = "redis")]
+    ByNode,
 }
 
 /// The counts of one rule: a line for each thread, so that a decision shares none.
@@ -48,6 +53,7 @@ struct Line {
     shadow_denied: Tally,
     overflowed: Tally,
     forfeited: Tally,
+    by_node: Tally,
 }
 
 /// Lines that one thread has to itself; those that come when all are taken share one more.
@@ -70,6 +76,8 @@ impl Tallies {
             Outcome::ShadowDenied => me.add(&line.shadow_denied, 1),
             Outcome::Overflowed => me.add(&line.overflowed, 1),
             Outcome::Forfeited(permits) => me.add(&line.forfeited, permits),
+            #[cfg(feature = "redis")]
+            Outcome::ByNode => me.add(&line.by_node, 1),
         }
     }
 
@@ -82,6 +90,7 @@ impl Tallies {
             shadow_denied: sum(|line| &line.shadow_denied),
             overflowed: sum(|line| &line.overflowed),
             forfeited: sum(|line| &line.forfeited),
+            by_node: sum(|line| &line.by_node),
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::error::ConfigError;
 use crate::keyed::random_seeds;
 use crate::quota::Quota;
 
+mod counted;
 mod parts;
 
 pub use parts::KeyParts;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use ringgate::RuleAlgorithm;
 
+use crate::doctor::RedisCommand;
 use crate::format::InputFormat;
 use crate::moment::TimeFormat;
 
@@ -30,6 +31,9 @@ pub(crate) enum Command {
     /// For each share the lowest limit at which, and above which, no more than that is refused, found by exact replays.
     #[command(after_long_help = INPUT_NOTES)]
     Suggest(SuggestArgs),
+    /// Looks after a Redis or Valkey server that keeps limits for many machines.
+    #[command(subcommand)]
+    Redis(RedisCommand),
 }
 
 macro_rules! input_notes {

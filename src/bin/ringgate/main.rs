@@ -1,9 +1,10 @@
-//! The command-line tool: what would rules have done to this log?
+//! The command-line tool: what would rules have done to this log, and is this server fit to keep limits?
 
 extern crate alloc;
 
 // Floors, from the ground up: a module names only modules above it in this list.
 mod failure;
+mod doctor;
 mod calendar;
 mod stamp;
 mod years;
@@ -52,6 +53,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Parser;
 
 use args::{Args, Command, InputArgs, ReplayArgs, SuggestArgs};
+use doctor::{DoctorArgs, RedisCommand};
 use failure::Failure;
 use intake::Reading;
 use moment::Moments;
@@ -67,17 +69,36 @@ use years::Years;
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
-    let done = match Args::parse().command {
-        Command::Replay(args) => replay(&args),
-        Command::Suggest(args) => suggest(&args),
+    let command = match Args::try_parse() {
+        Ok(args) => args.command,
+        Err(usage) => return say(&usage),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            complain(&format!("error: {failure}"));
-            ExitCode::from(FAILED)
-        }
+    let outcome = match command {
+        Command::Replay(args) => replay(&args).map(|()| ExitCode::SUCCESS),
+        Command::Suggest(args) => suggest(&args).map(|()| ExitCode::SUCCESS),
+        Command::Redis(RedisCommand::Doctor(args)) => doctor(&args),
+    };
+    outcome.unwrap_or_else(|failure| {
+        complain(&format!("error: {failure}"));
+        ExitCode::from(FAILED)
+    })
+}
+
+/// Says how to use it, or what was wrong with how it was used: without the passwords of addresses.
+fn say(usage: &clap::Error) -> ExitCode {
+    let text = doctor::without_secrets(&usage.to_string());
+    if !usage.use_stderr() {
+        return print(&text).map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS);
     }
+    complain(text.trim_end());
+    ExitCode::from(FAILED)
+}
+
+/// Says what is to be said of a server: with 1 when there is a problem.
+fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let examined = doctor::doctor(args)?;
+    print(&examined.text)?;
+    Ok(ExitCode::from(u8::from(examined.problem)))
 }
 
 /// Builds the rules before the inputs are opened, so that a bad one is an error at once.

@@ -268,11 +268,11 @@ impl Suggestions {
                 });
             let names = [
                 "refuse at most",
-                "of requests: limit",
+                "limit for requests",
                 "denied",
                 "share",
-                "of keys: limit",
-                "denied",
+                "limit for keys",
+                "keys denied",
                 "share",
             ];
             text += &table(&names, 1, rows);
