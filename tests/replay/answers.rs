@@ -95,7 +95,7 @@ fn the_json_object_has_these_members() {
     assert!(output.starts_with(expected), "{output}");
     assert!(
         output.ends_with(concat!(
-            r#""asked":[[1582932600000,2]],"admitted":[[1582932600000,1]]}],"#,
+            r#""asked":[[1582932600000,2]],"admitted":[[1582932600000,1]],"near":null}],"#,
             r#""what_if":[{"rule":"1/s","limits":[1,2,3],"denied":[4,1,0],"keys_denied":[3,1,0],"requests":7,"keys":3}],"#,
             r#""compare":[],"notes":[]}"#,
             "\n"
