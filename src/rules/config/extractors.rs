@@ -264,11 +264,15 @@ impl<R: ?Sized> Clone for Extractors<R> {
 
 impl<R: ?Sized> fmt::Debug for Extractors<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extractors")
+        let mut debug = f.debug_struct("Extractors");
+        debug
             .field("keys", &self.keys)
             .field("costs", &self.costs)
             .field("conditions", &self.conditions)
-            .field("tiers", &self.tiers)
-            .finish_non_exhaustive()
+            .field("tiers", &self.tiers);
+        match self.others {
+            Some(_) => debug.finish_non_exhaustive(),
+            None => debug.finish(),
+        }
     }
 }
