@@ -169,6 +169,8 @@ mod observe;
 pub mod layer;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 
 pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use answer::{Admitted, Denied, Peek};

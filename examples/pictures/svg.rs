@@ -119,7 +119,7 @@ impl Svg {
         format!(
             "<div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"{title}\" \
              viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             style=\"max-width:100%;height:auto\" font-family=\"sans-serif\" font-size=\"13\">\n{body}</svg>\n</div>\n",
+             style=\"max-width:100%;height:auto\" font-family=\"sans-serif\" font-size=\"13\">\n{body}</svg>\n</div>\n\n",
             title = self.title,
             body = self.body,
         )
