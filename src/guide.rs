@@ -21,7 +21,7 @@
 //! test that is named beside them.
 
 // Documentation only, so nobody who uses the crate pays for it. A page's examples are tested where the features that
-// they need are there; a page itself is always shown.
+// they need are there; a page itself is always shown. (A condition on the module would be shown as one on the page.)
 
 #[doc = include_str!("guide/choosing.md")]
 #[doc = include_str!("guide/pictures/admitted.svg")]
@@ -32,46 +32,49 @@
 #[doc = include_str!("guide/choosing/several.md")]
 pub mod choosing {}
 
-#[cfg(any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "striped")))]
-#[doc = include_str!("guide/hot_path.md")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "striped")),
+    doc = include_str!("guide/hot_path.md")
+)]
 pub mod hot_path {}
 
-#[cfg(any(not(doctest), all(feature = "quanta", feature = "tokio")))]
-#[doc = include_str!("guide/per_connection.md")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "tokio")),
+    doc = include_str!("guide/per_connection.md")
+)]
 pub mod per_connection {}
 
-#[cfg(any(not(doctest), all(feature = "quanta", feature = "keyed")))]
-#[doc = include_str!("guide/keys.md")]
+#[cfg_attr(any(not(doctest), all(feature = "quanta", feature = "keyed")), doc = include_str!("guide/keys.md"))]
 pub mod keys {}
 
-#[cfg(any(not(doctest), all(feature = "quanta", feature = "watch", feature = "observe")))]
-#[doc = include_str!("guide/rules.md")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "watch", feature = "observe")),
+    doc = include_str!("guide/rules.md")
+)]
 pub mod rules {}
 
-#[cfg(any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "rules")))]
-#[doc = include_str!("guide/waiting.md")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "tokio", feature = "rules")),
+    doc = include_str!("guide/waiting.md")
+)]
 pub mod waiting {}
 
-#[cfg(any(
-    not(doctest),
-    all(feature = "quanta", feature = "tokio", feature = "tower", feature = "redis")
-))]
-#[doc = include_str!("guide/servers.md")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "tower", feature = "redis")),
+    doc = include_str!("guide/servers.md")
+)]
 pub mod servers {}
 
-#[cfg(any(not(doctest), feature = "redis"))]
-#[doc = include_str!("guide/redis.md")]
+#[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("guide/redis.md"))]
 pub mod redis {}
 
-#[cfg(any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "redis")))]
-#[doc = include_str!("guide/extending.md")]
+#[cfg_attr(any(not(doctest), all(feature = "keyed", feature = "redis")), doc = include_str!("guide/extending.md"))]
 pub mod extending {}
 
-#[cfg(any(
-    not(doctest),
-    all(feature = "quanta", feature = "keyed", feature = "tokio", feature = "redis")
-))]
-#[doc = include_str!("guide/migrating.md")]
+#[cfg_attr(
+    any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "tokio", feature = "redis")),
+    doc = include_str!("guide/migrating.md")
+)]
 pub mod migrating {}
 
 #[doc = include_str!("guide/verification.md")]
