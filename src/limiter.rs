@@ -75,6 +75,25 @@ pub struct RateLimiter<
 }
 
 /// What a limiter promises in true time: at most `permits` in any interval of length `interval`.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{CounterRing, Quota, RateLimiter};
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(100)?)?);
+/// let promise = limiter.promise();
+/// assert_eq!(promise.permits, 100);
+/// // By a clock that may be wrong by 51 µs in a second.
+/// assert_eq!(promise.interval, Duration::from_micros(999_949));
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Promise {

@@ -81,6 +81,24 @@ struct Writer<R: ?Sized, C> {
 ///
 /// Meant for a decision or a few: as long as somebody holds one, a reload that changes windows keeps the
 /// old windows in force beside the new.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSet};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSet::<str>::builder().rule(Rule::new("all", "1/s".parse()?));
+/// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
+/// // Kept as long as the answer is looked at, and no longer.
+/// let loaded = live.load();
+/// assert!(loaded.check("request").is_ok());
+/// let wait = loaded.check("request").map_err(|refused| refused.retry_after());
+/// drop(loaded);
+/// assert!(wait.is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub struct LoadedRules<R: ?Sized, C>(InUse<RuleSet<R, C>>);
 
 impl<R: ?Sized, C> Deref for LoadedRules<R, C> {

@@ -11,6 +11,21 @@ use crate::keyed::{KeyedBuilder, OnFull};
 use crate::quota::Quota;
 
 /// How a rule counts.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSet};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// // Paced: one at a time, a hundred a second.
+/// let rule = Rule::new("all", "100/s".parse()?).algorithm(RuleAlgorithm::Gcra).burst(1);
+/// let rules = RuleSet::<str>::builder().rule(rule).build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// assert!(rules.check("request").is_ok());
+/// assert!(rules.check("request").is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleAlgorithm {
