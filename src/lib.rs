@@ -18,6 +18,8 @@
 //!
 //! # Contents
 //!
+//! How things are done, with code that is run, why it is so, and the edges: the [guide]. What there is:
+//!
 //! | you want | see |
 //! |---|---|
 //! | to limit one thing | [`RateLimiter`] |

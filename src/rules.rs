@@ -199,6 +199,10 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// # Errors
     ///
     /// As [`check`](Self::check).
+    ///
+    /// # Concurrency
+    ///
+    /// As [`check`](Self::check).
     pub fn reserve<'a>(&'a self, request: &'a R) -> Result<Reservation<R>, Refused<'a, R>> {
         self.rules.reserve(request, || self.clock.now())
     }
@@ -206,6 +210,11 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Gives back what a reservation was charged, with the conditions of
     /// [`RateLimiter::refund`](crate::RateLimiter::refund) for each rule; of several that could not give all
     /// back, says the most.
+    ///
+    /// # Concurrency
+    ///
+    /// Each state gets its permits back at one instruction, one state after the other: another request may meanwhile be refused by
+    /// a rule whose turn is yet to come, and never be admitted for it.
     pub fn refund(&self, reservation: Reservation<R>) -> Settled {
         reservation.settle(None, 0, self.clock.now(), &self.rules)
     }
@@ -213,17 +222,29 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Settles the rules with this cost at the `actual` one: what was taken too much is given back as by
     /// [`refund`](Self::refund), what was taken too little is charged now, as debt. Other rules keep
     /// their charge.
+    ///
+    /// # Concurrency
+    ///
+    /// As [`refund`](Self::refund).
     pub fn settle(&self, reservation: Reservation<R>, cost: &Cost<R>, actual: u64) -> Settled {
         reservation.settle(Some(cost), actual, self.clock.now(), &self.rules)
     }
 
     /// Looks at the rules that are about the request, and changes nothing: one look for each quota, in the order of their
     /// states. While a reload is pending, a rule may come twice.
+    ///
+    /// # Concurrency
+    ///
+    /// Each look is taken when it is asked: of two rules, they may be of different instants.
     pub fn peek<'a>(&'a self, request: &'a R) -> impl Iterator<Item = RulePeek<'a>> {
         self.rules.peek(request, self.clock.now())
     }
 
     /// What each rule has done so far, by its name, in the order in which they were given.
+    ///
+    /// # Concurrency
+    ///
+    /// Exact when nobody decides; read under load, the numbers may be of slightly different instants.
     pub fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
         self.rules
             .names
