@@ -117,9 +117,9 @@ impl Svg {
     pub(crate) fn finish(self) -> String {
         let (width, height) = (number(self.width), number(self.height));
         format!(
-            "<div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"{title}\" \
+            "<div style=\"overflow-x:auto\">\n<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"{title}\" \
              viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             style=\"max-width:100%;height:auto\" font-family=\"sans-serif\" font-size=\"13\">\n{body}</svg>\n</div>\n\n",
+             style=\"max-width:100%;min-width:560px;height:auto\" font-family=\"sans-serif\" font-size=\"13\">\n{body}</svg>\n</div>\n\n",
             title = self.title,
             body = self.body,
         )
