@@ -138,6 +138,22 @@
 //! Without default features the crate is `no_std` and needs `alloc`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// All features are those that link to others, or that others link to.
+#![cfg_attr(
+    not(all(
+        feature = "observe",
+        feature = "quanta",
+        feature = "redis-cluster",
+        feature = "striped",
+        feature = "tokio",
+        feature = "tower",
+        feature = "watch"
+    )),
+    expect(
+        rustdoc::broken_intra_doc_links,
+        reason = "what a feature brings is linked to only where it is there"
+    )
+)]
 #![no_std]
 
 extern crate alloc;
