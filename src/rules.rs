@@ -99,7 +99,7 @@ pub(crate) use waited::Waited;
 ///
 /// ```
 /// use core::hash::Hash;
-/// use ringgate::{Key, ManualClock, Rule, RuleSet};
+/// use ringgate::{Key, ManualClock, Rule, RuleSetBuilder};
 ///
 /// struct Request {
 ///     user: &'static str,
@@ -107,7 +107,7 @@ pub(crate) use waited::Waited;
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let user = Key::new("user", |request: &Request, key| request.user.hash(key));
-/// let rules = RuleSet::builder()
+/// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("user", "2/s".parse()?).by(&user))
 ///     .rule(Rule::new("endpoint", "50/10s".parse()?).also("100/60s".parse()?))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;

@@ -72,7 +72,7 @@ impl<'a> RefusedRequest<'a> {
 /// ```
 /// use http::Response;
 /// use ringgate::layer::{Answer, RateLimitLayer, RefusedRequest};
-/// use ringgate::{ManualClock, Rule, RuleSet};
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// /// Refuses in the words of the house.
@@ -88,7 +88,7 @@ impl<'a> RefusedRequest<'a> {
 ///     }
 /// }
 ///
-/// let rules = RuleSet::builder().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
+/// let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
 /// let layer = RateLimitLayer::from(rules).answer_by(Plain);
 /// # let _ = layer;
 /// # Ok(())

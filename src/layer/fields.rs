@@ -16,10 +16,10 @@ use super::policy::{Policy, printable, whole_seconds};
 ///
 /// ```
 /// use ringgate::layer::{QuotaHeaders, RateLimitLayer};
-/// use ringgate::{ManualClock, Rule, RuleSet};
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let rules = RuleSet::builder().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
+/// let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
 /// // Nobody reads them, and they take longer than the decision.
 /// let layer = RateLimitLayer::from(rules).headers(QuotaHeaders::Off).decision_extension(false);
 /// # let _ = layer;

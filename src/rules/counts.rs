@@ -13,10 +13,10 @@ use crate::sync::Tally;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{ManualClock, Rule, RuleSet};
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let rules = RuleSet::<str>::builder()
+/// let rules = RuleSetBuilder::<str>::new()
 ///     .rule(Rule::new("all", "2/s".parse()?))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// for _ in 0..5 {

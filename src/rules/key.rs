@@ -118,14 +118,14 @@ impl<R: ?Sized> Key<R> {
     ///
     /// ```
     /// use core::hash::Hash;
-    /// use ringgate::{Key, ManualClock, Missing, Rule, RuleSet};
+    /// use ringgate::{Key, ManualClock, Missing, Rule, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let user = Key::optional("user", Missing::Skip, |user: &Option<&str>, key| {
     ///     user.hash(key);
     ///     user.is_some()
     /// });
-    /// let rules = RuleSet::builder()
+    /// let rules = RuleSetBuilder::new()
     ///     .rule(Rule::new("user", "1/s".parse()?).by(&user))
     ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// assert!(rules.check(&Some("alice")).is_ok());

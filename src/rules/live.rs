@@ -43,11 +43,11 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{LiveRules, ManualClock, Rule, RuleSet};
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
-///     Ok(RuleSet::<str>::builder().rule(Rule::new("all", quota.parse()?)))
+///     Ok(RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse()?)))
 /// };
 /// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
 /// for _ in 0..10 {
@@ -85,10 +85,10 @@ struct Writer<R: ?Sized, C> {
 /// # Examples
 ///
 /// ```
-/// use ringgate::{LiveRules, ManualClock, Rule, RuleSet};
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let rules = RuleSet::<str>::builder().rule(Rule::new("all", "1/s".parse()?));
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "1/s".parse()?));
 /// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
 /// // Kept as long as the answer is looked at, and no longer.
 /// let loaded = live.load();

@@ -46,10 +46,10 @@ impl Passed {
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::{ManualClock, Rule, RuleSet};
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let rules = RuleSet::<str>::builder()
+/// let rules = RuleSetBuilder::<str>::new()
 ///     .rule(Rule::new("all", "2/s".parse()?))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// assert!(rules.check("request").is_ok());

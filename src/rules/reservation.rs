@@ -19,11 +19,11 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{Cost, ManualClock, Rule, RuleSet, Settled};
+/// use ringgate::{Cost, ManualClock, Rule, RuleSetBuilder, Settled};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let tokens = Cost::new("tokens", |_: &str| 500);
-/// let rules = RuleSet::builder()
+/// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("tokens", "10_000/min".parse()?).cost(&tokens))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// let reservation = rules.reserve("a question").expect("ten thousand are free");

@@ -15,12 +15,12 @@ use crate::quota::Quota;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSet};
+/// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// // Paced: one at a time, a hundred a second.
 /// let rule = Rule::new("all", "100/s".parse()?).algorithm(RuleAlgorithm::Gcra).burst(1);
-/// let rules = RuleSet::<str>::builder().rule(rule).build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// let rules = RuleSetBuilder::<str>::new().rule(rule).build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// assert!(rules.check("request").is_ok());
 /// assert!(rules.check("request").is_err());
 /// # Ok(())
