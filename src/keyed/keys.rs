@@ -119,6 +119,23 @@ impl<S> fmt::Debug for AnyKey<S> {
 }
 
 /// Keys with tiers of quotas, told by a function.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, KeyedBuilder, ManualClock, Quota, Tiers};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // Who is known gets a hundred a second, all others ten, from one table.
+/// let tier = |name: &str| usize::from(name != "alice");
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
+///     .tier(10)
+///     .build_with(ManualClock::new(), Tiers::with_seeds(tier, [1, 2, 3, 4]))?;
+/// assert!(limiter.check_n("alice", 100).is_ok());
+/// assert!(limiter.check_n("mallory", 11).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Tiers<F, S = RandomState> {
     resolver: F,

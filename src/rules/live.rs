@@ -117,6 +117,25 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LoadedRules<R, C> {
 }
 
 /// What became of a reload.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{LiveRules, ManualClock, Reloaded, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
+///     Ok(RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse()?)))
+/// };
+/// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
+/// // Somebody is in the middle of a decision.
+/// let loaded = live.load();
+/// assert_eq!(live.store(&rules("100/min")?)?, Reloaded::Pending(1));
+/// drop(loaded);
+/// assert_eq!(live.finish(), Reloaded::Done);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reloaded {

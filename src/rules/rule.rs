@@ -368,6 +368,19 @@ impl<R: ?Sized> fmt::Debug for Rule<R> {
 }
 
 /// A rule set that was asked for cannot be built: which rule is wrong, and what is wrong with it.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "10/s".parse()?).cells(0));
+/// let error = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap_err();
+/// assert_eq!(error.to_string(), r#"rule "all": cells is 0 cells, but allowed is 1 to 4096 cells"#);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleError {
