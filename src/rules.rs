@@ -242,6 +242,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// What each rule has done so far, by its name, in the order in which they were given.
     ///
+    /// Looks at 8 KiB for each rule: for a page that is asked for now and then, not for each request.
+    ///
     /// # Concurrency
     ///
     /// Exact when nobody decides; read under load, the numbers may be of slightly different instants.
