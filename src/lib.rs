@@ -180,7 +180,10 @@ pub use error::ConfigError;
 #[cfg(feature = "tokio")]
 pub use io::{Throttled, ThrottledBuilder};
 #[cfg(feature = "keyed")]
-pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, TableCounts, Tiers};
+pub use keyed::{
+    AnyKey, ClientAddress, KeyHasher, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, SeededState, TableCounts,
+    Tiers,
+};
 #[cfg(all(feature = "keyed", feature = "std"))]
 pub use keyed::{TopKey, TopKeys};
 #[cfg(feature = "striped")]
@@ -195,9 +198,8 @@ pub use rules::KeyParts;
 pub use rules::LiveCounts;
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded,
-    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError,
-    TierOf,
+    Condition, Cost, Key, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded, Reservation,
+    Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError, TierOf,
 };
 #[cfg(feature = "config")]
 pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};

@@ -40,7 +40,7 @@ pub use builder::RuleSetBuilder;
 #[cfg(feature = "config")]
 pub use config::{Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
-pub use key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
+pub use key::{Condition, Cost, Key, Missing, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
 #[cfg(feature = "observe")]
 pub use live_counts::LiveCounts;
