@@ -198,8 +198,8 @@ pub use rules::KeyParts;
 pub use rules::LiveCounts;
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded, Reservation,
-    Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError, TierOf,
+    Condition, Cost, Key, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded, ReplaceError,
+    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, TierOf,
 };
 #[cfg(feature = "config")]
 pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};

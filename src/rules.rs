@@ -41,7 +41,7 @@ pub use builder::RuleSetBuilder;
 pub use config::{Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
 pub use key::{Condition, Cost, Key, Missing, TierOf};
-pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
+pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
 #[cfg(feature = "observe")]
 pub use live_counts::LiveCounts;
 pub use on_error::OnError;
