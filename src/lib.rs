@@ -18,6 +18,8 @@
 //!
 //! # Contents
 //!
+//! How things are done, with code that is run, why it is so, and the edges: the [guide]. What there is:
+//!
 //! | you want | see |
 //! |---|---|
 //! | to limit one thing | [`RateLimiter`] |
@@ -136,6 +138,22 @@
 //! Without default features the crate is `no_std` and needs `alloc`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// All features are those that link to others, or that others link to.
+#![cfg_attr(
+    not(all(
+        feature = "observe",
+        feature = "quanta",
+        feature = "redis-cluster",
+        feature = "striped",
+        feature = "tokio",
+        feature = "tower",
+        feature = "watch"
+    )),
+    expect(
+        rustdoc::broken_intra_doc_links,
+        reason = "what a feature brings is linked to only where it is there"
+    )
+)]
 #![no_std]
 
 extern crate alloc;
@@ -169,6 +187,8 @@ mod observe;
 pub mod layer;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 
 pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use answer::{Admitted, Denied, Peek};
@@ -180,7 +200,10 @@ pub use error::ConfigError;
 #[cfg(feature = "tokio")]
 pub use io::{Throttled, ThrottledBuilder};
 #[cfg(feature = "keyed")]
-pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, TableCounts, Tiers};
+pub use keyed::{
+    AnyKey, ClientAddress, KeyHasher, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, SeededState, TableCounts,
+    Tiers,
+};
 #[cfg(all(feature = "keyed", feature = "std"))]
 pub use keyed::{TopKey, TopKeys};
 #[cfg(feature = "striped")]
@@ -197,9 +220,9 @@ pub use rules::LiveCounts;
 pub use rules::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded,
+    Condition, Cost, Key, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded, ReplaceError,
     Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, RuleView,
-    StoreError, TierOf,
+    TierOf,
 };
 #[cfg(feature = "watch")]
 pub use rules::{RulesWatcher, WatchError};
@@ -211,3 +234,16 @@ pub use wait::{
     Ask, Fair, PacedSink, PacedStream, Runtime, TokioAlarm, TokioClock, TokioRuntime, TurnError, Until,
     WaitError,
 };
+
+// The examples of `README.md`, for the tests of the documentation alone.
+#[cfg(all(
+    doctest,
+    feature = "quanta",
+    feature = "keyed",
+    feature = "rules",
+    feature = "tokio",
+    feature = "tower",
+    feature = "redis"
+))]
+#[doc = include_str!("../README.md")]
+mod readme {}

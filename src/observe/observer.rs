@@ -54,14 +54,14 @@ use crate::rules::{LiveCounts, RuleSet, Tallies};
 ///
 /// ```
 /// use metrics_exporter_prometheus::PrometheusBuilder;
-/// use ringgate::{LiveRules, ManualClock, Observer, Rule, RuleSet};
+/// use ringgate::{LiveRules, ManualClock, Observer, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let recorder = PrometheusBuilder::new().build_recorder();
 /// let handle = recorder.handle();
 /// metrics::set_global_recorder(recorder)?;
 ///
-/// let rules = RuleSet::<str>::builder().rule(Rule::new("all", "2/s".parse()?));
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "2/s".parse()?));
 /// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
 /// for _ in 0..5 {
 ///     let _ = live.load().check("request");

@@ -9,6 +9,25 @@ use crate::sync::Tally;
 /// A change of its key does not set it back.
 ///
 /// Each number is exact when nobody decides; read under load, they may be of slightly different instants.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// for _ in 0..5 {
+///     let _ = rules.check("request");
+/// }
+/// for (name, counts) in rules.counts() {
+///     assert_eq!((name, counts.admitted, counts.denied), ("all", 2, 3));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleCounts {

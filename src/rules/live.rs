@@ -43,11 +43,11 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{LiveRules, ManualClock, Rule, RuleSet};
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
-///     Ok(RuleSet::<str>::builder().rule(Rule::new("all", quota.parse()?)))
+///     Ok(RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse()?)))
 /// };
 /// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
 /// for _ in 0..10 {
@@ -81,6 +81,24 @@ struct Writer<R: ?Sized, C> {
 ///
 /// Meant for a decision or a few: as long as somebody holds one, a reload that changes windows keeps the
 /// old windows in force beside the new.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "1/s".parse()?));
+/// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
+/// // Kept as long as the answer is looked at, and no longer.
+/// let loaded = live.load();
+/// assert!(loaded.check("request").is_ok());
+/// let wait = loaded.check("request").map_err(|refused| refused.retry_after());
+/// drop(loaded);
+/// assert!(wait.is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub struct LoadedRules<R: ?Sized, C>(InUse<RuleSet<R, C>>);
 
 impl<R: ?Sized, C> Deref for LoadedRules<R, C> {
@@ -99,6 +117,25 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LoadedRules<R, C> {
 }
 
 /// What became of a reload.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{LiveRules, ManualClock, Reloaded, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
+///     Ok(RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse()?)))
+/// };
+/// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
+/// // Somebody is in the middle of a decision.
+/// let loaded = live.load();
+/// assert_eq!(live.store(&rules("100/min")?)?, Reloaded::Pending(1));
+/// drop(loaded);
+/// assert_eq!(live.finish(), Reloaded::Done);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reloaded {
@@ -112,7 +149,7 @@ pub enum Reloaded {
 /// Rules could not be replaced. Those from before hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum StoreError {
+pub enum ReplaceError {
     /// The new rules are wrong.
     Rules(RuleError),
     /// Too many states of old rules, so many, are still in force: 64 or more, because somebody holds rules that were
@@ -160,12 +197,12 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     /// # Errors
     ///
     /// When the rules are wrong, or 64 or more states of old rules are still in force. Nothing has changed then.
-    pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, StoreError> {
+    pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
         let mut writer = self.writer();
         if let Reloaded::Pending(states) = self.settle(&mut writer)
             && states >= MOST_PENDING
         {
-            return Err(StoreError::Pending(states));
+            return Err(ReplaceError::Pending(states));
         }
         let current = self.current.load();
         let now = current.clock.now();
@@ -176,7 +213,8 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             rules,
             retiring,
             remembered,
-        } = succession::follow(rules, Some(&current.rules), &remembered, seeds).map_err(StoreError::Rules)?;
+        } = succession::follow(rules, Some(&current.rules), &remembered, seeds)
+            .map_err(ReplaceError::Rules)?;
         drop(current);
         let until = writer.remembered.drain(..).map(|(_, until)| until);
         let renamed = remembered.into_iter().zip(until);
@@ -255,7 +293,7 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LiveRules<R, C> {
     }
 }
 
-impl fmt::Display for StoreError {
+impl fmt::Display for ReplaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rules(error) => error.fmt(f),
@@ -268,7 +306,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-impl core::error::Error for StoreError {
+impl core::error::Error for ReplaceError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Rules(error) => Some(error),
