@@ -23,6 +23,11 @@ toolchain() {
     done
 }
 
+# Makes sure that `cargo $1` is there. It is not installed for you: that takes minutes.
+tool() {
+    cargo "$1" --help >/dev/null 2>&1 || not_run "cargo-$1 is needed: cargo install --locked cargo-$1"
+}
+
 # The triple of this machine.
 host() {
     rustc -vV | sed -n 's/^host: //p'

@@ -1,7 +1,15 @@
 #!/usr/bin/env bash
 # Shows that the documentation builds and every link in it leads somewhere: as users see it, and with the
-# private modules, whose docs are the protocols.
+# private modules, whose docs are the protocols. And that no list of the checks leaves one out.
 source "$(dirname "$0")/common.sh"
+
+for check in ci/*.sh; do
+    name=$(basename "$check" .sh)
+    [[ $name != common ]] || continue
+    grep -q "^| \`$check\` |" CONTRIBUTING.md || { echo "CONTRIBUTING.md does not name $check"; exit 1; }
+    grep -Eq "^(check|by_hand) $name " .ci/run || { echo ".ci/run does not name $name"; exit 1; }
+    grep -Eq "check: $name(,| )" .github/workflows/ci.yml || { echo "the workflow does not name $name"; exit 1; }
+done
 
 export RUSTDOCFLAGS="-D warnings"
 cargo doc --locked --no-deps --lib --all-features

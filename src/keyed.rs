@@ -18,10 +18,12 @@ use crate::time::Nanos;
 mod builder;
 mod client;
 mod counts;
+mod key_hasher;
 mod keys;
 mod many;
 mod on_full;
 mod search;
+mod seeded_state;
 mod store;
 #[cfg(feature = "std")]
 mod top;
@@ -29,10 +31,12 @@ mod top;
 pub use builder::KeyedBuilder;
 pub use client::ClientAddress;
 pub use counts::TableCounts;
-#[cfg(all(feature = "rules", feature = "quanta"))]
-pub(crate) use keys::random_seeds;
+pub use key_hasher::KeyHasher;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use on_full::OnFull;
+pub use seeded_state::SeededState;
+#[cfg(all(feature = "rules", feature = "quanta"))]
+pub(crate) use seeded_state::random_seeds;
 #[cfg(feature = "std")]
 pub use top::{TopKey, TopKeys};
 

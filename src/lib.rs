@@ -200,7 +200,10 @@ pub use error::ConfigError;
 #[cfg(feature = "tokio")]
 pub use io::{Throttled, ThrottledBuilder};
 #[cfg(feature = "keyed")]
-pub use keyed::{AnyKey, ClientAddress, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, TableCounts, Tiers};
+pub use keyed::{
+    AnyKey, ClientAddress, KeyHasher, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, SeededState, TableCounts,
+    Tiers,
+};
 #[cfg(all(feature = "keyed", feature = "std"))]
 pub use keyed::{TopKey, TopKeys};
 #[cfg(feature = "striped")]
@@ -217,9 +220,9 @@ pub use rules::LiveCounts;
 pub use rules::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded,
+    Condition, Cost, Key, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded, ReplaceError,
     Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, RuleView,
-    StoreError, TierOf,
+    TierOf,
 };
 #[cfg(feature = "watch")]
 pub use rules::{RulesWatcher, WatchError};

@@ -41,8 +41,8 @@ pub use builder::RuleSetBuilder;
 #[cfg(feature = "config")]
 pub use config::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
-pub use key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
-pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
+pub use key::{Condition, Cost, Key, Missing, TierOf};
+pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
 #[cfg(feature = "observe")]
 pub use live_counts::LiveCounts;
 pub use on_error::OnError;

@@ -81,6 +81,40 @@ fn modules_name_only_lower_floors() {
 }
 
 #[test]
+fn edges_do_not_name_one_another() {
+    let edges = ["io", "observe", "layer", "redis"];
+    for module in edges {
+        let files = files_of(module);
+        assert!(
+            files.len() > 1,
+            "only {files:?} of the edge `{module}` were found"
+        );
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            for (line, name) in named(&text) {
+                let at = format!("{}:{line}", file.display());
+                assert!(
+                    name == module || !edges.contains(&name.as_str()),
+                    "{at}: the edge `{module}` names `crate::{name}`"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_guide_for_contributors_shows_every_floor() {
+    let guide = fs::read_to_string(source().join("../CONTRIBUTING.md")).unwrap();
+    let shown: Vec<String> = guide
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("  ")?.split_once(".rs ")?.0.to_owned()))
+        .collect();
+    let floors = floors();
+    let shown: Vec<&String> = shown.iter().filter(|name| floors.contains(name)).collect();
+    assert_eq!(shown, floors.iter().collect::<Vec<_>>());
+}
+
+#[test]
 fn every_file_belongs_to_a_floor() {
     let floors = floors();
     for entry in fs::read_dir(source()).unwrap() {

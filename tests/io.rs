@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "io/spy.rs"]
 mod spy;
+#[path = "common/windows.rs"]
+mod windows;
 #[path = "io/wire.rs"]
 mod wire;
 

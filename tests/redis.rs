@@ -35,3 +35,5 @@ mod server;
 mod settings;
 #[path = "redis/strict.rs"]
 mod strict;
+#[path = "common/windows.rs"]
+mod windows;

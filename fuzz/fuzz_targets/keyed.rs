@@ -3,10 +3,21 @@
 
 #![no_main]
 
+extern crate alloc;
+
+#[expect(dead_code, reason = "what other tests use")]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/keyed/reference.rs"]
+mod reference;
+
 use arbitrary::Arbitrary;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use ringgate::{Algorithm, KeyedBuilder, Keys, ManualClock, Nanos, OnFull};
-use ringgate_fuzz::{HORIZON, Setting, Step, World};
+use ringgate_fuzz::{HORIZON, Setting, Step};
+
+use common::Subject;
+use reference::World;
 
 #[derive(Arbitrary, Debug)]
 enum Op {
@@ -74,8 +85,13 @@ fuzz_target!(|input: Input| -> Corpus {
         .expect("a small table");
     // In the smallest table, of three sets, every key may have every entry.
     let common = (limiter.capacity() == 12).then_some(12);
-    let promises = input.setting.promises(&algorithm);
-    let mut world = World::new(&algorithm, promises, limiter, on_full, hasher, common);
+    let promises = input.setting.promises(&algorithm).into_iter();
+    let subject = Subject {
+        name: "fuzzed".into(),
+        algorithm: algorithm.clone(),
+        bounds: promises.map(|(bound, window)| (window, bound)).collect(),
+    };
+    let mut world = World::new(&subject, limiter, on_full, hasher, common);
     let cell = input.setting.window() / u32::try_from(input.setting.cells()).expect("few cells");
     let cell = cell.max(std::time::Duration::from_nanos(1));
     let keys = 1 + u64::from(input.keys % 60);

@@ -1,13 +1,11 @@
 //! What the fuzz targets share: the algorithm under test as an input, time as an input, and the
 //! plain references that decisions are compared with.
 
-mod keyed;
 mod log;
 mod reference;
 mod setting;
 mod time;
 
-pub use keyed::World;
 pub use log::Log;
 pub use reference::{Event, Reference};
 pub use ringgate::AnyAlgorithm as Any;

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
-use ahash::RandomState;
+use super::SeededState;
 
 /// How a table tells keys apart, and which tier of quotas each of them is in.
 ///
@@ -67,7 +67,7 @@ pub trait Keys<Q: ?Sized> {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct AnyKey<S = RandomState> {
+pub struct AnyKey<S = SeededState> {
     hasher: S,
 }
 
@@ -78,30 +78,20 @@ impl<S> AnyKey<S> {
     }
 }
 
-impl AnyKey<RandomState> {
-    /// Keys are told apart by ahash with these seeds: with the same seeds and the same calls, every
+impl AnyKey<SeededState> {
+    /// Keys are told apart by a [`SeededState`] with these seeds: with the same seeds and the same calls, every
     /// decision is the same. For tests and simulations; nobody else may know them.
     #[must_use]
     pub fn with_seeds(seeds: [u64; 4]) -> Self {
-        Self::new(seeded(seeds))
+        Self::new(SeededState::with_seeds(seeds))
     }
 
-    /// Keys are told apart by ahash with random seeds, which nobody can aim collisions at.
+    /// Keys are told apart by a [`SeededState`] with random seeds, which nobody can aim collisions at.
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Self {
-        Self::with_seeds(random_seeds())
+        Self::new(SeededState::random())
     }
-}
-
-fn seeded([first, second, third, fourth]: [u64; 4]) -> RandomState {
-    RandomState::with_seeds(first, second, third, fourth)
-}
-
-/// From the operating system, by way of the standard library's own hasher.
-#[cfg(feature = "std")]
-pub(crate) fn random_seeds() -> [u64; 4] {
-    core::array::from_fn(|index| std::hash::RandomState::new().hash_one(index))
 }
 
 impl<Q: Hash + ?Sized, S: BuildHasher> Keys<Q> for AnyKey<S> {
@@ -137,7 +127,7 @@ impl<S> fmt::Debug for AnyKey<S> {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Tiers<F, S = RandomState> {
+pub struct Tiers<F, S = SeededState> {
     resolver: F,
     hasher: S,
 }
@@ -150,16 +140,16 @@ impl<F, S> Tiers<F, S> {
     }
 }
 
-impl<F> Tiers<F, RandomState> {
+impl<F> Tiers<F, SeededState> {
     /// As [`AnyKey::with_seeds`].
     pub fn with_seeds(resolver: F, seeds: [u64; 4]) -> Self {
-        Self::new(resolver, seeded(seeds))
+        Self::new(resolver, SeededState::with_seeds(seeds))
     }
 
     /// As [`AnyKey::random`].
     #[cfg(feature = "std")]
     pub fn random(resolver: F) -> Self {
-        Self::with_seeds(resolver, random_seeds())
+        Self::new(resolver, SeededState::random())
     }
 }
 

@@ -10,7 +10,7 @@ use http::request::Parts;
 use super::proxies::{ForwardedBy, Proxies};
 use crate::error::ConfigError;
 use crate::keyed::ClientAddress;
-use crate::rules::KeyHasher;
+use crate::keyed::KeyHasher;
 
 /// The address that a connection comes from, as an extension of the requests on it: for servers that have no such
 /// extension of their own.

@@ -8,7 +8,8 @@ use http::header::{COOKIE, HeaderMap, HeaderName};
 use http::request::Parts;
 
 use super::client_ip::ClientIp;
-use crate::rules::{Key, KeyHasher, Missing};
+use crate::keyed::KeyHasher;
+use crate::rules::{Key, Missing};
 
 /// Which part of an http request a rule counts by: a [`Key`] in the making.
 ///

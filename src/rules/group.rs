@@ -1,14 +1,12 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::hash::Hasher;
+use core::hash::{BuildHasher, Hasher};
 use std::collections::HashSet;
-
-use ahash::RandomState;
 
 use super::builder::Quotas;
 use super::counts::{Me, Outcome, Tallies};
-use super::key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
+use super::key::{Condition, Cost, Key, Missing, TierOf};
 use super::policy::Policy;
 use super::rule::{Enforced, Listed};
 use super::share::Share;
@@ -17,7 +15,7 @@ use crate::algorithm::AnyAlgorithm;
 use crate::answer::Peek;
 use crate::decision::Receipt;
 use crate::error::ConfigError;
-use crate::keyed::{OnFull, Store};
+use crate::keyed::{OnFull, SeededState, Store};
 use crate::limiter::OwnWords;
 use crate::quota::Quota;
 use crate::table::Entry;
@@ -44,8 +42,8 @@ pub(super) struct Group<R: ?Sized> {
     keys: u64,
     on_full: OnFull,
     enforced: Share,
-    allow: HashSet<u64, RandomState>,
-    deny: HashSet<u64, RandomState>,
+    allow: HashSet<u64, SeededState>,
+    deny: HashSet<u64, SeededState>,
     policy: Policy,
     state: Arc<State>,
     /// Whether it holds only until others have been charged what it has counted.
@@ -84,16 +82,16 @@ const EVERYBODY: u64 = 0;
 /// What is needed to hash a rule set's keys.
 #[derive(Clone, Debug)]
 pub(super) struct Seeds {
-    tables: RandomState,
+    tables: SeededState,
     /// The same in every process, for what must be told the same way everywhere.
-    shares: RandomState,
+    shares: SeededState,
 }
 
 impl Seeds {
-    pub(super) fn new([first, second, third, fourth]: [u64; 4]) -> Self {
+    pub(super) fn new(seeds: [u64; 4]) -> Self {
         Self {
-            tables: RandomState::with_seeds(first, second, third, fourth),
-            shares: RandomState::with_seeds(1, 2, 3, 4),
+            tables: SeededState::with_seeds(seeds),
+            shares: SeededState::with_seeds([1, 2, 3, 4]),
         }
     }
 }
@@ -338,9 +336,9 @@ impl<R: ?Sized> Group<R> {
     }
 }
 
-fn hashes(list: &[Listed], seeds: &Seeds) -> HashSet<u64, RandomState> {
+fn hashes(list: &[Listed], seeds: &Seeds) -> HashSet<u64, SeededState> {
     let hash = |key: &Listed| {
-        let mut hasher = KeyHasher::new(&seeds.tables);
+        let mut hasher = seeds.tables.build_hasher();
         key(&mut hasher);
         hasher.finish()
     };

@@ -3,54 +3,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::hash::{BuildHasher, Hasher};
 
-use ahash::{AHasher, RandomState};
-
-/// What a request's key is fed into: see [`Key::new`].
-///
-/// Two requests have the same key when they feed it the same; tuples and several values one after the other
-/// make a key of several parts.
-#[derive(Clone)]
-pub struct KeyHasher(AHasher);
-
-impl KeyHasher {
-    #[inline]
-    pub(super) fn new(seeds: &RandomState) -> Self {
-        Self(seeds.build_hasher())
-    }
-
-    /// To see whether something can be hashed.
-    #[cfg(feature = "config")]
-    pub(super) fn unseeded() -> Self {
-        Self::new(&RandomState::with_seeds(1, 2, 3, 4))
-    }
-}
-
-impl fmt::Debug for KeyHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is in it would tell of the seeds, which are a secret.
-        f.debug_struct("KeyHasher").finish_non_exhaustive()
-    }
-}
-
-macro_rules! forward {
-    ($($write:ident: $type:ty),*) => {
-        $(
-            #[inline]
-            fn $write(&mut self, value: $type) {
-                self.0.$write(value);
-            }
-        )*
-    };
-}
-
-impl Hasher for KeyHasher {
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0.finish()
-    }
-
-    forward!(write: &[u8], write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128, write_usize: usize);
-}
+use crate::keyed::{KeyHasher, SeededState};
 
 /// Which part of a request a rule counts by: the client's address, the user, the route, a tuple of them.
 ///
@@ -122,7 +75,7 @@ pub enum Missing {
     Skip,
 }
 
-type HashOf<R> = dyn Fn(&R, &RandomState) -> Option<u64> + Send + Sync;
+type HashOf<R> = dyn Fn(&R, &SeededState) -> Option<u64> + Send + Sync;
 pub(super) type HashOfText = dyn Fn(&str, &mut KeyHasher) -> Result<(), String> + Send + Sync;
 
 impl<R: ?Sized> Key<R> {
@@ -167,7 +120,7 @@ impl<R: ?Sized> Key<R> {
             name: name.into(),
             // Here, and not where it is called, so that the hasher's state stays in registers.
             hash: Arc::new(move |request, seeds| {
-                let mut hasher = KeyHasher::new(seeds);
+                let mut hasher = seeds.build_hasher();
                 hash(request, &mut hasher).then(|| hasher.finish())
             }),
             missing,
@@ -225,7 +178,7 @@ impl<R: ?Sized> Key<R> {
 
     /// `None`: the request has no key.
     #[inline]
-    pub(super) fn hash(&self, request: &R, seeds: &RandomState) -> Option<u64> {
+    pub(super) fn hash(&self, request: &R, seeds: &SeededState) -> Option<u64> {
         (self.hash)(request, seeds)
     }
 
@@ -236,8 +189,8 @@ impl<R: ?Sized> Key<R> {
 
     /// What stands for the key of all requests without one: what a hasher says that was fed nothing.
     #[cold]
-    pub(super) fn hash_of_none(seeds: &RandomState) -> u64 {
-        KeyHasher::new(seeds).finish()
+    pub(super) fn hash_of_none(seeds: &SeededState) -> u64 {
+        seeds.build_hasher().finish()
     }
 
     /// How a key that is written as text is fed into a hasher.

@@ -149,7 +149,7 @@ pub enum Reloaded {
 /// Rules could not be replaced. Those from before hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum StoreError {
+pub enum ReplaceError {
     /// The new rules are wrong.
     Rules(RuleError),
     /// Too many states of old rules, so many, are still in force: 64 or more, because somebody holds rules that were
@@ -197,12 +197,12 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     /// # Errors
     ///
     /// When the rules are wrong, or 64 or more states of old rules are still in force. Nothing has changed then.
-    pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, StoreError> {
+    pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
         let mut writer = self.writer();
         if let Reloaded::Pending(states) = self.settle(&mut writer)
             && states >= MOST_PENDING
         {
-            return Err(StoreError::Pending(states));
+            return Err(ReplaceError::Pending(states));
         }
         let current = self.current.load();
         let now = current.clock.now();
@@ -213,7 +213,8 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
             rules,
             retiring,
             remembered,
-        } = succession::follow(rules, Some(&current.rules), &remembered, seeds).map_err(StoreError::Rules)?;
+        } = succession::follow(rules, Some(&current.rules), &remembered, seeds)
+            .map_err(ReplaceError::Rules)?;
         drop(current);
         let until = writer.remembered.drain(..).map(|(_, until)| until);
         let renamed = remembered.into_iter().zip(until);
@@ -292,7 +293,7 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LiveRules<R, C> {
     }
 }
 
-impl fmt::Display for StoreError {
+impl fmt::Display for ReplaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rules(error) => error.fmt(f),
@@ -305,7 +306,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-impl core::error::Error for StoreError {
+impl core::error::Error for ReplaceError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Rules(error) => Some(error),

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hash;
 
-use super::key::{Condition, Cost, Key, KeyHasher, TierOf};
+use super::key::{Condition, Cost, Key, TierOf};
 use super::on_error::OnError;
 use crate::algorithm::{CounterRing, Gcra};
-use crate::keyed::{KeyedBuilder, OnFull};
+use crate::keyed::{KeyHasher, KeyedBuilder, OnFull};
 use crate::quota::Quota;
 
 /// How a rule counts.

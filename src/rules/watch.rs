@@ -13,7 +13,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::builder::RuleSetBuilder;
 use super::config::{Extractors, ReloadError};
-use super::live::{LiveRules, Reloaded, StoreError};
+use super::live::{LiveRules, Reloaded, ReplaceError};
 use crate::clock::Clock;
 
 /// Reloads rules whenever their file changes, until it is dropped.
@@ -22,7 +22,7 @@ use crate::clock::Clock;
 ///
 /// - A file that is wrong, or missing, changes nothing: the rules from before hold, and `report` is told.
 /// - What the file says when it has come to rest is what holds, and every change that is read is reported on; a text
-///   that could not be stored yet ([`StoreError::Pending`]) is tried, and reported on, again. That a pending reload has
+///   that could not be stored yet ([`ReplaceError::Pending`]) is tried, and reported on, again. That a pending reload has
 ///   been finished is not reported. The file is also read at the start, so that a change between the first reading of it and the watching is
 ///   not missed.
 /// - What a reload leaves [pending](Reloaded::Pending) is [finished](LiveRules::finish) as soon as nobody decides
@@ -252,7 +252,7 @@ where
         let unfinished = match &reloaded {
             Ok(Reloaded::Pending(_)) => true,
             // Without any, waiting does not help.
-            Err(ReloadError::Store(StoreError::Pending(1..))) => {
+            Err(ReloadError::Replace(ReplaceError::Pending(1..))) => {
                 // To be tried again.
                 self.seen = None;
                 true
@@ -266,7 +266,7 @@ where
     fn reload(&self, read: io::Result<String>) -> Result<Reloaded, ReloadError> {
         let rules =
             RuleSetBuilder::from_read(&self.path, read, &self.extractors).map_err(ReloadError::File)?;
-        self.rules.store(&rules).map_err(ReloadError::Store)
+        self.rules.store(&rules).map_err(ReloadError::Replace)
     }
 
     /// Goes on with what is unfinished. When to do so again.

@@ -1,6 +1,8 @@
 //! What the test binaries share: words that can be copied and compared, any algorithm behind one
 //! type, and the exact log.
 
+mod windows;
+
 use core::fmt;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -8,6 +10,7 @@ use core::time::Duration;
 pub(crate) use ringgate::AnyAlgorithm as Any;
 use ringgate::sync::{AtomicU64, Exclusive, Shared};
 use ringgate::{Algorithm, Nanos};
+use windows::most_in_a_window;
 
 /// The words of one key, as a test holds them.
 #[derive(Debug)]
@@ -62,23 +65,10 @@ impl Log {
         self.0.iter().filter(counts).map(|&(_, permits)| permits).sum()
     }
 
-    /// The most permits in any half-open interval of one window, over the whole history: the worst
-    /// one ends at an admission.
+    /// The most permits in any window of the whole history.
     pub(crate) fn worst(&self, window: Duration) -> u64 {
         let window = u64::try_from(window.as_nanos()).expect("a window of at most 366 days");
-        let mut sorted = self.0.clone();
-        sorted.sort_unstable();
-        let (mut first, mut sum, mut worst) = (0, 0, 0);
-        for &(end, permits) in &sorted {
-            sum += permits;
-            // An admission exactly one window old no longer counts.
-            while sorted[first].0 + window <= end {
-                sum -= sorted[first].1;
-                first += 1;
-            }
-            worst = worst.max(sum);
-        }
-        worst
+        most_in_a_window(&mut self.0.clone(), window)
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use crate::windows::most_in_a_window;
+
 /// What it does, and how often, in 256.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Habits {
@@ -173,19 +175,12 @@ impl Log {
         self.moved.lock().unwrap().iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// The most bytes moved in any interval of so long: at s counts at t when t - window < s <= t.
+    /// The most bytes moved in any interval of so long.
     pub(crate) fn most_in(&self, window: Duration) -> u64 {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap();
         let moved = self.moved.lock().unwrap();
         assert!(moved.is_sorted_by_key(|(at, _)| *at));
-        let (mut most, mut sum, mut first) = (0, 0, 0);
-        for &(at, bytes) in moved.iter() {
-            sum += bytes;
-            while moved[first].0 + window <= at {
-                sum -= moved[first].1;
-                first += 1;
-            }
-            most = most.max(sum);
-        }
-        most
+        let mut moved: Vec<_> = moved.iter().map(|&(at, bytes)| (nanos(at), bytes)).collect();
+        most_in_a_window(&mut moved, nanos(window))
     }
 }

@@ -1,8 +1,8 @@
 //! What a table's answers are compared with: the words of each key by themselves, and the log of
 //! what each was admitted.
 
+use alloc::collections::BTreeMap;
 use core::sync::atomic::Ordering;
-use std::collections::HashMap;
 
 use ringgate::sync::Words;
 use ringgate::{
@@ -27,7 +27,7 @@ pub(crate) struct World<'a, K> {
     hasher: K,
     /// How many entries there are that every key may have, if no key may have another.
     common: Option<u64>,
-    keys: HashMap<u64, Key>,
+    keys: BTreeMap<u64, Key>,
     catch_all: State,
     /// When a key last lost its entry to another, or was no longer barred when others were.
     reclaimed: Nanos,
@@ -135,7 +135,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             on_full,
             hasher,
             common,
-            keys: HashMap::new(),
+            keys: BTreeMap::new(),
             catch_all: State::fresh(&subject.algorithm),
             reclaimed: Nanos::ZERO,
             served: Served::default(),
@@ -149,7 +149,11 @@ impl<'a, K: Keys<u64>> World<'a, K> {
     /// Fresh words that have reached `now`.
     fn renewed(&self, now: Nanos) -> State {
         let state = State::fresh(&self.subject.algorithm);
-        let word = self.subject.algorithm.later(0, now).expect("time goes on");
+        let word = self
+            .subject
+            .algorithm
+            .later(0, now)
+            .expect("whoever gets an entry has time left");
         let set = state
             .shared()
             .exchange(0, 0, word, Ordering::Relaxed, Ordering::Relaxed);

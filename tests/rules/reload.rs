@@ -1,6 +1,6 @@
 //! What becomes of what was spent when rules are replaced, case by case: nobody gets a fresh budget.
 
-use ringgate::{OnFull, Reloaded, RuleAlgorithm, StoreError};
+use ringgate::{OnFull, Reloaded, ReplaceError, RuleAlgorithm};
 
 use super::*;
 
@@ -371,7 +371,9 @@ fn wrong_rules_leave_those_from_before_in_force() {
     assert_eq!(passed(&live, &user(1), 4), 4);
     let wrong = set([rule("a", "20/10s"), rule("b", "1/s").cells(0)]);
     match live.store(&wrong) {
-        Err(StoreError::Rules(error)) => assert_eq!((error.rule.as_str(), error.error.field), ("b", "cells")),
+        Err(ReplaceError::Rules(error)) => {
+            assert_eq!((error.rule.as_str(), error.error.field), ("b", "cells"))
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(live.load().counts().count(), 1);

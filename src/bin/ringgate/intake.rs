@@ -5,7 +5,8 @@ use core::cell::Cell;
 
 use crate::failure::Failure;
 use crate::format::{InputFormat, Parser, Wants};
-use crate::layout::{Layout, NONE, name, time_of_word};
+use crate::key::{NONE, name};
+use crate::layout::{Layout, time_of_word};
 use crate::lines::{Line, Lines};
 use crate::moment::Moments;
 use crate::names::Names;

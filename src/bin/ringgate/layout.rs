@@ -3,12 +3,13 @@
 use alloc::sync::Arc;
 use core::hash::Hasher;
 use std::collections::HashMap;
-use std::hash::DefaultHasher;
 use std::sync::{Mutex, PoisonError};
 
 use ringgate::{AnyExtractor, Condition, Cost, Key, TierOf};
 
-use crate::row::{Row, Unreadable, shown};
+use crate::condition::{Holds, Pattern, Test};
+use crate::key::hash;
+use crate::row::{Row, Unreadable};
 
 /// A request, as rules see it.
 #[derive(Debug, Default)]
@@ -40,27 +41,6 @@ pub(crate) enum Column {
     Tier(usize),
     /// Which conditions hold, a bit for each.
     Conditions,
-}
-
-/// A condition: of a field, by its place in a row.
-#[derive(Clone, Debug)]
-struct Test {
-    field: usize,
-    holds: Holds,
-}
-
-#[derive(Clone, Debug)]
-enum Holds {
-    /// When there is a value that does not say no.
-    Truthy,
-    /// When the value is one of this form, or is not.
-    Is { not: bool, pattern: Pattern },
-}
-
-#[derive(Clone, Debug)]
-enum Pattern {
-    Whole(Box<str>),
-    Prefix(Box<str>),
 }
 
 /// The fields, columns and conditions that rules have named so far.
@@ -306,63 +286,6 @@ pub(crate) fn holds_in(record: &[u64], place: Place) -> bool {
     record[place.word] & (1 << place.bit) != 0
 }
 
-impl Test {
-    fn holds(&self, value: Option<&[u8]>) -> bool {
-        match &self.holds {
-            Holds::Truthy => !matches!(value, None | Some(b"" | b"-" | b"0" | b"false" | b"no")),
-            Holds::Is { not, pattern } => {
-                let is = value.is_some_and(|value| match pattern {
-                    Pattern::Whole(whole) => value == whole.as_bytes(),
-                    Pattern::Prefix(prefix) => value.starts_with(prefix.as_bytes()),
-                });
-                is != *not
-            }
-        }
-    }
-}
-
-/// Stands for the values of a key: the same in every run, and hard to make two of. 62 bits are enough to tell keys apart.
-fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write_u8(u8::try_from(column % 256).unwrap_or(0));
-    for value in values {
-        match value {
-            // The length keeps "ab", "c" apart from "a", "bc"; no value has this one.
-            None => hasher.write_u32(u32::MAX),
-            Some(value) => {
-                let value = value.as_ref();
-                hasher.write_u32(u32::try_from(value.len()).unwrap_or(u32::MAX - 1));
-                hasher.write(value);
-            }
-        }
-    }
-    // The low bits are for others.
-    hasher.finish() & !LOW
-}
-
-/// Bits of a key that are always zero.
-const LOW: u64 = 0b11;
-
-/// Stands where a key has no value.
-pub(crate) const NONE: &str = "(none)";
-
-/// Characters that are kept of a key's name.
-const NAME: usize = 200;
-
-/// The name of a key, as it is shown.
-pub(crate) fn name(row: &Row, fields: &[usize]) -> String {
-    let values: Vec<String> = fields
-        .iter()
-        .map(|&field| row.get(field).map_or_else(|| NONE.into(), shown))
-        .collect();
-    let mut name = values.join(",");
-    if let Some((end, _)) = name.char_indices().nth(NAME) {
-        name.truncate(end);
-        name.push('…');
-    }
-    name
-}
-
 /// The layout, while rules are read that name what is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields(Arc<Mutex<Layout>>);
@@ -405,7 +328,8 @@ impl AnyExtractor<Event> for Fields {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Layout, holds_in, name, time_of_word, word_of_time};
+    use super::{Event, Layout, holds_in, time_of_word, word_of_time};
+    use crate::key::name;
     use crate::row::Row;
 
     fn row(values: &[Option<&str>]) -> Row {

@@ -20,6 +20,8 @@ mod zstd;
 mod source;
 mod args;
 mod algorithm;
+mod condition;
+mod key;
 mod layout;
 mod rule_arg;
 mod plan;

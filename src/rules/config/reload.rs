@@ -4,7 +4,7 @@ use std::path::Path;
 use super::extractors::Extractors;
 use super::file_error::FileError;
 use crate::clock::Clock;
-use crate::rules::{LiveRules, Reloaded, RuleSetBuilder, StoreError};
+use crate::rules::{LiveRules, Reloaded, ReplaceError, RuleSetBuilder};
 
 /// Rules could not be reloaded from their file. Those from before hold.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub enum ReloadError {
     /// The file cannot be used.
     File(FileError),
     /// The rules could not be replaced.
-    Store(StoreError),
+    Replace(ReplaceError),
 }
 
 impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
@@ -55,7 +55,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         extractors: &Extractors<R>,
     ) -> Result<Reloaded, ReloadError> {
         let rules = RuleSetBuilder::from_file(path, extractors).map_err(ReloadError::File)?;
-        self.store(&rules).map_err(ReloadError::Store)
+        self.store(&rules).map_err(ReloadError::Replace)
     }
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
+            Self::Replace(error) => error.fmt(f),
         }
     }
 }
@@ -72,7 +72,7 @@ impl core::error::Error for ReloadError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::File(error) => Some(error),
-            Self::Store(error) => Some(error),
+            Self::Replace(error) => Some(error),
         }
     }
 }

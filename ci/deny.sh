@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Shows that every dependency's licence is one that deny.toml allows, that all come from the registry, and that users
+# get no crate in two versions: by cargo-deny where it is installed, otherwise the first two by cargo
+# alone. Advisories are not looked at, since they need a network; by hand: cargo deny check advisories
+source "$(dirname "$0")/common.sh"
+
+if cargo deny --version >/dev/null 2>&1; then
+    cargo deny --locked check licenses sources
+    # Versions that only tests bring in are nobody else's concern.
+    cargo deny --locked --exclude-dev check bans
+    exit
+fi
+echo "cargo-deny is not here: licences and sources only"
+
+status=0
+if grep '^source = ' Cargo.lock | grep -v '^source = "registry+'; then
+    echo "only the registry is allowed"
+    status=1
+fi
+
+declare -A allowed excepted
+while read -r licence; do
+    allowed[$licence]=1
+done < <(sed -n '/^allow = \[/,/^\]/s/^ *"\(.*\)",$/\1/p' deny.toml)
+while read -r crate licence; do
+    excepted[$crate]=$licence
+done < <(sed -n 's/.*{ crate = "\(.*\)", allow = \["\(.*\)"\] }.*/\1 \2/p' deny.toml)
+count=0
+while IFS=$'\t' read -r crate expression; do
+    # As a sum of ones and noughts: "(MIT OR GPL-3.0-only) AND Zlib" becomes ( 1 || 0 ) && 1.
+    sum=
+    for word in $(sed 's/ WITH /-WITH-/g; s|/| OR |g; s/[()]/ & /g' <<<"$expression"); do
+        case $word in
+            AND) sum+=' && ' ;;
+            OR) sum+=' || ' ;;
+            '(' | ')') sum+=$word ;;
+            *) if [[ ${allowed[$word]-} || $word == "${excepted[$crate]-}" ]]; then sum+=1; else sum+=0; fi ;;
+        esac
+    done
+    count=$((count + 1))
+    if ! ((sum)); then
+        echo "$crate: $expression"
+        status=1
+    fi
+done < <(cargo metadata --locked --format-version 1 --all-features |
+    grep -o '"name":"[^"]*","version":"[^"]*","id":"[^"]*","license":[^,]*,' |
+    sed 's/"name":"\([^"]*\)".*"license":"\{0,1\}\([^",]*\).*/\1\t\2/')
+packages=$(grep -c '^name = ' Cargo.lock)
+echo "licences of $count crates"
+if ((count != packages)); then
+    echo "Cargo.lock has $packages"
+    status=1
+fi
+exit $status

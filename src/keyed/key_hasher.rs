@@ -1,0 +1,49 @@
+use core::fmt;
+use core::hash::Hasher;
+
+use ahash::AHasher;
+
+/// What a key is fed into: what a [`SeededState`](crate::SeededState) makes, and in rules what the closure of a key is
+/// given.
+///
+/// Two requests have the same key when they feed it the same; tuples and several values one after the other
+/// make a key of several parts.
+#[derive(Clone)]
+pub struct KeyHasher(pub(super) AHasher);
+
+impl KeyHasher {
+    /// To see whether something can be hashed.
+    #[cfg(feature = "config")]
+    pub(crate) fn unseeded() -> Self {
+        use core::hash::BuildHasher;
+
+        super::SeededState::with_seeds([1, 2, 3, 4]).build_hasher()
+    }
+}
+
+impl fmt::Debug for KeyHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What is in it would tell of the seeds, which are a secret.
+        f.debug_struct("KeyHasher").finish_non_exhaustive()
+    }
+}
+
+macro_rules! forward {
+    ($($write:ident: $type:ty),*) => {
+        $(
+            #[inline]
+            fn $write(&mut self, value: $type) {
+                self.0.$write(value);
+            }
+        )*
+    };
+}
+
+impl Hasher for KeyHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+
+    forward!(write: &[u8], write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128, write_usize: usize);
+}
