@@ -121,20 +121,18 @@ pub(super) fn find_in_lines<'a>(
     Some(Entry::pair(&line[2 * way], &line[2 * way + 1]))
 }
 
-/// A bit for each entry of a set whose fingerprint is `key`.
+/// The entry of a set whose fingerprint is `key`; [`WAYS`]: none. Nothing branches on what cannot be foretold.
 #[inline(always)]
-fn found<'a>(key: u64, fingerprint: impl Fn(usize) -> &'a AtomicU64) -> u32 {
-    (0..WAYS).fold(0, |found, way| {
-        found | (u32::from(Entry::seems(fingerprint(way), key)) << way)
+fn found<'a>(key: u64, fingerprint: impl Fn(usize) -> &'a AtomicU64) -> usize {
+    (0..WAYS).fold(WAYS, |found, way| {
+        core::hint::select_unpredictable(Entry::seems(fingerprint(way), key), way, found)
     })
 }
 
 /// The set in which something was found, and the entry. Which that is cannot be foretold, so nothing
 /// branches on it: both sets are on their way from memory at once, and what comes after them too.
 #[inline(always)]
-fn choose<T>(first: (T, u32), second: (T, u32)) -> Option<(T, usize)> {
-    let any = first.1 | second.1;
-    let (set, found) = core::hint::select_unpredictable(first.1 != 0, first, second);
-    // Below the number of entries whenever there is one.
-    (any != 0).then(|| (set, found.trailing_zeros() as usize % WAYS))
+fn choose<T>(first: (T, usize), second: (T, usize)) -> Option<(T, usize)> {
+    let (set, way) = core::hint::select_unpredictable(first.1 < WAYS, first, second);
+    (way < WAYS).then_some((set, way))
 }
