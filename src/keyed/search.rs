@@ -112,20 +112,18 @@ impl<'a, A: Reclaim> Search<'a, A> {
         let tentative = entry.announce(claimed);
         let shared = home.meet(self.key);
         let alone = self.table.is_in_one_place(self.key);
-        if !alone || shared > Nanos::ZERO || home.reclaimed() > now {
-            self.settle(candidate, tentative);
-            return None;
-        }
-        // The word is no older than `now`, and so than what was reclaimed.
-        let words = Opening::new(entry, tentative);
-        let decision = self.algorithm.attempt(&words, self.now, permits);
-        if !words.is_open() {
+        if alone && shared == Nanos::ZERO && home.reclaimed() <= now {
+            // The word is no older than `now`, and so than what was reclaimed.
+            let words = Opening::new(entry, tentative);
+            let decision = self.algorithm.attempt(&words, self.now, permits);
+            if words.is_open() {
+                self.counts.add(self.key, Event::Entered);
+                return Some((entry, decision.and_then(Result::ok)));
+            }
             // Somebody else has opened or withdrawn it, or the reading is too old for a decision.
-            self.settle(candidate, tentative);
-            return None;
         }
-        self.counts.add(self.key, Event::Entered);
-        Some((entry, decision.and_then(Result::ok)))
+        self.settle(candidate, tentative);
+        None
     }
 
     fn try_enter(&self, forget: bool) -> Option<Place<'a>> {
