@@ -213,6 +213,7 @@ impl Table {
         self.words[self.first + number * (2 * WAYS)..].first_chunk()
     }
 
+    #[cfg(feature = "rules")]
     #[inline]
     fn entry(&self, index: usize) -> Entry<'_> {
         Entry::new(&self.words[self.first + index * self.stride..][..self.stride])
