@@ -40,7 +40,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     ];
     paths.extend(limiters(&clock)?);
     paths.extend(keyed_limiters(&clock)?);
+    paths.extend(new_keys(&clock, decisions)?);
     paths.push(("StripedLimiter, check, admitted".into(), striped(clock.clone())?));
+    paths.push((
+        "StripedLimiter, own lane, admitted".into(),
+        own_lane(clock.clone())?,
+    ));
     paths.extend(rule_sets(&clock)?);
     for (name, mut work) in paths {
         whole_path(&name, &mut work, decisions);
@@ -239,6 +244,41 @@ fn add_keyed<A: Reclaim + Clone + 'static>(
     Ok(())
 }
 
+/// Tables with room, to which only new keys come.
+fn new_keys(clock: &QuantaClock, decisions: u64) -> Result<Paths, ConfigError> {
+    let paths = vec![
+        (
+            "keyed, Gcra, a new key".into(),
+            new_key(clock, fast_gcra()?, decisions)?,
+        ),
+        (
+            "keyed, packed, a new key".into(),
+            new_key(clock, packed()?, decisions)?,
+        ),
+        (
+            "keyed, wide, a new key".into(),
+            new_key(clock, CounterRing::new(plenty()?)?, decisions)?,
+        ),
+    ];
+    Ok(paths)
+}
+
+fn new_key<A: Reclaim + 'static>(
+    clock: &QuantaClock,
+    algorithm: A,
+    decisions: u64,
+) -> Result<Work, ConfigError> {
+    let builder = KeyedBuilder::new(algorithm).capacity(decisions);
+    let limiter = builder.build_with(clock.clone(), AnyKey::with_seeds(SEEDS))?;
+    let mut key = 0;
+    Ok(counted(move || {
+        key += 1;
+        black_box(&limiter)
+            .check(&key)
+            .is_ok_and(|taken| !taken.is_overflow())
+    }))
+}
+
 fn keyed_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
     let mut turns = Turns(0);
     counted(move || black_box(&limiter).check(&turns.next()).is_ok())
@@ -275,6 +315,14 @@ fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
     let builder = StripedLimiter::builder(plenty()?).stripes(4).hold(64);
     let limiter = builder.build_with(clock)?;
     Ok(counted(move || black_box(&limiter).check().is_ok()))
+}
+
+fn own_lane(clock: QuantaClock) -> Result<Work, ConfigError> {
+    let builder = StripedLimiter::builder(plenty()?).stripes(4).hold(64);
+    // The lane borrows it, for as long as this runs.
+    let limiter: &'static StripedLimiter = Box::leak(Box::new(builder.build_with(clock)?));
+    let mut lane = limiter.lane(0).own();
+    Ok(counted(move || black_box(&mut lane).check().is_ok()))
 }
 
 /// What a rule may count by.

@@ -14,11 +14,11 @@ use std::time::Instant;
 use ringgate::{ConfigError, CounterRing, QuantaClock, Quota, RateLimiter, StripedLimiter};
 
 /// A limiter, as a bench asks it.
-type Check<'a> = Box<dyn Fn(u64) -> u64 + Sync + 'a>;
+type Check<'a> = Box<dyn Fn(usize, u64) -> u64 + Sync + 'a>;
 
 struct Case<'a> {
     name: String,
-    /// Asks so many times, and says how many were admitted.
+    /// Asks so many times, as the worker of that number, and says how many were admitted.
     check: Check<'a>,
 }
 
@@ -53,6 +53,15 @@ fn main() -> Result<(), ConfigError> {
             name: format!("StripedLimiter, holds of {hold}"),
             check: count(|| limiter.check().is_ok()),
         });
+        cases.push(Case {
+            name: format!("own lanes, holds of {hold}"),
+            check: Box::new(|worker, turns| {
+                let mut lane = limiter.lane(worker).own();
+                (0..turns)
+                    .map(|_| u64::from(black_box(&mut lane).check().is_ok()))
+                    .sum()
+            }),
+        });
     }
     println!("{cores} cores, {rounds} alternating rounds of {least:?} each; medians");
     println!(
@@ -86,7 +95,7 @@ fn main() -> Result<(), ConfigError> {
 }
 
 fn count<'a>(check: impl Fn() -> bool + Sync + 'a) -> Check<'a> {
-    Box::new(move |turns| (0..turns).map(|_| u64::from(black_box(&check)())).sum())
+    Box::new(move |_, turns| (0..turns).map(|_| u64::from(black_box(&check)())).sum())
 }
 
 /// Runs the cases in alternating rounds, and prints the median of each and of its ratio to the
@@ -119,13 +128,14 @@ fn rate(case: &Case<'_>, threads: usize, least: Duration, admitted: bool) -> f64
     let (barrier, over) = (Barrier::new(threads), AtomicBool::new(false));
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
+            .map(|worker| {
+                let (barrier, over) = (&barrier, &over);
+                scope.spawn(move || {
                     barrier.wait();
                     let (mut decisions, start) = (0, Instant::now());
                     // All until the first has enough: nobody has the line to himself.
                     while !over.load(Ordering::Relaxed) {
-                        let passed = (case.check)(BATCH);
+                        let passed = (case.check)(worker, BATCH);
                         assert_eq!(passed, if admitted { BATCH } else { 0 });
                         decisions += BATCH;
                         if start.elapsed() >= least {

@@ -30,7 +30,7 @@
 //! | the sliding log, exact | [`TimestampRing`] |
 //! | the token bucket, the leaky bucket | [`Gcra`] |
 //! | a limiter that one connection owns | [`RateLimiter::check_mut`] |
-//! | one limiter that many cores ask all the time | [`StripedLimiter`] |
+//! | one limiter that many cores ask all the time | [`StripedLimiter`]; with one thread per core, an [`OwnLane`] for each |
 //! | to give permits back, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
 //! | to survive a restart | [`RateLimiter::save`], [`RateLimiter::restore`] |
 //! | a limit for each of many keys (clients, users, routes) | [`KeyedRateLimiter`] |
@@ -207,7 +207,7 @@ pub use keyed::{
 #[cfg(all(feature = "keyed", feature = "std"))]
 pub use keyed::{TopKey, TopKeys};
 #[cfg(feature = "striped")]
-pub use limiter::{Lane, StripedBuilder, StripedDenied, StripedLimiter};
+pub use limiter::{Lane, OwnLane, StripedBuilder, StripedDenied, StripedLimiter};
 pub use limiter::{Promise, RateLimiter, SavedState};
 #[cfg(feature = "observe")]
 pub use observe::{DenialEvents, Observer};

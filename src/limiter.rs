@@ -21,7 +21,7 @@ mod striped;
 
 pub use saved::SavedState;
 #[cfg(feature = "striped")]
-pub use striped::{Lane, StripedBuilder, StripedDenied, StripedLimiter};
+pub use striped::{Lane, OwnLane, StripedBuilder, StripedDenied, StripedLimiter};
 
 pub(crate) use own_words::OwnWords;
 

@@ -12,12 +12,14 @@ use crate::time::Nanos;
 
 mod entry;
 mod home;
+mod opening;
 mod seat;
 mod set;
 mod shape;
 
 pub(crate) use entry::Entry;
 pub(crate) use home::Home;
+pub(crate) use opening::Opening;
 pub(crate) use seat::Seat;
 pub(crate) use set::{Candidate, Set};
 
@@ -110,28 +112,80 @@ impl Table {
     }
 
     /// The entry that `key` seems to have: a guess, which a [`Seat`] validates.
+    #[cfg(feature = "rules")]
     #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
+        self.find_in_front(key).or_else(|| self.find_in_backyard(key))
+    }
+
+    /// The same, in the front, where nearly all keys are.
+    #[inline(always)]
+    pub(crate) fn find_in_front(&self, key: u64) -> Option<Entry<'_>> {
         let [first, second] = self.shape.front(key);
-        let found = if self.stride == 2 {
+        if self.stride == 2 {
             set::find_in_lines(self.line(first)?, self.line(second)?, key)
         } else {
             Set::find_in_two(self.set(first, key), self.set(second, key), key)
-        };
-        found.or_else(|| self.find_in_backyard(key).map(|index| self.entry(index)))
+        }
     }
 
-    /// The index of the entry in the backyard that `key` seems to have.
+    /// The same, in the backyard.
     #[cold]
     #[inline(never)]
-    fn find_in_backyard(&self, key: u64) -> Option<usize> {
+    pub(crate) fn find_in_backyard(&self, key: u64) -> Option<Entry<'_>> {
         if self.front(key).any(Set::seems_unused) {
             return None;
         }
         self.backyard(key)
             .flat_map(Set::candidates)
-            .find(|candidate| candidate.entry.seems_of(key))
-            .map(|candidate| candidate.index)
+            .map(|candidate| candidate.entry)
+            .find(|entry| entry.seems_of(key))
+    }
+
+    /// An entry in the front that was never used, for a key that has none: of the set with more of them. `None` if there
+    /// is none, or the key seems to have an entry.
+    #[inline(always)]
+    pub(crate) fn find_unused(&self, key: u64) -> Option<Candidate<'_>> {
+        let [first, second] = self.shape.front(key);
+        let (first, second) = (self.set(first, key), self.set(second, key));
+        let (one, other) = (first.survey(key), second.survey(key));
+        // With one of them unused, nobody has the key in the backyard.
+        if one.found | other.found != 0 {
+            return None;
+        }
+        if one.unused.count_ones() >= other.unused.count_ones() {
+            first.first_unused(one)
+        } else {
+            second.first_unused(other)
+        }
+    }
+
+    /// Whether one entry at the most has the key's fingerprint.
+    #[inline(always)]
+    pub(crate) fn is_in_one_place(&self, key: u64) -> bool {
+        let [first, second] = self.shape.front(key);
+        let one = self.set(first, key).survey(key);
+        let mut other = self.set(second, key).survey(key);
+        if first == second {
+            // In the model checker's smallest table.
+            other.found = 0;
+        }
+        let front = one.found.count_ones() + other.found.count_ones();
+        // With one of them unused, nobody has the key in the backyard.
+        let back = if one.unused | other.unused != 0 {
+            0
+        } else {
+            self.places_in_backyard(key)
+        };
+        front + back <= 1
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn places_in_backyard(&self, key: u64) -> u32 {
+        self.backyard(key)
+            .map(|set| set.survey(key).found.count_ones())
+            .sum()
     }
 
     /// The two sets of the key in the front.
@@ -159,6 +213,7 @@ impl Table {
         self.words[self.first + number * (2 * WAYS)..].first_chunk()
     }
 
+    #[cfg(feature = "rules")]
     #[inline]
     fn entry(&self, index: usize) -> Entry<'_> {
         Entry::new(&self.words[self.first + index * self.stride..][..self.stride])

@@ -158,6 +158,70 @@ proptest! {
         prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
     }
 
+    /// A lane of one's own passes as many, again after each silence, and leaves what is left to the others.
+    #[test]
+    fn an_own_lane_passes_as_many_as_the_plain_ring(
+        (limit, stripes, hold) in shapes(),
+        lane in 0..100_usize,
+        early in 0..50_u64,
+        given: bool,
+    ) {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        prop_assert_eq!(limiter.lane(lane).own().is_own(), stripes > 0);
+        for _ in 0..3 {
+            let mut own = limiter.lane(lane).own();
+            let mut ask = || {
+                if given { own.check_at(clock.now(), 1).is_ok() } else { own.check().is_ok() }
+            };
+            let here = (0..early.min(limit)).filter(|_| ask()).count() as u64;
+            prop_assert_eq!(here, early.min(limit));
+            drop(own);
+            let others = passed(|| limiter.lane(lane + 1).check().is_ok());
+            prop_assert_eq!(here + others, limit);
+            // A window, a cell, and the period that a date is rounded up by.
+            clock.advance(WINDOW + CELL + WINDOW / 8);
+            let mut own = limiter.lane(lane).own();
+            let all = passed(|| own.check().is_ok());
+            prop_assert_eq!(all, limit);
+            prop_assert_eq!(limiter.remaining(), 0);
+            clock.advance(WINDOW + CELL + WINDOW / 8);
+        }
+    }
+
+    /// Any history with some lanes that workers have to themselves, for a while: no window holds more than the limit.
+    #[test]
+    fn own_lanes_keep_the_bound(
+        (limit, stripes, hold) in shapes(),
+        calls in proptest::collection::vec((0..6_usize, 0..4_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        let mut lanes = [const { None }; 4];
+        let mut log = Log::default();
+        for (what, worker, permits, pause, given) in calls {
+            clock.advance(Duration::from_nanos(match pause {
+                0..3 => 0,
+                3 => 3_000,
+                4 => 700_000,
+                _ => 1_500_000 * permits / 4,
+            }));
+            let permits = if permits > 10 { permits } else { 1 + permits % 2 };
+            let now = clock.now();
+            let admitted = match (what, &mut lanes[worker]) {
+                (0, lane) => {
+                    *lane = lane.is_none().then(|| limiter.lane(worker).own());
+                    continue;
+                }
+                (_, Some(own)) if given => own.check_at(now, permits).is_ok(),
+                (_, Some(own)) => own.check_n(permits).is_ok(),
+                (_, None) => limiter.lane(worker).check_n(permits).is_ok(),
+            };
+            if admitted {
+                log.add(now, permits);
+            }
+        }
+        prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
+    }
+
     #[test]
     fn the_retry_time_is_honest(
         (limit, stripes, hold) in shapes(),

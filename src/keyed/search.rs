@@ -1,7 +1,7 @@
 use super::counts::{Counts, Event};
 use crate::algorithm::Reclaim;
 use crate::decision::{Receipt, Refusal};
-use crate::table::{Candidate, Entry, Home, Seat, Set, Table};
+use crate::table::{Candidate, Entry, Home, Opening, Seat, Set, Table};
 use crate::time::Nanos;
 use crate::word::{Stage, Staged};
 
@@ -94,6 +94,38 @@ impl<'a, A: Reclaim> Search<'a, A> {
         }
     }
 
+    /// Enters a key that nobody seems to know into an entry that was never used, and decides: as
+    /// [`enter`](Self::enter) would, with fewer looks. Without a receipt nothing was decided; `None`: the key may have
+    /// been entered all the same.
+    #[inline(always)]
+    pub(super) fn enter_unused(&self, permits: u64) -> Option<(Entry<'a>, Option<Receipt>)> {
+        let candidate = self.table.find_unused(self.key)?;
+        let (entry, home) = (candidate.entry, self.home());
+        // After the looks, as in `try_enter`.
+        let now = self.now.max(home.reclaimed());
+        if home.shared(self.key) > Nanos::ZERO {
+            return None;
+        }
+        let word = self.algorithm.later(0, now)?;
+        let claimed = entry.claim(Staged::decode(0), word)?;
+        entry.rename(self.key);
+        let tentative = entry.announce(claimed);
+        let shared = home.meet(self.key);
+        let alone = self.table.is_in_one_place(self.key);
+        if alone && shared == Nanos::ZERO && home.reclaimed() <= now {
+            // The word is no older than `now`, and so than what was reclaimed.
+            let words = Opening::new(entry, tentative);
+            let decision = self.algorithm.attempt(&words, self.now, permits);
+            if words.is_open() {
+                self.counts.add(self.key, Event::Entered);
+                return Some((entry, decision.and_then(Result::ok)));
+            }
+            // Somebody else has opened or withdrawn it, or the reading is too old for a decision.
+        }
+        self.settle(candidate, tentative);
+        None
+    }
+
     fn try_enter(&self, forget: bool) -> Option<Place<'a>> {
         let room = match self.look_for_room(forget) {
             Ok(room) => room,
@@ -109,7 +141,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             return Some(Place::Full(now));
         };
         let shared = self.home().shared(self.key);
-        if self.algorithm.reached(word) < self.begin(shared) {
+        if shared > Nanos::ZERO && self.algorithm.reached(word) < self.begin(shared) {
             return Some(Place::Barred(now, self.entered_from(shared)));
         }
         self.take_over(room, word)
@@ -152,6 +184,13 @@ impl<'a, A: Reclaim> Search<'a, A> {
             if look.owner == self.key && look.first.stage() != Stage::Claimed {
                 return Err(look);
             }
+            if look.is_unused() {
+                // Nothing counts in it, whatever the algorithm and the time.
+                free.count += 1;
+                free.unused += 1;
+                free.look.get_or_insert(look);
+                continue;
+            }
             if look.first.is_open() && self.algorithm.later(look.first.word(), self.now).is_none() {
                 // Somebody sleeps in the middle of a step, and the key may never ask again.
                 self.finish(look.candidate.entry, look.owner);
@@ -159,7 +198,6 @@ impl<'a, A: Reclaim> Search<'a, A> {
             }
             if self.is_free(&look) {
                 free.count += 1;
-                free.unused += usize::from(look.is_unused());
                 free.look.get_or_insert(look);
             }
         }
@@ -242,8 +280,8 @@ impl<'a, A: Reclaim> Search<'a, A> {
                     }
                 }
             }
-            let reached = self.algorithm.reached(tentative.word());
-            if reached < self.begin(shared) || reached < self.begin(self.home().reclaimed()) {
+            let latest = shared.max(self.home().reclaimed());
+            if latest > Nanos::ZERO && self.algorithm.reached(tentative.word()) < self.begin(latest) {
                 // What the key was admitted before, by the catch-all or with an entry that it has
                 // lost since, may still count at the entry's time.
                 self.withdraw(candidate.entry, tentative);

@@ -171,7 +171,7 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         now: impl FnOnce() -> Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let found = self.store.table.find(key);
+        let found = self.store.table.find_in_front(key);
         // Read only now, so that the entry is on its way meanwhile.
         self.decide_with(found, key, now(), permits)
     }
@@ -205,9 +205,7 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         let seat = Seat::new(entry, key);
         let decision = self.algorithm.attempt(&seat, now, permits)?;
         match decision {
-            Ok(receipt) => Some(Ok(
-                receipt.paid_by(Payer::Entry(entry.number(), self.store.generation))
-            )),
+            Ok(receipt) => Some(Ok(self.charged(receipt, entry))),
             // It may be of the zeros of a lost entry, or of the word of a key that had the entry in between: the
             // fingerprint that was read after it was its own only if the word still stands.
             Err(_) if seat.seen() != Seat::UNSEEN && !entry.still(seat.seen()) => None,
@@ -215,29 +213,57 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         }
     }
 
+    /// The receipt for what was charged to an entry.
+    #[inline(always)]
+    fn charged(self, receipt: Receipt, entry: Entry<'_>) -> Receipt {
+        receipt.paid_by(Payer::Entry(entry.number(), self.store.generation))
+    }
+
     /// Decides for a key that has no entry, as it seems, or that many ask for.
     #[cold]
     #[inline(never)]
     fn enter(self, key: u64, now: Nanos, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if permits == 0 || permits > self.algorithm.most() {
-            // The same for every state, so none is needed.
+        let search = self.search(key, now);
+        // Otherwise the answer is the same for every state, so none is needed.
+        let matters = permits > 0 && permits <= self.algorithm.most();
+        if matters && let Some((entry, receipt)) = search.enter_unused(permits) {
+            let decision = match receipt {
+                Some(receipt) => Some(Ok(self.charged(receipt, entry))),
+                None => self.attempt(entry, key, now, permits),
+            };
+            if let Some(decision) = decision {
+                return answer(self.algorithm, Held::Entry(entry, key), decision);
+            }
+        }
+        if let Some(entry) = self.store.table.find_in_backyard(key)
+            && let Some(decision) = self.attempt(entry, key, now, permits)
+        {
+            return answer(self.algorithm, Held::Entry(entry, key), decision);
+        }
+        if !matters {
             let decision = match permits {
                 0 => Ok(Receipt::new(now, 0, 0)),
                 _ => Err(Refusal::new(now, permits)),
             };
             return answer(self.algorithm, Held::Fresh, decision);
         }
-        let search = self.search(key, now);
+        self.enter_anywhere(&search, permits)
+    }
+
+    /// Decides for a key that has no entry, as it seems, and finds none that was never used.
+    #[inline(never)]
+    fn enter_anywhere(self, search: &Search<'a, A>, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let (key, now) = (search.key, search.now);
         loop {
             let (held, decision) = match search.enter(self.on_full == OnFull::Forget) {
                 Place::Entry(entry) => (Held::Entry(entry, key), self.attempt(entry, key, now, permits)),
                 Place::Full(now) => {
-                    let held = self.overflow(&search);
-                    (held, self.decide_without_entry(&search, held, now, permits))
+                    let held = self.overflow(search);
+                    (held, self.decide_without_entry(search, held, now, permits))
                 }
                 Place::Barred(now, until) => {
                     let held = Held::NoRoom(Some(until));
-                    (held, self.decide_without_entry(&search, held, now, permits))
+                    (held, self.decide_without_entry(search, held, now, permits))
                 }
             };
             if let Some(decision) = decision {

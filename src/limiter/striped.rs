@@ -26,12 +26,14 @@ mod decide;
 mod denied;
 mod home;
 mod lane;
+mod own_lane;
 mod ring;
 mod stripe;
 
 pub use builder::StripedBuilder;
 pub use denied::StripedDenied;
 pub use lane::Lane;
+pub use own_lane::OwnLane;
 
 /// One limiter that many cores ask all the time: a strict [`CounterRing`](crate::CounterRing) that
 /// is paid in arrears.
@@ -69,7 +71,8 @@ pub use lane::Lane;
 /// the clock and charges the ring, and once in an eighth of a window looks at the other stripes. A
 /// request that does not fit into its own stripe reads the clock, and looks at every stripe and at
 /// the ring. Nothing is allocated, and no thread waits for another: one that sleeps while it charges
-/// keeps its stripe from the others, and nothing else. A denial changes no count.
+/// keeps its stripe from the others, and nothing else. A denial changes no count. A worker that has a stripe to itself
+/// ([`OwnLane`]) needs no exchange.
 ///
 /// # Examples
 ///

@@ -71,10 +71,26 @@ impl<'a> Entry<'a> {
         Self::seems(self.key, key)
     }
 
+    /// Whether a fingerprint is that of `key`, whatever the stage.
+    #[inline]
+    pub(super) fn is_of(fingerprint: &AtomicU64, key: u64) -> bool {
+        // Acquire: pairs with the Release in `rename`; whoever sees that a key has lost the entry sees the time at
+        // which it did.
+        fingerprint.load(Ordering::Acquire) == key
+    }
+
     /// Whether nobody seems to have had the entry ever: a guess.
+    #[inline]
     pub(super) fn seems_unused(self) -> bool {
-        // Relaxed: a guess; `look` tells.
-        self.state[0].load(Ordering::Relaxed) == 0
+        Self::was_never_written(&self.state[0])
+    }
+
+    /// The same of the first word of its state.
+    #[inline]
+    pub(super) fn was_never_written(first: &AtomicU64) -> bool {
+        // Relaxed: a guess; an exchange that expects 0, or `look`, tells. What somebody else has seen to be written is not
+        // read as 0 by whoever meets after him.
+        first.load(Ordering::Relaxed) == 0
     }
 
     /// The first word of the state, if `key` has the entry and may decide with it.
@@ -156,6 +172,13 @@ impl<'a> Entry<'a> {
         self.replace(seen, seen.at(Stage::Open)).is_some()
     }
 
+    /// `{ tentative, w }` → `{ open, word }`: what an algorithm has made of w.
+    #[inline]
+    pub(super) fn open_as(self, tentative: Staged, word: u64) -> bool {
+        self.replace(tentative, Staged::new(Stage::Open, word)).is_some()
+    }
+
+    #[inline]
     fn replace(self, seen: Staged, new: Staged) -> Option<Staged> {
         // AcqRel. Release: pairs with the Acquire in `look` and `first_of`; publishes the
         // fingerprint, and the time of a reclaiming. Acquire: pairs with the same Release; whoever

@@ -20,6 +20,28 @@ pub(crate) struct Candidate<'a> {
     pub(crate) entry: Entry<'a>,
 }
 
+/// A bit for each entry of a set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Survey {
+    /// Those with the fingerprint that was looked for.
+    pub(super) found: u32,
+    /// Those that were never used.
+    pub(super) unused: u32,
+}
+
+impl Survey {
+    #[inline(always)]
+    fn of<'a>(key: u64, entry: impl Fn(usize) -> (&'a AtomicU64, &'a AtomicU64)) -> Self {
+        let (mut found, mut unused) = (0, 0);
+        for way in 0..WAYS {
+            let (fingerprint, first) = entry(way);
+            found |= u32::from(Entry::is_of(fingerprint, key)) << way;
+            unused |= u32::from(Entry::was_never_written(first)) << way;
+        }
+        Self { found, unused }
+    }
+}
+
 impl<'a> Set<'a> {
     #[inline]
     pub(super) fn new(words: &'a [AtomicU64], number: usize, key: u64) -> Self {
@@ -41,6 +63,34 @@ impl<'a> Set<'a> {
                 index: self.number * WAYS + way,
                 entry: Entry::new(&self.words[way * stride..][..stride]),
             }
+        })
+    }
+
+    /// What somebody sees of the set who looks for `key`, and for room.
+    #[inline(always)]
+    pub(super) fn survey(&self, key: u64) -> Survey {
+        match <&[AtomicU64; 2 * WAYS]>::try_from(self.words).ok() {
+            Some(line) => Survey::of(key, |way| (&line[2 * way], &line[2 * way + 1])),
+            None => {
+                let stride = self.words.len() / WAYS;
+                Survey::of(key, |way| {
+                    let entry = &self.words[way * stride..][..2];
+                    (&entry[0], &entry[1])
+                })
+            }
+        }
+    }
+
+    /// An entry that was never used, as the survey says.
+    #[inline(always)]
+    pub(super) fn first_unused(self, survey: Survey) -> Option<Candidate<'a>> {
+        // From the turn on, and then from the first one.
+        let twice = (survey.unused | (survey.unused << WAYS)) >> self.turn;
+        let way = (self.turn + twice.trailing_zeros() as usize) % WAYS;
+        let stride = self.words.len() / WAYS;
+        (survey.unused != 0).then(|| Candidate {
+            index: self.number * WAYS + way,
+            entry: Entry::new(&self.words[way * stride..][..stride]),
         })
     }
 
@@ -71,20 +121,18 @@ pub(super) fn find_in_lines<'a>(
     Some(Entry::pair(&line[2 * way], &line[2 * way + 1]))
 }
 
-/// A bit for each entry of a set whose fingerprint is `key`.
+/// The entry of a set whose fingerprint is `key`; [`WAYS`]: none. Nothing branches on what cannot be foretold.
 #[inline(always)]
-fn found<'a>(key: u64, fingerprint: impl Fn(usize) -> &'a AtomicU64) -> u32 {
-    (0..WAYS).fold(0, |found, way| {
-        found | (u32::from(Entry::seems(fingerprint(way), key)) << way)
+fn found<'a>(key: u64, fingerprint: impl Fn(usize) -> &'a AtomicU64) -> usize {
+    (0..WAYS).fold(WAYS, |found, way| {
+        core::hint::select_unpredictable(Entry::seems(fingerprint(way), key), way, found)
     })
 }
 
 /// The set in which something was found, and the entry. Which that is cannot be foretold, so nothing
 /// branches on it: both sets are on their way from memory at once, and what comes after them too.
 #[inline(always)]
-fn choose<T>(first: (T, u32), second: (T, u32)) -> Option<(T, usize)> {
-    let any = first.1 | second.1;
-    let (set, found) = core::hint::select_unpredictable(first.1 != 0, first, second);
-    // Below the number of entries whenever there is one.
-    (any != 0).then(|| (set, found.trailing_zeros() as usize % WAYS))
+fn choose<T>(first: (T, usize), second: (T, usize)) -> Option<(T, usize)> {
+    let (set, way) = core::hint::select_unpredictable(first.1 < WAYS, first, second);
+    (way < WAYS).then_some((set, way))
 }

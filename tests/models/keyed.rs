@@ -261,6 +261,23 @@ fn keyed_same_key_twice() {
         });
 }
 
+/// The same where both entries have been used before, and are idle.
+#[test]
+fn keyed_same_key_in_idle_entries() {
+    Scene::new(packed(1, 1), &[(2, 0), (3, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
+        .of_two_entries()
+        .run_and(BOUNDED, |limiter, admitted| {
+            assert_eq!(admitted.concat().len(), 1);
+            assert!(limiter.len() <= 3);
+        });
+}
+
+/// One thread enters a key into the only entry; the other finds none, and asks the catch-all.
+#[test]
+fn keyed_shared_while_entered() {
+    Scene::new(packed(1, 1), &[], &[&[(1, W)], &[(1, W)]]).run(BOUNDED);
+}
+
 #[test]
 #[cfg(not(ringgate_loom))]
 fn keyed_three_of_one_key() {

@@ -33,6 +33,10 @@ enum Step {
     Ask(usize, u64),
     /// Asks on a lane, at a given time, for so many permits.
     AskAt(usize, u64, u64),
+    /// Has a lane to itself from here on.
+    Own(usize),
+    /// Asks on it, at a given time, for so many permits.
+    UseAt(u64, u64),
     /// Moves the clock forward.
     Advance(u64),
 }
@@ -158,6 +162,7 @@ impl Scene {
 
 fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
     let mut log = Vec::new();
+    let mut own = None;
     for step in steps {
         match *step {
             Ask(lane, permits) => {
@@ -168,6 +173,13 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
             }
             AskAt(lane, at, permits) => {
                 if limiter.lane(lane).check_at(Nanos::new(at), permits).is_ok() {
+                    log.push((at, permits));
+                }
+            }
+            Own(lane) => own = Some(limiter.lane(lane).own()),
+            UseAt(at, permits) => {
+                let lane = own.as_mut().expect("a lane of its own");
+                if lane.check_at(Nanos::new(at), permits).is_ok() {
                     log.push((at, permits));
                 }
             }
@@ -316,4 +328,49 @@ fn striped_old_part_is_charged() {
 #[test]
 fn striped_three_threads() {
     Scene::new(2, 2, &[&[AskAt(0, 0, 1)], &[AskAt(0, 0, 1)], &[AskAt(1, 0, 2)]]).run(BOUNDED);
+}
+
+/// One thread has a stripe to itself, uses and charges it, and gives it back; another asks for the same stripe.
+#[test]
+fn striped_own_lane() {
+    Scene::new(
+        1,
+        2,
+        &[
+            &[Own(0), UseAt(0, 1), UseAt(0, 1), UseAt(0, 1)],
+            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
+        ],
+    )
+    .run(FULL);
+}
+
+/// Two want the same stripe for themselves.
+#[test]
+fn striped_own_lane_twice() {
+    Scene::new(
+        1,
+        3,
+        &[
+            &[Own(0), UseAt(0, 1), UseAt(0, 1)],
+            &[Own(0), UseAt(0, 2), UseAt(0, 1)],
+        ],
+    )
+    .run(FULL);
+}
+
+/// The ring is full: what an own lane has used is kept, and the stripe is anybody's.
+#[test]
+fn striped_own_lane_kept() {
+    Scene::new(1, 2, &[&[Own(0), UseAt(0, 1), UseAt(0, 2)], &[AskAt(0, 0, 1)]])
+        .before(&[AskAt(0, 0, 3)])
+        .run(FULL);
+}
+
+/// What one uses at a time of its own, and gives back, another charges no earlier.
+#[test]
+fn striped_own_lane_given_time() {
+    Scene::new(1, 2, &[&[Own(0), UseAt(15_000, 1)], &[AskAt(0, 0, 1)]])
+        .end(24_000)
+        .late(2)
+        .run(FULL);
 }

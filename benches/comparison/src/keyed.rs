@@ -1,14 +1,14 @@
 //! A limiter for each of many keys.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::contestant::{DecideKeyed, Key, Keyed};
 use crate::keys::Order;
 use crate::maps::{self, DASHMAP};
 use crate::measure::{
-    Done, Effort, Entrant, Row, Turn, compare, cores, on_threads, one_and_all, print_head, print_notes,
-    repeat, thread_counts, together,
+    Done, Effort, Entrant, Row, Turn, Watch, compare, cores, on_threads, one_and_all, print_head,
+    print_notes, repeat, thread_counts, together,
 };
 use crate::plot;
 use crate::rivals;
@@ -101,7 +101,7 @@ fn enter<K: Key>(least: Duration, threads: usize, contestant: &Keyed<K>, keys: &
         let limiter = contestant.make(keys.len());
         let done = on_threads(threads, |thread| {
             let share = &keys[thread * (keys.len() / threads)..][..keys.len() / threads];
-            let start = Instant::now();
+            let start = Watch::start();
             let admitted = limiter.batch(share);
             Done {
                 decisions: share.len() as u64,

@@ -6,12 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use core_affinity::CoreId;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::contestant::Side;
 use crate::rivals::GOVERNOR;
 
 thread_local! {
     static WORKER: Cell<usize> = const { Cell::new(0) };
+    static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The number of this thread among those of [`on_threads`].
@@ -199,6 +201,34 @@ pub fn together(done: &[Done]) -> Turn {
     }
 }
 
+/// How long a thread takes. What runs alone is measured by the time that its thread has run, so that others on the core
+/// do not count; what runs beside other threads, which may wait for each other, by the time that passes.
+pub enum Watch {
+    Alone(Timespec),
+    Together(Instant),
+}
+
+impl Watch {
+    /// For a thread of [`on_threads`].
+    pub fn start() -> Self {
+        if ALONE.get() {
+            Self::Alone(clock_gettime(ClockId::ThreadCPUTime))
+        } else {
+            Self::Together(Instant::now())
+        }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        match self {
+            Self::Together(start) => start.elapsed(),
+            Self::Alone(start) => {
+                let time = clock_gettime(ClockId::ThreadCPUTime) - *start;
+                Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+            }
+        }
+    }
+}
+
 /// Batches for at least so long; each says how many decisions it made, and how many were admissions. What
 /// comes before, to warm up, does not count.
 pub fn repeat(least: Duration, mut batch: impl FnMut() -> (u64, u64)) -> Done {
@@ -207,7 +237,7 @@ pub fn repeat(least: Duration, mut batch: impl FnMut() -> (u64, u64)) -> Done {
         batch();
     }
     let (mut decisions, mut admitted) = (0, 0);
-    let start = Instant::now();
+    let start = Watch::start();
     loop {
         let (more, let_in) = batch();
         decisions += more;
@@ -250,17 +280,18 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> 
     let barrier = Barrier::new(threads);
     let (barrier, work) = (&barrier, &work);
     thread::scope(|scope| {
-        let threads: Vec<_> = (cores().into_iter().take(threads).enumerate())
+        let handles: Vec<_> = (cores().into_iter().take(threads).enumerate())
             .map(|(thread, core)| {
                 scope.spawn(move || {
                     assert!(core_affinity::set_for_current(core));
                     WORKER.set(thread);
+                    ALONE.set(threads == 1);
                     barrier.wait();
                     work(thread)
                 })
             })
             .collect();
-        threads
+        handles
             .into_iter()
             .map(|thread| thread.join().expect("no thread panics"))
             .collect()

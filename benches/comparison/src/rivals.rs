@@ -12,6 +12,7 @@ mod governor;
 mod leaky_bucket;
 mod limitador;
 pub mod ours;
+mod own_lanes;
 mod pingora;
 mod rate_net;
 mod ratelimit;
@@ -23,7 +24,7 @@ pub const GOVERNOR: &str = governor::NAME;
 
 /// The plain ring that a striped limiter has behind its stripes, and striped limiters.
 pub const RING: &str = ours::WIDE;
-pub const STRIPED: [&str; 2] = [ours::STRIPED, ours::STRIPED_LANE];
+pub const STRIPED: [&str; 3] = [ours::STRIPED, ours::STRIPED_LANE, ours::STRIPED_OWN];
 
 /// Everybody who limits one thing, ours first.
 pub fn direct(room: Room) -> Vec<Contestant> {

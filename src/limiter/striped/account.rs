@@ -80,6 +80,11 @@ impl Account {
         Self(self.0 | Self::CLAIMED)
     }
 
+    /// `{ t, c, claimed }` → `{ t, c }`: the count is still to be charged, and a date holds.
+    pub(super) const fn released(self) -> Self {
+        Self(self.0 & !Self::CLAIMED)
+    }
+
     /// `{ t, c, claimed }` → `{ tick, 0 }`: the count is in the ring.
     pub(super) const fn charged(self, tick: u64) -> Self {
         Self(tick << Self::TICK_SHIFT)
@@ -89,7 +94,7 @@ impl Account {
     /// after all that was used. A date that was there already is older, and stays.
     pub(super) const fn kept(self, tick: u64) -> Self {
         if self.is_dated() {
-            Self(self.0 & !Self::CLAIMED)
+            self.released()
         } else {
             Self(tick << Self::TICK_SHIFT | Self::DATED | self.count())
         }

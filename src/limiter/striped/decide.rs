@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::time::Nanos;
 
 impl<C: Clock> StripedLimiter<C> {
-    fn index(&self, lane: usize) -> usize {
+    pub(super) fn index(&self, lane: usize) -> usize {
         lane & (self.stripes.len() - 1)
     }
 
@@ -162,22 +162,41 @@ impl<C: Clock> StripedLimiter<C> {
     /// the time, or none if the ring is full.
     fn charge(&self, index: usize, account: Account, now: Nanos) -> Option<Nanos> {
         let stripe = &self.stripes[index];
-        // Both are read after the claim, and every use came before it. The caller's reading was not.
-        let at = self.clock.now().max(stripe.noted()).max(now);
+        match self.charge_claimed(index, account, now) {
+            Ok((at, charged)) => {
+                stripe.release(charged);
+                Some(at)
+            }
+            Err(kept) => {
+                stripe.release(kept);
+                None
+            }
+        }
+    }
+
+    /// The same without the end of the claim: the time and what the account is after the charge, or what it is if the
+    /// ring is full.
+    pub(super) fn charge_claimed(
+        &self,
+        index: usize,
+        account: Account,
+        now: Nanos,
+    ) -> Result<(Nanos, Account), Account> {
+        // Both are read after the claim, and every use came before it, or was the claimer's own. The caller's reading
+        // was not.
+        let at = self.clock.now().max(self.stripes[index].noted()).max(now);
         let tick = self.periods.tick(at);
         if self.ring.take(at, account.count()) {
-            stripe.release(account.charged(tick));
-            Some(at)
+            Ok((at, account.charged(tick)))
         } else {
             // Dated no earlier than what has been published, even if the clock was set back.
-            stripe.release(account.kept(tick.max(self.periods.tick(self.ring.reached()))));
-            None
+            Err(account.kept(tick.max(self.periods.tick(self.ring.reached()))))
         }
     }
 
     /// Once in a period (`since` is the one of the last time) empties stripes in which something has
     /// been uncharged for a whole period, as far as the ring has room.
-    fn empty_old(&self, since: u64, at: Nanos) {
+    pub(super) fn empty_old(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {
             return;

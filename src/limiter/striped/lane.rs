@@ -1,4 +1,4 @@
-use super::{StripedDenied, StripedLimiter};
+use super::{OwnLane, StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
 
@@ -46,6 +46,18 @@ impl<'a, C> Lane<'a, C> {
 }
 
 impl<'a, C: Clock> Lane<'a, C> {
+    /// The same worker with its stripe to itself for as long as the lane lives: admissions need no locked instruction
+    /// then.
+    ///
+    /// # Concurrency
+    ///
+    /// If somebody else has the stripe just now, the lane takes it as soon as it asks and nobody has. Leave some
+    /// stripes ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) for callers without a lane of their own: when all
+    /// are taken, those ask the ring.
+    pub fn own(self) -> OwnLane<'a, C> {
+        OwnLane::new(self.limiter, self.worker)
+    }
+
     /// Takes one permit if there is room, as [`StripedLimiter::check`].
     ///
     /// # Errors

@@ -12,13 +12,15 @@ use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-const BOUND: &str = "as promised by bound()";
+pub(super) const BOUND: &str = "as promised by bound()";
 
 pub(super) const WIDE: &str = "ringgate, CounterRing wide";
 
 pub(super) const STRIPED: &str = "ringgate, StripedLimiter";
 
 pub(super) const STRIPED_LANE: &str = "ringgate, StripedLimiter, lanes";
+
+pub(super) const STRIPED_OWN: &str = "ringgate, StripedLimiter, own lanes";
 
 pub(super) fn direct(room: Room) -> Vec<Contestant> {
     let mut all = vec![
@@ -66,9 +68,9 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
         })
         .allows(LIMIT, BOUND),
     );
+    all.extend(super::own_lanes::direct(room));
     if room == Room::Limited {
-        let many = StripedLimiter::builder(limited()).stripes(4).hold(50);
-        let limiter = many.build().expect("a limiter");
+        let limiter = striped_much();
         let name = "ringgate, StripedLimiter, 4 stripes of 50";
         let check = move || black_box(&limiter).check().is_ok();
         all.push(Contestant::from_work(name, Side::Ours, check).allows(LIMIT, BOUND));
@@ -90,7 +92,7 @@ where
 }
 
 /// As many stripes as there are cores and holds as they are chosen; behind them a wide ring.
-fn striped(room: Room) -> StripedLimiter {
+pub(super) fn striped(room: Room) -> StripedLimiter {
     let limiter = StripedLimiter::new(match room {
         Room::Plenty | Room::Half => Quota::per_minute(17_000_000_000).expect("a quota"),
         Room::None => Quota::new(1_000_000, DAY).expect("a quota"),
@@ -99,6 +101,12 @@ fn striped(room: Room) -> StripedLimiter {
     .expect("a limiter");
     assert!(room != Room::Limited || limiter.bound() == LIMIT);
     limiter
+}
+
+/// With a fifth of the limit set aside.
+pub(super) fn striped_much() -> StripedLimiter {
+    let many = StripedLimiter::builder(limited()).stripes(4).hold(50);
+    many.build().expect("a limiter")
 }
 
 fn ring(builder: CounterRingBuilder) -> CounterRing {
