@@ -32,7 +32,7 @@ use crate::rules::{Mode, Plan, Planned, RuleCounts, SharedPlan};
 /// # Cost
 ///
 /// One call of the store for a request. On this node a few allocations, and for each rule what a
-/// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by accounts ([`Mode`](crate::Mode)) makes no call:
+/// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by accounts ([`Mode`]) makes no call:
 /// for each account one cache line, a reading of the clock and a compare-exchange, without a lock; an admission allocates
 /// nothing. About 400 bytes for each [account](SharedRulesBuilder::accounts) that there is room for.
 ///

@@ -79,7 +79,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
-    /// The time between two questions about one key in [`Mode::Lease`](crate::Mode::Lease), 50 ms when nothing is
+    /// The time between two questions about one key in [`Mode::Lease`], 50 ms when nothing is
     /// said, 1 ms to a quarter of the [term](Self::term).
     pub fn period(mut self, period: Duration) -> Self {
         self.period = period;
