@@ -27,7 +27,7 @@ use crate::rules::{Mode, Plan, Planned, RuleCounts, SharedPlan};
 /// A rule counts as [`Counter`](crate::RuleAlgorithm::Counter), in constant memory and up to a cell too strict, or as
 /// [`Log`](crate::RuleAlgorithm::Log), exactly. All else that a rule says holds here too: keys, costs, conditions,
 /// tiers, lists, shadow and share. Each node keeps limiters of its own beside, charged with what the store admits by
-/// way of this node, to decide when the store does not: by [`Rule::on_error`].
+/// way of this node, to decide when the store does not: by [`Rule::on_error`](crate::Rule::on_error).
 ///
 /// # Cost
 ///
