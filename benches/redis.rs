@@ -1,4 +1,5 @@
-//! What a limit over many machines costs: bare scripts through the same client, and the limiter around them.
+//! What a limit over many machines costs: bare scripts through the same client, and the limiter around them; and what a
+//! node decides by itself, beside the limiters of one process.
 //!
 //! `cargo bench --features redis --bench redis` starts a `redis-server` of its own on a Unix socket, and prints a table of
 //! ratios, measured in one process in alternating rounds. No figure makes this fail. See `benches/README.md` for a run.
@@ -16,6 +17,9 @@ use redis::aio::MultiplexedConnection;
 use ringgate::Quota;
 use ringgate::redis::{OnError, RedisStore, SharedLimiter};
 
+#[path = "redis/node.rs"]
+mod node;
+
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The script that decides, as the limiter sends it.
@@ -23,6 +27,7 @@ const SCRIPT: &str = concat!(
     include_str!("../src/redis/head.lua"),
     include_str!("../src/redis/log.lua"),
     include_str!("../src/redis/cells.lua"),
+    include_str!("../src/redis/holds.lua"),
     include_str!("../src/redis/parts.lua"),
     include_str!("../src/redis/judge.lua"),
 );
@@ -48,9 +53,10 @@ enum Way {
     Strict(Arc<SharedLimiter>),
 }
 
-/// Of cells, and of a log: a key and what `parts.lua` is told.
-const CELLS: [&str; 10] = [
+/// Of cells, and of a log: two names and what `parts.lua` is told.
+const CELLS: [&str; 12] = [
     "{bare}:cells",
+    "{bare}:cells:holds",
     "take",
     "cells",
     "1000000000",
@@ -60,15 +66,18 @@ const CELLS: [&str; 10] = [
     "0",
     "0",
     "0",
+    "0",
 ];
-const LOG: [&str; 10] = [
+const LOG: [&str; 12] = [
     "{bare}:log",
+    "{bare}:log:holds",
     "take",
     "log",
     "1000",
     "60000000",
     "0",
     "1",
+    "0",
     "0",
     "0",
     "0",
@@ -86,7 +95,7 @@ impl Way {
             }
             Self::Bare(connection, digest, arguments) => {
                 let mut call = redis::cmd("EVALSHA");
-                call.arg(&*digest).arg(1).arg(*arguments);
+                call.arg(&*digest).arg(2).arg(*arguments);
                 let answer: Vec<i64> = call.query_async(connection).await?;
                 if answer.len() != 7 {
                     return Err("another answer than the limiter gets".into());
@@ -233,5 +242,5 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
             println!("{name:<28} {tasks:>5} {rate:>10.0} {ratio:>6} {middle:>9.0} {late:>9.0}");
         }
     }
-    Ok(())
+    node::compare(&store, if rounds == 1 { 1 } else { 301 }).await
 }

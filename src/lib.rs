@@ -162,6 +162,8 @@ extern crate std;
 
 // Floors, from the ground up: a module names only modules above it in this list.
 pub mod sync;
+#[cfg(feature = "redis")]
+mod account;
 mod time;
 mod error;
 mod quota;
@@ -220,9 +222,9 @@ pub use rules::LiveCounts;
 pub use rules::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded, ReplaceError,
-    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, RuleView,
-    TierOf,
+    Condition, Cost, Key, LiveRules, LoadedRules, Missing, Mode, OnError, Passed, Refused, Reloaded,
+    ReplaceError, Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder,
+    RuleView, TierOf,
 };
 #[cfg(feature = "watch")]
 pub use rules::{RulesWatcher, WatchError};

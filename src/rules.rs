@@ -20,6 +20,7 @@ mod key;
 mod live;
 #[cfg(feature = "observe")]
 mod live_counts;
+mod mode;
 mod on_error;
 mod peek;
 mod policy;
@@ -45,6 +46,7 @@ pub use key::{Condition, Cost, Key, Missing, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
 #[cfg(feature = "observe")]
 pub use live_counts::LiveCounts;
+pub use mode::Mode;
 pub use on_error::OnError;
 pub use peek::RulePeek;
 pub use refused::{Passed, Refused};
@@ -56,12 +58,12 @@ pub use view::RuleView;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
-#[cfg(feature = "observe")]
+#[cfg(any(feature = "observe", feature = "redis"))]
 pub(crate) use counts::Me;
 pub(crate) use counts::Tallies;
 use group::{Group, Seeds};
 #[cfg(feature = "redis")]
-pub(crate) use shared::{Full, Plan, Planned, SharedPlan};
+pub(crate) use shared::{Full, LocalBooks, PaidHere, Plan, Planned, SharedPlan, Step, Taken, Way};
 #[cfg(feature = "tokio")]
 pub(crate) use waited::Waited;
 

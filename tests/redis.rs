@@ -6,6 +6,8 @@
 
 extern crate alloc;
 
+#[path = "redis/accounts.rs"]
+mod accounts;
 #[path = "redis/clocks.rs"]
 mod clocks;
 #[cfg(feature = "redis-cluster")]

@@ -1,11 +1,16 @@
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use smallvec::SmallVec;
+
+use super::decision::Spent;
 use super::store::{Part, Verdict};
 use super::store_error::StoreError;
 use crate::quota::Quota;
+use crate::rules::PaidHere;
 
 /// Who has decided about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +18,9 @@ use crate::quota::Quota;
 pub enum DecidedBy {
     /// The store, for all machines.
     Store,
+    /// This node, as the rules have it ([`Mode`](crate::Mode)): by what the store has let it have, or by limiters of its
+    /// own.
+    Account,
     /// This node alone, since the store did not answer: by [`OnError`](crate::OnError).
     Node,
     /// Nobody had to: no rule is about the request, or a list of keys has decided.
@@ -96,10 +104,19 @@ impl Look {
 #[derive(Debug)]
 pub struct SharedPassed {
     pub(super) decided_by: DecidedBy,
+    pub(super) spent: SmallVec<[Spent; 2]>,
+    /// Nothing, if accounts have decided.
+    pub(super) more: Option<Box<More>>,
+}
+
+/// What there is to be said of a request that not only accounts have admitted.
+#[derive(Debug, Default)]
+pub(super) struct More {
     pub(super) looks: Vec<Look>,
     pub(super) error: Option<StoreError>,
     pub(super) parts: Vec<Part>,
     pub(super) verdict: Option<Verdict>,
+    pub(super) paid: Vec<PaidHere>,
 }
 
 impl SharedPassed {
@@ -111,20 +128,20 @@ impl SharedPassed {
 
     /// What the store has found of each quota; nothing when it has not decided.
     pub fn looks(&self) -> impl Iterator<Item = &Look> {
-        self.looks.iter()
+        self.more.iter().flat_map(|more| &more.looks)
     }
 
     /// The reading of the store's clock that the request was judged at, in microseconds of the store's time: of Redis
     /// since 1970. `None`: it was not the store that has decided.
     #[must_use]
     pub fn at(&self) -> Option<u64> {
-        self.verdict.as_ref().map(Verdict::at)
+        self.more.as_ref()?.verdict.as_ref().map(Verdict::at)
     }
 
     /// Why the store has not decided, if it was asked.
     #[must_use]
-    pub const fn error(&self) -> Option<&StoreError> {
-        self.error.as_ref()
+    pub fn error(&self) -> Option<&StoreError> {
+        self.more.as_ref()?.error.as_ref()
     }
 }
 

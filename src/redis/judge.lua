@@ -4,8 +4,10 @@
 -- wait in microseconds (-1: for ever), and the two numbers of its receipt.
 local full = {}
 for _, part in ipairs(parts) do
+    holds.read(part)
     if verb == 'take' then
         part.by.repair(part)
+        holds.repair(part)
     end
     part.by.look(part)
     if part.wait ~= 0 then

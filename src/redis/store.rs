@@ -6,6 +6,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::time::Duration;
 
+use super::accounts::Accounts;
 use super::store_error::StoreError;
 
 /// Keeps the counts of limits that many machines share.
@@ -65,6 +66,12 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Forgets what the parts' names have spent.
     fn reset<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, ()>;
+
+    /// What it does for nodes that decide by themselves; `None`: nothing, and no rule may be in a
+    /// [`Mode`](crate::Mode) that needs it.
+    fn accounts(&self) -> Option<&dyn Accounts> {
+        None
+    }
 }
 
 /// What a store answers, when it does.
@@ -81,6 +88,9 @@ pub struct Part {
     pub(super) window: Duration,
     pub(super) permits: u64,
     pub(super) enforced: bool,
+    pub(super) reserve: u64,
+    /// Whether nodes may have holds of it, as far as this one knows.
+    pub(super) leased: bool,
 }
 
 /// How a limit is counted.
@@ -135,6 +145,13 @@ impl Part {
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
+    }
+
+    /// The permits of the limit that are to be left alone: the request has room for it when S + H + n and this are no
+    /// more than the limit. (A node has them as a budget that is registered nowhere.)
+    #[must_use]
+    pub const fn reserve(&self) -> u64 {
+        self.reserve
     }
 
     /// Whether the request is refused when this part has no room.

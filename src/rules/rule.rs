@@ -5,6 +5,7 @@ use core::fmt;
 use core::hash::Hash;
 
 use super::key::{Condition, Cost, Key, TierOf};
+use super::mode::Mode;
 use super::on_error::OnError;
 use crate::algorithm::{CounterRing, Gcra};
 use crate::keyed::{KeyHasher, KeyedBuilder, OnFull};
@@ -90,6 +91,7 @@ pub struct Rule<R: ?Sized> {
     pub(super) allow: Vec<Listed>,
     pub(super) deny: Vec<Listed>,
     pub(super) on_error: OnError,
+    pub(super) mode: Mode,
 }
 
 /// For how many of the keys a rule is enforced.
@@ -125,6 +127,7 @@ impl<R: ?Sized> Rule<R> {
             allow: Vec::new(),
             deny: Vec::new(),
             on_error: OnError::default(),
+            mode: Mode::default(),
         }
     }
 
@@ -248,6 +251,19 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
+    /// How far a node may decide by itself, when the counts are kept by a store that many machines share (feature
+    /// `redis`). In a rule set of one process it means nothing.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// What [`mode`](Self::mode) has said.
+    #[cfg(feature = "redis")]
+    pub(crate) const fn mode_of(&self) -> Mode {
+        self.mode
+    }
+
     /// As [`allow`](Self::allow) and [`deny`](Self::deny), for a key that is written as text.
     ///
     /// # Errors
@@ -301,6 +317,7 @@ impl<R: ?Sized> Rule<R> {
             && self.capacity == other.capacity
             && self.on_full == other.on_full
             && self.on_error == other.on_error
+            && self.mode == other.mode
             && same(self.key.as_ref(), other.key.as_ref(), Key::is)
             && same(self.cost.as_ref(), other.cost.as_ref(), |one, other| {
                 one.0.is(&other.0)
@@ -347,6 +364,7 @@ impl<R: ?Sized> Clone for Rule<R> {
             allow: self.allow.clone(),
             deny: self.deny.clone(),
             on_error: self.on_error,
+            mode: self.mode,
         }
     }
 }
