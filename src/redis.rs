@@ -1,6 +1,8 @@
 #![doc = include_str!("redis.md")]
 
 mod accounts;
+#[cfg(feature = "observe")]
+mod accounts_observer;
 mod answer;
 mod books;
 mod breaker;
@@ -31,6 +33,8 @@ mod term_clock;
 mod yielding;
 
 pub use accounts::{Accounts, Answers, Ask, Told};
+#[cfg(feature = "observe")]
+pub use accounts_observer::AccountsObserver;
 pub use answer::{DecidedBy, Look, Reason, SharedPassed, SharedRefused};
 pub use breaker::BreakerState;
 pub use builder::RedisStoreBuilder;

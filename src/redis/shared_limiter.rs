@@ -262,6 +262,11 @@ impl SharedLimiter {
         self.rules.refund(passed).await
     }
 
+    #[cfg(feature = "observe")]
+    pub(super) fn books(&self) -> Option<&Arc<super::books::Books>> {
+        self.rules.books()
+    }
+
     /// As [`SharedRules::live_counts`].
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {

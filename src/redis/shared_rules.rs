@@ -271,6 +271,11 @@ impl<R: ?Sized> SharedRules<R> {
         self.plan.counts()
     }
 
+    #[cfg(feature = "observe")]
+    pub(super) fn books(&self) -> Option<&Arc<Books>> {
+        self.books.as_ref().map(|books| &books.books)
+    }
+
     /// The same as they go on, for [`Observer::publish_counts`](crate::Observer::publish_counts).
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {

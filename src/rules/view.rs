@@ -1,5 +1,7 @@
 use alloc::vec::Vec;
 
+use super::mode::Mode;
+use super::on_error::OnError;
 use super::rule::{Enforced, Rule, RuleAlgorithm};
 use crate::keyed::OnFull;
 use crate::quota::Quota;
@@ -45,6 +47,10 @@ pub struct RuleView<'a> {
     pub capacity: Option<u64>,
     /// What becomes of a key that finds no room.
     pub on_full: OnFull,
+    /// What decides when the store of shared rules does not answer.
+    pub on_error: OnError,
+    /// How far the nodes of shared rules decide by themselves.
+    pub mode: Mode,
     /// For how many in a hundred of the keys it refuses: 100 for a rule that says nothing of it, 0 in the shadow.
     pub enforced: f64,
     /// How many keys are never limited.
@@ -70,6 +76,8 @@ impl<R: ?Sized> Rule<R> {
             tiers: self.tiers.iter().map(|(name, limit)| (&**name, *limit)).collect(),
             capacity: self.capacity,
             on_full: self.on_full,
+            on_error: self.on_error,
+            mode: self.mode,
             enforced: match self.enforced {
                 Enforced::All => 100.0,
                 Enforced::None => 0.0,

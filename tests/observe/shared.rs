@@ -10,8 +10,8 @@ use metrics::Unit;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use ringgate::redis::{
-    Answer, BreakerState, Found, Health, OnError, Part, RedisStore, SharedLimiter, SharedRules, Store,
-    StoreError, StoreErrorKind, StoreObserver, Verdict,
+    AccountsObserver, Answer, BreakerState, Found, Health, OnError, Part, RedisStore, SharedLimiter,
+    SharedRules, Store, StoreError, StoreErrorKind, StoreObserver, Verdict,
 };
 use ringgate::{Key, Observer, Rule};
 
@@ -394,5 +394,49 @@ async fn a_scrape_shows_all() -> Result<(), Box<dyn Error>> {
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
     }
+    Ok(())
+}
+
+/// Accounts that hold, that owe, and that had to ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_shown() -> Result<(), Box<dyn Error>> {
+    let Some(server) = Server::start() else {
+        return Ok(());
+    };
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let store = server.store().await;
+    let limiter = SharedLimiter::builder("login", "1000/h".parse()?)
+        .lease(100)
+        .build(store)?;
+    let observer = AccountsObserver::new("logins");
+    for _ in 0..50 {
+        assert!(limiter.check("a").await.is_ok());
+    }
+    limiter.flush().await?;
+    metrics::with_local_recorder(&recorder, || observer.publish_limiter(&limiter));
+    let (standing, text) = (limiter.standing(), recorder.handle().render());
+    for (name, value) in [
+        ("refused_total", standing.refused),
+        ("asked_total", standing.asked),
+        ("capacity", standing.capacity),
+        ("in_use", standing.accounts),
+        ("uncharged_permits", standing.uncharged),
+        ("held_permits", standing.held),
+    ] {
+        let line = format!("ringgate_accounts_{name}{{rules=\"logins\"}} {value}");
+        assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+    }
+    assert!(standing.asked > 0 && standing.capacity > 0, "{standing:?}");
+    assert!(
+        text.contains("# TYPE ringgate_accounts_stale_seconds gauge"),
+        "{text}"
+    );
+    // Rules that keep none show none.
+    let strict = SharedLimiter::builder("strict", "1000/h".parse()?).build(server.store().await)?;
+    let recorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || {
+        AccountsObserver::new("strict").publish_limiter(&strict)
+    });
+    assert_eq!(recorder.handle().render(), "");
     Ok(())
 }

@@ -22,6 +22,8 @@ enum Needed {
     Cells,
     /// By rules that count by a log.
     Log,
+    /// By `Mode::Lease` and `Mode::Sync`.
+    Accounts,
     /// By what gives permits back.
     Refunds,
     /// By `reset`.
@@ -38,6 +40,7 @@ impl Needed {
             Self::Always => "every decision",
             Self::Cells => "rules by cells, the default",
             Self::Log => "rules by a log",
+            Self::Accounts => "the modes lease and sync",
             Self::Refunds => "permits that are given back",
             Self::Reset => "reset",
             Self::Heartbeat => "the heartbeat",
@@ -47,7 +50,7 @@ impl Needed {
 
     /// Strict decisions do without.
     const fn can_be_missed(self) -> bool {
-        matches!(self, Self::Reset | Self::Heartbeat)
+        matches!(self, Self::Accounts | Self::Reset | Self::Heartbeat)
     }
 }
 
@@ -59,7 +62,7 @@ const PROBES: &[Probe] = {
             needed,
         }
     }
-    use Needed::{Always, Cells, Cluster, Heartbeat, Log, Refunds, Reset};
+    use Needed::{Accounts, Always, Cells, Cluster, Heartbeat, Log, Refunds, Reset};
     &[
         probe(
             Always,
@@ -79,6 +82,9 @@ const PROBES: &[Probe] = {
         probe(Log, "ZRANGEBYSCORE", &["KEY", "0", "0"]),
         probe(Log, "ZREVRANGEBYSCORE", &["KEY", "0", "0"]),
         probe(Log, "ZREMRANGEBYSCORE", &["KEY", "0", "0"]),
+        probe(Accounts, "GET", &["KEY"]),
+        probe(Accounts, "SET", &["KEY", "value", "NX", "XX"]),
+        probe(Accounts, "INFO", &["server"]),
         probe(Refunds, "HGET", &["KEY", "field"]),
         probe(Refunds, "ZREM", &["KEY", "member"]),
         probe(Reset, "DEL", &["KEY"]),
