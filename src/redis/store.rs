@@ -6,6 +6,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::time::Duration;
 
+use super::accounts::Accounts;
 use super::store_error::StoreError;
 
 /// Keeps the counts of limits that many machines share.
@@ -65,6 +66,12 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Forgets what the parts' names have spent.
     fn reset<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, ()>;
+
+    /// What it does for nodes that decide by themselves; `None`: nothing, and no rule may be in a
+    /// [`Mode`](crate::Mode) that needs it.
+    fn accounts(&self) -> Option<&dyn Accounts> {
+        None
+    }
 }
 
 /// What a store answers, when it does.

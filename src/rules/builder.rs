@@ -70,7 +70,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// - `limit`, `window`, `cells`, `burst`, `capacity`: as the algorithm says, and the table of keys;
     /// - `tiers`: for a log rule, for a rule with several quotas, without a function that says which, or two of one
     ///   name;
-    /// - `enforce`, `allow`, `deny`, `capacity`: for a rule without a key; a share that is not 0 to 100 %.
+    /// - `enforce`, `allow`, `deny`, `capacity`: for a rule without a key; a share that is not 0 to 100 %;
+    /// - `permits`, `period`, `pending`: as [`Mode`](crate::Mode) says.
     pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {
         let Succession { rules, .. } = succession::follow(self, None, &[], Seeds::new(seeds))?;
         Ok(RuleSet { rules, clock })
@@ -122,6 +123,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
                     "a name of its own for each rule",
                 );
             }
+            rule.mode.validate().map_err(|error| wrong(rule, error))?;
             if let Some(was) = &rule.was {
                 let claims = |other: &Rule<R>| other.name == *was || other.was.as_ref() == Some(was);
                 if self

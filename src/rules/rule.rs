@@ -5,6 +5,7 @@ use core::fmt;
 use core::hash::Hash;
 
 use super::key::{Condition, Cost, Key, KeyHasher, TierOf};
+use super::mode::Mode;
 use super::on_error::OnError;
 use crate::algorithm::{CounterRing, Gcra};
 use crate::keyed::{KeyedBuilder, OnFull};
@@ -75,6 +76,7 @@ pub struct Rule<R: ?Sized> {
     pub(super) allow: Vec<Listed>,
     pub(super) deny: Vec<Listed>,
     pub(super) on_error: OnError,
+    pub(super) mode: Mode,
 }
 
 /// For how many of the keys a rule is enforced.
@@ -110,6 +112,7 @@ impl<R: ?Sized> Rule<R> {
             allow: Vec::new(),
             deny: Vec::new(),
             on_error: OnError::default(),
+            mode: Mode::default(),
         }
     }
 
@@ -233,6 +236,13 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
+    /// How far a node may decide by itself, when the counts are kept by a store that many machines share (feature
+    /// `redis`). In a rule set of one process it means nothing.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
     /// As [`allow`](Self::allow) and [`deny`](Self::deny), for a key that is written as text.
     ///
     /// # Errors
@@ -286,6 +296,7 @@ impl<R: ?Sized> Rule<R> {
             && self.capacity == other.capacity
             && self.on_full == other.on_full
             && self.on_error == other.on_error
+            && self.mode == other.mode
             && same(self.key.as_ref(), other.key.as_ref(), Key::is)
             && same(self.cost.as_ref(), other.cost.as_ref(), |one, other| {
                 one.0.is(&other.0)
@@ -332,6 +343,7 @@ impl<R: ?Sized> Clone for Rule<R> {
             allow: self.allow.clone(),
             deny: self.deny.clone(),
             on_error: self.on_error,
+            mode: self.mode,
         }
     }
 }

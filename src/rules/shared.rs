@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::builder::RuleSetBuilder;
 use super::counts::{Me, Outcome};
 use super::group::{Group, Subject};
+use super::mode::Mode;
 use super::on_error::OnError;
 use super::rule::{Rule, RuleAlgorithm, RuleError};
 use super::{RuleCounts, Rules};
@@ -304,12 +305,50 @@ impl<R: ?Sized> SharedPlan<R> {
         }
     }
 
+    /// How many permits more than its limit each rule may admit in a window, on so many nodes together.
+    pub(crate) fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
+        self.rules
+            .iter()
+            .map(move |Shared { rule, .. }| (&*rule.name, overshoot(rule, nodes)))
+    }
+
     /// What each rule has done on this node.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
         self.here
             .names
             .iter()
             .map(|rule| (&*rule.name, rule.tallies.sum()))
+    }
+}
+
+/// The most that a rule may admit beyond its limit in a window, of any of its quotas and tiers, on so many nodes.
+fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
+    let limits = rule.quotas.iter().map(|quota| quota.limit());
+    let mut limits = limits.chain(rule.tiers.iter().map(|&(_, limit)| limit));
+    let others = nodes.saturating_sub(1);
+    limits.try_fold(0, |most: u64, limit| {
+        let beyond = match rule.mode {
+            Mode::Strict | Mode::Lease { .. } => 0,
+            Mode::Sync { pending, .. } => others.checked_mul(pending.min(limit))?,
+            Mode::Local => bound(rule, limit)?.checked_mul(nodes.max(1))? - limit,
+        };
+        Some(most.max(beyond))
+    })
+}
+
+/// The most that one node admits in a window, by the algorithm of the rule.
+fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
+    match rule.algorithm {
+        RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
+        RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
+        RuleAlgorithm::Even => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
+        // A tier's burst is in proportion, rounded up here.
+        RuleAlgorithm::Gcra => {
+            let first = rule.quotas[0].limit();
+            let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit);
+            let burst = u64::try_from(burst.div_ceil(u128::from(first)).max(1)).ok()?;
+            limit.checked_add(burst)
+        }
     }
 }
 
