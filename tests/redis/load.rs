@@ -15,6 +15,7 @@ pub(crate) struct Call {
     pub(crate) began: Instant,
     pub(crate) ended: Instant,
     pub(crate) admitted: bool,
+    pub(crate) by: DecidedBy,
     /// The server's stamp, if it has decided.
     pub(crate) at: Option<u64>,
     pub(crate) error: Option<StoreErrorKind>,
@@ -88,6 +89,7 @@ pub(crate) async fn call(limiter: &SharedLimiter) -> Call {
         began,
         ended,
         admitted,
+        by: decided_by,
         at,
         error: error.map(ringgate::redis::StoreError::kind),
     }

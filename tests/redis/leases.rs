@@ -1,0 +1,38 @@
+//! Leases: nodes that spend what the server keeps free for them. No window holds more than the limit.
+
+use crate::scenes;
+
+#[test]
+fn ten_windows_of_four_processes() {
+    scenes::ten_windows(false, true);
+}
+
+#[test]
+fn ten_windows_of_cells() {
+    scenes::ten_windows(false, false);
+}
+
+#[test]
+fn clocks_are_hours_apart() {
+    scenes::clocks_are_hours_apart(false);
+}
+
+#[test]
+fn clocks_begin_hours_ago() {
+    scenes::clocks_begin_hours_ago(false);
+}
+
+#[test]
+fn nodes_die_and_freeze() {
+    scenes::nodes_die_and_freeze(false);
+}
+
+#[test]
+fn machines_are_suspended() {
+    scenes::machines_are_suspended(false);
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    scenes::nothing_is_left_behind(false);
+}

@@ -1,0 +1,39 @@
+//! Syncs: nodes that spend budgets of their own, and push what they have spent. Each node but one may admit as much as it
+//! may have pending beyond the limit, and no more.
+
+use crate::scenes;
+
+#[test]
+fn ten_windows_of_four_processes() {
+    scenes::ten_windows(true, true);
+}
+
+#[test]
+fn ten_windows_of_cells() {
+    scenes::ten_windows(true, false);
+}
+
+#[test]
+fn clocks_are_hours_apart() {
+    scenes::clocks_are_hours_apart(true);
+}
+
+#[test]
+fn clocks_begin_hours_ago() {
+    scenes::clocks_begin_hours_ago(true);
+}
+
+#[test]
+fn nodes_die_and_freeze() {
+    scenes::nodes_die_and_freeze(true);
+}
+
+#[test]
+fn machines_are_suspended() {
+    scenes::machines_are_suspended(true);
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    scenes::nothing_is_left_behind(true);
+}
