@@ -23,6 +23,7 @@ const SCRIPT: &str = concat!(
     include_str!("../src/redis/head.lua"),
     include_str!("../src/redis/log.lua"),
     include_str!("../src/redis/cells.lua"),
+    include_str!("../src/redis/holds.lua"),
     include_str!("../src/redis/parts.lua"),
     include_str!("../src/redis/judge.lua"),
 );
@@ -48,9 +49,10 @@ enum Way {
     Strict(Arc<SharedLimiter>),
 }
 
-/// Of cells, and of a log: a key and what `parts.lua` is told.
-const CELLS: [&str; 10] = [
+/// Of cells, and of a log: two names and what `parts.lua` is told.
+const CELLS: [&str; 12] = [
     "{bare}:cells",
+    "{bare}:cells:holds",
     "take",
     "cells",
     "1000000000",
@@ -60,15 +62,18 @@ const CELLS: [&str; 10] = [
     "0",
     "0",
     "0",
+    "0",
 ];
-const LOG: [&str; 10] = [
+const LOG: [&str; 12] = [
     "{bare}:log",
+    "{bare}:log:holds",
     "take",
     "log",
     "1000",
     "60000000",
     "0",
     "1",
+    "0",
     "0",
     "0",
     "0",
@@ -86,7 +91,7 @@ impl Way {
             }
             Self::Bare(connection, digest, arguments) => {
                 let mut call = redis::cmd("EVALSHA");
-                call.arg(&*digest).arg(1).arg(*arguments);
+                call.arg(&*digest).arg(2).arg(*arguments);
                 let answer: Vec<i64> = call.query_async(connection).await?;
                 if answer.len() != 7 {
                     return Err("another answer than the limiter gets".into());

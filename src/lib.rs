@@ -142,6 +142,8 @@ extern crate std;
 
 // Floors, from the ground up: a module names only modules above it in this list.
 pub mod sync;
+#[cfg(feature = "redis")]
+mod account;
 mod time;
 mod error;
 mod quota;

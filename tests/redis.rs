@@ -8,6 +8,8 @@ extern crate alloc;
 
 #[path = "redis/account_faults.rs"]
 mod account_faults;
+#[path = "redis/accounts.rs"]
+mod accounts;
 #[path = "redis/clocks.rs"]
 mod clocks;
 #[cfg(feature = "redis-cluster")]

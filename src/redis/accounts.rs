@@ -1,8 +1,12 @@
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
 use core::time::Duration;
 
-use super::store::{Answer, Part};
+use super::store::Part;
+use super::store_error::StoreError;
 
 /// What a [`Store`](super::Store) does for nodes that decide by themselves ([`Mode::Lease`](crate::Mode::Lease) and
 /// [`Mode::Sync`](crate::Mode::Sync)), beside deciding.
@@ -14,18 +18,22 @@ use super::store::{Answer, Part};
 ///
 /// 1. A life that it does not know is [unknown](Told::unknown), unless the question [begins](Ask::begins) it.
 /// 2. A sequence that the life has had already changes nothing but *until*, and is answered with the b of then.
-/// 3. Otherwise b becomes max(c', min([want](Ask::want), free)). c' is min(b, [cap](Ask::cap)) less the
-///    [charge](Ask::charge); free is what the limit leaves beside S, the charge included, and beside the others' b. The
-///    charge is added to S whether there is room or not: its uses were made under the hold.
+/// 3. Otherwise the [charge](Ask::charge) is added to S, whether there is room or not: its uses were made under the
+///    hold. Then b becomes max(c', g). c' is min(b, [cap](Ask::cap)) less the charge; g is what the store chooses, no
+///    more than is [wanted](Ask::want), nor than the limit leaves beside S and the others' b.
 /// 4. *until* is [so long](Ask::keep) after now.
 /// 5. [`Store::take`](super::Store::take) of the same name has room for n when S + H + n is no more than the limit.
 /// 6. After it may have forgotten something, it grants no hold for as long as a life is [kept](Ask::keep).
 ///
-/// The numbers of `src/redis.md` say why that is enough.
+/// Why that is enough is in the [module's documentation](crate::redis).
 pub trait Accounts: fmt::Debug + Send + Sync {
-    /// Answers questions, each by itself: one answer for each, in their order.
-    fn settle<'a>(&'a self, asks: &'a [Ask]) -> Answer<'a, Vec<Told>>;
+    /// Answers questions, each by itself: one answer or error for each, in their order. After an error it is not known
+    /// whether the question was heard; the node asks it again.
+    fn settle<'a>(&'a self, asks: &'a [Ask]) -> Answers<'a>;
 }
+
+/// What a store answers to many questions.
+pub type Answers<'a> = Pin<Box<dyn Future<Output = Vec<Result<Told, StoreError>>> + Send + 'a>>;
 
 /// What a node asks about one account: to charge, and to have more.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use smallvec::SmallVec;
+
+use super::decision::Spent;
 use super::store::{Part, Verdict};
 use super::store_error::StoreError;
 use crate::quota::Quota;
+use crate::rules::PaidHere;
 
 /// Who has decided about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +17,8 @@ use crate::quota::Quota;
 pub enum DecidedBy {
     /// The store, for all machines.
     Store,
-    /// This node, by what the store has let it have: a hold or a budget ([`Mode`](crate::Mode)).
+    /// This node, as the rules have it ([`Mode`](crate::Mode)): by what the store has let it have, or by limiters of its
+    /// own.
     Account,
     /// This node alone, since the store did not answer: by [`OnError`](crate::OnError).
     Node,
@@ -102,6 +107,8 @@ pub struct SharedPassed {
     pub(super) error: Option<StoreError>,
     pub(super) parts: Vec<Part>,
     pub(super) verdict: Option<Verdict>,
+    pub(super) spent: SmallVec<[Spent; 2]>,
+    pub(super) paid: Vec<PaidHere>,
 }
 
 impl SharedPassed {

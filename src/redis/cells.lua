@@ -48,7 +48,7 @@ function cells.look(part)
     if not part.tick then
         read(part)
     end
-    local spent = part.spent + part.ahead
+    local spent = part.spent + part.ahead + part.held + part.reserve
     part.remaining = math.max(part.limit - spent, 0)
     if part.permits > part.limit then
         part.wait = -1
@@ -65,10 +65,16 @@ function cells.look(part)
                 break
             end
         end
+        if leaving > 0 then
+            -- Only holds are in the way, which may be given back at any time, and end by themselves.
+            part.wait = math.max(part.until_last - now, part.window)
+        end
     end
 end
 
 function cells.take(part)
+    part.spent = part.spent + part.permits
+    part.counted[#part.counted + 1] = { part.tick, part.permits }
     redis.call('HINCRBY', part.key, text(part.tick), text(part.permits))
     if not part.era then
         part.era = now

@@ -7,6 +7,7 @@ for _, part in ipairs(parts) do
     if verb == 'take' then
         part.by.repair(part)
     end
+    holds.read(part)
     part.by.look(part)
     if part.wait ~= 0 then
         full[part.shadow] = true

@@ -49,15 +49,21 @@ end
 -- What counts is younger than a window; what is ahead of TIME counts as well.
 function log.look(part)
     local since = '(' .. text(now - part.window)
-    local spent = redis.call('ZCOUNT', part.key, since, '+inf')
+    local counted = redis.call('ZCOUNT', part.key, since, '+inf')
+    local spent = counted + part.held + part.reserve
     part.remaining = math.max(part.limit - spent, 0)
     if part.permits > part.limit then
         part.wait = -1
     elseif part.permits > part.remaining then
         -- When so many have left, there is room.
         local leaving = spent + part.permits - part.limit
-        local last = redis.call('ZRANGEBYSCORE', part.key, since, '+inf', 'WITHSCORES', 'LIMIT', leaving - 1, 1)
-        part.wait = math.min(tonumber(last[2]), now) + part.window - now
+        if leaving > counted then
+            -- Only holds are in the way, which may be given back at any time, and end by themselves.
+            part.wait = math.max(part.until_last - now, part.window)
+        else
+            local last = redis.call('ZRANGEBYSCORE', part.key, since, '+inf', 'WITHSCORES', 'LIMIT', leaving - 1, 1)
+            part.wait = math.min(tonumber(last[2]), now) + part.window - now
+        end
     end
 end
 

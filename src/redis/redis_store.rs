@@ -1,10 +1,12 @@
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use super::accounts::{Accounts, Answers, Ask, Told};
 use super::builder::RedisStoreBuilder;
 use super::health::Health;
 use super::script::{self, Script};
@@ -54,6 +56,7 @@ pub struct RedisStore {
     supervisor: Arc<Supervisor>,
     judge: Script,
     give_back: Script,
+    settle: Script,
     task: tokio::task::AbortHandle,
 }
 
@@ -74,6 +77,7 @@ impl RedisStore {
             supervisor,
             judge: Script::judge(),
             give_back: Script::give_back(),
+            settle: Script::settle(),
             task,
         }
     }
@@ -99,10 +103,6 @@ impl RedisStore {
         script::name(self.supervisor.prefix(), part)
     }
 
-    fn names(&self, parts: &[Part]) -> Vec<String> {
-        parts.iter().map(|part| self.name_of(part)).collect()
-    }
-
     /// Whether these parts cannot be decided by one script.
     fn is_spread(&self, parts: &[Part]) -> bool {
         let [first, others @ ..] = parts else { return false };
@@ -112,7 +112,7 @@ impl RedisStore {
     pub(super) async fn judge(&self, verb: &str, parts: &[Part]) -> Result<Verdict, StoreError> {
         let asked: Vec<_> = parts.iter().map(|part| (part, (0, 0))).collect();
         let arguments = script::arguments(verb, &asked);
-        let names = self.names(parts);
+        let names = script::names(self.supervisor.prefix(), &parts.iter().collect::<Vec<_>>());
         let answer = self.supervisor.run(&self.judge, &names, &arguments).await?;
         script::verdict(&answer, parts.len())
     }
@@ -121,7 +121,8 @@ impl RedisStore {
     pub(super) async fn undo(&self, parts: &[Part], taken: &Verdict) -> Result<u64, StoreError> {
         let charged = parts.iter().zip(taken.found());
         let charged: Vec<_> = charged.filter(|(_, found)| found.is_taken()).collect();
-        let names: Vec<String> = charged.iter().map(|(part, _)| self.name_of(part)).collect();
+        let names: Vec<&Part> = charged.iter().map(|&(part, _)| part).collect();
+        let names = script::names(self.supervisor.prefix(), &names);
         let asked: Vec<_> = charged
             .iter()
             .map(|(part, found)| (*part, found.receipt()))
@@ -137,9 +138,27 @@ impl RedisStore {
             .sum())
     }
 
+    /// Settles accounts that one script can: all, but in a cluster those of one key.
+    pub(super) async fn settle_together(&self, asks: &[Ask]) -> Result<Vec<Told>, StoreError> {
+        let prefix = self.supervisor.prefix();
+        let mut names = script::names(prefix, &asks.iter().map(Ask::part).collect::<Vec<_>>());
+        // In a cluster each key's server has an era of its own.
+        names.push(match asks.first() {
+            Some(ask) if self.supervisor.target().is_cluster() => {
+                format!("{prefix}:{{{:032x}}}:era", ask.part().tag())
+            }
+            _ => format!("{prefix}:era"),
+        });
+        let arguments = script::settling(asks);
+        let answer = self.supervisor.run(&self.settle, &names, &arguments).await?;
+        script::told(&answer, asks.len())
+    }
+
     pub(super) async fn forget(&self, parts: &[Part]) -> Result<(), StoreError> {
         let mut command = ::redis::cmd("DEL");
-        command.arg(self.names(parts));
+        // Not their holds: these are spent by those who have them, and count until they are charged.
+        let names: Vec<String> = parts.iter().map(|part| self.name_of(part)).collect();
+        command.arg(names);
         self.supervisor.send(&command).await.map(|_| ())
     }
 }
@@ -177,6 +196,24 @@ impl Store for RedisStore {
             return Box::pin(self.reset_spread(parts));
         }
         Box::pin(self.forget(parts))
+    }
+
+    fn accounts(&self) -> Option<&dyn Accounts> {
+        Some(self)
+    }
+}
+
+impl Accounts for RedisStore {
+    fn settle<'a>(&'a self, asks: &'a [Ask]) -> Answers<'a> {
+        if self.supervisor.target().is_cluster() {
+            return Box::pin(self.settle_spread(asks));
+        }
+        Box::pin(async move {
+            match self.settle_together(asks).await {
+                Ok(told) => told.into_iter().map(Ok).collect(),
+                Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
     }
 }
 

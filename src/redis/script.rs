@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use ::redis::{Cmd, Value};
 
+use super::accounts::{Ask, Told};
 use super::store::{Counting, Found, Part, Verdict};
 use super::store_error::{StoreError, StoreErrorKind};
 
@@ -24,6 +25,7 @@ macro_rules! script {
             include_str!("head.lua"),
             include_str!("log.lua"),
             include_str!("cells.lua"),
+            include_str!("holds.lua"),
             include_str!("parts.lua"),
             include_str!($last),
         )
@@ -39,6 +41,11 @@ impl Script {
     /// Gives back.
     pub(super) fn give_back() -> Self {
         Self::new(script!("give_back.lua"))
+    }
+
+    /// Settles accounts.
+    pub(super) fn settle() -> Self {
+        Self::new(script!("settle.lua"))
     }
 
     fn new(text: &'static str) -> Self {
@@ -112,10 +119,62 @@ pub(super) fn arguments(verb: &str, parts: &[(&Part, (u64, u64))]) -> Vec<String
             shadow(part),
             first,
             second,
+            part.reserve(),
         ];
         arguments.extend(numbers.iter().map(|number| format!("{number}")));
     }
     arguments
+}
+
+/// The names that scripts are told: for each part that of its counts, and that of its holds.
+pub(super) fn names(prefix: &str, parts: &[&Part]) -> Vec<String> {
+    let both = parts.iter().flat_map(|part| {
+        let counts = name(prefix, part);
+        let holds = format!("{counts}:holds");
+        [counts, holds]
+    });
+    both.collect()
+}
+
+/// What `settle.lua` is told.
+pub(super) fn settling(asks: &[Ask]) -> Vec<String> {
+    let charges: Vec<Part> = asks
+        .iter()
+        .map(|ask| Part {
+            permits: ask.charge(),
+            ..ask.part().clone()
+        })
+        .collect();
+    let parts: Vec<_> = charges.iter().map(|part| (part, (0, 0))).collect();
+    let mut arguments = arguments("settle", &parts);
+    for ask in asks {
+        let keep = ask.keep().as_nanos().div_ceil(1000);
+        arguments.push(format!("{:032x}", ask.life()));
+        arguments.push(format!("{}", ask.sequence()));
+        arguments.push(format!("{}", u8::from(ask.begins())));
+        arguments.push(format!("{}", u8::from(ask.is_hold())));
+        arguments.push(format!("{}", ask.cap()));
+        arguments.push(format!("{}", ask.want()));
+        arguments.push(format!("{keep}"));
+    }
+    arguments
+}
+
+/// What `settle.lua` has answered.
+pub(super) fn told(answer: &Value, asks: usize) -> Result<Vec<Told>, StoreError> {
+    let numbers = numbers(answer, 4 * asks)?;
+    let told = numbers.chunks_exact(4).map(|told| {
+        if told[0] == 0 {
+            return Ok(Told::unknown());
+        }
+        let granted = Told::granted(unsigned(told[1])?);
+        let after = u64::try_from(told[3]).unwrap_or(0);
+        Ok(match unsigned(told[2])? {
+            0 => granted.leaving(0, Duration::from_micros(after)),
+            left => granted.leaving(left, Duration::ZERO),
+        })
+    });
+    told.collect()
 }
 
 /// What `judge.lua` has answered.
@@ -178,6 +237,7 @@ mod tests {
             window,
             permits: 1,
             enforced: true,
+            reserve: 0,
         }
     }
 

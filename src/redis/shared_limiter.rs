@@ -6,7 +6,8 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::answer::{Look, SharedPassed, SharedRefused};
-use super::shared_rules::{SharedRules, SharedRulesBuilder};
+use super::shared_rules::SharedRules;
+use super::shared_rules_builder::SharedRulesBuilder;
 use super::standing::Standing;
 use super::store::Store;
 use super::store_error::StoreError;

@@ -10,6 +10,7 @@ use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::Poll;
 
+use super::accounts::{Ask, Told};
 use super::redis_store::RedisStore;
 use super::store::{Answer, Found, Part, Store, Verdict};
 use super::store_error::StoreError;
@@ -122,6 +123,35 @@ impl RedisStore {
                 .await?;
         }
         Ok(lost)
+    }
+
+    /// Settles accounts in all places, at once.
+    pub(super) async fn settle_spread(&self, asks: &[Ask]) -> Vec<Result<Told, StoreError>> {
+        let mut places: Vec<(Vec<Ask>, Vec<usize>)> = Vec::new();
+        for (at, ask) in asks.iter().enumerate() {
+            let tag = ask.part().tag();
+            match places.iter_mut().find(|(asks, _)| asks[0].part().tag() == tag) {
+                Some((asks, places)) => {
+                    asks.push(ask.clone());
+                    places.push(at);
+                }
+                None => places.push((alloc::vec![ask.clone()], alloc::vec![at])),
+            }
+        }
+        let told = all(places.iter().map(|(asks, _)| {
+            let told: Answer<'_, Vec<Told>> = Box::pin(self.settle_together(asks));
+            told
+        }))
+        .await;
+        let mut answers: Vec<(usize, Result<Told, StoreError>)> = Vec::new();
+        for ((_, at), told) in places.iter().zip(told) {
+            match told {
+                Ok(told) => answers.extend(at.iter().copied().zip(told.into_iter().map(Ok))),
+                Err(error) => answers.extend(at.iter().map(|&at| (at, Err(error.clone())))),
+            }
+        }
+        answers.sort_by_key(|&(at, _)| at);
+        answers.into_iter().map(|(_, told)| told).collect()
     }
 
     pub(super) async fn reset_spread(&self, parts: &[Part]) -> Result<(), StoreError> {

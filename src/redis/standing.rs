@@ -18,8 +18,6 @@ pub struct Standing {
     /// How long ago the account was heard of that nobody has heard of for the longest time, of those that hold or owe
     /// something; `None`: there is none.
     pub stale: Option<Duration>,
-    /// Requests that accounts have admitted.
-    pub admitted: u64,
     /// Requests that accounts have refused.
     pub refused: u64,
     /// Requests that the store had to be asked for, although an account is kept of their keys.

@@ -88,6 +88,7 @@ pub struct Part {
     pub(super) window: Duration,
     pub(super) permits: u64,
     pub(super) enforced: bool,
+    pub(super) reserve: u64,
 }
 
 /// How a limit is counted.
@@ -142,6 +143,13 @@ impl Part {
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
+    }
+
+    /// The permits of the limit that are to be left alone: the request has room for it when S + H + n and this are no
+    /// more than the limit. (A node has them as a budget that is registered nowhere.)
+    #[must_use]
+    pub const fn reserve(&self) -> u64 {
+        self.reserve
     }
 
     /// Whether the request is refused when this part has no room.

@@ -345,7 +345,7 @@ impl Drop for Call<'_> {
 const MOST_BETWEEN: Duration = Duration::from_secs(1);
 
 /// Half of the time to one and a half, so that not all nodes come back in one moment.
-fn jittered(wait: Duration) -> Duration {
+pub(super) fn jittered(wait: Duration) -> Duration {
     // Random keys, by way of the standard library's own hasher.
     let random = std::hash::RandomState::new().hash_one(0_u8) % 1024;
     let part = random as u32;

@@ -46,7 +46,7 @@ pub(super) struct Group<R: ?Sized> {
     enforced: Share,
     allow: HashSet<u64, RandomState>,
     deny: HashSet<u64, RandomState>,
-    policy: Policy,
+    policy: Arc<Policy>,
     state: Arc<State>,
     /// Whether it holds only until others have been charged what it has counted.
     retiring: bool,
@@ -148,7 +148,7 @@ impl<R: ?Sized> Group<R> {
             enforced,
             allow: hashes(&rule.allow, seeds),
             deny: hashes(&rule.deny, seeds),
-            policy,
+            policy: Arc::new(policy),
             state: Arc::new(state),
             retiring: false,
         })
@@ -320,13 +320,16 @@ impl<R: ?Sized> Group<R> {
 
     /// Charges the key what of `permits` can be booked, and says how much that is. `tier`: if that is known.
     pub(super) fn charge(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
-        let booking = Ruling {
-            algorithm: self.policy.booker(tier),
-            // So that a key without an entry is kept from beginning anew.
-            on_full: OnFull::Share,
-            key,
-        };
-        booking.charge(&self.state, now, permits)
+        book(&self.policy, &self.state, key, tier, now, permits)
+    }
+
+    /// What charges its state, without the rules.
+    #[cfg(feature = "redis")]
+    pub(super) fn booking(&self) -> Booking {
+        Booking {
+            policy: Arc::clone(&self.policy),
+            state: Arc::clone(&self.state),
+        }
     }
 
     /// The limit of a member for the subject.
@@ -336,6 +339,31 @@ impl<R: ?Sized> Group<R> {
             None => self.members[member].quota.limit(),
         }
     }
+}
+
+/// What charges the state of a group, without its rules.
+#[cfg(feature = "redis")]
+pub(super) struct Booking {
+    policy: Arc<Policy>,
+    state: Arc<State>,
+}
+
+#[cfg(feature = "redis")]
+impl Booking {
+    /// As [`Group::charge`].
+    pub(super) fn charge(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
+        book(&self.policy, &self.state, key, tier, now, permits)
+    }
+}
+
+fn book(policy: &Policy, state: &State, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
+    let booking = Ruling {
+        algorithm: policy.booker(tier),
+        // So that a key without an entry is kept from beginning anew.
+        on_full: OnFull::Share,
+        key,
+    };
+    booking.charge(state, now, permits)
 }
 
 fn hashes(list: &[Listed], seeds: &Seeds) -> HashSet<u64, RandomState> {

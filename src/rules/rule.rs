@@ -243,6 +243,12 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
+    /// What [`mode`](Self::mode) has said.
+    #[cfg(feature = "redis")]
+    pub(crate) const fn mode_of(&self) -> Mode {
+        self.mode
+    }
+
     /// As [`allow`](Self::allow) and [`deny`](Self::deny), for a key that is written as text.
     ///
     /// # Errors

@@ -5,10 +5,11 @@ use ringgate::redis::Counting;
 /// A script that asks nobody for the time.
 pub(crate) struct Script(redis::Script);
 
-const TEXT: [&str; 4] = [
+const TEXT: [&str; 5] = [
     include_str!("../../src/redis/head.lua"),
     include_str!("../../src/redis/log.lua"),
     include_str!("../../src/redis/cells.lua"),
+    include_str!("../../src/redis/holds.lua"),
     include_str!("../../src/redis/parts.lua"),
 ];
 
@@ -95,12 +96,14 @@ impl Script {
                 other => unreachable!("{other:?}"),
             };
             call.key(&part.key)
+                .key(format!("{}:holds", part.key))
                 .arg(by)
                 .arg(part.limit)
                 .arg(part.window)
                 .arg(cells);
             call.arg(part.permits).arg(part.shadow);
-            call.arg(part.receipt.0).arg(part.receipt.1);
+            // Nothing is left alone.
+            call.arg(part.receipt.0).arg(part.receipt.1).arg(0);
         }
         call.arg(now / 1_000_000).arg(now % 1_000_000);
         call.invoke(client).expect("the script runs")

@@ -60,7 +60,7 @@ impl<R: ?Sized> Group<R> {
         });
         if let Some((old, policy)) = found {
             self.state = Arc::clone(&old.state);
-            self.policy = policy;
+            self.policy = Arc::new(policy);
             return true;
         }
         false
@@ -121,7 +121,7 @@ impl<R: ?Sized> Group<R> {
             .without(|place| heir(&self.members[place].name).is_none());
         Self {
             members,
-            policy,
+            policy: Arc::new(policy),
             tallies: Box::new([]),
             first: 0,
             key: self.key.clone(),

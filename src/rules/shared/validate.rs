@@ -1,0 +1,135 @@
+//! What of a rule a store can keep, and what stands in for it.
+
+use alloc::format;
+use core::time::Duration;
+
+use crate::algorithm::CounterRing;
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::rules::mode::Mode;
+use crate::rules::on_error::OnError;
+use crate::rules::rule::{Rule, RuleAlgorithm};
+
+/// The most permits of a quota that is kept as a log.
+const MOST_LOGGED: u64 = 100_000;
+/// The most cells of a window.
+const MOST_CELLS: u64 = 1000;
+/// The shortest window: the store forgets in milliseconds.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The most that a rule may admit beyond its limit in a window, of any of its quotas and tiers, on so many nodes.
+pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
+    let limits = rule.quotas.iter().map(|quota| quota.limit());
+    let mut limits = limits.chain(rule.tiers.iter().map(|&(_, limit)| limit));
+    let others = nodes.saturating_sub(1);
+    limits.try_fold(0, |most: u64, limit| {
+        let beyond = match rule.mode {
+            Mode::Strict | Mode::Lease { .. } => 0,
+            Mode::Sync { pending, .. } => others.checked_mul(pending.min(limit))?,
+            Mode::Local => bound(rule, limit)?.checked_mul(nodes.max(1))? - limit,
+        };
+        Some(most.max(beyond))
+    })
+}
+
+/// The most that one node admits in a window, by the algorithm of the rule.
+fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
+    match rule.algorithm {
+        RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
+        RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
+        RuleAlgorithm::Even => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
+        // A tier's burst is in proportion, rounded up here.
+        RuleAlgorithm::Gcra => {
+            let first = rule.quotas[0].limit();
+            let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit);
+            let burst = u64::try_from(burst.div_ceil(u128::from(first)).max(1)).ok()?;
+            limit.checked_add(burst)
+        }
+    }
+}
+
+/// How a rule is kept in the store: in so many cells, or as a log.
+pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigError> {
+    if rule.mode == Mode::Local {
+        return Ok(None);
+    }
+    if let Some(key) = &rule.key
+        && key.parts().is_none()
+    {
+        return Err(ConfigError::new(
+            "key",
+            format!("{:?}, whose parts nobody has said", key.name()),
+            "a key with `shared_as`, which is the same on all machines",
+        ));
+    }
+    for quota in &rule.quotas {
+        if quota.window() < SHORTEST {
+            let given = format!("{:?}", quota.window());
+            return Err(ConfigError::new(
+                "window",
+                given,
+                "1ms to 366 days where a store keeps it",
+            ));
+        }
+    }
+    match rule.algorithm {
+        RuleAlgorithm::Log => {
+            let limits = rule.quotas.iter().map(|quota| quota.limit());
+            let most = limits
+                .chain(rule.tiers.iter().map(|&(_, limit)| limit))
+                .max()
+                .unwrap_or(1);
+            if most > MOST_LOGGED {
+                return Err(ConfigError::new(
+                    "limit",
+                    format!("{most} permits"),
+                    format!("1 to {MOST_LOGGED} permits in a log that a store keeps"),
+                ));
+            }
+            match rule.cells {
+                None => Ok(None),
+                Some(cells) => Err(ConfigError::new(
+                    "cells",
+                    format!("{cells}"),
+                    "nothing for a log rule",
+                )),
+            }
+        }
+        RuleAlgorithm::Counter => match rule.cells.unwrap_or(CounterRing::DEFAULT_CELLS) {
+            cells @ 1..=MOST_CELLS => Ok(Some(cells)),
+            cells => Err(ConfigError::new(
+                "cells",
+                format!("{cells}"),
+                format!("1 to {MOST_CELLS} cells that a store keeps"),
+            )),
+        },
+        other => Err(ConfigError::new(
+            "algorithm",
+            format!("{other:?}"),
+            "Counter or Log where a store keeps it",
+        )),
+    }
+}
+
+/// The rule by which this node decides when the store does not answer.
+pub(super) fn stand_in<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>, ConfigError> {
+    let mut rule = rule.clone();
+    if rule.mode == Mode::Local {
+        // It stands in for nobody.
+        return Ok(rule);
+    }
+    if rule.algorithm == RuleAlgorithm::Log {
+        // In a word or two for a key, and no less strict: a table of logs could be larger than the memory.
+        rule.algorithm = RuleAlgorithm::Counter;
+    }
+    if rule.on_error == OnError::Share {
+        let share = |limit: u64| (limit / nodes).max(1);
+        for quota in &mut rule.quotas {
+            *quota = Quota::new(share(quota.limit()), quota.window())?;
+        }
+        for (_, limit) in &mut rule.tiers {
+            *limit = share(*limit);
+        }
+    }
+    Ok(rule)
+}
