@@ -4,12 +4,12 @@ use crate::scenes;
 
 #[test]
 fn ten_windows_of_four_processes() {
-    scenes::ten_windows(false, true);
+    scenes::windows(false, true, 10);
 }
 
 #[test]
-fn ten_windows_of_cells() {
-    scenes::ten_windows(false, false);
+fn windows_of_cells() {
+    scenes::windows(false, false, 5);
 }
 
 #[test]

@@ -81,7 +81,7 @@ struct Caller {
     runtime: tokio::runtime::Handle,
     clock: redis::Connection,
     stop: Arc<AtomicBool>,
-    /// How long decisions took that were made here, in nanoseconds.
+    /// How long decisions took that were made at once, in nanoseconds.
     local: Vec<u64>,
 }
 
@@ -91,15 +91,15 @@ pub(crate) fn time(client: &mut redis::Connection) -> u64 {
     seconds * 1_000_000 + micros
 }
 
-/// What became of a request: whether it was admitted, and whether here.
-fn decide(limiter: &SharedLimiter, runtime: &tokio::runtime::Handle) -> (bool, bool) {
-    let answer = match limiter.check_now("key") {
-        Some(answer) => answer,
-        None => runtime.block_on(limiter.check("key")),
+/// What became of a request: whether it was admitted, whether by the node itself, and whether at once.
+fn decide(limiter: &SharedLimiter, runtime: &tokio::runtime::Handle) -> (bool, bool, bool) {
+    let (answer, at_once) = match limiter.check_now("key") {
+        Some(answer) => (answer, true),
+        None => (runtime.block_on(limiter.check("key")), false),
     };
     match &answer {
-        Ok(passed) => (true, passed.decided_by() == DecidedBy::Account),
-        Err(refused) => (false, refused.decided_by() == DecidedBy::Account),
+        Ok(passed) => (true, passed.decided_by() == DecidedBy::Account, at_once),
+        Err(refused) => (false, refused.decided_by() == DecidedBy::Account, at_once),
     }
 }
 
@@ -110,8 +110,8 @@ impl Caller {
             let (mut admitted, mut here, mut refused) = (0_u64, 0_u64, false);
             while !refused && admitted < AT_ONCE {
                 let began = Instant::now();
-                let (is_admitted, is_local) = decide(&self.limiter, &self.runtime);
-                if is_local {
+                let (is_admitted, is_local, at_once) = decide(&self.limiter, &self.runtime);
+                if at_once {
                     let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
                     self.local.push(took);
                 }

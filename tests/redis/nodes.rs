@@ -83,8 +83,8 @@ impl Node {
         self.tell("go");
     }
 
-    /// Ends its callers; how many decisions it has made itself, and how long these took, in nanoseconds: in the middle,
-    /// of a thousand all but one, and the longest.
+    /// Ends its callers; how many decisions were made at once, and how long these took, in nanoseconds: in the middle, of
+    /// a thousand all but one, and the longest.
     pub(crate) fn stop(&mut self) -> [u64; 4] {
         self.tell("stop");
         self.answer("local")

@@ -5,12 +5,12 @@ use crate::scenes;
 
 #[test]
 fn ten_windows_of_four_processes() {
-    scenes::ten_windows(true, true);
+    scenes::windows(true, true, 10);
 }
 
 #[test]
-fn ten_windows_of_cells() {
-    scenes::ten_windows(true, false);
+fn windows_of_cells() {
+    scenes::windows(true, false, 5);
 }
 
 #[test]

@@ -170,7 +170,7 @@ impl Outcome {
         self.turns.iter().flatten().map(|turn| turn.here).sum()
     }
 
-    /// Of all decisions that nodes have made themselves, the longest but one in a thousand, of the worst node.
+    /// Of all decisions that were made at once, the longest but one in a thousand, of the worst node.
     pub(crate) fn slow(&self) -> Duration {
         Duration::from_nanos(self.local.iter().map(|local| local[2]).max().unwrap_or(0))
     }
