@@ -10,6 +10,8 @@ extern crate alloc;
 mod account_faults;
 #[path = "redis/accounts.rs"]
 mod accounts;
+#[path = "redis/attacks.rs"]
+mod attacks;
 #[path = "redis/clocks.rs"]
 mod clocks;
 #[cfg(feature = "redis-cluster")]
@@ -51,5 +53,7 @@ mod shim;
 mod strict;
 #[path = "redis/syncs.rs"]
 mod syncs;
+#[path = "redis/terms.rs"]
+mod terms;
 #[path = "redis/watch.rs"]
 mod watch;

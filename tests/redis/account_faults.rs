@@ -267,7 +267,7 @@ async fn a_question_counts_once() {
         }
         until("there is a connection", || store.health().connected).await;
         limiter.flush().await.expect("an answer");
-        let charged = crate::watch::counted(&mut server.client());
+        let charged = crate::watch::counted(&mut server.client(), "*");
         println!("replies were cut ten times: {admitted} admitted, {charged} charged");
         if began.elapsed() < Duration::from_secs(2) {
             assert_eq!(charged, admitted);

@@ -207,7 +207,7 @@ pub(crate) fn nothing_is_left_behind(sync: bool) {
     let turns: Vec<Turn> = nodes.iter().flat_map(Node::turns).collect();
     let admitted: u64 = turns.iter().map(|turn| turn.admitted).sum();
     let here: u64 = turns.iter().map(|turn| turn.here).sum();
-    let charged = counted(&mut client);
+    let charged = counted(&mut client, "*");
     println!("an orderly end: {admitted} admitted, {here} of them by nodes themselves, {charged} charged");
     assert!(here > 0);
     assert!(watch.end() <= limit(&orders) + beyond(&orders, NODES as u64));

@@ -10,12 +10,12 @@ use crate::nodes::{Node, Turn, most_in_a_window};
 use crate::server::Server;
 use crate::shim::Clocks;
 
-/// What the server has counted in the window of a name, at this moment: of a log, and of cells.
+/// What the server has counted in the windows of some names, at this moment: of logs, and of cells.
 const COUNTED: &str = "
     local time = redis.call('TIME')
     local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
     local counted = 0
-    for _, name in ipairs(redis.call('KEYS', '*')) do
+    for _, name in ipairs(redis.call('KEYS', ARGV[1])) do
         local window = string.match(name, ':log:(%d+)$')
         if window then
             local since = string.format('(%.0f', now - window)
@@ -35,10 +35,12 @@ const COUNTED: &str = "
     end
     return counted";
 
-pub(crate) fn counted(client: &mut redis::Connection) -> u64 {
+/// What the server has counted by all rules of this name; of all names: `*`.
+pub(crate) fn counted(client: &mut redis::Connection, rule: &str) -> u64 {
     redis::cmd("EVAL")
         .arg(COUNTED)
         .arg(0)
+        .arg(format!("*:{rule}:*"))
         .query(client)
         .expect("a number")
 }
@@ -59,7 +61,7 @@ impl Watch {
         let thread = std::thread::spawn(move || {
             let mut most = 0;
             while !stopped.load(Ordering::Relaxed) {
-                most = most.max(counted(&mut client));
+                most = most.max(counted(&mut client, "*"));
                 std::thread::sleep(Duration::from_millis(2));
             }
             most

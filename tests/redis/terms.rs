@@ -1,0 +1,113 @@
+//! When a hold may no longer be spent, and when none is granted.
+
+use core::time::Duration;
+use std::time::{Instant, SystemTime};
+
+use ringgate::Rule;
+use ringgate::redis::{DecidedBy, Mode, OnError, SharedLimiter, SharedRules};
+
+use crate::rules::{Request, by_address, by_user, quota};
+use crate::server::{PATIENCE, Server, until};
+
+/// An account that was a budget's, which may be spent for long, is a hold's now, which may not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_term_ends_with_its_key() {
+    let Some(server) = Server::start() else { return };
+    let store = crate::server::ready(ringgate::redis::RedisStore::builder(&server.url())).await;
+    let term = Duration::from_millis(100);
+    let (period, pending) = (Duration::from_secs(5), 50);
+    let rules = SharedRules::builder()
+        .rule(
+            Rule::new("budget", quota("1000/200ms"))
+                .by(&by_address())
+                .mode(Mode::Sync { period, pending })
+                .cost(&ringgate::Cost::new("of one", |asked: &Request| {
+                    u64::from(asked.user == "budget")
+                })),
+        )
+        .rule(
+            Rule::new("hold", quota("1000/200ms"))
+                .by(&by_user())
+                .mode(Mode::Lease { permits: 500 })
+                .on_error(OnError::Deny)
+                .cost(&ringgate::Cost::new("of the other", |asked: &Request| {
+                    u64::from(asked.user != "budget")
+                })),
+        )
+        .term(term)
+        .period(Duration::from_millis(10))
+        .accounts(1)
+        .build(store.clone())
+        .expect("rules");
+    // All accounts are budgets', and nothing of these is uncharged.
+    for address in 0..8 {
+        rules.check(&Request::of("budget", address)).await.expect("room");
+    }
+    rules.flush().await.expect("the server answers");
+    let began = Instant::now();
+    let holds = async || {
+        let passed = rules.check(&Request::of("hold", 0)).await;
+        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account)
+    };
+    while !holds().await {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "no hold is granted: {:?}",
+            rules.standing()
+        );
+    }
+    server.signal("-STOP");
+    until("the loss is noticed", || !store.health().connected).await;
+    // Whatever was heard last was sent before.
+    tokio::time::sleep(term).await;
+    let late = rules.check_now(&Request::of("hold", 0));
+    server.signal("-CONT");
+    assert!(!matches!(late, Some(Ok(_))), "the term is over: {late:?}");
+}
+
+/// After a restart with nothing of what there was, no hold is granted before all has left every window that may have been
+/// forgotten.
+#[tokio::test(flavor = "multi_thread")]
+async fn none_is_granted_soon_after_a_restart() {
+    let Some(mut server) = Server::start() else { return };
+    let (term, window) = (Duration::from_millis(100), Duration::from_millis(900));
+    let store = server.store().await;
+    let limiter = SharedLimiter::builder("restart", quota("1000000/900ms"))
+        .lease(1000)
+        .term(term)
+        .period(Duration::from_millis(5))
+        .on_error(OnError::Deny)
+        .build(store.clone())
+        .expect("a limiter");
+    let decides = async || {
+        let passed = limiter.check("key").await;
+        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account)
+    };
+    for round in 0..3 {
+        let began = Instant::now();
+        while !decides().await {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no hold is granted: {:?}",
+                limiter.standing()
+            );
+        }
+        // At another part of a second.
+        tokio::time::sleep(Duration::from_millis(300) * round).await;
+        server.kill();
+        let began = Instant::now();
+        server.restart();
+        // What was held before may be spent so long.
+        tokio::time::sleep(term).await;
+        while !decides().await {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no hold is granted: {:?}",
+                limiter.standing()
+            );
+        }
+        let waited = began.elapsed();
+        println!("a hold is granted {waited:?} after a restart");
+        assert!(waited >= term + window, "{waited:?}");
+    }
+}
