@@ -28,8 +28,13 @@ fn nodes_die_and_freeze() {
 }
 
 #[test]
+fn nodes_wake_with_holds() {
+    scenes::nodes_wake_with_holds(false, false);
+}
+
+#[test]
 fn machines_are_suspended() {
-    scenes::machines_are_suspended(false);
+    scenes::nodes_wake_with_holds(false, true);
 }
 
 #[test]

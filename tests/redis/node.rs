@@ -17,7 +17,11 @@ pub(crate) const ORDERS: &str = "RINGGATE_NODE";
 /// What a node is to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
+    /// Where the store is, maybe by way of a proxy, and where the server is for sure.
     pub(crate) url: String,
+    pub(crate) server: String,
+    /// Whether the store waits for as long as it takes.
+    pub(crate) patient: bool,
     pub(crate) quota: String,
     pub(crate) log: bool,
     /// What may be held; or, in a sync, pending.
@@ -30,11 +34,14 @@ pub(crate) struct Orders {
 
 impl Orders {
     pub(crate) fn text(&self) -> String {
-        let Self { url, quota, .. } = self;
+        let Self {
+            url, server, quota, ..
+        } = self;
+        let patient = u8::from(self.patient);
         let (term, period) = (self.term.as_micros(), self.period.as_micros());
         let (log, sync) = (u8::from(self.log), u8::from(self.sync));
         let (permits, callers) = (self.permits, self.callers);
-        format!("{url} {quota} {log} {permits} {sync} {term} {period} {callers}")
+        format!("{url} {server} {patient} {quota} {log} {permits} {sync} {term} {period} {callers}")
     }
 
     fn read(text: &str) -> Self {
@@ -42,13 +49,15 @@ impl Orders {
         let number = |at: usize| words[at].parse::<u64>().expect("a number");
         Self {
             url: words[0].to_owned(),
-            quota: words[1].to_owned(),
-            log: number(2) > 0,
-            permits: number(3),
-            sync: number(4) > 0,
-            term: Duration::from_micros(number(5)),
-            period: Duration::from_micros(number(6)),
-            callers: words[7].parse().expect("a number"),
+            server: words[1].to_owned(),
+            patient: number(2) > 0,
+            quota: words[3].to_owned(),
+            log: number(4) > 0,
+            permits: number(5),
+            sync: number(6) > 0,
+            term: Duration::from_micros(number(7)),
+            period: Duration::from_micros(number(8)),
+            callers: words[9].parse().expect("a number"),
         }
     }
 
@@ -75,12 +84,17 @@ impl Orders {
 /// Of one turn of a caller: no more decisions than these between two looks at the server's clock.
 const AT_ONCE: u64 = 8;
 
+/// Who has slept for so long was stopped, and goes on as fast as it can.
+const STOPPED: Duration = Duration::from_millis(250);
+
 /// One who asks, until it is told to stop.
 struct Caller {
     limiter: Arc<SharedLimiter>,
     runtime: tokio::runtime::Handle,
     clock: redis::Connection,
     stop: Arc<AtomicBool>,
+    /// Whether it leaves most of what it could have, until it was stopped and goes on.
+    quiet: bool,
     /// How long decisions took that were made at once, in nanoseconds.
     local: Vec<u64>,
 }
@@ -106,9 +120,10 @@ fn decide(limiter: &SharedLimiter, runtime: &tokio::runtime::Handle) -> (bool, b
 impl Caller {
     fn run(mut self) -> Vec<u64> {
         while !self.stop.load(Ordering::Relaxed) {
+            let most = if self.quiet { AT_ONCE / 2 } else { AT_ONCE };
             let before = time(&mut self.clock);
             let (mut admitted, mut here, mut refused) = (0_u64, 0_u64, false);
-            while !refused && admitted < AT_ONCE {
+            while !refused && admitted < most {
                 let began = Instant::now();
                 let (is_admitted, is_local, at_once) = decide(&self.limiter, &self.runtime);
                 if at_once {
@@ -122,9 +137,13 @@ impl Caller {
             let after = time(&mut self.clock);
             let refused = u8::from(refused);
             say(&format!("call {before} {after} {admitted} {here} {refused}"));
-            if refused > 0 {
+            let began = Instant::now();
+            if self.quiet {
+                std::thread::sleep(Duration::from_millis(5));
+            } else if refused > 0 {
                 std::thread::sleep(Duration::from_micros(500));
             }
+            self.quiet &= began.elapsed() < STOPPED;
         }
         self.local
     }
@@ -156,9 +175,9 @@ fn entry() {
         .build()
         .expect("a runtime");
     let _inside = runtime.enter();
-    let store = patient(RedisStore::builder(&orders.url))
-        .build()
-        .expect("a store");
+    let store = RedisStore::builder(&orders.url);
+    let store = if orders.patient { patient(store) } else { store };
+    let store = store.build().expect("a store");
     runtime.block_on(store.ready(PATIENCE)).expect("a connection");
     let limiter = Arc::new(orders.limiter(Arc::new(store)));
     let stop = Arc::new(AtomicBool::new(false));
@@ -166,13 +185,14 @@ fn entry() {
     say("ready");
     for line in std::io::stdin().lock().lines() {
         match line.expect("a line").as_str() {
-            "go" => callers.extend((0..orders.callers).map(|_| {
-                let client = redis::Client::open(orders.url.as_str()).expect("an address");
+            word @ ("go" | "quiet") => callers.extend((0..orders.callers).map(|_| {
+                let client = redis::Client::open(orders.server.as_str()).expect("an address");
                 let caller = Caller {
                     limiter: Arc::clone(&limiter),
                     runtime: runtime.handle().clone(),
                     clock: client.get_connection().expect("a connection"),
                     stop: Arc::clone(&stop),
+                    quiet: word == "quiet",
                     local: Vec::new(),
                 };
                 std::thread::spawn(move || caller.run())

@@ -79,8 +79,14 @@ impl Node {
         node
     }
 
+    /// Has its callers ask for all that they can have.
     pub(crate) fn go(&mut self) {
         self.tell("go");
+    }
+
+    /// Has them leave most of what the node holds, until it was stopped and goes on: then they ask for all of it, at once.
+    pub(crate) fn go_quietly(&mut self) {
+        self.tell("quiet");
     }
 
     /// Ends its callers; how many decisions were made at once, and how long these took, in nanoseconds: in the middle, of

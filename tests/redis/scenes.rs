@@ -7,6 +7,7 @@ use ringgate::redis::SharedLimiter;
 
 use crate::node::{Orders, time};
 use crate::nodes::{Node, Turn};
+use crate::proxy::{Proxy, Way};
 use crate::server::Server;
 use crate::shim::{Clocks, Shim, ahead};
 use crate::watch::{NODES, Outcome, Watch, counted, hammer, limit, window};
@@ -15,6 +16,8 @@ use crate::watch::{NODES, Outcome, Watch, counted, hammer, limit, window};
 pub(crate) fn orders(server: &Server, sync: bool, log: bool) -> Orders {
     Orders {
         url: server.url(),
+        server: server.url(),
+        patient: true,
         quota: "2000/500ms".to_owned(),
         log,
         permits: if sync { 50 } else { 500 },
@@ -66,6 +69,14 @@ fn is_used(orders: &Orders, outcome: &Outcome, part: u64) {
     }
 }
 
+fn same(orders: &Orders) -> [Orders; NODES] {
+    core::array::from_fn(|_| orders.clone())
+}
+
+fn go(nodes: &mut [Node]) {
+    nodes.iter_mut().for_each(Node::go);
+}
+
 const NORMAL: [Clocks; NODES] = [const {
     Clocks {
         words: Vec::new(),
@@ -82,7 +93,10 @@ fn wait(windows: u32) {
 pub(crate) fn windows(sync: bool, log: bool, windows: u32) {
     let Some(server) = Server::start() else { return };
     let orders = orders(&server, sync, log);
-    let outcome = hammer(&server, &orders, &NORMAL, |_, _| wait(windows + 2));
+    let outcome = hammer(&server, &same(&orders), &NORMAL, |nodes, _| {
+        go(nodes);
+        wait(windows + 2);
+    });
     judge("windows", &orders, NODES as u64, &outcome);
     // Of cells, one of 21 is always over, and counts on.
     is_used(&orders, &outcome, if log { 90 } else { 85 });
@@ -98,7 +112,10 @@ pub(crate) fn clocks_are_hours_apart(sync: bool) {
     }
     let orders = orders(&server, sync, true);
     let clocks = core::array::from_fn(|node| shim.clocks(node));
-    let outcome = hammer(&server, &orders, &clocks, |_, _| wait(6));
+    let outcome = hammer(&server, &same(&orders), &clocks, |nodes, _| {
+        go(nodes);
+        wait(6);
+    });
     judge("clocks are hours apart", &orders, NODES as u64, &outcome);
     is_used(&orders, &outcome, 90);
 }
@@ -112,74 +129,87 @@ pub(crate) fn clocks_begin_hours_ago(sync: bool) {
     };
     let orders = orders(&server, sync, true);
     let clocks = [first, second, third, fourth];
-    let outcome = hammer(&server, &orders, &clocks, |_, _| wait(6));
+    let outcome = hammer(&server, &same(&orders), &clocks, |nodes, _| {
+        go(nodes);
+        wait(6);
+    });
     judge("clocks begin hours ago", &orders, NODES as u64, &outcome);
     is_used(&orders, &outcome, 90);
 }
 
-/// One is killed in the middle, and another takes its place; one stands still for longer than its term, and one until its
-/// hold was given to others. Each goes on under load.
+/// One is killed in the middle of it, and another takes its place; and all stand still now and then, for less than a
+/// term, and for more than a hold is kept.
 pub(crate) fn nodes_die_and_freeze(sync: bool) {
     let Some(server) = Server::start() else { return };
     let orders = orders(&server, sync, true);
-    let outcome = hammer(&server, &orders, &NORMAL, |nodes, ended| {
+    let outcome = hammer(&server, &same(&orders), &NORMAL, |nodes, ended| {
+        go(nodes);
         wait(3);
-        nodes[1].signal("-STOP");
-        nodes[2].signal("-STOP");
         nodes[0].kill();
         ended.extend(nodes[0].turns());
         nodes[0] = Node::start(&orders, &NORMAL[0]);
         nodes[0].go();
-        std::thread::sleep(orders.term + orders.term / 4);
-        nodes[1].signal("-CONT");
-        std::thread::sleep(orders.term + Duration::from_millis(500));
-        nodes[2].signal("-CONT");
-        wait(2);
-        // At once, and over and over.
-        for round in 0..6 {
-            for node in &*nodes {
-                node.signal("-STOP");
-            }
-            std::thread::sleep(orders.term / 2 * round + Duration::from_millis(1));
-            for node in &*nodes {
-                node.signal("-CONT");
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        wait(1);
+        for part in [1, 3, 5, 12] {
+            nodes.iter().for_each(|node| node.signal("-STOP"));
+            std::thread::sleep(orders.term * part / 4);
+            nodes.iter().for_each(|node| node.signal("-CONT"));
+            std::thread::sleep(Duration::from_millis(50));
         }
-        wait(2);
+        wait(1);
     });
     // The one that took the other's place counts as well.
     judge("nodes die and freeze", &orders, NODES as u64 + 1, &outcome);
 }
 
-/// A machine is suspended: its processes stand still, and so does the monotonic clock of most systems, but not the time.
-pub(crate) fn machines_are_suspended(sync: bool) {
+/// Nodes stand still with nearly all of their holds unspent, for longer than these are kept, and others are given them;
+/// then they go on at once, and the store cannot be asked. A node whose machine was suspended finds that its monotonic
+/// clock has stood still, too, as that of most systems does.
+pub(crate) fn nodes_wake_with_holds(sync: bool, suspended: bool) {
     let Some(server) = Server::start() else { return };
     let Some(shim) = Shim::build() else { return };
-    for node in 0..NODES {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let proxy = runtime.block_on(Proxy::before(server.port()));
+    let straight = orders(&server, sync, true);
+    let by_proxy = Orders {
+        url: proxy.url(),
+        patient: false,
+        ..straight.clone()
+    };
+    let clocks = core::array::from_fn(|node| {
         shim.shift(node, 0, 0);
-    }
-    let orders = orders(&server, sync, true);
-    let clocks = core::array::from_fn(|node| shim.clocks(node));
-    let outcome = hammer(&server, &orders, &clocks, |nodes, _| {
-        wait(3);
-        let mut slept = [Duration::ZERO; NODES];
-        for pair in [[0, 1], [2, 3], [0, 2]] {
-            for node in pair {
-                nodes[node].signal("-STOP");
-            }
-            let length = orders.term + Duration::from_millis(510);
-            std::thread::sleep(length);
-            for node in pair {
-                slept[node] += length;
-                let behind = i64::try_from(slept[node].as_nanos()).expect("not long");
-                shim.shift(node, 0, -behind);
-                nodes[node].signal("-CONT");
-            }
+        shim.clocks(node)
+    });
+    let all = [by_proxy.clone(), by_proxy, straight.clone(), straight.clone()];
+    let outcome = hammer(&server, &all, &clocks, |nodes, _| {
+        // Until holds are granted, and what the nodes ask for is known.
+        nodes[..2].iter_mut().for_each(Node::go_quietly);
+        std::thread::sleep(Duration::from_millis(2300));
+        nodes[..2].iter().for_each(|node| node.signal("-STOP"));
+        proxy.go(Way::Swallow);
+        nodes[2..].iter_mut().for_each(Node::go);
+        // Others are given what was held, and spend it.
+        let slept = straight.term + Duration::from_millis(1100);
+        std::thread::sleep(slept);
+        if suspended {
+            let behind = i64::try_from(slept.as_nanos()).expect("not long");
+            (0..2).for_each(|node| shim.shift(node, 0, -behind));
         }
+        nodes[..2].iter().for_each(|node| node.signal("-CONT"));
+        wait(1);
+        proxy.go(Way::Pass);
         wait(1);
     });
-    judge("machines are suspended", &orders, NODES as u64, &outcome);
+    let what = if suspended {
+        "machines are suspended"
+    } else {
+        "nodes wake with holds"
+    };
+    judge(what, &straight, NODES as u64, &outcome);
 }
 
 /// An orderly end leaves nothing uncharged and no hold: the server has counted what was admitted, to the last, and all
@@ -196,9 +226,7 @@ pub(crate) fn nothing_is_left_behind(sync: bool) {
     // Until the server is old enough to have forgotten nothing.
     std::thread::sleep(Duration::from_millis(3400));
     let (began, watch) = (time(&mut client), Watch::new(&server));
-    for node in &mut nodes {
-        node.go();
-    }
+    go(&mut nodes);
     wait(1);
     for node in &mut nodes {
         node.stop();

@@ -29,8 +29,13 @@ fn nodes_die_and_freeze() {
 }
 
 #[test]
+fn nodes_wake_with_holds() {
+    scenes::nodes_wake_with_holds(true, false);
+}
+
+#[test]
 fn machines_are_suspended() {
-    scenes::machines_are_suspended(true);
+    scenes::nodes_wake_with_holds(true, true);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use core::time::Duration;
 use std::time::{Instant, SystemTime};
 
-use ringgate::Rule;
 use ringgate::redis::{DecidedBy, Mode, OnError, SharedLimiter, SharedRules};
+use ringgate::{Rule, Settled};
 
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, until};
@@ -45,24 +45,27 @@ async fn a_term_ends_with_its_key() {
     }
     rules.flush().await.expect("the server answers");
     let began = Instant::now();
-    let holds = async || {
+    let mut held = 0;
+    while held < 500 {
         let passed = rules.check(&Request::of("hold", 0)).await;
-        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account)
-    };
-    while !holds().await {
+        held += u32::from(passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account));
         assert!(
             began.elapsed() < PATIENCE,
             "no hold is granted: {:?}",
             rules.standing()
         );
+        // So that some of it is always left.
+        tokio::time::sleep(Duration::from_micros(100)).await;
     }
     server.signal("-STOP");
     until("the loss is noticed", || !store.health().connected).await;
     // Whatever was heard last was sent before.
     tokio::time::sleep(term).await;
+    let standing = rules.standing();
     let late = rules.check_now(&Request::of("hold", 0));
     server.signal("-CONT");
     assert!(!matches!(late, Some(Ok(_))), "the term is over: {late:?}");
+    println!("what was held when the term was over: {standing:?}");
 }
 
 /// After a restart with nothing of what there was, no hold is granted before all has left every window that may have been
@@ -114,4 +117,46 @@ async fn none_is_granted_soon_after_a_restart() {
         println!("a hold is granted {waited:?} after a restart");
         assert!(waited >= term + window, "{waited:?}");
     }
+}
+
+/// What is given back is what nobody was asked about: not what others have used since.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_charged_is_not_given_back() {
+    let Some(server) = Server::start() else { return };
+    for (mode, number) in [(Mode::Lease { permits: 100 }, 0), (sync(), 1)] {
+        let limiter = SharedLimiter::builder(format!("refunds{number}"), quota("1000/100ms"))
+            .mode(mode)
+            .term(Duration::from_millis(100))
+            .period(Duration::from_millis(25))
+            .on_error(OnError::Deny)
+            .build(server.store().await)
+            .expect("a limiter");
+        let began = Instant::now();
+        let (mut exact, mut forfeited) = (0, 0);
+        while exact == 0 || forfeited < 3 {
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+            let Ok(passed) = limiter.check("key").await else {
+                continue;
+            };
+            if passed.decided_by() != DecidedBy::Account {
+                continue;
+            }
+            if exact == 0 {
+                exact += u32::from(limiter.refund(passed).await == Ok(Settled::Exact));
+                continue;
+            }
+            until("it is charged", || limiter.standing().uncharged == 0).await;
+            // Somebody else uses as much.
+            if !matches!(limiter.check_now("key"), Some(Ok(_))) {
+                continue;
+            }
+            assert_eq!(limiter.refund(passed).await, Ok(Settled::Forfeited(1)));
+            forfeited += 1;
+        }
+    }
+}
+
+fn sync() -> Mode {
+    let period = Duration::from_millis(25);
+    Mode::Sync { period, pending: 100 }
 }

@@ -90,20 +90,21 @@ pub(crate) struct Outcome {
     pub(crate) local: Vec<[u64; 4]>,
 }
 
-/// Lets nodes ask for so long, while something happens to them.
+/// Starts nodes, and says what came of what they were told and what has happened to them.
 pub(crate) fn hammer(
     server: &Server,
-    orders: &Orders,
+    orders: &[Orders; NODES],
     clocks: &[Clocks; NODES],
     meanwhile: impl FnOnce(&mut Vec<Node>, &mut Vec<Turn>),
 ) -> Outcome {
-    let mut nodes: Vec<Node> = clocks.iter().map(|clocks| Node::start(orders, clocks)).collect();
+    let mut nodes: Vec<Node> = orders
+        .iter()
+        .zip(clocks)
+        .map(|(orders, clocks)| Node::start(orders, clocks))
+        .collect();
     let mut clock = server.client();
     let watch = Watch::new(server);
     let began = time(&mut clock);
-    for node in &mut nodes {
-        node.go();
-    }
     let mut ended = Vec::new();
     meanwhile(&mut nodes, &mut ended);
     let span = (began, time(&mut clock));
@@ -113,7 +114,7 @@ pub(crate) fn hammer(
     turns.push(ended);
     let all: Vec<Turn> = turns.iter().flatten().copied().collect();
     Outcome {
-        most: most_in_a_window(&all, window(orders)),
+        most: most_in_a_window(&all, window(&orders[0])),
         turns,
         counted,
         span,
