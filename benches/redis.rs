@@ -1,4 +1,5 @@
-//! What a limit over many machines costs: bare scripts through the same client, and the limiter around them.
+//! What a limit over many machines costs: bare scripts through the same client, and the limiter around them; and what a
+//! node decides by itself, beside the limiters of one process.
 //!
 //! `cargo bench --features redis --bench redis` starts a `redis-server` of its own on a Unix socket, and prints a table of
 //! ratios, measured in one process in alternating rounds. No figure makes this fail. See `benches/README.md` for a run.
@@ -15,6 +16,9 @@ use std::time::Instant;
 use redis::aio::MultiplexedConnection;
 use ringgate::Quota;
 use ringgate::redis::{OnError, RedisStore, SharedLimiter};
+
+#[path = "redis/node.rs"]
+mod node;
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -238,5 +242,5 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
             println!("{name:<28} {tasks:>5} {rate:>10.0} {ratio:>6} {middle:>9.0} {late:>9.0}");
         }
     }
-    Ok(())
+    node::compare(&store, if rounds == 1 { 1 } else { 301 }).await
 }

@@ -74,11 +74,15 @@ impl Account {
     /// Says what [`spend`](Self::spend) would say.
     #[inline]
     pub(crate) fn look(&self, key: u64, permits: u64, now: u64) -> Said {
-        let seen = self.balance.read();
-        if self.owner.read() != key {
-            return Said::NotYours;
+        loop {
+            let seen = self.balance.read();
+            if self.owner.read() != key {
+                return Said::NotYours;
+            }
+            if let Some(said) = self.judge(seen, key, permits, now) {
+                return said;
+            }
         }
-        self.judge(seen, key, permits, now)
     }
 
     /// Takes permits of the budget, if there are so many and the term is not over at the reading of `now`.
@@ -92,37 +96,43 @@ impl Account {
             if self.owner.read() != key {
                 return Said::NotYours;
             }
-            let said = self.judge(seen, key, permits, now());
-            if !matches!(said, Said::Room { .. }) || self.balance.spend(seen, permits) {
-                return said;
+            match self.judge(seen, key, permits, now()) {
+                Some(Said::Room { .. }) if !self.balance.spend(seen, permits) => {}
+                Some(said) => return said,
+                None => {}
             }
         }
     }
 
+    /// What is so while the balance is what was seen; `None`: another epoch has begun.
     #[inline]
-    fn judge(&self, seen: Sheet, key: u64, permits: u64, now: u64) -> Said {
+    fn judge(&self, seen: Sheet, key: u64, permits: u64, now: u64) -> Option<Said> {
         if permits <= seen.room() && now < self.term.end() {
             let (left, half) = (seen.room() - permits, seen.budget() / 2);
-            return Said::Room {
+            return Some(Said::Room {
                 epoch: seen.epoch(),
                 low: left <= half && seen.room() > half,
-            };
+            });
         }
-        self.judge_short(key, permits, now)
+        self.judge_short(seen, key, permits, now)
     }
 
     #[cold]
-    fn judge_short(&self, key: u64, permits: u64, now: u64) -> Said {
+    fn judge_short(&self, seen: Sheet, key: u64, permits: u64, now: u64) -> Option<Said> {
         let (said, more) = (self.shut.read(), self.more.read());
-        // If the account was passed on before we read what the store has said, that may be about another key; then so
-        // is this.
+        // What the store has said may be about another key, if the account was passed on before we read it. If that was
+        // begun before we saw the balance, we see another owner now. If after, another epoch: also when the account has
+        // come back meanwhile.
         if self.owner.read() != key {
-            return Said::NotYours;
+            return Some(Said::NotYours);
         }
-        match said.left_at(now) {
+        if self.balance.read().epoch() != seen.epoch() {
+            return None;
+        }
+        Some(match said.left_at(now) {
             Some(left) if permits > left => Said::Shut { left, more },
             _ => Said::Short,
-        }
+        })
     }
 
     /// Gives back what was spent in this epoch; false: it is being charged, or was lost.

@@ -52,7 +52,7 @@ pub use shared::KeyParts;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
-#[cfg(feature = "observe")]
+#[cfg(any(feature = "observe", feature = "redis"))]
 pub(crate) use counts::Me;
 pub(crate) use counts::Tallies;
 use group::{Group, Seeds};

@@ -1,3 +1,4 @@
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -103,11 +104,18 @@ impl Look {
 #[derive(Debug)]
 pub struct SharedPassed {
     pub(super) decided_by: DecidedBy,
+    pub(super) spent: SmallVec<[Spent; 2]>,
+    /// Nothing, if accounts have decided.
+    pub(super) more: Option<Box<More>>,
+}
+
+/// What there is to be said of a request that not only accounts have admitted.
+#[derive(Debug, Default)]
+pub(super) struct More {
     pub(super) looks: Vec<Look>,
     pub(super) error: Option<StoreError>,
     pub(super) parts: Vec<Part>,
     pub(super) verdict: Option<Verdict>,
-    pub(super) spent: SmallVec<[Spent; 2]>,
     pub(super) paid: Vec<PaidHere>,
 }
 
@@ -120,20 +128,20 @@ impl SharedPassed {
 
     /// What the store has found of each quota; nothing when it has not decided.
     pub fn looks(&self) -> impl Iterator<Item = &Look> {
-        self.looks.iter()
+        self.more.iter().flat_map(|more| &more.looks)
     }
 
     /// The reading of the store's clock that the request was judged at, in microseconds of the store's time: of Redis
     /// since 1970. `None`: it was not the store that has decided.
     #[must_use]
     pub fn at(&self) -> Option<u64> {
-        self.verdict.as_ref().map(Verdict::at)
+        self.more.as_ref()?.verdict.as_ref().map(Verdict::at)
     }
 
     /// Why the store has not decided, if it was asked.
     #[must_use]
-    pub const fn error(&self) -> Option<&StoreError> {
-        self.error.as_ref()
+    pub fn error(&self) -> Option<&StoreError> {
+        self.more.as_ref()?.error.as_ref()
     }
 }
 

@@ -17,7 +17,7 @@ use super::store::Store;
 use super::store_error::StoreError;
 use super::term_clock::TermClock;
 use crate::account::{Account, NOBODY, Said};
-use crate::rules::LocalBooks;
+use crate::rules::{LocalBooks, Me};
 use crate::sync::Tally;
 
 /// All accounts of a node.
@@ -135,9 +135,9 @@ impl Books {
         (at, said)
     }
 
-    /// Where what happens to the account is counted.
-    pub(super) fn counts(&self, at: usize) -> &Counts {
-        &self.counts[at % PLACES]
+    /// Where this thread counts what happens.
+    pub(super) fn counts(&self) -> &Counts {
+        &self.counts[Me::new().line() % PLACES]
     }
 
     /// What tells of the account.

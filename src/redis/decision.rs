@@ -1,11 +1,12 @@
 //! What a node decides by itself: by accounts, and by rules that are its own.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::answer::{DecidedBy, Look, Reason, SharedPassed, SharedRefused};
+use super::answer::{DecidedBy, Look, More, Reason, SharedPassed, SharedRefused};
 use super::books::Books;
 use super::looks::{look_here, unknown};
 use super::shared_rules::SharedRules;
@@ -135,7 +136,7 @@ impl<R: ?Sized> SharedRules<R> {
         let books = &*self.books.as_ref()?.books;
         match said {
             Said::Shut { left, more } => {
-                books.counts(at).refused.add_one();
+                books.counts().refused.add_one();
                 let full: Vec<Violation> = self
                     .plan
                     .parts(plan)
@@ -208,9 +209,7 @@ impl<R: ?Sized> SharedRules<R> {
                         if let Some(planned) = self.plan.parts(plan).nth(part) {
                             full.push((part, shut(&planned, left, more, books.clock.now())));
                         }
-                        if let Some(at) = books.find(key) {
-                            books.counts(at).refused.add_one();
-                        }
+                        books.counts().refused.add_one();
                     }
                     Said::Short => {
                         short = true;
@@ -309,14 +308,17 @@ fn passed(spent: SmallVec<[Spent; 2]>, paid: Vec<PaidHere>) -> SharedPassed {
     } else {
         DecidedBy::Account
     };
+    // Apart from what most requests need, which is moved about.
+    let more = (!paid.is_empty()).then(|| {
+        Box::new(More {
+            paid,
+            ..More::default()
+        })
+    });
     SharedPassed {
         decided_by,
-        looks: Vec::new(),
-        error: None,
-        parts: Vec::new(),
-        verdict: None,
         spent,
-        paid,
+        more,
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Ticket {
     pub(super) period: u64,
     /// How long what was granted may be spent, in nanoseconds.
     pub(super) term: u64,
+    /// By how much less, since readings of the clock may be late.
+    pub(super) margin: u64,
     /// The limiter of this node that stands in for the store: its state, and the key and tier there; `None`: another
     /// account of the same request charges it.
     pub(super) stand_in: Option<(u16, u64, usize)>,
@@ -270,7 +272,7 @@ impl Desk {
                 self.known = true;
                 self.answered = asked.sequence;
                 self.heard_at = sent;
-                account.hear(permits, sent.saturating_add(ticket.term));
+                account.hear(permits, sent.saturating_add(ticket.term - ticket.margin));
                 match told.after() {
                     Some(after) if told.beyond() == 0 => {
                         let after = nanos(after);

@@ -50,7 +50,7 @@ type Sent = (usize, Ask);
 impl Books {
     /// Asks what is due: of all accounts that are looked after when it is time, and otherwise of those that were noted.
     fn round(self: &Arc<Self>, in_time: bool) {
-        let now = self.clock.now();
+        let now = self.clock.exact();
         let mut inside = self.lock();
         let mut asks: Vec<Sent> = Vec::new();
         // Of those that have to wait for a call to end, the next round is told again.
@@ -138,7 +138,7 @@ impl Books {
     }
 
     fn hear(&self, batch: &[Sent], told: Vec<Result<Told, StoreError>>, sent: u64) {
-        let now = self.clock.now();
+        let now = self.clock.exact();
         {
             let mut inside = self.lock();
             inside.calls -= 1;

@@ -5,6 +5,8 @@ use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::answer::{Look, SharedPassed, SharedRefused};
 use super::shared_rules::SharedRules;
 use super::shared_rules_builder::SharedRulesBuilder;
@@ -55,7 +57,8 @@ pub struct SharedLimiterBuilder {
 
 /// A request.
 struct Asked {
-    key: Vec<u8>,
+    /// Without an allocation, if it is not long.
+    key: SmallVec<[u8; 40]>,
     permits: u64,
 }
 
@@ -262,7 +265,7 @@ impl SharedLimiter {
 
 fn asked(key: impl AsRef<[u8]>, permits: u64) -> Asked {
     Asked {
-        key: key.as_ref().to_vec(),
+        key: SmallVec::from_slice(key.as_ref()),
         permits,
     }
 }

@@ -2,7 +2,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::answer::{Look, SharedPassed, SharedRefused};
+use super::answer::{Look, More, SharedPassed, SharedRefused};
 use super::books::Books;
 use super::looks::{complete, look, part};
 use super::shared_rules_builder::SharedRulesBuilder;
@@ -214,18 +214,18 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// When the store does not answer: it is not known then whether anything was given back.
     pub async fn refund(&self, passed: SharedPassed) -> Result<Settled, StoreError> {
-        let SharedPassed {
-            parts,
-            verdict,
-            spent,
-            paid,
-            ..
-        } = passed;
-        let mut lost = self.give_back(&spent) + self.plan.give_back_here(paid);
-        lost += match &verdict {
-            Some(verdict) => self.store.give_back(&parts, verdict).await?,
-            None => parts.iter().map(Part::permits).sum(),
-        };
+        let SharedPassed { spent, more, .. } = passed;
+        let mut lost = self.give_back(&spent);
+        if let Some(more) = more {
+            let More {
+                parts, verdict, paid, ..
+            } = *more;
+            lost += self.plan.give_back_here(paid);
+            lost += match &verdict {
+                Some(verdict) => self.store.give_back(&parts, verdict).await?,
+                None => parts.iter().map(Part::permits).sum(),
+            };
+        }
         Ok(match lost {
             0 => Settled::Exact,
             lost => Settled::Forfeited(lost),

@@ -26,7 +26,7 @@ pub struct SharedRulesBuilder<R: ?Sized> {
     term: Duration,
     period: Duration,
     accounts: u64,
-    clock: Option<TermClock>,
+    clock: Option<Arc<dyn Clock + Send + Sync>>,
 }
 
 impl<R: ?Sized> SharedRulesBuilder<R> {
@@ -97,7 +97,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     /// suspended (on Linux, the system's `CLOCK_BOOTTIME`; elsewhere the monotonic clock or the wall clock, whichever has
     /// gone farther).
     pub fn term_clock(mut self, clock: impl Clock + Send + Sync + 'static) -> Self {
-        self.clock = Some(TermClock::given(Arc::new(clock)));
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -160,7 +160,10 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
                     "a tokio runtime with time".to_owned(),
                 )
             })?;
-            let clock = self.clock.unwrap_or_else(TermClock::new);
+            let clock = match self.clock {
+                Some(clock) => TermClock::given(clock),
+                None => TermClock::new(nanos(self.term) >= TermClock::LEAST_COARSE),
+            };
             let [node, ..] = random_seeds();
             let all = Arc::new(Books::new(
                 self.accounts,

@@ -107,7 +107,7 @@ impl Me {
     }
 
     /// The number of its line: its own, but for the last.
-    #[cfg(feature = "observe")]
+    #[cfg(any(feature = "observe", feature = "redis"))]
     pub(crate) const fn line(self) -> usize {
         self.line
     }

@@ -1,6 +1,7 @@
 //! What a node decides with the help of the store: accounts that have to be heard of first, and parts that are the
 //! store's.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{Held, Violation, shut};
 use crate::account::Said;
-use crate::redis::answer::{DecidedBy, Look, Reason, SharedPassed, SharedRefused};
+use crate::redis::answer::{DecidedBy, Look, More, Reason, SharedPassed, SharedRefused};
 use crate::redis::desk::{Ticket, nanos};
 use crate::redis::looks::{complete, look, look_here, part, unknown};
 use crate::redis::shared_rules::{NodeBooks, SharedRules};
@@ -106,7 +107,7 @@ impl<R: ?Sized> SharedRules<R> {
         if let Some(books) = &self.books
             && case.steps.iter().any(|step| step.way == Way::Accounts)
         {
-            books.books.counts(asked[0]).asked.add_one();
+            books.books.counts().asked.add_one();
         }
         let verdict = match error {
             Some(error) => Err(error),
@@ -218,12 +219,14 @@ impl<R: ?Sized> SharedRules<R> {
         let (spent, paid) = held.keep();
         SharedPassed {
             decided_by: DecidedBy::Store,
-            looks,
-            error: None,
-            parts,
-            verdict: Some(verdict),
             spent,
-            paid,
+            more: Some(Box::new(More {
+                looks,
+                error: None,
+                parts,
+                verdict: Some(verdict),
+                paid,
+            })),
         }
     }
 
@@ -332,12 +335,14 @@ impl<R: ?Sized> SharedRules<R> {
                 let (spent, paid) = held.keep();
                 Ok(SharedPassed {
                     decided_by: DecidedBy::Node,
-                    looks: Vec::new(),
-                    error: Some(error),
-                    parts,
-                    verdict: None,
                     spent,
-                    paid,
+                    more: Some(Box::new(More {
+                        looks: Vec::new(),
+                        error: Some(error),
+                        parts,
+                        verdict: None,
+                        paid,
+                    })),
                 })
             }
             Err(full) => {
@@ -357,17 +362,19 @@ fn ticket(planned: &Planned<'_>, node: &NodeBooks) -> Ticket {
         // Which need none.
         Mode::Local | Mode::Strict => (true, 0, node.period),
     };
+    // A budget must outlast some pushes.
+    let term = if is_hold {
+        node.term
+    } else {
+        node.term.max(4 * period)
+    };
     Ticket {
         part: part(planned),
         is_hold,
         most: most.min(planned.limit),
         period,
-        // A budget must outlast some pushes.
-        term: if is_hold {
-            node.term
-        } else {
-            node.term.max(4 * period)
-        },
+        term,
+        margin: node.books.clock.margin(term),
         // Of several quotas that are judged by one state, one charges it.
         stand_in: (planned.place == 0).then_some((planned.group, planned.key, planned.tier)),
     }

@@ -1,0 +1,130 @@
+//! What a node decides by itself: accounts, beside the limiters of one process.
+
+use alloc::sync::Arc;
+use core::hash::Hash as _;
+use core::hint::black_box;
+use core::time::Duration;
+use std::time::Instant;
+
+use ringgate::redis::{DecidedBy, RedisStore, SharedLimiter, SharedLimiterBuilder, SharedRules};
+use ringgate::{CounterRing, Key, KeyedRateLimiter, Mode, Quota, Rule, RuleSet};
+
+use crate::Fallible;
+
+/// More than anybody asks for.
+const QUOTA: &str = "100000000/s";
+const PERMITS: u64 = 1_000_000;
+const TURNS: u32 = 10_000;
+
+type User = &'static str;
+
+/// One way of deciding: whether it is admitted, by the node alone.
+struct Way {
+    name: &'static str,
+    decide: Box<dyn Fn() -> bool>,
+}
+
+/// Asks until accounts decide: no hold is granted by a server that was just started.
+async fn ready(limiter: &SharedLimiter) -> Fallible<()> {
+    loop {
+        if limiter.check("alice").await?.decided_by() == DecidedBy::Account {
+            return Ok(());
+        }
+    }
+}
+
+fn by_user() -> Key<User> {
+    Key::new("user", |user: &User, key| user.hash(key)).shared_as(|user, key| {
+        key.part(user);
+    })
+}
+
+pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<()> {
+    let quota: Quota = QUOTA.parse()?;
+    let limiter = |name: &'static str| -> SharedLimiterBuilder {
+        SharedLimiter::builder(name, quota).term(Duration::from_millis(400))
+    };
+    let lease = limiter("node lease").lease(PERMITS).build(store.clone())?;
+    let sync = limiter("node sync")
+        .sync(Duration::from_millis(20), PERMITS)
+        .build(store.clone())?;
+    let rules = SharedRules::builder()
+        .term(Duration::from_millis(400))
+        .rule(
+            Rule::new("node rule", quota)
+                .by(&by_user())
+                .mode(Mode::Lease { permits: PERMITS }),
+        )
+        .build(store.clone())?;
+    let keyed = KeyedRateLimiter::new(CounterRing::new(quota)?, 10_000)?;
+    let set = RuleSet::builder()
+        .rule(Rule::new("user", quota).by(&by_user()))
+        .build()?;
+    ready(&lease).await?;
+    ready(&sync).await?;
+    while rules.check(&"alice").await?.decided_by() != DecidedBy::Account {}
+    let ways = [
+        Way {
+            name: "KeyedRateLimiter",
+            decide: Box::new(move || keyed.check(black_box("alice")).is_ok()),
+        },
+        Way {
+            name: "RuleSet of one rule",
+            decide: Box::new(move || set.check(black_box(&"alice")).is_ok()),
+        },
+        Way {
+            name: "SharedLimiter, lease",
+            decide: Box::new(move || matches!(lease.check_now(black_box("alice")), Some(Ok(_)))),
+        },
+        Way {
+            name: "SharedLimiter, sync",
+            decide: Box::new(move || matches!(sync.check_now(black_box("alice")), Some(Ok(_)))),
+        },
+        Way {
+            name: "SharedRules of one, lease",
+            decide: Box::new(move || matches!(rules.check_now(black_box(&"alice")), Some(Ok(_)))),
+        },
+    ];
+    println!();
+    println!("on the node, one thread, {rounds} alternating rounds of {TURNS} decisions each; medians");
+    println!(
+        "{:<28} {:>11} {:>7} {:>8} {:>21}",
+        "", "ns/decision", "keyed", "RuleSet", "left to the store"
+    );
+    let mut nanos = vec![Vec::new(); ways.len()];
+    let mut left = vec![0_u64; ways.len()];
+    for _ in 0..rounds {
+        for (at, way) in ways.iter().enumerate() {
+            let began = Instant::now();
+            let admitted: u32 = (0..TURNS).map(|_| u32::from((way.decide)())).sum();
+            nanos[at].push(began.elapsed().as_secs_f64() * 1e9 / f64::from(TURNS));
+            left[at] += u64::from(TURNS - admitted);
+        }
+        // The flusher is a task like any other.
+        tokio::task::yield_now().await;
+    }
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    for (at, way) in ways.iter().enumerate() {
+        let ratio = |beside: usize| {
+            let ratios = nanos[at]
+                .iter()
+                .zip(&nanos[beside])
+                .map(|(one, other)| one / other);
+            median(ratios.collect())
+        };
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 decisions")]
+        let left = left[at] as f64 * 100.0 / (rounds as f64 * f64::from(TURNS));
+        println!(
+            "{:<28} {:>11.1} {:>7.2} {:>8.2} {:>19.2} %",
+            way.name,
+            median(nanos[at].clone()),
+            ratio(0),
+            ratio(1),
+            left
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,339 @@
+//! Models of the account of a node, against the desk behind it and a store.
+//!
+//! The store here is as plain as can be: one thread asks, and hears what follows from the protocol of `src/redis.md`.
+//! What is asserted of every execution, after the threads have ended:
+//!
+//! - *cover*: what was spent and is not charged is never more than the store holds for it: at each answer, and in the end;
+//! - *once*: what was spent is what was charged, what is still in the account, and what ended with a life, each once;
+//! - *end*: nothing is spent at a reading at which the term is over, nor of a life that has ended, nor of another key's
+//!   account.
+
+use ringgate::sync::{AtomicU64, Ordering};
+
+#[cfg(not(ringgate_loom))]
+use alloc::sync::Arc;
+#[cfg(ringgate_loom)]
+use loom::{sync::Arc, thread};
+#[cfg(not(ringgate_loom))]
+use std::thread;
+
+use super::harness::{BOUNDED, FULL, Model};
+use crate::account::{Account, Said, Sheet};
+
+const ALICE: u64 = 1;
+const BOB: u64 = 2;
+
+/// What a decider does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Spends so many permits of a key's account.
+    Spend(u64, u64),
+    /// Gives back what it has spent last.
+    GiveBack,
+}
+use Step::*;
+
+/// What the one behind the desk does.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Asks for so many, keeping to as many.
+    Ask(u64),
+    /// Hears what the store grants to that.
+    Hear,
+    /// Hears that the life is unknown.
+    Lose,
+    /// Gives the account to another key, if that may be, and has it granted so many.
+    PassOn(u64, u64),
+    /// Has time go on to the end of the term.
+    End,
+}
+use Act::*;
+
+/// What a decider was told.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    key: u64,
+    permits: u64,
+    epoch: u32,
+    /// The reading, and whether it was given back.
+    at: u64,
+    back: bool,
+}
+
+struct Scene {
+    /// What Alice holds in the beginning.
+    hold: u64,
+    deciders: &'static [&'static [Step]],
+    desk: &'static [Act],
+}
+
+/// When every term ends.
+const END: u64 = 10;
+
+/// What the store has of one life.
+#[derive(Clone, Debug)]
+struct Life {
+    key: u64,
+    held: u64,
+    charged: u64,
+    /// The epochs in which it may be spent from.
+    from: u32,
+    until: u32,
+    /// What ended with it, charged to nobody.
+    lost: u64,
+}
+
+impl Scene {
+    fn run(self, model: Model) {
+        model.explore(move || {
+            let account = Arc::new(Account::new());
+            let clock = Arc::new(AtomicU64::new(0));
+            assert!(account.pass_on(ALICE));
+            account.hear(self.hold, END);
+            let handles: Vec<_> = self
+                .deciders
+                .iter()
+                .map(|steps| {
+                    let (account, clock) = (Arc::clone(&account), Arc::clone(&clock));
+                    thread::spawn(move || decide(&account, &clock, steps))
+                })
+                .collect();
+            let lives = serve(&account, &clock, self.hold, self.desk);
+            let uses: Vec<Use> = handles
+                .into_iter()
+                .flat_map(|handle| handle.join().unwrap())
+                .collect();
+            judge(&account, &lives, &uses);
+        });
+    }
+}
+
+fn decide(account: &Account, clock: &AtomicU64, steps: &[Step]) -> Vec<Use> {
+    let mut uses: Vec<Use> = Vec::new();
+    for step in steps {
+        match *step {
+            Spend(key, permits) => {
+                let mut at = 0;
+                let said = account.spend(key, permits, || {
+                    at = clock.load(Ordering::Acquire);
+                    at
+                });
+                match said {
+                    Said::Room { epoch, .. } => uses.push(Use {
+                        key,
+                        permits,
+                        epoch,
+                        at,
+                        back: false,
+                    }),
+                    // What was said of Bob's key is not for Alice, nor the other way round.
+                    Said::Shut { left, .. } => assert_eq!(left, key, "another key's"),
+                    Said::Short | Said::NotYours => {}
+                }
+            }
+            GiveBack => {
+                if let Some(last) = uses.last_mut().filter(|last| !last.back) {
+                    last.back = account.give_back(last.epoch, last.permits);
+                }
+            }
+        }
+    }
+    uses
+}
+
+/// The desk and the store.
+fn serve(account: &Account, clock: &AtomicU64, hold: u64, acts: &[Act]) -> Vec<Life> {
+    let mut lives = alloc::vec![Life {
+        key: ALICE,
+        held: hold,
+        charged: 0,
+        from: account.balance().epoch(),
+        until: u32::MAX,
+        lost: 0,
+    }];
+    let mut open = None;
+    for act in acts {
+        let life = lives.last_mut().unwrap();
+        match *act {
+            Ask(want) => open = Some((account.ask(want), want)),
+            Hear => {
+                let (question, want) = open.take().unwrap();
+                assert!(question.charge <= question.cap, "{question:?}");
+                assert!(question.cap <= life.held, "{question:?} of {life:?}");
+                // What was asked to be charged was held, and the hold shrinks by as much.
+                life.charged += question.charge;
+                life.held = (life.held.min(question.cap) - question.charge).max(want);
+                account.hear(life.held, END);
+            }
+            Lose => {
+                life.lost += open.take().map_or(0, |(question, _)| question.charge);
+                life.until = account.balance().epoch();
+                account.lose();
+                let next = Life {
+                    held: 0,
+                    charged: 0,
+                    from: account.balance().epoch(),
+                    until: u32::MAX,
+                    lost: 0,
+                    ..life.clone()
+                };
+                lives.push(next);
+            }
+            PassOn(key, granted) => {
+                life.until = account.balance().epoch();
+                if account.pass_on(key) {
+                    let life = Life {
+                        key,
+                        held: granted,
+                        charged: 0,
+                        from: account.balance().epoch(),
+                        until: u32::MAX,
+                        lost: 0,
+                    };
+                    lives.push(life);
+                    account.shut(u64::MAX, key, 0);
+                    account.hear(granted, END);
+                } else {
+                    life.until = u32::MAX;
+                }
+            }
+            End => clock.store(END, Ordering::Release),
+        }
+    }
+    if let Some((question, _)) = open {
+        lives.last_mut().unwrap().lost += question.charge;
+    }
+    lives
+}
+
+fn judge(account: &Account, lives: &[Life], uses: &[Use]) {
+    let left: Sheet = account.balance();
+    assert!(left.used() <= left.budget(), "{left:?}");
+    for (at, life) in lives.iter().enumerate() {
+        let of = |of: &&Use| (life.from..=life.until).contains(&of.epoch) && !of.back;
+        let used: u64 = uses.iter().filter(of).map(|of| of.permits).sum();
+        for of in uses.iter().filter(of) {
+            assert_eq!(of.key, life.key, "{of:?} of {life:?}");
+            assert!(of.at < END, "{of:?} after the end");
+        }
+        let last = at + 1 == lives.len();
+        let uncharged = if last { left.used() } else { 0 };
+        let known = life.charged + uncharged + life.lost;
+        // What was in the account when the life ended has ended with it.
+        if last {
+            assert_eq!(used, known, "{uses:?} {life:?} {left:?}");
+            assert!(uncharged <= life.held, "{left:?} of {life:?}");
+        } else {
+            assert!(used >= known, "{uses:?} {life:?}");
+            assert!(used - life.charged <= life.held, "{uses:?} {life:?}");
+        }
+    }
+    let all: u64 = uses.iter().filter(|of| !of.back).map(|of| of.permits).sum();
+    let of_lives = uses.iter().filter(|of| !of.back).filter(|of| {
+        let in_life = |life: &&Life| (life.from..=life.until).contains(&of.epoch);
+        lives.iter().filter(in_life).count() == 1
+    });
+    assert_eq!(
+        all,
+        of_lives.map(|of| of.permits).sum::<u64>(),
+        "{uses:?} {lives:?}"
+    );
+}
+
+/// Two deciders want more than is held.
+#[test]
+fn account_holds() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[],
+    }
+    .run(FULL);
+}
+
+/// A question and its answer, while others spend: what is asked is charged once, and what comes after is not.
+#[test]
+fn account_asked() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 2)]],
+        desk: &[Ask(2), Hear],
+    }
+    .run(BOUNDED);
+    Scene {
+        hold: 3,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 2), Spend(ALICE, 1)]],
+        desk: &[Ask(1), Hear, Ask(3), Hear],
+    }
+    .run(BOUNDED);
+}
+
+/// It gives its hold back while somebody spends of it.
+#[test]
+fn account_given_back() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[Ask(0), Hear],
+    }
+    .run(FULL);
+}
+
+/// The life is lost while somebody spends.
+#[test]
+fn account_lost() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[Ask(2), Lose],
+    }
+    .run(BOUNDED);
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), GiveBack]],
+        desk: &[Lose, Ask(1), Hear],
+    }
+    .run(FULL);
+}
+
+/// The account passes to another key: nobody spends of it who had the old one in mind, nor is told what is not about it.
+#[test]
+fn account_passed_on() {
+    Scene {
+        hold: 1,
+        deciders: &[
+            &[Spend(ALICE, 1), Spend(ALICE, 3)],
+            &[Spend(BOB, 1), Spend(BOB, 3)],
+        ],
+        desk: &[PassOn(BOB, 1)],
+    }
+    .run(BOUNDED);
+    Scene {
+        hold: 1,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 3)]],
+        desk: &[PassOn(BOB, 1), PassOn(ALICE, 1)],
+    }
+    .run(FULL);
+}
+
+/// What is given back was not asked about, or stays charged.
+#[test]
+fn account_refund() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), GiveBack], &[Spend(ALICE, 1), Spend(ALICE, 1)]],
+        desk: &[Ask(2), Hear],
+    }
+    .run(BOUNDED);
+}
+
+/// The term ends, and goes on by an answer.
+#[test]
+fn account_ends() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[Ask(2), Hear, End],
+    }
+    .run(BOUNDED);
+}
