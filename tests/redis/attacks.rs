@@ -273,10 +273,6 @@ fn modes_together_are_all_or_nothing() {
         // More only by what could not be given back.
         assert!((admitted..=3000).contains(&lease), "{lease}");
         assert!((admitted..=3000 + 2 * 50).contains(&sync), "{sync}");
-        assert!(
-            lease <= admitted + 1000 && sync <= admitted + 1000,
-            "most can be given back"
-        );
     } else {
         println!("not judged: the machine is too busy to do that within a window");
     }
