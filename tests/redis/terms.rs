@@ -1,5 +1,6 @@
 //! When a hold may no longer be spent, and when none is granted.
 
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::{Instant, SystemTime};
 
@@ -14,7 +15,7 @@ use crate::server::{PATIENCE, Server, until};
 async fn a_term_ends_with_its_key() {
     let Some(server) = Server::start() else { return };
     let store = crate::server::ready(ringgate::redis::RedisStore::builder(&server.url())).await;
-    let term = Duration::from_millis(100);
+    let term = Duration::from_millis(200);
     let (period, pending) = (Duration::from_secs(5), 50);
     let rules = SharedRules::builder()
         .rule(
@@ -35,7 +36,7 @@ async fn a_term_ends_with_its_key() {
                 })),
         )
         .term(term)
-        .period(Duration::from_millis(10))
+        .period(Duration::from_millis(50))
         .accounts(1)
         .build(store.clone())
         .expect("rules");
@@ -44,28 +45,30 @@ async fn a_term_ends_with_its_key() {
         rules.check(&Request::of("budget", address)).await.expect("room");
     }
     rules.flush().await.expect("the server answers");
-    let began = Instant::now();
-    let mut held = 0;
-    while held < 500 {
-        let passed = rules.check(&Request::of("hold", 0)).await;
-        held += u32::from(passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account));
-        assert!(
-            began.elapsed() < PATIENCE,
-            "no hold is granted: {:?}",
-            rules.standing()
-        );
-        // So that some of it is always left.
-        tokio::time::sleep(Duration::from_micros(100)).await;
-    }
-    server.signal("-STOP");
+    // Somebody asks until the server is stopped, so that some is always held, and not spent.
+    let (asks, here) = (AtomicBool::new(true), AtomicU64::new(0));
+    let asking = async {
+        while asks.load(Ordering::Relaxed) {
+            let passed = rules.check(&Request::of("hold", 0)).await;
+            let is_here = passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account);
+            here.fetch_add(u64::from(is_here), Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let stopping = async {
+        until("a hold is spent", || here.load(Ordering::Relaxed) > 500).await;
+        server.signal("-STOP");
+        asks.store(false, Ordering::Relaxed);
+    };
+    tokio::join!(asking, stopping);
     until("the loss is noticed", || !store.health().connected).await;
     // Whatever was heard last was sent before.
     tokio::time::sleep(term).await;
     let standing = rules.standing();
     let late = rules.check_now(&Request::of("hold", 0));
     server.signal("-CONT");
+    println!("when the term was over: {standing:?}");
     assert!(!matches!(late, Some(Ok(_))), "the term is over: {late:?}");
-    println!("what was held when the term was over: {standing:?}");
 }
 
 /// After a restart with nothing of what there was, no hold is granted before all has left every window that may have been
