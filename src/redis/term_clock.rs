@@ -50,12 +50,13 @@ impl TermClock {
     /// 10 ms.
     pub(super) const LEAST_COARSE: u64 = 200_000_000;
 
-    /// By how much a term must be shorter, since readings may be late.
+    /// By how much a term must be shorter: an eighth, since this clock and the server's may run at different speeds, as
+    /// while one is corrected; and as much again where readings may be late.
     pub(super) const fn margin(&self, term: u64) -> u64 {
         match &self.0 {
             #[cfg(target_os = "linux")]
             Source::Boot(boot) if boot.coarse => term / 4,
-            _ => 0,
+            _ => term / 8,
         }
     }
 

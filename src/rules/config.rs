@@ -13,6 +13,7 @@ mod extractors;
 mod file_error;
 mod format;
 mod json;
+mod modes;
 mod node;
 mod place;
 mod reader;
@@ -48,6 +49,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// capacity = 100000                # how many keys there is room for; 65536 when nothing is said
     /// on_full = "share"                # or "deny", "admit", "forget"
     /// on_error = "share"               # or "local", "deny", "admit": of rules that many machines share
+    /// mode = "strict"                  # or "local", { lease = { permits = 100 } },
+    ///                                  # { sync = { period = "100ms", pending = 50 } }: of such rules as well
     /// # enforce = "10%"                # of the keys; or of none: shadow = true
     /// allow = ["backup"]               # keys that this rule never limits
     /// deny = ["mallory"]               # keys that it always refuses, where it is enforced

@@ -68,7 +68,7 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             json: r#"«"qouta": "2/s""#,
             yaml: "«qouta: 2/s",
             words: "field is \"qouta\", but allowed is name, was, quota, quotas, algorithm, cells, burst, key, cost, when, \
-                    tiers, capacity, on_full, on_error, shadow, enforce, allow or deny",
+                    tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny",
         },
         Case {
             toml: "was = «7\nquota = '2/s'",
@@ -202,6 +202,36 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             json: r#""quota": "2/s", "on_error": «"panic""#,
             yaml: "quota: 2/s\n  on_error: «panic",
             words: "on_error is \"panic\", but allowed is \"local\", \"share\", \"deny\" or \"admit\"",
+        },
+        Case {
+            toml: "quota = '2/s'\nmode = «'lease'",
+            json: r#""quota": "2/s", "mode": «"lease""#,
+            yaml: "quota: 2/s\n  mode: «lease",
+            words: "mode is \"lease\", but allowed is \"strict\", \"local\", or a map of lease or sync to what it needs",
+        },
+        Case {
+            toml: "quota = '2/s'\nmode = { lease = { permits = «0 } }",
+            json: r#""quota": "2/s", "mode": {"lease": {"permits": «0}}"#,
+            yaml: "quota: 2/s\n  mode: {lease: {permits: «0}}",
+            words: "permits is 0 permits, but allowed is 1 to 1000000 permits",
+        },
+        Case {
+            toml: "quota = '2/s'\nmode = { sync = { period = «'1 week', pending = 5 } }",
+            json: r#""quota": "2/s", "mode": {"sync": {"period": «"1 week", "pending": 5}}"#,
+            yaml: "quota: 2/s\n  mode: {sync: {period: «1 week, pending: 5}}",
+            words: "period is \"1 week\", but allowed is text such as \"100ms\", of 1ms to 60s",
+        },
+        Case {
+            toml: "quota = '2/s'\nmode = { sync = { period = «'2min', pending = 5 } }",
+            json: r#""quota": "2/s", "mode": {"sync": {"period": «"2min", "pending": 5}}"#,
+            yaml: "quota: 2/s\n  mode: {sync: {period: «2min, pending: 5}}",
+            words: "period is 120s, but allowed is 1ms to 60s",
+        },
+        Case {
+            toml: "quota = '2/s'\nmode = { sync = «{ period = '1s' } }",
+            json: r#""quota": "2/s", "mode": {"sync": «{"period": "1s"}}"#,
+            yaml: "quota: 2/s\n  mode: {sync: «{period: 1s}}",
+            words: "pending is missing, but allowed is a number of permits",
         },
         Case {
             toml: "quota = '2/s'\nshadow = «'yes'",

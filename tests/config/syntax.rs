@@ -132,7 +132,7 @@ fn a_field_that_is_given_twice_is_told_at_its_second_use() {
 #[test]
 fn of_two_mistakes_the_first_in_the_file_is_told() {
     let words = "rule \"user\": field is \"zzz\", but allowed is name, was, quota, quotas, algorithm, cells, burst, key, cost, \
-                 when, tiers, capacity, on_full, on_error, shadow, enforce, allow or deny";
+                 when, tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny";
     check(
         Format::Toml,
         "[[rules]]\nname = 'user'\nzzz = 1\naaa = 1",

@@ -4,30 +4,42 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::time::Instant;
 
-use ringgate::redis::{DecidedBy, SharedLimiter, SharedLimiterBuilder};
+use ringgate::redis::{
+    Answer, DecidedBy, Found, Mode, OnError, Part, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules,
+    Standing, Store, Verdict,
+};
+use ringgate::{Rule, Settled};
 
+use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, until};
 
-/// A limiter whose holds are granted soon after the server was started.
+/// With terms so short that a server grants holds soon after it was started.
 fn limiter(name: &str, quota: &str) -> SharedLimiterBuilder {
     SharedLimiter::builder(name, quota.parse().expect("a quota"))
         .term(Duration::from_millis(400))
         .period(Duration::from_millis(20))
+        .on_error(OnError::Deny)
 }
 
-/// Asks until accounts decide; says how many were admitted by the store.
-async fn warmed(limiter: &SharedLimiter, key: &str) -> u64 {
-    let (began, mut admitted) = (Instant::now(), 0);
+/// Asks until accounts decide.
+async fn warm(limiter: &SharedLimiter, key: &str) {
+    let began = Instant::now();
     loop {
         match limiter.check(key).await {
-            Ok(passed) if passed.decided_by() == DecidedBy::Account => return admitted + 1,
-            Ok(_) => admitted += 1,
+            Ok(passed) if passed.decided_by() == DecidedBy::Account => return,
+            Ok(_) => {}
             Err(refused) => panic!("{refused}"),
         }
         assert!(began.elapsed() < PATIENCE, "no account decides");
     }
 }
 
+/// Waits until accounts are as they should be.
+async fn stands(limiter: &SharedLimiter, what: &str, is: impl Fn(&Standing) -> bool) {
+    until(what, || is(&limiter.standing())).await;
+}
+
+/// Once it is hot, hardly any request is a call, and what was admitted is charged in the end, no more and no less.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hot_key_is_decided_on_the_node() {
     let Some(server) = Server::start() else { return };
@@ -36,46 +48,465 @@ async fn a_hot_key_is_decided_on_the_node() {
         .lease(1000)
         .build(store.clone())
         .expect("a limiter");
-    warmed(&limiter, "key").await;
+    warm(&limiter, "key").await;
+    limiter.flush().await.expect("an answer");
+    limiter.reset("key").await.expect("an answer");
+    warm(&limiter, "key").await;
     let calls = store.health().calls;
-    let (mut by_account, mut by_store) = (0, 0);
+    let (mut by_account, mut by_store) = (1, 0);
     for _ in 0..2000 {
-        let passed = limiter.check("key").await.expect("room");
-        match passed.decided_by() {
+        match limiter.check("key").await.expect("room").decided_by() {
             DecidedBy::Account => by_account += 1,
             _ => by_store += 1,
         }
     }
-    println!(
-        "{by_account} {by_store} {} {:?}",
-        store.health().calls - calls,
-        limiter.standing()
+    assert!(
+        by_account >= 1000,
+        "{by_account} by the account, {by_store} by the store"
     );
-    assert!(by_account > by_store);
-    limiter.flush().await.expect("the store answers");
-    println!("{:?}", limiter.standing());
-    until("nothing is held", || limiter.standing().held == 0).await;
+    assert!(store.health().calls - calls < 1000);
+    let standing = limiter.standing();
+    assert_eq!((standing.accounts, standing.refused), (1, 0), "{standing:?}");
+    limiter.flush().await.expect("an answer");
+    stands(&limiter, "nothing is held", |it| {
+        it.held == 0 && it.uncharged == 0
+    })
+    .await;
 }
 
+/// A budget is heard of before the first request is decided: the store is never asked about a request.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_budget_is_pushed() {
+async fn a_budget_is_spent_to_the_last_permit() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
-    let limiter = limiter("sync", "1000/s")
+    let limiter = limiter("sync", "500/min")
         .sync(Duration::from_millis(20), 100)
         .build(store.clone())
         .expect("a limiter");
-    let limiter = Arc::new(limiter);
     let mut admitted = 0;
-    for _ in 0..3000 {
-        let answer = limiter.check("key").await;
-        match answer {
+    for _ in 0..2000 {
+        match limiter.check("key").await {
             Ok(passed) => {
                 assert_eq!(passed.decided_by(), DecidedBy::Account);
+                assert_eq!(passed.at(), None);
                 admitted += 1;
             }
-            Err(refused) => println!("{refused} {:?}", limiter.standing()),
+            Err(refused) => {
+                assert_eq!(refused.decided_by(), DecidedBy::Account);
+                assert_eq!(refused.reason(), Reason::Spent);
+                let after = refused.retry_after().expect("some time");
+                assert!(
+                    after > Duration::from_secs(20) && after <= Duration::from_secs(73),
+                    "{after:?}"
+                );
+            }
         }
     }
-    println!("{admitted} {} {:?}", store.health().calls, limiter.standing());
+    assert_eq!(admitted, 500);
+    let standing = limiter.standing();
+    assert!(standing.refused >= 1000, "{standing:?}");
+    assert!(store.health().calls < 500, "refusals do not reach the server");
+    stands(&limiter, "all is charged", |it| it.uncharged == 0).await;
+    let left = limiter.peek("key").await.expect("an answer");
+    assert_eq!(left[0].remaining(), 0);
+    // More than a budget ever is: the store decides.
+    let refused = limiter
+        .check_n("other", 501)
+        .await
+        .expect_err("more than the limit");
+    assert_eq!(
+        (refused.decided_by(), refused.retry_after()),
+        (DecidedBy::Store, None)
+    );
+    assert_eq!(
+        limiter.check_n("other", 300).await.expect("room").decided_by(),
+        DecidedBy::Store
+    );
+}
+
+/// One node by itself admits all of the limit, and not one permit more, whatever it holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_exact() {
+    let Some(server) = Server::start() else { return };
+    for log in [false, true] {
+        let builder = limiter(if log { "log" } else { "cells" }, "300/2s").lease(50);
+        let builder = if log { builder.log() } else { builder.cells(5) };
+        let limiter = builder.build(server.store().await).expect("a limiter");
+        assert_eq!(limiter.max_overshoot(7), Some(0));
+        // Until holds are granted: the server was just started.
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(3600) && limiter.standing().held == 0 {
+            let _ = limiter.check("other").await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let (began, mut admitted, mut by_account) = (Instant::now(), 0, 0);
+        while began.elapsed() < Duration::from_millis(1500) {
+            if let Ok(passed) = limiter.check("key").await {
+                admitted += 1;
+                by_account += u64::from(passed.decided_by() == DecidedBy::Account);
+            }
+        }
+        assert_eq!(admitted, 300, "log: {log}");
+        assert!(by_account > 100, "{by_account} by accounts");
+    }
+}
+
+/// What nobody asks for any more is given back, so that others find it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_account_gives_its_hold_back() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store().await;
+    let limiter = limiter("idle", "10000/s")
+        .lease(1000)
+        .build(store.clone())
+        .expect("a limiter");
+    warm(&limiter, "key").await;
+    for _ in 0..500 {
+        limiter.check("key").await.expect("room");
+    }
+    assert!(limiter.standing().held > 0);
+    stands(&limiter, "all was given back", |it| {
+        it.held == 0 && it.uncharged == 0
+    })
+    .await;
+    let left = limiter.peek("key").await.expect("an answer");
+    assert!(left[0].remaining() <= 10_000 - 500, "{left:?}");
+    let calls = store.health().calls;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(
+        store.health().calls - calls <= 1,
+        "and nobody asks about it any more"
+    );
+}
+
+/// A hold is not there for requests that the store decides: to them it is spent.
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_requests_see_holds() {
+    let Some(server) = Server::start() else { return };
+    let builder = || limiter("both", "1000000/s").period(Duration::from_millis(100));
+    let lease = builder()
+        .lease(400)
+        .build(server.store().await)
+        .expect("a limiter");
+    let strict = builder().build(server.store().await).expect("a limiter");
+    warm(&lease, "key").await;
+    loop {
+        lease.flush().await.expect("an answer");
+        strict.reset("key").await.expect("an answer");
+        let (began, mut admitted) = (Instant::now(), 0);
+        while lease.standing().held < 100 {
+            lease.check("key").await.expect("room");
+            admitted += 1;
+        }
+        let before = lease.standing();
+        let left = strict.peek("key").await.expect("an answer")[0].remaining();
+        let after = lease.standing();
+        // As long as nothing was asked meanwhile, and nothing has left the window.
+        if (before.held, before.uncharged) == (after.held, after.uncharged)
+            && began.elapsed() < Duration::from_secs(1)
+        {
+            assert_eq!(
+                left,
+                1_000_000 - (admitted - before.uncharged) - before.held,
+                "{before:?}"
+            );
+            return;
+        }
+    }
+}
+
+/// Several modes in one request: when the server refuses, what was taken of accounts is given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_for_a_refused_request_is_given_back() {
+    let Some(server) = Server::start() else { return };
+    let rules = SharedRules::builder()
+        .rule(
+            Rule::new("address", quota("100000/s"))
+                .by(&by_address())
+                // So long that nothing is asked about meanwhile.
+                .mode(Mode::Sync {
+                    period: Duration::from_secs(60),
+                    pending: 1000,
+                }),
+        )
+        .rule(Rule::new("here", quota("1000/h")).mode(Mode::Local))
+        .rule(Rule::new("user", quota("50/h")).by(&by_user()))
+        .build(server.store().await)
+        .expect("rules");
+    for _ in 0..50 {
+        let passed = rules.check(&Request::of("alice", 1)).await.expect("room");
+        assert_eq!(passed.decided_by(), DecidedBy::Store);
+    }
+    assert_eq!(rules.standing().uncharged, 50);
+    for _ in 0..2000 {
+        let refused = rules.check(&Request::of("alice", 1)).await.expect_err("spent");
+        let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+        assert_eq!(named, ["user"]);
+        assert_eq!(refused.decided_by(), DecidedBy::Store);
+    }
+    assert_eq!(rules.standing().uncharged, 50);
+    let charged = |name: &str| rules.counts().find(|it| it.0 == name).expect("a rule").1.charged;
+    assert_eq!(
+        (charged("address"), charged("here"), charged("user")),
+        (50, 50, 50)
+    );
+    // A thousand a window are this node's own, of which these have taken fifty.
+    for user in 0..19 {
+        let user: &'static str = format!("user {user}").leak();
+        for _ in 0..50 {
+            rules.check(&Request::of(user, 1)).await.expect("room");
+        }
+    }
+    let refused = rules.check(&Request::of("bob", 1)).await.expect_err("spent");
+    assert_eq!(refused.decided_by(), DecidedBy::Account);
+    let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
+    assert_eq!(named, ["here"]);
+    let looks = rules.peek(&Request::of("bob", 1)).await.expect("an answer");
+    assert!(
+        looks.iter().all(|look| look.rule() != "here"),
+        "which is no business of the store"
+    );
+}
+
+/// Rules that are all this node's own need no store, and no await.
+#[tokio::test(flavor = "multi_thread")]
+async fn local_rules_ask_nobody() {
+    let store = crate::server::ready_or_not("redis://127.0.0.1:1");
+    let rules = SharedRules::builder()
+        .rule(Rule::new("user", quota("2/h")).by(&by_user()).mode(Mode::Local))
+        .rule(Rule::new("all", quota("3/h")).mode(Mode::Local))
+        .build(store)
+        .expect("rules");
+    let check = |user: &'static str| rules.check_now(&Request::of(user, 1)).expect("decided here");
+    let passed = check("alice").expect("room");
+    assert_eq!((passed.decided_by(), passed.error()), (DecidedBy::Account, None));
+    assert_eq!(
+        rules.refund(passed).await.expect("nobody is asked"),
+        Settled::Exact
+    );
+    for _ in 0..2 {
+        check("alice").expect("room");
+    }
+    let refused = check("alice").expect_err("spent");
+    assert_eq!(
+        refused.violations().map(|look| look.rule()).collect::<Vec<_>>(),
+        ["user"]
+    );
+    check("bob").expect("room");
+    let refused = check("alice").expect_err("spent");
+    assert_eq!(refused.violations().count(), 2);
+    assert_eq!(
+        rules.max_overshoot(4).collect::<Vec<_>>(),
+        [("user", Some(6)), ("all", Some(9))]
+    );
+}
+
+/// What was spent of an account and is not being asked about can be given back, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_gives_back_what_it_has_not_asked_about() {
+    let Some(server) = Server::start() else { return };
+    let limiter = limiter("refund", "1000/h")
+        .sync(Duration::from_secs(60), 100)
+        .build(server.store().await)
+        .expect("a limiter");
+    let passed = limiter.check_n("key", 10).await.expect("room");
+    assert_eq!(limiter.standing().uncharged, 10);
+    assert_eq!(
+        limiter.refund(passed).await.expect("nobody is asked"),
+        Settled::Exact
+    );
+    assert_eq!(limiter.standing().uncharged, 0);
+    let passed = limiter.check_n("key", 10).await.expect("room");
+    limiter.flush().await.expect("an answer");
+    assert_eq!(limiter.standing().uncharged, 0);
+    assert_eq!(
+        limiter.refund(passed).await.expect("nobody is asked"),
+        Settled::Forfeited(10)
+    );
+    let left = limiter.peek("key").await.expect("an answer");
+    assert_eq!(left[0].remaining(), 990);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_forgets_what_is_uncharged() {
+    let Some(server) = Server::start() else { return };
+    let limiter = limiter("reset", "100/h")
+        .sync(Duration::from_secs(60), 100)
+        .build(server.store().await)
+        .expect("a limiter");
+    limiter.check_n("key", 60).await.expect("room");
+    limiter.reset("key").await.expect("an answer");
+    limiter.flush().await.expect("an answer");
+    let left = limiter.peek("key").await.expect("an answer");
+    assert_eq!(left[0].remaining(), 100);
+}
+
+/// More keys than there is room for: what has no account is the store's, and none loses what it owes.
+#[tokio::test(flavor = "multi_thread")]
+async fn more_keys_than_accounts() {
+    let Some(server) = Server::start() else { return };
+    let limiter = limiter("many", "1000/h")
+        .sync(Duration::from_millis(20), 10)
+        .accounts(8)
+        .build(server.store().await)
+        .expect("a limiter");
+    for round in 0..5 {
+        for key in 0..100 {
+            limiter.check(format!("key {key}")).await.expect("room");
+        }
+        let standing = limiter.standing();
+        assert_eq!(standing.capacity, 8);
+        assert!(standing.accounts <= 8, "{standing:?} in round {round}");
+    }
+    limiter.flush().await.expect("an answer");
+    for key in 0..100 {
+        let left = limiter.peek(format!("key {key}")).await.expect("an answer");
+        assert_eq!(left[0].remaining(), 995, "key {key}");
+    }
+}
+
+/// The store goes away: a hold is spent until its term is over, and no longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_term_ends_without_the_store() {
+    let Some(mut server) = Server::start() else { return };
+    let store = server.store().await;
+    let limiter = limiter("term", "1000000/s")
+        .lease(100_000)
+        .build(store)
+        .expect("a limiter");
+    warm(&limiter, "key").await;
+    let began = Instant::now();
+    while limiter.standing().held < 1000 {
+        assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+        let _ = limiter.check("key").await;
+    }
+    server.kill();
+    let killed = Instant::now();
+    let passed = limiter.check_now("key").expect("decided here").expect("room");
+    assert_eq!(passed.decided_by(), DecidedBy::Account);
+    while limiter.check_now("key").is_some_and(|it| it.is_ok()) {
+        assert!(killed.elapsed() < PATIENCE, "the term does not end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let refused = limiter.check("key").await.expect_err("nobody is there");
+    assert_eq!(
+        (refused.decided_by(), refused.reason()),
+        (DecidedBy::Node, Reason::Unavailable)
+    );
+    limiter.flush().await.expect_err("nobody is there");
+}
+
+/// And then this node's own limiter decides, which knows what the account has admitted.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stand_in_knows_what_accounts_have_admitted() {
+    let Some(mut server) = Server::start() else { return };
+    let limiter = limiter("warm", "100/h")
+        .sync(Duration::from_millis(20), 60)
+        .on_error(OnError::Local)
+        .build(server.store().await)
+        .expect("a limiter");
+    for _ in 0..60 {
+        limiter.check("key").await.expect("room");
+    }
+    server.kill();
+    let (mut by_account, mut by_node) = (0, 0);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(1) {
+        match limiter.check("key").await {
+            Ok(passed) if passed.decided_by() == DecidedBy::Account => by_account += 1,
+            Ok(_) => by_node += 1,
+            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    }
+    assert!(by_account <= 40, "{by_account}");
+    assert_eq!(60 + by_account + by_node, 100);
+}
+
+/// A store that only decides.
+#[derive(Debug)]
+struct Plain;
+
+impl Store for Plain {
+    fn take<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
+        self.peek(parts)
+    }
+
+    fn peek<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
+        let found = parts.iter().map(|part| Found::with_room(part.limit())).collect();
+        Box::pin(async { Ok(Verdict::new(0, found)) })
+    }
+
+    fn give_back<'a>(&'a self, _: &'a [Part], _: &'a Verdict) -> Answer<'a, u64> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn reset<'a>(&'a self, _: &'a [Part]) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test]
+async fn what_no_account_can_be_kept_for_is_not_built() {
+    let field = |builder: SharedLimiterBuilder| {
+        let error = builder.build(Arc::new(Plain)).expect_err("not built");
+        (error.rule, error.error.field)
+    };
+    let named = |field| ("plain".to_owned(), field);
+    let plain = || limiter("plain", "1/s");
+    assert_eq!(field(plain().lease(5)), named("mode"));
+    assert_eq!(field(plain().sync(Duration::from_secs(1), 5)), named("mode"));
+    assert!(plain().mode(Mode::Local).build(Arc::new(Plain)).is_ok());
+    assert_eq!(field(plain().lease(0)), named("permits"));
+    assert_eq!(field(plain().lease(1_000_001)), named("permits"));
+    assert_eq!(field(plain().sync(Duration::ZERO, 5)), named("period"));
+    assert_eq!(field(plain().sync(Duration::from_secs(61), 5)), named("period"));
+    assert_eq!(field(plain().sync(Duration::from_secs(1), 0)), named("pending"));
+    assert_eq!(
+        field(plain().lease(5).term(Duration::from_millis(9))),
+        named("term")
+    );
+    assert_eq!(
+        field(plain().lease(5).period(Duration::from_millis(101))),
+        named("period")
+    );
+    assert_eq!(field(plain().lease(5).accounts(0)), named("accounts"));
+}
+
+#[test]
+fn accounts_need_a_runtime() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let store = runtime.block_on(async { crate::server::ready_or_not("redis://127.0.0.1:1") });
+    let error = limiter("lease", "1/s")
+        .lease(5)
+        .build(store)
+        .expect_err("no runtime");
+    assert_eq!(error.error.field, "runtime");
+}
+
+/// A file says how far nodes decide.
+#[cfg(feature = "config")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_says_the_mode() {
+    use ringgate::{Extractors, Format, RuleSetBuilder};
+
+    let store = crate::server::ready_or_not("redis://127.0.0.1:1");
+    let extractors = Extractors::new().key(by_user()).expect("a name of its own");
+    for (mode, overshoot) in [
+        ("'strict'", 0),
+        ("'local'", 24),
+        ("{ lease = { permits = 5 } }", 0),
+        ("{ sync = { period = '100ms', pending = 5 } }", 15),
+    ] {
+        let text = format!("[[rules]]\nname = 'user'\nquota = '8/h'\nkey = 'user'\nmode = {mode}");
+        let rules = RuleSetBuilder::from_text(&text, Format::Toml, &extractors).expect("a file");
+        let rules = SharedRules::builder()
+            .rules(rules)
+            .build(store.clone())
+            .expect("rules");
+        assert_eq!(
+            rules.max_overshoot(4).collect::<Vec<_>>(),
+            [("user", Some(overshoot))],
+            "{mode}"
+        );
+    }
 }

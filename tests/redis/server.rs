@@ -240,6 +240,11 @@ pub(crate) async fn ready(builder: RedisStoreBuilder) -> Arc<RedisStore> {
     Arc::new(store)
 }
 
+/// Built, whether anybody is there or not.
+pub(crate) fn ready_or_not(url: &str) -> Arc<RedisStore> {
+    Arc::new(RedisStore::builder(url).build().expect("a store"))
+}
+
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut is: impl FnMut() -> bool) {
     let began = Instant::now();

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::extractors::Extractors;
 use super::file_error::FileError;
+use super::modes;
 use super::node::{Node, Value};
 use super::words::{
     A_QUOTA, A_SHARE, A_WHOLE_NUMBER, ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, one_of, percent,
@@ -88,6 +89,9 @@ fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, F
     }
     if let Some(on_error) = given("on_error") {
         rule = rule.on_error(one("on_error", on_error, ON_ERROR)?);
+    }
+    if let Some(mode) = given("mode") {
+        rule = rule.mode(modes::mode(mode)?);
     }
     rule = enforced(node, rule)?;
     for (field, allowed) in [("allow", true), ("deny", false)] {
@@ -198,7 +202,12 @@ fn listed<R: ?Sized>(
 }
 
 /// Refuses a field that is none of these, at its name.
-fn only(node: &Node, fields: &[&str], field: &'static str, allowed: &'static str) -> Result<(), FileError> {
+pub(super) fn only(
+    node: &Node,
+    fields: &[&str],
+    field: &'static str,
+    allowed: &'static str,
+) -> Result<(), FileError> {
     let Value::Map(entries) = &node.value else {
         return Err(node.not_allowed(field, allowed));
     };
@@ -214,18 +223,18 @@ fn only(node: &Node, fields: &[&str], field: &'static str, allowed: &'static str
     }
 }
 
-fn missing(node: &Node, field: &'static str, allowed: &str) -> FileError {
+pub(super) fn missing(node: &Node, field: &'static str, allowed: &str) -> FileError {
     FileError::value(node.at, ConfigError::new(field, "missing", allowed))
 }
 
-fn text<'n>(node: &'n Node, field: &'static str, allowed: &str) -> Result<&'n str, FileError> {
+pub(super) fn text<'n>(node: &'n Node, field: &'static str, allowed: &str) -> Result<&'n str, FileError> {
     match &node.value {
         Value::Text(text) => Ok(text),
         _ => Err(node.not_allowed(field, allowed)),
     }
 }
 
-fn whole(field: &'static str, node: &Node) -> Result<u64, FileError> {
+pub(super) fn whole(field: &'static str, node: &Node) -> Result<u64, FileError> {
     match node.value {
         Value::Whole(number) => Ok(number),
         _ => Err(node.not_allowed(field, A_WHOLE_NUMBER)),

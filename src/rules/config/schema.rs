@@ -21,7 +21,7 @@ use serde_json::{Value as Json, json};
 
 use super::format::Format;
 use super::node::{Node, Value};
-use super::words::{ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent};
+use super::words::{ALGORITHMS, FILE, LEASE, MODES, ON_ERROR, ON_FULL, RULE, SYNC, TIERS, percent};
 
 /// Rules for rate limiting, of which a rule set is built.
 #[derive(JsonSchema)]
@@ -77,6 +77,8 @@ struct RuleShape {
     on_full: Option<OnFull>,
     /// What decides when the store of rules that many machines share does not answer; "share" when nothing is said.
     on_error: Option<OnError>,
+    /// How far a node may decide by itself, of rules that many machines share; "strict" when nothing is said.
+    mode: Option<Mode>,
     /// Whether the rule judges and counts, and never refuses.
     shadow: Option<bool>,
     /// For which part of its keys the rule is enforced.
@@ -164,6 +166,43 @@ enum OnError {
     Admit,
 }
 
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its shape matters")]
+enum Mode {
+    /// Every decision is the store's.
+    Strict,
+    /// Each node counts for itself, with the whole quota.
+    Local,
+    /// A node spends a hold that the store has registered, and charges in arrears.
+    Lease(Lease),
+    /// A node spends a budget of its own, and pushes what it has spent in the background.
+    Sync(Sync),
+}
+
+/// What a lease needs.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape matters")]
+struct Lease {
+    /// The most permits of one key that a node may hold.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    permits: u64,
+}
+
+/// What pushing needs.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape matters")]
+struct Sync {
+    /// The time between two pushes of one key, 1 ms to 60 s.
+    #[schemars(regex(pattern = r"^\s*[0-9.]*\s*[a-zA-Zµμ]+\s*$"))]
+    period: String,
+    /// The most permits of one key that a node may have spent and not pushed.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pending: u64,
+}
+
 /// What may be left out may not be null.
 fn not_null(schema: &mut Schema) {
     if let Some(Json::Array(types)) = schema.get_mut("type") {
@@ -249,7 +288,13 @@ fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
         names.sort_unstable();
         names
     };
-    for (at, fields) in [("", FILE), ("/$defs/Rule", RULE), ("/$defs/Tiers", TIERS)] {
+    for (at, fields) in [
+        ("", FILE),
+        ("/$defs/Rule", RULE),
+        ("/$defs/Tiers", TIERS),
+        ("/$defs/Lease", LEASE),
+        ("/$defs/Sync", SYNC),
+    ] {
         let properties = schema
             .pointer(&format!("{at}/properties"))
             .and_then(Json::as_object);
@@ -269,6 +314,8 @@ fn the_schema_has_the_fields_and_words_that_the_reader_takes() {
     assert_eq!(words("/$defs/OnFull/oneOf"), known);
     let known: Vec<&str> = ON_ERROR.iter().map(|&(word, _)| word).collect();
     assert_eq!(words("/$defs/OnError/oneOf"), known);
+    let known: Vec<&str> = MODES.iter().map(|&(word, _)| word).collect();
+    assert_eq!(words("/$defs/Mode/oneOf"), known);
 }
 
 #[test]
@@ -300,6 +347,9 @@ fn what_the_reader_refuses_is_not_valid() {
         "name: a, quotas: [1/s, 10 in 500ms]",
         "name: a, quota: 1/s, enforce: 12.5 %, shadow: false",
         "name: a, quota: 1/s, tiers: { by: plan, limits: { free: 1 } }",
+        "name: a, quota: 1/s, mode: local",
+        "name: a, quota: 1/s, mode: { lease: { permits: 100 } }",
+        "name: a, quota: 1/s, mode: { sync: { period: 100ms, pending: 50 } }",
     ] {
         assert!(is_valid(rule), "{rule}");
     }
@@ -324,6 +374,11 @@ fn what_the_reader_refuses_is_not_valid() {
         "name: a, quota: 1/s, tiers: { by: plan }",
         "name: a, quota: 1/s, tiers: { by: plan, limits: { free: 0 } }",
         "name: a, quota: 1/s, allow: bob",
+        "name: a, quota: 1/s, mode: lease",
+        "name: a, quota: 1/s, mode: { lease: { permits: 0 } }",
+        "name: a, quota: 1/s, mode: { lease: { permits: 1 }, sync: { period: 1s, pending: 1 } }",
+        "name: a, quota: 1/s, mode: { sync: { period: 100, pending: 50 } }",
+        "name: a, quota: 1/s, mode: { sync: { pending: 50 } }",
     ] {
         assert!(!is_valid(rule), "{rule}");
     }

@@ -2,7 +2,7 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::keyed::OnFull;
-use crate::rules::{OnError, RuleAlgorithm};
+use crate::rules::{Mode, OnError, RuleAlgorithm};
 
 /// The fields of a file.
 pub(super) const FILE: &[&str] = &["rules", "$schema"];
@@ -23,11 +23,16 @@ pub(super) const RULE: &[&str] = &[
     "capacity",
     "on_full",
     "on_error",
+    "mode",
     "shadow",
     "enforce",
     "allow",
     "deny",
 ];
+
+/// The fields of two modes.
+pub(super) const LEASE: &[&str] = &["permits"];
+pub(super) const SYNC: &[&str] = &["period", "pending"];
 
 /// The fields of a rule's tiers.
 pub(super) const TIERS: &[&str] = &["by", "limits"];
@@ -55,6 +60,10 @@ pub(super) const ON_ERROR: &[(&str, OnError)] = &[
     ("admit", OnError::Admit),
 ];
 
+pub(super) const MODES: &[(&str, Mode)] = &[("strict", Mode::Strict), ("local", Mode::Local)];
+
+pub(super) const A_MODE: &str = "\"strict\", \"local\", or a map of lease or sync to what it needs";
+pub(super) const A_PERIOD: &str = "text such as \"100ms\", of 1ms to 60s";
 pub(super) const A_QUOTA: &str = "text such as \"100/60s\"";
 pub(super) const A_WHOLE_NUMBER: &str = "a whole number that is not negative";
 pub(super) const A_SHARE: &str = "text from \"0%\" to \"100%\"";
