@@ -278,6 +278,62 @@ async fn a_question_counts_once() {
     tokio::join!(one(false), one(true));
 }
 
+/// Nodes that are cut off by turns, and decide for themselves when their accounts have nothing left: no window holds more
+/// than the mode's bound and what the nodes may admit without the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_decide_for_themselves() {
+    let one = async |sync, choice, alone: usize| {
+        let Some(server) = Server::start() else { return };
+        let (mut proxies, mut stores, mut loads) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..NODES {
+            let proxy = Proxy::before(server.port()).await;
+            let store = RedisStore::builder(&proxy.url()).breaker(100, 1_000_000, WINDOW, WINDOW);
+            let store = ready(store.reconnect_after(Duration::from_millis(10))).await;
+            let limiter = builder(sync, "120/500ms").on_error(choice);
+            let limiter = limiter.nodes(core::num::NonZeroU32::new(3).expect("three"));
+            loads.push(Load::new(
+                2,
+                &Arc::new(limiter.build(store.clone()).expect("a limiter")),
+            ));
+            proxies.push(proxy);
+            stores.push(store);
+        }
+        for load in &loads {
+            until("nodes decide", || load.here() > 10).await;
+        }
+        for round in 0..3 {
+            for (proxy, store) in proxies.iter().zip(&stores) {
+                proxy.go(if round == 1 { Way::CutReplies } else { Way::Swallow });
+                until("the loss is noticed", || !store.health().connected).await;
+            }
+            tokio::time::sleep(WINDOW / 2).await;
+            for (proxy, store) in proxies.iter().zip(&stores) {
+                proxy.go(Way::Pass);
+                until("there is a connection", || store.health().connected).await;
+            }
+            tokio::time::sleep(WINDOW / 2).await;
+        }
+        let calls = end_all(loads).await;
+        let by = |by| calls.iter().filter(|it| it.admitted && it.by == by).count();
+        let (by_nodes, by_accounts) = (by(DecidedBy::Node), by(DecidedBy::Account));
+        let beyond = if sync { (NODES - 1) * PENDING } else { 0 };
+        let (most, bound) = (most_by_calls(&calls, WINDOW), 120 + beyond + NODES * alone);
+        let mode = if sync { "sync" } else { "lease" };
+        println!(
+            "cut off, {choice:?} ({mode}): worst window {most}, of {bound} allowed; admitted by accounts {by_accounts}, \
+             without the store {by_nodes}"
+        );
+        assert!(by_nodes > 0 && by_accounts > 0);
+        assert!(most <= bound, "{choice:?} ({mode}): {most}");
+    };
+    tokio::join!(
+        one(false, OnError::Share, 40),
+        one(true, OnError::Share, 40),
+        one(false, OnError::Local, 120),
+        one(true, OnError::Local, 120),
+    );
+}
+
 /// A slot moves to another node and back while callers go on: what is held there moves along.
 #[cfg(feature = "redis-cluster")]
 #[tokio::test(flavor = "multi_thread")]
