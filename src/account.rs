@@ -152,11 +152,6 @@ impl Account {
         self.balance.grant(granted);
     }
 
-    /// Forgets what was spent.
-    pub(crate) fn forgive(&self) {
-        self.balance.forgive();
-    }
-
     /// Ends the life of the account, with all that it holds and has spent.
     pub(crate) fn lose(&self) {
         self.balance.lose();
@@ -194,6 +189,8 @@ impl Account {
         if !self.balance.clear() {
             return false;
         }
+        // Another key's term may be longer. Whoever has read it fails at the exchange.
+        self.term.end_now();
         self.shut.write(Notice::new(0, 0));
         self.missed.take();
         self.owner.write(key);
@@ -321,10 +318,6 @@ impl Balance {
         self.change(|seen| Some(seen.granted(budget)));
     }
 
-    fn forgive(&self) {
-        self.change(|seen| Some(seen.next(seen.budget())));
-    }
-
     fn lose(&self) {
         self.change(|seen| Some(seen.next(0)));
     }
@@ -380,6 +373,12 @@ impl Term {
         // Relaxed: no older than the balance that was read before it, by that one's Acquire. A newer one is of a copy
         // that was answered: the store covers until then whatever the balance allowed until the answer was heard.
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends it for good, before another owner comes.
+    fn end_now(&self) {
+        // Relaxed: published with the owner.
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Moves the end on. (Two answers are heard one after the other, by the desk's lock.)

@@ -226,18 +226,6 @@ impl Books {
         }
     }
 
-    /// Forgets what was spent of the key's account and is not being charged.
-    pub(super) fn forgive(&self, key: u64) {
-        let Some(at) = self.find(key) else { return };
-        let mut inside = self.lock();
-        if self.accounts[at].owner() == key {
-            self.warm(&mut inside, at);
-            self.accounts[at].forgive();
-            inside.desks[at].forgiven();
-            self.accounts[at].reopen();
-        }
-    }
-
     pub(super) fn standing(&self) -> Standing {
         let now = self.clock.now();
         let mut standing = Standing {

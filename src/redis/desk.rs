@@ -51,6 +51,8 @@ pub(super) struct Desk {
     asked_at: u64,
     heard_at: u64,
     failures: u64,
+    /// Whether the store would not begin the life that was asked for last: it is too young to grant holds.
+    wary: bool,
     /// Whether all is to be given back.
     pub(super) yields: bool,
     /// Whether the flusher looks after it in every period.
@@ -74,6 +76,11 @@ impl Desk {
 
     pub(super) const fn heat(&self) -> u64 {
         self.heat
+    }
+
+    /// Whether it is worth while to wait for a question about it.
+    pub(super) fn is_hot(&self, account: &Account) -> bool {
+        account.balance().budget() > 0 || self.heat >= HOT && !self.wary
     }
 
     pub(super) const fn failures(&self) -> u64 {
@@ -234,7 +241,7 @@ impl Desk {
         let sheet = account.balance();
         let (used, budget) = (sheet.used(), sheet.budget());
         let in_time = now >= self.asked_at.saturating_add(period);
-        let early = nudged && !account.is_shut(now);
+        let early = nudged && !account.is_shut(now) && !self.wary;
         if self.yields {
             return used > 0 || budget > 0;
         }
@@ -245,7 +252,7 @@ impl Desk {
         if used == 0 && budget == 0 {
             return self.heat >= HOT && (in_time || early);
         }
-        in_time || early && 2 * used >= budget
+        in_time || early && (2 * used >= budget || missed > 0)
     }
 
     fn begin(&mut self, life: u128) {
@@ -267,6 +274,11 @@ impl Desk {
         }
         self.away = false;
         self.open = None;
+        if self.yields {
+            // Who has given all back does not ask for it again, unless it is wanted again.
+            self.heat = 0;
+        }
+        self.wary = told.permits().is_none() && asked.begins;
         match told.permits() {
             Some(permits) => {
                 self.known = true;
@@ -289,11 +301,6 @@ impl Desk {
             }
         }
         true
-    }
-
-    /// That what was spent was forgotten.
-    pub(super) fn forgiven(&mut self) {
-        (self.warmed, self.counted) = (0, 0);
     }
 
     /// That nobody has answered.

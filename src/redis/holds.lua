@@ -37,12 +37,20 @@ local function write(part, life, held, granted, sequence, keep, era)
     redis.call('HSET', part.holds, life, table.concat(numbers, ' '))
 end
 
--- Keeps a life from now on, with those that were too far ahead, and forgets those that no longer count.
-function holds.write(part, life, held, granted, sequence, keep, era)
-    write(part, life, held, granted, sequence, keep, era)
+-- Has those that are too far ahead end as if they had asked now.
+function holds.repair(part)
     for _, other in ipairs(part.ahead_lives) do
         write(part, unpack(other))
     end
+    if #part.ahead_lives > 0 then
+        expire(part.holds, part.until_last)
+    end
+end
+
+-- Keeps a life from now on, with those that were too far ahead, and forgets those that no longer count.
+function holds.write(part, life, held, granted, sequence, keep, era)
+    write(part, life, held, granted, sequence, keep, era)
+    holds.repair(part)
     if #part.lapsed > 0 then
         redis.call('HDEL', part.holds, unpack(part.lapsed))
     end

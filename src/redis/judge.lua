@@ -4,10 +4,11 @@
 -- wait in microseconds (-1: for ever), and the two numbers of its receipt.
 local full = {}
 for _, part in ipairs(parts) do
+    holds.read(part)
     if verb == 'take' then
         part.by.repair(part)
+        holds.repair(part)
     end
-    holds.read(part)
     part.by.look(part)
     if part.wait ~= 0 then
         full[part.shadow] = true

@@ -19,12 +19,17 @@ local function begin_of_era(keep)
         if noted and (noted_run ~= run or not born or born > now) then
             born = now
         elseif not noted then
-            born = now - 1000000 * tonumber(string.match(info, 'uptime_in_seconds:(%d+)'))
+            -- The difference of two whole seconds, so that it may be one too many.
+            local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)'))
+            born = now - 1000000 * math.max(uptime - 1, 0)
         end
         if not noted or born == now then
             redis.call('SET', KEYS[#KEYS], run .. ' ' .. text(born))
         end
-        expire(KEYS[#KEYS], now + 2 * keep)
+        -- Of one server there is one note; of a cluster one for each key, which no life outlives.
+        if string.find(KEYS[#KEYS], '{', 1, true) then
+            expire(KEYS[#KEYS], now + 2 * keep)
+        end
     end
     return born
 end

@@ -140,8 +140,9 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Takes what the request costs, if that can be decided on this node at once: by accounts, by rules that are
-    /// [local](Mode::Local), or since no rule is about the request. `None`: nothing was done, and the store must be asked,
-    /// by [`check`](Self::check).
+    /// [local](Mode::Local), or since no rule is about the request. `None`: the store must be asked, by
+    /// [`check`](Self::check), and nothing was taken. (Of several accounts one may have been faster to ask than to be given
+    /// back to; then the request's permits stay spent there.)
     ///
     /// No allocation for an admission by accounts of up to two quotas. No lock, and no await; who brings an account to
     /// half of what it has wakes a task, for which the runtime may take a lock of its own.
@@ -181,9 +182,9 @@ impl<R: ?Sized> SharedRules<R> {
         }
     }
 
-    /// Forgets what the request's keys have spent, in the store and in the accounts of this node: not what this node's own
-    /// limiters were charged, nor what is on its way to be charged. Other nodes keep their holds and budgets, and charge
-    /// afterwards what they have spent of them.
+    /// Forgets what the request's keys have spent, in the store and in the accounts of this node, which are settled first:
+    /// not what this node's own limiters were charged. Other nodes keep their holds and budgets, and charge afterwards what
+    /// they have spent of them.
     ///
     /// # Errors
     ///
@@ -195,7 +196,8 @@ impl<R: ?Sized> SharedRules<R> {
         let mut plan = self.plan.plan(request);
         self.plan.name(&mut plan, request);
         async move {
-            self.forgive(&plan);
+            // What is uncharged counts to be forgotten too.
+            self.settle(&plan).await?;
             let planned = self.plan.parts(&plan);
             let kept = planned.filter(|planned| planned.mode != Mode::Local);
             let parts: Vec<Part> = kept.map(|planned| part(&planned)).collect();
@@ -252,7 +254,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// What is admitted meanwhile may be charged later. Dropping the future stops nothing that has begun.
     pub async fn flush(&self) -> Result<(), StoreError> {
         match &self.books {
-            Some(books) => books.books.give_all_back().await,
+            Some(books) => books.books.give_back_of(0..books.books.accounts.len()).await,
             None => Ok(()),
         }
     }
@@ -274,14 +276,13 @@ impl<R: ?Sized> SharedRules<R> {
         &self.store
     }
 
-    fn forgive(&self, plan: &Plan) {
-        if let Some(books) = &self.books {
-            for step in self.plan.steps(plan) {
-                for quota in 0..step.parts {
-                    books.books.forgive(step.account(quota));
-                }
-            }
-        }
+    /// Charges what the accounts of these keys have admitted, and gives their holds back.
+    async fn settle(&self, plan: &Plan) -> Result<(), StoreError> {
+        let Some(node) = &self.books else { return Ok(()) };
+        let steps = self.plan.steps(plan);
+        let keys = steps.flat_map(|step| (0..step.parts).map(move |quota| step.account(quota)));
+        let accounts: Vec<usize> = keys.filter_map(|key| node.books.find(key)).collect();
+        node.books.give_back_of(accounts).await
     }
 }
 

@@ -46,9 +46,9 @@ impl TermClock {
         Self(Source::Given(clock))
     }
 
-    /// The shortest term for which late readings are worth their margin: the kernel's coarse clock has steps of 1 to
-    /// 10 ms.
-    pub(super) const LEAST_COARSE: u64 = 200_000_000;
+    /// The shortest term for which late readings are worth their margin. The kernel's coarse clock has steps of 1 to
+    /// 10 ms; where the processor that moves it is a virtual one that has to wait for its turn, it is later by as much.
+    pub(super) const LEAST_COARSE: u64 = 1_000_000_000;
 
     /// By how much a term must be shorter: an eighth, since this clock and the server's may run at different speeds, as
     /// while one is corrected; and as much again where readings may be late.

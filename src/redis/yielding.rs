@@ -14,11 +14,15 @@ struct Awaited {
 }
 
 impl Books {
-    pub(super) async fn give_all_back(&self) -> Result<(), StoreError> {
+    /// Has these accounts charge what they have spent and give back what they hold.
+    pub(super) async fn give_back_of(
+        &self,
+        accounts: impl IntoIterator<Item = usize>,
+    ) -> Result<(), StoreError> {
         let mut awaited: Vec<Awaited> = Vec::new();
         {
             let mut inside = self.lock();
-            for at in 0..self.accounts.len() {
+            for at in accounts {
                 let desk = &mut inside.desks[at];
                 let sheet = self.accounts[at].balance();
                 if desk.ticket().is_none() || sheet.used() + sheet.budget() + desk.asked() == 0 {

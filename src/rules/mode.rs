@@ -6,7 +6,8 @@ use crate::error::ConfigError;
 /// How far a node may decide about a rule by itself, when the counts are kept by a store that many machines share. In
 /// a rule set of one process it means nothing.
 ///
-/// What each of them bounds, and what it costs, is in the documentation of the module `redis`.
+/// What each of them bounds, and what it costs, is in the documentation of the module `redis`. A rule in the shadow, or
+/// for the keys for which it is in the shadow, is strict, whatever its mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {

@@ -308,19 +308,24 @@ fn account_lost() {
 fn account_passed_on() {
     Scene {
         hold: 1,
-        deciders: &[
-            &[Spend(ALICE, 1), Spend(ALICE, 3)],
-            &[Spend(BOB, 1), Spend(BOB, 3)],
-        ],
+        deciders: &[&[Spend(ALICE, 1)], &[Spend(BOB, 1)]],
         desk: &[PassOn(BOB, 1)],
     }
     .run(BOUNDED);
-    Scene {
-        hold: 1,
-        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 3)]],
-        desk: &[PassOn(BOB, 1), PassOn(ALICE, 1)],
+    for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {
+        for permits in [1, 3] {
+            Scene {
+                hold: 1,
+                deciders: if permits == 1 {
+                    &[&[Spend(ALICE, 1)]]
+                } else {
+                    &[&[Spend(ALICE, 3)]]
+                },
+                desk,
+            }
+            .run(BOUNDED);
+        }
     }
-    .run(BOUNDED);
 }
 
 /// What is given back was not asked about, or stays charged.

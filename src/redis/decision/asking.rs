@@ -151,7 +151,7 @@ impl<R: ?Sized> SharedRules<R> {
             },
         }
         let Mode::Sync { pending, .. } = planned.mode else {
-            return Outcome::Ask { reserve: 0 };
+            return self.by_hold(planned, (at, part, key), permits, held).await;
         };
         let reserve = pending.min(planned.limit);
         if permits > reserve {
@@ -181,6 +181,41 @@ impl<R: ?Sized> SharedRules<R> {
             }
         }
         Outcome::Ask { reserve }
+    }
+
+    /// Waits for the question about an account that many ask for, once and for no longer than a period: one call for all of
+    /// them, instead of one for each.
+    async fn by_hold(
+        &self,
+        planned: &Planned<'_>,
+        (at, part, key): (usize, usize, u64),
+        permits: u64,
+        held: &mut Held<'_, R>,
+    ) -> Outcome {
+        let Some(node) = &self.books else {
+            return Outcome::Ask { reserve: 0 };
+        };
+        let books = &node.books;
+        let is_hot = books.lock().desks[at].is_hot(&books.accounts[at]);
+        if !is_hot || books.accounts[at].is_shut(books.clock.now()) {
+            return Outcome::Ask { reserve: 0 };
+        }
+        // Before the look: whoever is heard of after it tells us.
+        let heard = books.heard_of(at).notified();
+        match held.spend(books, part, key, permits).1 {
+            Said::Room { .. } => return Outcome::Held,
+            Said::Shut { left, more } => return Outcome::Full(shut(planned, left, more, books.clock.now())),
+            Said::NotYours => return Outcome::Ask { reserve: 0 },
+            Said::Short => {}
+        }
+        books.miss(at, permits);
+        books.nudge(at, true);
+        let _ = timeout(Duration::from_nanos(node.period), heard).await;
+        match held.spend(books, part, key, permits).1 {
+            Said::Room { .. } => Outcome::Held,
+            Said::Shut { left, more } => Outcome::Full(shut(planned, left, more, books.clock.now())),
+            Said::Short | Said::NotYours => Outcome::Ask { reserve: 0 },
+        }
     }
 
     /// Counts a request that was admitted, what accounts and this node's own limiters have taken of it.
