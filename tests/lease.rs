@@ -129,8 +129,8 @@ fn syncs_keep_their_bound() {
     assert!(beside.most > LIMIT + 15, "{beside:?}");
 }
 
-/// Even when the server comes back with nothing of what it had (nobody is granted anything until all that may be
-/// forgotten has left), and when its clock goes back.
+/// Even when the server comes back with nothing of what it had (no hold is granted until all that may be forgotten has
+/// left; budgets are, and admit their bound once more), and when its clock goes back.
 #[test]
 fn nor_when_the_server_forgets_or_steps_back() {
     for setup in [LEASES, SYNCS] {

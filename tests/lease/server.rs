@@ -169,7 +169,10 @@ impl Server {
             budget: None,
         };
         let Times { window, term } = self.times;
-        let wary = now < self.born + window + term && self.fault != Fault::GrantsAtOnceAfterAWipe;
+        // Budgets are granted at once: nobody counts on them but their node.
+        let wary = asked.mode == Mode::Lease
+            && now < self.born + window + term
+            && self.fault != Fault::GrantsAtOnceAfterAWipe;
         let mut entry = match self.entries.get(&asked.life) {
             Some(entry) => *entry,
             None if asked.known || wary => return answer,

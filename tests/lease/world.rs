@@ -55,6 +55,8 @@ pub(crate) struct World {
     receipts: Vec<(usize, usize, Receipt)>,
     /// From when to when there was a node that may have a budget that the server does not keep free.
     unregistered: Vec<(u64, u64)>,
+    /// When the server has forgotten all.
+    wiped: Vec<u64>,
 }
 
 impl World {
@@ -71,6 +73,7 @@ impl World {
             admissions: Vec::new(),
             receipts: Vec::new(),
             unregistered: Vec::new(),
+            wiped: Vec::new(),
         };
         for &mode in setup.modes {
             let node = world.node(mode, 0);
@@ -132,6 +135,7 @@ impl World {
             self.deliver(now);
             if self.setup.wipes && self.once_in(300) {
                 self.server.wipe(now);
+                self.wiped.push(now);
             }
             if self.setup.others && self.once_in(4) {
                 let permits = 1 + self.below(3);
@@ -292,11 +296,12 @@ impl World {
     }
 
     /// The most in any window, in true time; and by how much any holds more than it may: L, and what each node but
-    /// one may have that the server does not keep free. (Those without such a budget count as one.)
+    /// one may have that the server does not keep free (those without such a budget count as one); and with such budgets,
+    /// as much again for each time that the server has forgotten all.
     pub(crate) fn worst(&self) -> Worst {
         let mut admissions = self.admissions.clone();
         admissions.sort_unstable_by_key(|admission| admission.at);
-        let window = self.setup.times.window;
+        let Times { window, term } = self.setup.times;
         let mut worst = Worst::default();
         let (mut within, mut oldest) = (0, 0);
         let pending = self.setup.modes.iter().map(|mode| match mode {
@@ -313,10 +318,15 @@ impl World {
             }
             let alive = |life: &&(u64, u64)| life.0 <= admission.at && life.1 + window > admission.at;
             let nodes = self.unregistered.iter().filter(alive).count() as u64 + u64::from(others);
+            // Budgets are granted anew by who has forgotten those of before, which end within a term.
+            let wiped = |at: &&u64| **at <= admission.at && **at + window + term > admission.at;
+            let eras = match pending {
+                0 => 1,
+                _ => 1 + self.wiped.iter().filter(wiped).count() as u64,
+            };
+            let allowed = eras * (LIMIT + (nodes - 1) * pending);
             worst.most = worst.most.max(within);
-            worst.over = worst
-                .over
-                .max(within.saturating_sub(LIMIT + (nodes - 1) * pending));
+            worst.over = worst.over.max(within.saturating_sub(allowed));
         }
         worst
     }
