@@ -4,17 +4,18 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::{Instant, SystemTime};
 
-use ringgate::redis::{DecidedBy, Mode, OnError, SharedLimiter, SharedRules};
+use ringgate::redis::{DecidedBy, Mode, OnError, RedisStore, SharedLimiter, SharedRules};
 use ringgate::{Rule, Settled};
 
+use crate::proxy::{LATE, Proxy, Way};
 use crate::rules::{Request, by_address, by_user, quota};
-use crate::server::{PATIENCE, Server, until};
+use crate::server::{PATIENCE, Server, patient, ready, until};
 
 /// An account that was a budget's, which may be spent for long, is a hold's now, which may not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_term_ends_with_its_key() {
     let Some(server) = Server::start() else { return };
-    let store = crate::server::ready(ringgate::redis::RedisStore::builder(&server.url())).await;
+    let store = ready(RedisStore::builder(&server.url())).await;
     let term = Duration::from_millis(200);
     let (period, pending) = (Duration::from_secs(5), 50);
     let rules = SharedRules::builder()
@@ -69,6 +70,61 @@ async fn a_term_ends_with_its_key() {
     server.signal("-CONT");
     println!("when the term was over: {standing:?}");
     assert!(!matches!(late, Some(Ok(_))), "the term is over: {late:?}");
+}
+
+/// A term begins when its question is sent, and not with the answer, which may come late.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_term_begins_with_its_question() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::before(server.port()).await;
+    let store = ready(patient(RedisStore::builder(&proxy.url()))).await;
+    let term = Duration::from_millis(400);
+    let limiter = SharedLimiter::builder("late", quota("100000/100ms"))
+        .lease(2000)
+        .term(term)
+        .period(Duration::from_millis(50))
+        .on_error(OnError::Deny)
+        .build(store)
+        .expect("a limiter");
+    // Somebody asks until nothing arrives any more, so that some is always held, and not spent.
+    let began = Instant::now();
+    let mut here = 0;
+    while here < 500 {
+        if here == 100 {
+            proxy.go(Way::DelayReplies);
+        }
+        here += u32::from(matches!(limiter.check_now("key"), Some(Ok(_))));
+        if here < 100 {
+            here += u32::from(
+                limiter
+                    .check("key")
+                    .await
+                    .is_ok_and(|it| it.decided_by() == DecidedBy::Account),
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(
+            began.elapsed() < PATIENCE,
+            "no hold is granted: {:?}",
+            limiter.standing()
+        );
+    }
+    proxy.go(Way::Swallow);
+    // What was sent before may be answered, and what is sent from here on is not.
+    let cut = Instant::now();
+    while cut.elapsed() < term {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    println!("when the term was over: {:?}", limiter.standing());
+    while cut.elapsed() < term + 2 * LATE {
+        let late = limiter.check_now("key");
+        assert!(
+            !matches!(late, Some(Ok(_))),
+            "{:?} later: {late:?}",
+            cut.elapsed()
+        );
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// After a restart with nothing of what there was, no hold is granted before all has left every window that may have been
@@ -162,4 +218,60 @@ async fn what_was_charged_is_not_given_back() {
 fn sync() -> Mode {
     let period = Duration::from_millis(25);
     Mode::Sync { period, pending: 100 }
+}
+
+/// Ends, resets and requests at once, and a server that stops in between: each ends, and in the end nothing is held.
+#[tokio::test(flavor = "multi_thread")]
+async fn ends_do_not_wait_for_one_another() {
+    let Some(server) = Server::start() else { return };
+    for mode in [Mode::Lease { permits: 100 }, sync()] {
+        let limiter = SharedLimiter::builder("ends", quota("1000000/100ms"))
+            .mode(mode)
+            .term(Duration::from_millis(100))
+            .period(Duration::from_millis(5))
+            .on_error(OnError::Deny)
+            .build(ready(RedisStore::builder(&server.url())).await)
+            .expect("a limiter");
+        let stop = AtomicBool::new(false);
+        let (mut failed, mut ended, mut admitted) = (0, 0, 0);
+        let asks = async {
+            while !stop.load(Ordering::Relaxed) {
+                let passed = tokio::time::timeout(PATIENCE, limiter.check("key")).await;
+                admitted += u64::from(passed.expect("no call hangs").is_ok());
+                tokio::task::yield_now().await;
+            }
+        };
+        let flushes = async {
+            while !stop.load(Ordering::Relaxed) {
+                let flushed = tokio::time::timeout(PATIENCE, limiter.flush()).await;
+                ended += 1;
+                failed += u64::from(flushed.expect("no flush hangs").is_err());
+                tokio::task::yield_now().await;
+            }
+        };
+        let resets = async {
+            while !stop.load(Ordering::Relaxed) {
+                let reset = tokio::time::timeout(PATIENCE, limiter.reset("key")).await;
+                let _ = reset.expect("no reset hangs");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let stops = async {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            server.signal("-STOP");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            server.signal("-CONT");
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            stop.store(true, Ordering::Relaxed);
+        };
+        tokio::join!(asks, flushes, resets, stops);
+        println!("{mode:?}: {admitted} admitted beside {ended} ends, of which {failed} failed");
+        assert!(admitted > 0 && ended > 0);
+        let began = Instant::now();
+        while limiter.flush().await.is_err() {
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!((limiter.standing().uncharged, limiter.standing().held), (0, 0));
+    }
 }
