@@ -1,4 +1,4 @@
-//! One limit over four nodes, kept by Redis; and what they do when it is gone.
+//! One limit over four nodes, kept by Redis, by leases and strictly; and what they do when it is gone.
 //!
 //! ```text
 //! cargo run --release --features redis --example redis
@@ -15,6 +15,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use ringgate::redis::{DecidedBy, OnError, RedisStore, SharedLimiter};
 
@@ -78,6 +79,7 @@ async fn main() -> Fallible<()> {
         nodes.push((store, Arc::new(limiter)));
     }
 
+    lease(&url).await?;
     println!("100 a minute for each user, on {NODES} nodes that ask {CALLS} times each:");
     ask_all(&nodes, "alice").await?;
     let (_, first) = &nodes[0];
@@ -105,6 +107,51 @@ async fn main() -> Fallible<()> {
         }
         println!("the server is back, with nothing of what it had:");
         ask_all(&nodes, "bob").await?;
+    }
+    Ok(())
+}
+
+/// A hot key: each node spends a hold, that the server knows of, and asks hardly ever.
+async fn lease(url: &str) -> Fallible<()> {
+    let mut nodes = Vec::new();
+    for _ in 0..NODES {
+        let store = Arc::new(RedisStore::builder(url).prefix("example").build()?);
+        store.ready(Duration::from_secs(5)).await?;
+        let limiter = SharedLimiter::builder("api", "20000/s".parse()?)
+            .lease(2000)
+            // So short that a server that was just started grants holds soon: after a term and a window.
+            .term(Duration::from_millis(400))
+            .build(Arc::clone(&store) as Arc<dyn ringgate::redis::Store>)?;
+        nodes.push((store, Arc::new(limiter)));
+    }
+    println!("20,000 a second of one key, on {NODES} nodes that ask for 3 s as fast as they can:");
+    let asking = nodes.iter().map(|(_, limiter)| {
+        let limiter = Arc::clone(limiter);
+        tokio::spawn(async move {
+            let began = Instant::now();
+            let (mut by_account, mut by_store) = (0_u64, 0_u64);
+            while began.elapsed() < Duration::from_secs(3) {
+                match limiter.check("key").await.map(|passed| passed.decided_by()) {
+                    Ok(DecidedBy::Account) => by_account += 1,
+                    Ok(_) => by_store += 1,
+                    // Refused here, without a call: somebody else's turn.
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+            (by_account, by_store)
+        })
+    });
+    let (mut by_account, mut by_store) = (0, 0);
+    for node in asking.collect::<Vec<_>>() {
+        let node = node.await?;
+        by_account += node.0;
+        by_store += node.1;
+    }
+    let calls: u64 = nodes.iter().map(|(store, _)| store.health().calls).sum();
+    println!("  {by_account} admitted by holds, {by_store} by the server, in {calls} calls");
+    for (_, limiter) in &nodes {
+        // What is not charged yet is charged, and holds are given back.
+        limiter.flush().await?;
     }
     Ok(())
 }

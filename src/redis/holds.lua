@@ -6,8 +6,12 @@ local holds = {}
 -- What others than this life hold, until when the last of it counts, and the life itself, if it counts. Those that are
 -- too far ahead, since TIME has gone back, are as if they had asked now.
 function holds.read(part, life)
-    local fields = redis.call('HGETALL', part.holds)
     part.held, part.until_last, part.lapsed, part.ahead_lives, part.own = 0, 0, {}, {}, nil
+    if part.holds == part.key then
+        -- Nobody may have any.
+        return
+    end
+    local fields = redis.call('HGETALL', part.holds)
     for at = 1, #fields, 2 do
         local held, granted, sequence, ends, keep, era =
             string.match(fields[at + 1], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')

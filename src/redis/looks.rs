@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use super::answer::Look;
 use super::store::{Counting, Found, Part, Verdict};
 use super::store_error::{StoreError, StoreErrorKind};
-use crate::rules::{Full, Planned};
+use crate::rules::{Full, Mode, Planned};
 
 /// That the store has said something of every part.
 pub(super) fn complete(verdict: &Verdict, parts: &[Part]) -> Result<(), StoreError> {
@@ -28,6 +28,7 @@ pub(super) fn part(planned: &Planned<'_>) -> Part {
         permits: planned.permits,
         enforced: planned.enforced,
         reserve: 0,
+        leased: matches!(planned.mode, Mode::Lease { .. } | Mode::Sync { .. }),
     }
 }
 

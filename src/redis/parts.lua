@@ -1,4 +1,4 @@
--- KEYS: two for each part, of its counts and of its holds. ARGV: a verb, and then for each part: how it is counted
+-- KEYS: two for each part, of its counts and of its holds (the same, if nobody may have any). ARGV: a verb, and then for each part: how it is counted
 -- ('log' or 'cells'), the limit, the window of a log or the width of a cell in microseconds, the number of cells, the
 -- permits, 0 if the part is enforced or else a number that it shares with the other parts of its rule, the two numbers
 -- of a receipt, and what of the limit is to be left alone.

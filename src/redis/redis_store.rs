@@ -103,6 +103,10 @@ impl RedisStore {
         script::name(self.supervisor.prefix(), part)
     }
 
+    fn in_cluster(&self) -> bool {
+        self.supervisor.target().is_cluster()
+    }
+
     /// Whether these parts cannot be decided by one script.
     fn is_spread(&self, parts: &[Part]) -> bool {
         let [first, others @ ..] = parts else { return false };
@@ -112,7 +116,11 @@ impl RedisStore {
     pub(super) async fn judge(&self, verb: &str, parts: &[Part]) -> Result<Verdict, StoreError> {
         let asked: Vec<_> = parts.iter().map(|part| (part, (0, 0))).collect();
         let arguments = script::arguments(verb, &asked);
-        let names = script::names(self.supervisor.prefix(), &parts.iter().collect::<Vec<_>>());
+        let names = script::names(
+            self.supervisor.prefix(),
+            self.in_cluster(),
+            &parts.iter().collect::<Vec<_>>(),
+        );
         let answer = self.supervisor.run(&self.judge, &names, &arguments).await?;
         script::verdict(&answer, parts.len())
     }
@@ -122,7 +130,7 @@ impl RedisStore {
         let charged = parts.iter().zip(taken.found());
         let charged: Vec<_> = charged.filter(|(_, found)| found.is_taken()).collect();
         let names: Vec<&Part> = charged.iter().map(|&(part, _)| part).collect();
-        let names = script::names(self.supervisor.prefix(), &names);
+        let names = script::names(self.supervisor.prefix(), self.in_cluster(), &names);
         let asked: Vec<_> = charged
             .iter()
             .map(|(part, found)| (*part, found.receipt()))
@@ -141,7 +149,11 @@ impl RedisStore {
     /// Settles accounts that one script can: all, but in a cluster those of one key.
     pub(super) async fn settle_together(&self, asks: &[Ask]) -> Result<Vec<Told>, StoreError> {
         let prefix = self.supervisor.prefix();
-        let mut names = script::names(prefix, &asks.iter().map(Ask::part).collect::<Vec<_>>());
+        let mut names = script::names(
+            prefix,
+            self.in_cluster(),
+            &asks.iter().map(Ask::part).collect::<Vec<_>>(),
+        );
         // In a cluster each key's server has an era of its own.
         names.push(match asks.first() {
             Some(ask) if self.supervisor.target().is_cluster() => {

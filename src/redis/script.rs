@@ -127,10 +127,16 @@ pub(super) fn arguments(verb: &str, parts: &[(&Part, (u64, u64))]) -> Vec<String
 }
 
 /// The names that scripts are told: for each part that of its counts, and that of its holds.
-pub(super) fn names(prefix: &str, parts: &[&Part]) -> Vec<String> {
+///
+/// In a cluster a script on several names has to be asked again for as long as their slot moves, and one on a single name
+/// follows that. So there nobody looks for holds of a rule that is not in the mode for it.
+pub(super) fn names(prefix: &str, in_cluster: bool, parts: &[&Part]) -> Vec<String> {
     let both = parts.iter().flat_map(|part| {
         let counts = name(prefix, part);
-        let holds = format!("{counts}:holds");
+        let holds = match in_cluster && !part.leased {
+            true => counts.clone(),
+            false => format!("{counts}:holds"),
+        };
         [counts, holds]
     });
     both.collect()
@@ -238,6 +244,7 @@ mod tests {
             permits: 1,
             enforced: true,
             reserve: 0,
+            leased: false,
         }
     }
 

@@ -89,6 +89,8 @@ pub struct Part {
     pub(super) permits: u64,
     pub(super) enforced: bool,
     pub(super) reserve: u64,
+    /// Whether nodes may have holds of it, as far as this one knows.
+    pub(super) leased: bool,
 }
 
 /// How a limit is counted.

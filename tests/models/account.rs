@@ -306,12 +306,6 @@ fn account_lost() {
 /// The account passes to another key: nobody spends of it who had the old one in mind, nor is told what is not about it.
 #[test]
 fn account_passed_on() {
-    Scene {
-        hold: 1,
-        deciders: &[&[Spend(ALICE, 1)], &[Spend(BOB, 1)]],
-        desk: &[PassOn(BOB, 1)],
-    }
-    .run(BOUNDED);
     for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {
         for permits in [1, 3] {
             Scene {
