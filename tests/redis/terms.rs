@@ -78,18 +78,18 @@ async fn a_term_begins_with_its_question() {
     let Some(server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
     let store = ready(patient(RedisStore::builder(&proxy.url()))).await;
-    let term = Duration::from_millis(400);
+    let term = Duration::from_millis(800);
     let limiter = SharedLimiter::builder("late", quota("100000/100ms"))
         .lease(2000)
         .term(term)
-        .period(Duration::from_millis(50))
+        .period(term / 4)
         .on_error(OnError::Deny)
         .build(store)
         .expect("a limiter");
     // Somebody asks until nothing arrives any more, so that some is always held, and not spent.
     let began = Instant::now();
     let mut here = 0;
-    while here < 500 {
+    while here < 900 {
         if here == 100 {
             proxy.go(Way::DelayReplies);
         }
