@@ -27,12 +27,12 @@ use crate::rules::{Mode, Plan, Planned, RuleCounts, SharedPlan};
 /// A rule counts as [`Counter`](crate::RuleAlgorithm::Counter), in constant memory and up to a cell too strict, or as
 /// [`Log`](crate::RuleAlgorithm::Log), exactly. All else that a rule says holds here too: keys, costs, conditions,
 /// tiers, lists, shadow and share. Each node keeps limiters of its own beside, charged with what the store admits by
-/// way of this node, to decide when the store does not: by [`Rule::on_error`].
+/// way of this node, to decide when the store does not: by [`Rule::on_error`](crate::Rule::on_error).
 ///
 /// # Cost
 ///
 /// One call of the store for a request. On this node a few allocations, and for each rule what a
-/// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by accounts ([`Mode`](crate::Mode)) makes no call:
+/// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by accounts ([`Mode`]) makes no call:
 /// for each account one cache line, a reading of the clock and a compare-exchange, without a lock; an admission allocates
 /// nothing. About 400 bytes for each [account](SharedRulesBuilder::accounts) that there is room for.
 ///

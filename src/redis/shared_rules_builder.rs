@@ -56,8 +56,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
-    /// How many nodes there are, for [`OnError::Share`]. Say it: when nothing is said it is one, and while the store does not
-    /// answer each node admits the whole limit, as with [`OnError::Local`].
+    /// How many nodes there are, for [`OnError::Share`](crate::OnError::Share). Say it: when nothing is said it is one, and while the store does not
+    /// answer each node admits the whole limit, as with [`OnError::Local`](crate::OnError::Local).
     pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
         self.nodes = nodes;
         self
@@ -79,7 +79,7 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
-    /// The time between two questions about one key in [`Mode::Lease`](crate::Mode::Lease), 50 ms when nothing is
+    /// The time between two questions about one key in [`Mode::Lease`], 50 ms when nothing is
     /// said, 1 ms to a quarter of the [term](Self::term).
     pub fn period(mut self, period: Duration) -> Self {
         self.period = period;

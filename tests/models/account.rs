@@ -100,12 +100,21 @@ impl Scene {
                     thread::spawn(move || decide(&account, &clock, steps))
                 })
                 .collect();
-            let lives = serve(&account, &clock, self.hold, self.desk);
+            let (lives, asks) = serve(&account, &clock, self.hold, self.desk);
             let uses: Vec<Use> = handles
                 .into_iter()
                 .flat_map(|handle| handle.join().unwrap())
                 .collect();
             judge(&account, &lives, &uses);
+            for (epoch, charge) in asks {
+                // Of that epoch and no other: what is charged for another's use leaves its window too early.
+                let of = uses.iter().filter(|of| of.epoch == epoch && !of.back);
+                assert_eq!(
+                    of.map(|of| of.permits).sum::<u64>(),
+                    charge,
+                    "{uses:?} in {epoch}"
+                );
+            }
         });
     }
 }
@@ -143,8 +152,8 @@ fn decide(account: &Account, clock: &AtomicU64, steps: &[Step]) -> Vec<Use> {
     uses
 }
 
-/// The desk and the store.
-fn serve(account: &Account, clock: &AtomicU64, hold: u64, acts: &[Act]) -> Vec<Life> {
+/// The desk and the store: what became of each life, and what was asked to be charged of which epoch.
+fn serve(account: &Account, clock: &AtomicU64, hold: u64, acts: &[Act]) -> (Vec<Life>, Vec<(u32, u64)>) {
     let mut lives = alloc::vec![Life {
         key: ALICE,
         held: hold,
@@ -154,13 +163,24 @@ fn serve(account: &Account, clock: &AtomicU64, hold: u64, acts: &[Act]) -> Vec<L
         lost: 0,
         passed: false,
     }];
-    let mut open = None;
+    let (mut open, mut asks) = (None, Vec::new());
     for act in acts {
         let life = lives.last_mut().unwrap();
         match *act {
-            Ask(want) => open = Some((account.ask(want), want)),
+            Ask(want) => {
+                // Nobody else ends an epoch.
+                let epoch = account.balance().epoch();
+                let question = account.ask(want);
+                asks.push((epoch, question.charge));
+                open = Some((question, want));
+            }
             Hear => {
                 let (question, want) = open.take().unwrap();
+                let used = account.balance().used();
+                assert!(
+                    question.charge + used <= life.held,
+                    "{used} beside {question:?} of {life:?}"
+                );
                 assert!(question.charge <= question.cap, "{question:?}");
                 assert!(question.cap <= life.held, "{question:?} of {life:?}");
                 // What was asked to be charged was held, and the hold shrinks by as much.
@@ -208,7 +228,7 @@ fn serve(account: &Account, clock: &AtomicU64, hold: u64, acts: &[Act]) -> Vec<L
     if let Some((question, _)) = open {
         lives.last_mut().unwrap().lost += question.charge;
     }
-    lives
+    (lives, asks)
 }
 
 fn judge(account: &Account, lives: &[Life], uses: &[Use]) {
