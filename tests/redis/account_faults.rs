@@ -154,8 +154,8 @@ async fn the_server_is_stopped_for_five_seconds() {
 async fn clients_are_paused() {
     both("clients are paused", 0, async |server, crew| {
         for way in ["WRITE", "ALL"] {
-            tell(server, &["CLIENT", "PAUSE", "900", way]);
-            tokio::time::sleep(Duration::from_millis(900)).await;
+            tell(server, &["CLIENT", "PAUSE", "600", way]);
+            tokio::time::sleep(Duration::from_millis(600)).await;
             crew.decides().await;
         }
     })
@@ -165,7 +165,7 @@ async fn clients_are_paused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_are_flushed() {
     both("scripts are flushed", 0, async |server, crew| {
-        for _ in 0..6 {
+        for _ in 0..4 {
             tell(server, &["SCRIPT", "FLUSH"]);
             crew.decides().await;
         }
@@ -301,7 +301,7 @@ async fn nodes_decide_for_themselves() {
         for load in &loads {
             until("nodes decide", || load.here() > 10).await;
         }
-        for round in 0..3 {
+        for round in 0..2 {
             for (proxy, store) in proxies.iter().zip(&stores) {
                 proxy.go(if round == 1 { Way::CutReplies } else { Way::Swallow });
                 until("the loss is noticed", || !store.health().connected).await;
@@ -356,7 +356,7 @@ async fn a_slot_moves() {
         let (mut at, name) = cluster.names().last().expect("a name").clone();
         let slot = cluster.slot(&name);
         let began = Instant::now();
-        for _ in 0..3 {
+        for _ in 0..2 {
             let to = (at + 1) % 3;
             cluster.move_slot(slot, at, to);
             at = to;

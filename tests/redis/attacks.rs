@@ -191,7 +191,7 @@ fn all_at_once(mode: Mode, bound: u64) {
             refunds,
             most: 4,
         };
-        let calls = attack(&nodes, asks, Duration::from_millis(1800));
+        let calls = attack(&nodes, asks, Duration::from_millis(1300));
         let (most, all) = (
             most(&calls),
             calls.iter().map(|call| call.1.admitted).sum::<u64>(),

@@ -18,23 +18,13 @@ fn clocks_are_hours_apart() {
 }
 
 #[test]
-fn clocks_begin_hours_ago() {
-    scenes::clocks_begin_hours_ago(false);
-}
-
-#[test]
 fn nodes_die_and_freeze() {
     scenes::nodes_die_and_freeze(false);
 }
 
 #[test]
 fn nodes_wake_with_holds() {
-    scenes::nodes_wake_with_holds(false, false);
-}
-
-#[test]
-fn machines_are_suspended() {
-    scenes::nodes_wake_with_holds(false, true);
+    scenes::nodes_wake_with_holds(false);
 }
 
 #[test]

@@ -9,18 +9,8 @@ fn ten_windows_of_four_processes() {
 }
 
 #[test]
-fn windows_of_cells() {
-    scenes::windows(true, false, 5);
-}
-
-#[test]
 fn clocks_are_hours_apart() {
     scenes::clocks_are_hours_apart(true);
-}
-
-#[test]
-fn clocks_begin_hours_ago() {
-    scenes::clocks_begin_hours_ago(true);
 }
 
 #[test]
@@ -30,12 +20,7 @@ fn nodes_die_and_freeze() {
 
 #[test]
 fn nodes_wake_with_holds() {
-    scenes::nodes_wake_with_holds(true, false);
-}
-
-#[test]
-fn machines_are_suspended() {
-    scenes::nodes_wake_with_holds(true, true);
+    scenes::nodes_wake_with_holds(true);
 }
 
 #[test]
