@@ -18,7 +18,14 @@ cargo run --locked --release --features config --example rules
 cargo run --locked --release --features tower,watch,observe --example axum -- --once
 if command -v redis-server >/dev/null; then
     cargo run --locked --release --features redis --example redis
+    # At a port of our own, and whatever it thinks of this server.
+    redis-server --port 16379 --bind 127.0.0.1 --save "" >/dev/null &
+    server=$!
+    status=0
+    cargo run --locked --release --features cli,redis -- redis doctor redis://127.0.0.1:16379 || status=$?
+    kill "$server"
+    ((status < 2)) || { echo "the doctor has examined nothing"; exit 1; }
 else
-    echo "no redis-server: its example is left out"
+    echo "no redis-server: its example and the doctor are left out"
 fi
 cargo run --locked --release --features cli -- replay --rule 20/60s "$log"

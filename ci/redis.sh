@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows that limits over many machines hold against real servers, single ones and a cluster, which the tests start and stop
-# on ports of their own: also while these are killed, stopped, paused, full, read-only, cut off, or their slots move. Installs a server
+# on ports of their own (what is seen of it by metrics and by the doctor included): also while these are killed, stopped, paused, full, read-only, cut off, or their slots move. Installs a server
 # where there is none and that is allowed.
 source "$(dirname "$0")/common.sh"
 
@@ -8,4 +8,4 @@ if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null
     { apt-get update && apt-get install -y redis-server; } >/dev/null 2>&1 ||
         not_run "redis-server is not here and cannot be installed"
 fi
-cargo test --locked --features redis,redis-cluster --test redis
+cargo test --locked --features cli,observe,redis,redis-cluster --test redis --test doctor --test observe

@@ -36,6 +36,25 @@ pub use timestamp_ring::TimestampRing;
 /// - Zero permits are always admitted, and charge nothing.
 /// - Methods neither allocate nor block, whatever other threads do. Given words that nobody but this
 ///   policy has written since they were zero, they panic only when the slice is shorter than `words`.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::sync::{AtomicU64, Shared};
+/// use ringgate::{Algorithm, CounterRing, Nanos, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // One policy, and the words of as many keys as there are: here three.
+/// let policy = CounterRing::new(Quota::per_minute(5)?)?;
+/// let words: Vec<AtomicU64> = (0..3 * policy.words()).map(|_| AtomicU64::new(0)).collect();
+/// let of = |key: usize| Shared::new(&words[key * policy.words()..][..policy.words()]);
+///
+/// assert!(policy.decide(of(0), Nanos::ZERO, 5).is_ok());
+/// assert_eq!(policy.remaining(of(0), Nanos::ZERO), 0);
+/// assert_eq!(policy.remaining(of(2), Nanos::ZERO), 5);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Algorithm {
     /// How many words one key takes.
     fn words(&self) -> usize;

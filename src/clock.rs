@@ -22,6 +22,30 @@ pub use manual::ManualClock;
 /// Readings need not be monotonic, within a thread or between threads: a limiter adopts the newest
 /// time that anybody has published, so an older reading makes it stricter, never looser. Readings
 /// of one limiter must come from one clock (or from clocks with one origin).
+///
+/// # Examples
+///
+/// ```
+/// use core::sync::atomic::{AtomicU64, Ordering};
+/// use ringgate::{Clock, CounterRing, Nanos, Quota, RateLimiter};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// /// Milliseconds that an event loop has read when it woke up.
+/// struct LoopTime(AtomicU64);
+///
+/// impl Clock for LoopTime {
+///     fn now(&self) -> Nanos {
+///         Nanos::new(self.0.load(Ordering::Relaxed).saturating_mul(1_000_000))
+///     }
+/// }
+///
+/// let clock = LoopTime(AtomicU64::new(0));
+/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(1)?)?, &clock);
+/// assert!(limiter.check().is_ok());
+/// assert!(limiter.check().is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub trait Clock {
     /// The time now.
     ///

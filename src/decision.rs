@@ -7,6 +7,21 @@ use crate::time::Nanos;
 /// Plain data that may outlive the limiter's borrow: hand it back to the limiter that made it to
 /// [refund](crate::RateLimiter::refund) or [settle](crate::RateLimiter::settle) the charge. It can be
 /// handed back once; that is why it is not `Clone`.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, Receipt, Settled};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, ManualClock::new());
+/// // It borrows nothing, so it can be kept beside the request, or sent to another thread.
+/// let receipt: Receipt = limiter.check_n(3).expect("ten are free").into_receipt();
+/// assert_eq!(limiter.settle(receipt, 1), Settled::Exact);
+/// assert_eq!(limiter.peek().spent(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a receipt is the proof of admission, and what a refund needs"]
 pub struct Receipt {
@@ -104,6 +119,24 @@ impl Refusal {
 
 /// What became of a charge that was settled at its actual cost. May be ignored: the state is right
 /// either way.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, Settled};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let clock = ManualClock::new();
+/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, clock.clone());
+/// let receipt = limiter.check_n(5).expect("ten are free").into_receipt();
+/// // Another cell has begun, and somebody was decided in it: what is not used stays spent.
+/// clock.advance(Duration::from_millis(200));
+/// assert!(limiter.check().is_ok());
+/// assert_eq!(limiter.settle(receipt, 2), Settled::Forfeited(3));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Settled {

@@ -5,6 +5,19 @@ use core::fmt;
 
 /// A limiter that was asked for cannot be built: which field is wrong, what was given, and what is
 /// allowed.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let error = CounterRing::builder(Quota::per_second(10)?).cells(5_000).build().unwrap_err();
+/// assert_eq!(error.field, "cells");
+/// assert_eq!(error.to_string(), "cells is 5000 cells, but allowed is 1 to 4096 cells");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigError {

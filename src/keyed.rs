@@ -184,6 +184,10 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     }
 
     /// Looks at the state of `key` now, and changes nothing: it is not entered.
+    ///
+    /// # Concurrency
+    ///
+    /// Looks when the [`Peek`] is asked. A key that has lost its entry by then is fresh.
     pub fn peek<Q: ?Sized>(&self, key: &Q) -> Peek<'_, A>
     where
         K: Keys<Q>,
@@ -197,6 +201,10 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     ///
     /// `taken` must come from this limiter, and be of the same key. Another's may give back what was never
     /// taken, and then the bound does not hold.
+    ///
+    /// # Concurrency
+    ///
+    /// As [`RateLimiter::refund`](crate::RateLimiter::refund).
     pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
     where
         K: Keys<Q>,
@@ -231,6 +239,10 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
 
     /// Keys that have an entry: those whose window runs, and those that have been idle since and
     /// that no new key has replaced yet.
+    ///
+    /// # Concurrency
+    ///
+    /// As [`counts`](Self::counts).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.counts().tracked
@@ -255,6 +267,10 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     }
 
     /// What has happened to the keys so far.
+    ///
+    /// # Concurrency
+    ///
+    /// Adds up what several lines hold, one after the other: exact when nobody else uses the table.
     #[must_use]
     pub fn counts(&self) -> TableCounts {
         self.store.counts().sum()

@@ -18,6 +18,8 @@
 //!
 //! # Contents
 //!
+//! How things are done, with code that is run, why it is so, and the edges: the [guide]. What there is:
+//!
 //! | you want | see |
 //! |---|---|
 //! | to limit one thing | [`RateLimiter`] |
@@ -38,7 +40,7 @@
 //! | the keys that are denied most | [`TopKeys`] |
 //! | to wait for permits, first come, first served (feature `tokio`) | `Fair`, before a `RateLimiter`, a `KeyedRateLimiter`, a `RuleSet` or `LiveRules` |
 //! | a stream or a sink at a limiter's pace (feature `tokio`) | `Fair::stream`, `Fair::sink`, of a `RateLimiter` |
-//! | what rules do, on a dashboard | [`Observer`], counters for `metrics` |
+//! | what rules do, on a dashboard | [`Observer`], counters for `metrics` (and of a store: `redis::StoreObserver`) |
 //! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
 //! | several limits judged as one, all or nothing | [`RuleSet`], of [`Rule`]s that count by a [`Key`] |
 //! | to change limits while others decide | [`LiveRules`] |
@@ -130,10 +132,28 @@
 //! | `tokio`, `rules` | `Fair` before rules; `Throttled` by rules |
 //! | `tokio`, `tower` | `layer::RateLimitLayer::wait` |
 //! | `config`, `redis` | `on_error` in files, for `redis::SharedRulesBuilder::rules` |
+//! | `observe`, `redis` | counters of shared rules: `redis::SharedRules::live_counts`; a store's health: `redis::StoreObserver` |
+//! | `cli`, `redis` | `ringgate redis doctor`, which looks at a server |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// All features are those that link to others, or that others link to.
+#![cfg_attr(
+    not(all(
+        feature = "observe",
+        feature = "quanta",
+        feature = "redis-cluster",
+        feature = "striped",
+        feature = "tokio",
+        feature = "tower",
+        feature = "watch"
+    )),
+    expect(
+        rustdoc::broken_intra_doc_links,
+        reason = "what a feature brings is linked to only where it is there"
+    )
+)]
 #![no_std]
 
 extern crate alloc;
@@ -169,6 +189,8 @@ mod observe;
 pub mod layer;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 
 pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
 pub use answer::{Admitted, Denied, Peek};
@@ -191,6 +213,8 @@ pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
 #[cfg(feature = "redis")]
 pub use rules::KeyParts;
+#[cfg(feature = "observe")]
+pub use rules::LiveCounts;
 #[cfg(feature = "rules")]
 pub use rules::{
     Condition, Cost, Key, KeyHasher, LiveRules, LoadedRules, Missing, Mode, OnError, Passed, Refused,
@@ -209,3 +233,16 @@ pub use wait::{
     Ask, Fair, PacedSink, PacedStream, Runtime, TokioAlarm, TokioClock, TokioRuntime, TurnError, Until,
     WaitError,
 };
+
+// The examples of `README.md`, for the tests of the documentation alone.
+#[cfg(all(
+    doctest,
+    feature = "quanta",
+    feature = "keyed",
+    feature = "rules",
+    feature = "tokio",
+    feature = "tower",
+    feature = "redis"
+))]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -75,6 +75,25 @@ pub struct RateLimiter<
 }
 
 /// What a limiter promises in true time: at most `permits` in any interval of length `interval`.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{CounterRing, Quota, RateLimiter};
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(100)?)?);
+/// let promise = limiter.promise();
+/// assert_eq!(promise.permits, 100);
+/// // By a clock that may be wrong by 51 µs in a second.
+/// assert_eq!(promise.interval, Duration::from_micros(999_949));
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Promise {
@@ -190,6 +209,10 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     }
 
     /// Looks at the limiter now, and changes nothing.
+    ///
+    /// # Concurrency
+    ///
+    /// Looks when the [`Peek`] is asked, not now; it says what may be old by then.
     pub fn peek(&self) -> Peek<'_, A> {
         Peek::new(&self.algorithm, Held::Own(self.words.get()), self.clock.now())
     }
@@ -204,6 +227,10 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// `taken` must come from this limiter. Another's may give back what was never taken from this
     /// one, and then the bound does not hold.
+    ///
+    /// # Concurrency
+    ///
+    /// The permits are given back at one instruction. Decisions before it have counted them, decisions after it do not.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }
@@ -227,6 +254,10 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Concurrency
+    ///
+    /// As [`refund`](Self::refund). Between the charge and its settlement others are decided by the estimate.
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let receipt = taken.into();
         let words = Shared::new(self.words.get());
@@ -266,6 +297,10 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Concurrency
+    ///
+    /// What others take while it is saved may be missing from it: save when nobody decides any more.
     pub fn save(&self) -> SavedState {
         let now = self.clock.now();
         let words = Shared::new(self.words.get());
@@ -283,6 +318,10 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// always safe. Once everything saved would have left its window, nothing is charged.
     ///
     /// Adds to what is spent already: call it once, on a fresh limiter.
+    ///
+    /// # Concurrency
+    ///
+    /// Who decides before it does not see what was spent: call it before the limiter is shared.
     pub fn restore(&self, saved: &SavedState, elapsed: Duration) {
         let spent = saved.spent_after(elapsed);
         if spent > 0 {

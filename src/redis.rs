@@ -12,6 +12,8 @@ mod due;
 mod flusher;
 mod health;
 mod looks;
+#[cfg(feature = "observe")]
+mod panel;
 mod redis_store;
 mod script;
 mod settings;
@@ -22,6 +24,8 @@ mod spread;
 mod standing;
 mod store;
 mod store_error;
+#[cfg(feature = "observe")]
+mod store_observer;
 mod supervisor;
 mod term_clock;
 mod yielding;
@@ -38,5 +42,7 @@ pub use shared_rules_builder::SharedRulesBuilder;
 pub use standing::Standing;
 pub use store::{Answer, Counting, Found, Part, Store, Verdict};
 pub use store_error::{StoreError, StoreErrorKind};
+#[cfg(feature = "observe")]
+pub use store_observer::StoreObserver;
 
 pub use crate::rules::{KeyParts, Mode, OnError};

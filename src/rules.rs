@@ -18,6 +18,8 @@ mod group;
 mod judge;
 mod key;
 mod live;
+#[cfg(feature = "observe")]
+mod live_counts;
 mod mode;
 mod on_error;
 mod peek;
@@ -41,6 +43,8 @@ pub use config::{Extractors, FileError, FileProblem, Format, ReloadError};
 pub use counts::RuleCounts;
 pub use key::{Condition, Cost, Key, KeyHasher, Missing, TierOf};
 pub use live::{LiveRules, LoadedRules, Reloaded, StoreError};
+#[cfg(feature = "observe")]
+pub use live_counts::LiveCounts;
 pub use mode::Mode;
 pub use on_error::OnError;
 pub use peek::RulePeek;
@@ -97,7 +101,7 @@ pub(crate) use waited::Waited;
 ///
 /// ```
 /// use core::hash::Hash;
-/// use ringgate::{Key, ManualClock, Rule, RuleSet};
+/// use ringgate::{Key, ManualClock, Rule, RuleSetBuilder};
 ///
 /// struct Request {
 ///     user: &'static str,
@@ -105,7 +109,7 @@ pub(crate) use waited::Waited;
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let user = Key::new("user", |request: &Request, key| request.user.hash(key));
-/// let rules = RuleSet::builder()
+/// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("user", "2/s".parse()?).by(&user))
 ///     .rule(Rule::new("endpoint", "50/10s".parse()?).also("100/60s".parse()?))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
@@ -197,6 +201,10 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// # Errors
     ///
     /// As [`check`](Self::check).
+    ///
+    /// # Concurrency
+    ///
+    /// As [`check`](Self::check).
     pub fn reserve<'a>(&'a self, request: &'a R) -> Result<Reservation<R>, Refused<'a, R>> {
         self.rules.reserve(request, || self.clock.now())
     }
@@ -204,6 +212,11 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Gives back what a reservation was charged, with the conditions of
     /// [`RateLimiter::refund`](crate::RateLimiter::refund) for each rule; of several that could not give all
     /// back, says the most.
+    ///
+    /// # Concurrency
+    ///
+    /// Each state gets its permits back at one instruction, one state after the other: another request may meanwhile be refused by
+    /// a rule whose turn is yet to come, and never be admitted for it.
     pub fn refund(&self, reservation: Reservation<R>) -> Settled {
         reservation.settle(None, 0, self.clock.now(), &self.rules)
     }
@@ -211,17 +224,31 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// Settles the rules with this cost at the `actual` one: what was taken too much is given back as by
     /// [`refund`](Self::refund), what was taken too little is charged now, as debt. Other rules keep
     /// their charge.
+    ///
+    /// # Concurrency
+    ///
+    /// As [`refund`](Self::refund).
     pub fn settle(&self, reservation: Reservation<R>, cost: &Cost<R>, actual: u64) -> Settled {
         reservation.settle(Some(cost), actual, self.clock.now(), &self.rules)
     }
 
     /// Looks at the rules that are about the request, and changes nothing: one look for each quota, in the order of their
     /// states. While a reload is pending, a rule may come twice.
+    ///
+    /// # Concurrency
+    ///
+    /// Each look is taken when it is asked: of two rules, they may be of different instants.
     pub fn peek<'a>(&'a self, request: &'a R) -> impl Iterator<Item = RulePeek<'a>> {
         self.rules.peek(request, self.clock.now())
     }
 
     /// What each rule has done so far, by its name, in the order in which they were given.
+    ///
+    /// Looks at 8 KiB for each rule: for a page that is asked for now and then, not for each request.
+    ///
+    /// # Concurrency
+    ///
+    /// Exact when nobody decides; read under load, the numbers may be of slightly different instants.
     pub fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
         self.rules
             .names
@@ -229,10 +256,10 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
             .map(|rule| (&*rule.name, rule.tallies.sum()))
     }
 
-    /// The counts of each rule themselves, for whoever keeps them beyond the rule set.
+    /// The same as they go on, for [`Observer::publish_counts`](crate::Observer::publish_counts).
     #[cfg(feature = "observe")]
-    pub(crate) fn tallies(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Tallies>)> {
-        self.rules.names.iter().map(|rule| (&rule.name, &rule.tallies))
+    pub fn live_counts(&self) -> LiveCounts<'_> {
+        LiveCounts::new(&self.rules.names)
     }
 
     /// How many states the rules are decided by: as few steps does a request need that all rules are about.

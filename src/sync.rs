@@ -211,6 +211,22 @@ pub trait Words: Copy {
 }
 
 /// Words that any number of threads may use at once.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::sync::{AtomicU64, Shared};
+/// use ringgate::{Algorithm, Gcra, Nanos, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let policy = Gcra::token_bucket(Quota::per_second(10)?, 2)?;
+/// // Memory of your own: all zero is a limiter that nobody has asked.
+/// let words = [AtomicU64::new(0)];
+/// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 2).is_ok());
+/// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 1).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<'a>(&'a [AtomicU64]);
 
@@ -243,6 +259,20 @@ impl Words for Shared<'_> {
 }
 
 /// Words that the holder alone can reach, so that an exchange needs no locked instruction.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::sync::{AtomicU64, Exclusive};
+/// use ringgate::{Algorithm, Gcra, Nanos, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let policy = Gcra::token_bucket(Quota::per_second(10)?, 2)?;
+/// let mut words = [AtomicU64::new(0)];
+/// assert!(policy.decide(Exclusive::new(&mut words), Nanos::ZERO, 2).is_ok());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Exclusive<'a> {
     words: &'a [AtomicU64],

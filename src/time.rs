@@ -9,6 +9,21 @@ pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 ///
 /// Range: 0 to 2^63 − 1 (292 years). Everything beyond is held at the end of the range, where time
 /// stands still for a limiter: it then refuses, it never admits too much.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::Nanos;
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let second = Nanos::from_duration(Duration::from_secs(1));
+/// assert_eq!(second.saturating_since(Nanos::ZERO), Duration::from_secs(1));
+/// // Nothing overflows: time ends, and stands still there.
+/// assert_eq!(Nanos::MAX.saturating_add(Duration::from_secs(1)), Nanos::MAX);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 

@@ -14,3 +14,11 @@ mod counters;
 mod events;
 #[path = "observe/reloads.rs"]
 mod reloads;
+#[cfg(all(feature = "redis", unix))]
+#[path = "observe/shared.rs"]
+mod shared;
+
+#[cfg(all(feature = "redis", unix))]
+#[expect(dead_code, reason = "made for the tests of the stores themselves")]
+#[path = "redis/server.rs"]
+mod server;

@@ -73,6 +73,10 @@ pub trait Reclaim: Algorithm {
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Algorithm::words).
+    ///
+    /// # Errors
+    ///
+    /// `Some` of an error when the permits do not fit; nothing is consumed then.
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>>;
 
     /// Whether the state that begins with the word `first` is equal to a fresh one from `now` on,

@@ -9,6 +9,21 @@ use crate::time::Nanos;
 ///
 /// Keep it, or the [`Receipt`] that it turns into, to refund or settle the charge; dropping it
 /// leaves the permits spent.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, Settled};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, ManualClock::new());
+/// let admitted = limiter.check_n(3).expect("ten are free");
+/// assert_eq!((admitted.permits(), admitted.remaining()), (3, 7));
+/// // Not served after all.
+/// assert_eq!(limiter.refund(admitted), Settled::Exact);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Admitted<'a, A> {
     peek: Peek<'a, A>,
     receipt: Receipt,

@@ -16,6 +16,25 @@ use crate::time::Nanos;
 /// take in between shows; the answer may be old when you read it. Where the state is several words, a
 /// look starts over when an admission comes in between, so under load it can take many times as long
 /// as a decision.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{Gcra, ManualClock, Quota, RateLimiter};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let bucket = Gcra::token_bucket(Quota::per_second(10)?, 2)?;
+/// let limiter = RateLimiter::with_clock(bucket, ManualClock::new());
+/// assert!(limiter.check_n(2).is_ok());
+/// let peek = limiter.peek();
+/// assert_eq!((peek.remaining(), peek.spent()), (0, 2));
+/// assert_eq!(peek.retry_after(1), Some(Duration::from_millis(100)));
+/// // Three at once never pass.
+/// assert_eq!(peek.retry_after(3), None);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a peek works out nothing until it is asked"]
 pub struct Peek<'a, A> {
     algorithm: &'a A,

@@ -32,6 +32,22 @@ std::thread_local! {
 /// [`QuantaClock`](super::QuantaClock).
 ///
 /// Dropping the last clone stops the upkeep thread, and waits for it for up to one interval.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{CoarseClock, CounterRing, Quota, RateLimiter};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let clock = CoarseClock::start(Duration::from_millis(1))?;
+/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, clock.clone());
+/// assert!(limiter.check().is_ok());
+/// // Twice the interval is the clock's error, and that of the precise clock comes on top.
+/// assert!(limiter.promise().interval < Duration::from_millis(998));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct CoarseClock {
     clock: ::quanta::Clock,

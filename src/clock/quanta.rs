@@ -11,6 +11,21 @@ use crate::time::Nanos;
 ///
 /// Where the counter stops while the machine is suspended that time is not counted, which makes a
 /// limiter stricter.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{Clock, CounterRing, QuantaClock, Quota, RateLimiter};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // Calibrated once. Clones show the same time and cost nothing.
+/// let clock = QuantaClock::new();
+/// let ring = CounterRing::new(Quota::per_second(10)?)?;
+/// let each: Vec<_> = (0..3).map(|_| RateLimiter::with_clock(ring.clone(), clock.clone())).collect();
+/// assert!(each[0].check_at(clock.now(), 1).is_ok());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct QuantaClock {
     clock: ::quanta::Clock,

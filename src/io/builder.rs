@@ -96,6 +96,7 @@ impl<T> ThrottledBuilder<T> {
     ///     bytes: u64,
     /// }
     ///
+    /// # #[cfg(feature = "quanta")]
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let user = Key::new("user", |transfer: &Transfer, key| transfer.user.hash(key));
     /// let bytes = Cost::new("bytes", |transfer: &Transfer| transfer.bytes);
@@ -111,6 +112,8 @@ impl<T> ThrottledBuilder<T> {
     /// # let _ = upload;
     /// # Ok(())
     /// # }
+    /// # #[cfg(not(feature = "quanta"))]
+    /// # fn main() {}
     /// ```
     #[cfg(feature = "rules")]
     pub fn read_rules<J, B>(

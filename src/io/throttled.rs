@@ -82,6 +82,7 @@ use super::stash::Stash;
 /// use ringgate::{Fair, Gcra, Quota, RateLimiter, Throttled};
 /// use tokio::io::AsyncWriteExt;
 ///
+/// # #[cfg(feature = "quanta")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// // Ten megabytes a second for all connections together, in bursts of a hundredth of that.
@@ -99,6 +100,8 @@ use super::stash::Stash;
 /// client.write_all(b"hello").await?;
 /// # Ok(())
 /// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
 /// ```
 pub struct Throttled<T> {
     inner: T,

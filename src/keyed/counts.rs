@@ -8,6 +8,24 @@ use crate::sync::Tally;
 ///
 /// Each number is exact when nobody else uses the table; read under load, they may be of slightly
 /// different instants.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(5)?)?)
+///     .capacity(1_000)
+///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
+/// for key in 0..10_u64 {
+///     assert!(limiter.check(&key).is_ok());
+/// }
+/// let counts = limiter.counts();
+/// assert_eq!((counts.tracked, counts.overflowed), (10, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableCounts {

@@ -6,6 +6,36 @@ use ahash::RandomState;
 /// How a table tells keys apart, and which tier of quotas each of them is in.
 ///
 /// The crate's own two are [`AnyKey`], for keys that all have the same quota, and [`Tiers`].
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, KeyedBuilder, Keys, ManualClock, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// /// Customers by number, the first thousand with more. Numbers are given out by us, so nobody can aim.
+/// struct Customers;
+///
+/// impl Keys<u64> for Customers {
+///     fn hash(&self, customer: &u64) -> u64 {
+///         // Spreads them: an odd factor, and what is high also low.
+///         let spread = customer.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+///         spread ^ (spread >> 32)
+///     }
+///
+///     fn tier(&self, customer: &u64) -> usize {
+///         usize::from(*customer >= 1_000)
+///     }
+/// }
+///
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
+///     .tier(10)
+///     .build_with(ManualClock::new(), Customers)?;
+/// assert!(limiter.check_n(&7, 100).is_ok());
+/// assert!(limiter.check_n(&7_000, 100).is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub trait Keys<Q: ?Sized> {
     /// 64 bits that are different for different keys, but for chance: two keys with the same bits share
     /// a limiter. They decide where in the table a key may be, so they must be spread as evenly as a good
@@ -20,6 +50,22 @@ pub trait Keys<Q: ?Sized> {
 }
 
 /// Keys of any type that can be hashed, all with the same quota.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // For a test that is to go the same way each time.
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(1)?)?)
+///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
+/// assert!(limiter.check("alice").is_ok());
+/// assert!(limiter.check(&("alice", 443_u16)).is_ok());
+/// assert!(limiter.check("alice").is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct AnyKey<S = RandomState> {
     hasher: S,
@@ -73,6 +119,23 @@ impl<S> fmt::Debug for AnyKey<S> {
 }
 
 /// Keys with tiers of quotas, told by a function.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, KeyedBuilder, ManualClock, Quota, Tiers};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // Who is known gets a hundred a second, all others ten, from one table.
+/// let tier = |name: &str| usize::from(name != "alice");
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
+///     .tier(10)
+///     .build_with(ManualClock::new(), Tiers::with_seeds(tier, [1, 2, 3, 4]))?;
+/// assert!(limiter.check_n("alice", 100).is_ok());
+/// assert!(limiter.check_n("mallory", 11).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Tiers<F, S = RandomState> {
     resolver: F,

@@ -3,6 +3,24 @@
 ///
 /// Whatever is chosen, a key that has an entry keeps it, and what it has spent, until its window is over
 /// ([`Forget`](Self::Forget) excepted).
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock, OnFull, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_hour(5)?)?)
+///     .capacity(100)
+///     .on_full(OnFull::Deny)
+///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
+/// let admitted = (0..10_000_u64).filter(|key| limiter.check(key).is_ok()).count();
+/// // No more keys than entries, and each of them has got its permit.
+/// assert_eq!(admitted as u64, limiter.counts().tracked);
+/// assert!(limiter.counts().overflowed > 9_000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFull {

@@ -66,6 +66,34 @@ impl<'a> RefusedRequest<'a> {
 ///
 /// Functions do, of a [`RefusedRequest`]; so do [`Problem`] and [`Grpc`]. The layer adds
 /// `Retry-After`, unless the answer has it, and the [quota headers](super::QuotaHeaders).
+///
+/// # Examples
+///
+/// ```
+/// use http::Response;
+/// use ringgate::layer::{Answer, RateLimitLayer, RefusedRequest};
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// /// Refuses in the words of the house.
+/// #[derive(Clone)]
+/// struct Plain;
+///
+/// impl Answer<String> for Plain {
+///     fn answer(&self, refused: &RefusedRequest<'_>) -> Response<String> {
+///         let rules: Vec<_> = refused.violated().map(|policy| policy.rule()).collect();
+///         let mut response = Response::new(format!("too many requests: {}", rules.join(", ")));
+///         *response.status_mut() = refused.status();
+///         response
+///     }
+/// }
+///
+/// let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
+/// let layer = RateLimitLayer::from(rules).answer_by(Plain);
+/// # let _ = layer;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Answer<B> {
     /// Makes the answer.
     fn answer(&self, refused: &RefusedRequest<'_>) -> Response<B>;

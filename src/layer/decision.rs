@@ -4,6 +4,23 @@ use crate::time::Nanos;
 /// answer, for layers further outside.
 ///
 /// A request that the layer [skips](super::RateLimitLayer::skip_if) has none.
+///
+/// # Examples
+///
+/// In a handler of axum:
+///
+/// ```
+/// use axum::Extension;
+/// use ringgate::layer::Decision;
+///
+/// async fn handler(decision: Option<Extension<Decision>>) -> &'static str {
+///     match decision {
+///         Some(Extension(decision)) if decision.is_limited() => "within your limits",
+///         _ => "not limited",
+///     }
+/// }
+/// # let _ = handler;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub(super) at: Nanos,

@@ -11,6 +11,21 @@ use super::policy::{Policy, printable, whole_seconds};
 /// Which headers tell a client of its quotas, on admitted and refused answers.
 ///
 /// `Retry-After` comes with every refusal that has an end, whichever of these is chosen.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::layer::{QuotaHeaders, RateLimitLayer};
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
+/// // Nobody reads them, and they take longer than the decision.
+/// let layer = RateLimitLayer::from(rules).headers(QuotaHeaders::Off).decision_extension(false);
+/// # let _ = layer;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuotaHeaders {

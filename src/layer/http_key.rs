@@ -23,7 +23,7 @@ use crate::rules::{Key, KeyHasher, Missing};
 /// ```
 /// use http::header::HeaderName;
 /// use ringgate::layer::{ClientIp, HttpKey};
-/// use ringgate::{ManualClock, Missing, Rule, RuleSet};
+/// use ringgate::{ManualClock, Missing, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let client = HttpKey::client(ClientIp::peer()).key();
@@ -31,7 +31,7 @@ use crate::rules::{Key, KeyHasher, Missing};
 /// let user = HttpKey::header(HeaderName::from_static("x-api-key"))
 ///     .missing(Missing::Skip)
 ///     .key();
-/// let rules = RuleSet::builder()
+/// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("client", "100/min".parse()?).by(&client))
 ///     .rule(Rule::new("user", "10/s".parse()?).by(&user));
 /// # let _ = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;

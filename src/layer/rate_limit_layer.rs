@@ -176,13 +176,13 @@ impl<C, A> RateLimitLayer<C, A> {
     /// ```
     /// use http::StatusCode;
     /// use ringgate::layer::{HttpKey, RateLimitLayer};
-    /// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSet};
+    /// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let failures = Rule::new("failures", "5/min".parse()?)
     ///     .algorithm(RuleAlgorithm::Fixed)
     ///     .by(&HttpKey::peer().key());
-    /// let rules = RuleSet::builder().rule(failures);
+    /// let rules = RuleSetBuilder::new().rule(failures);
     /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// # #[cfg(any())]
     /// let rules = rules.build()?;
@@ -208,10 +208,10 @@ impl<C, A> RateLimitLayer<C, A> {
     /// ```
     /// use http::Response;
     /// use ringgate::layer::{HttpKey, RateLimitLayer, RefusedRequest};
-    /// use ringgate::{ManualClock, Rule, RuleSet};
+    /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// # let rules = RuleSet::builder().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
+    /// # let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
     /// let layer = RateLimitLayer::from(rules).answer(|refused: &RefusedRequest<'_>| {
     ///     let mut response = Response::new(String::from("slow down"));
     ///     *response.status_mut() = refused.status();

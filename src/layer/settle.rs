@@ -47,11 +47,11 @@ use crate::rules::{Cost, LiveRules, Reservation};
 ///
 /// ```
 /// use ringgate::layer::{HttpKey, RateLimitLayer};
-/// use ringgate::{Cost, ManualClock, Rule, RuleSet};
+/// use ringgate::{Cost, ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let bytes = Cost::new("bytes", |_: &http::request::Parts| 10_000);
-/// let rules = RuleSet::builder()
+/// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("volume", "1_000_000_000/h".parse()?).cost(&bytes).by(&HttpKey::peer().key()));
 /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// # #[cfg(any())]

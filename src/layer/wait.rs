@@ -54,10 +54,10 @@ use crate::wait::{Fair, TurnError, WaitError};
 /// ```
 /// use core::time::Duration;
 /// use ringgate::layer::{HttpKey, RateLimitLayer};
-/// use ringgate::{ManualClock, Rule, RuleSet};
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let rules = RuleSet::builder().rule(Rule::new("client", "10/s".parse()?).by(&HttpKey::peer().key()));
+/// let rules = RuleSetBuilder::new().rule(Rule::new("client", "10/s".parse()?).by(&HttpKey::peer().key()));
 /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// # #[cfg(any())]
 /// let rules = rules.build()?;

@@ -4,6 +4,29 @@ use core::time::Duration;
 ///
 /// With the `serde` feature it can be written to a file and read back:
 /// `{"spent": 12, "idle_after_nanos": 48000000000}`.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, SavedState};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = || -> Result<_, ringgate::ConfigError> {
+///     Ok(RateLimiter::with_clock(CounterRing::new(Quota::per_minute(10)?)?, ManualClock::new()))
+/// };
+/// let before = limiter()?;
+/// assert!(before.check_n(8).is_ok());
+/// let saved = before.save();
+///
+/// // Two numbers, in a form of your own (or by the feature `serde`).
+/// let numbers = (saved.spent(), saved.idle_after());
+/// let after = limiter()?;
+/// after.restore(&SavedState::new(numbers.0, numbers.1), Duration::ZERO);
+/// assert_eq!(after.peek().remaining(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]

@@ -49,10 +49,10 @@ use crate::rules::{Refused, RulePeek};
 /// # Examples
 ///
 /// ```
-/// use ringgate::{DenialEvents, ManualClock, Rule, RuleSet};
+/// use ringgate::{DenialEvents, ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let rules = RuleSet::<str>::builder()
+/// let rules = RuleSetBuilder::<str>::new()
 ///     .rule(Rule::new("all", "2/s".parse()?))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// // For the whole process: ten lines a second in the log, at the most.

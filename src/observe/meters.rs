@@ -1,4 +1,5 @@
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use metrics::{Counter, Unit, counter, describe_counter};
 
@@ -16,6 +17,13 @@ struct Meter {
     of: fn(&RuleCounts) -> u64,
 }
 
+impl Meter {
+    fn register(&self, rule: &Arc<str>) -> Counter {
+        counter!(self.name, "rule" => Arc::clone(rule), "outcome" => self.outcome)
+    }
+}
+
+/// Those of all rules.
 const METERS: [Meter; 6] = {
     const fn meter(name: &'static str, outcome: &'static str, of: fn(&RuleCounts) -> u64) -> Meter {
         Meter { name, outcome, of }
@@ -30,9 +38,19 @@ const METERS: [Meter; 6] = {
     ]
 };
 
-/// The numbers of a rule, in the order of the meters.
+/// Those that only rules have which many machines share.
+const SHARED: [Meter; 1] = [Meter {
+    name: DECISIONS,
+    outcome: "by_node",
+    of: |counts| counts.by_node,
+}];
+
+/// How many there are of both.
+const ALL: usize = METERS.len() + SHARED.len();
+
+/// The numbers of a rule, in the order of the meters: those of all rules, and then those of shared ones.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Figures([u64; METERS.len()]);
+pub(super) struct Figures([u64; ALL]);
 
 impl Figures {
     pub(super) fn plus(self, other: Self) -> Self {
@@ -53,18 +71,27 @@ impl Figures {
 
 impl From<RuleCounts> for Figures {
     fn from(counts: RuleCounts) -> Self {
-        Self(METERS.map(|meter| (meter.of)(&counts)))
+        let mut figures = [0; ALL];
+        for (figure, meter) in figures.iter_mut().zip(METERS.iter().chain(&SHARED)) {
+            *figure = (meter.of)(&counts);
+        }
+        Self(figures)
     }
 }
 
 /// The counters of one rule, as the recorder knows them.
-pub(super) struct Counters([Counter; METERS.len()]);
+pub(super) struct Counters(Vec<Counter>);
 
 impl Counters {
     pub(super) fn register(rule: &Arc<str>) -> Self {
-        let register =
-            |meter: Meter| counter!(meter.name, "rule" => Arc::clone(rule), "outcome" => meter.outcome);
-        Self(METERS.map(register))
+        Self(METERS.iter().map(|meter| meter.register(rule)).collect())
+    }
+
+    /// Registers those of shared rules too, if they are not yet.
+    pub(super) fn register_shared(&mut self, rule: &Arc<str>) {
+        if self.0.len() < ALL {
+            self.0.extend(SHARED.iter().map(|meter| meter.register(rule)));
+        }
     }
 
     pub(super) fn set(&self, figures: Figures) {
@@ -81,7 +108,7 @@ pub(super) fn describe() {
         Unit::Count,
         "Requests, for each rule that was about them: admitted; denied, by this rule among others or alone; shadow_denied: \
          would have been denied, were the rule enforced; overflowed: also one of these, but decided for want of a table \
-         entry."
+         entry; by_node: also admitted or denied, but by this node alone, since the store did not answer."
     );
     describe_counter!(
         PERMITS,

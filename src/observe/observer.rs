@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::meters;
 use super::series::Series;
 use crate::clock::Clock;
-use crate::rules::{RuleSet, Tallies};
+use crate::rules::{LiveCounts, RuleSet, Tallies};
 
 /// Publishes the counts of rules through the [`metrics`] facade: when somebody asks, and without a change to any
 /// decision.
@@ -17,6 +17,7 @@ use crate::rules::{RuleSet, Tallies};
 /// | | `denied` | requests that were refused, by this rule among others or alone |
 /// | | `shadow_denied` | requests that the rule would have refused, had it not been in the shadow |
 /// | | `overflowed` | decisions that [`OnFull`](crate::OnFull) made: not to be added to the others, where they are counted too |
+/// | | `by_node` | of rules that many machines share: decisions that this node has made alone, since the store did not answer; not to be added either |
 /// | `ringgate_permits_total` | `charged` | permits that admitted requests were charged, for each of the rule's quotas |
 /// | | `forfeited` | permits that could not be given back |
 ///
@@ -25,13 +26,13 @@ use crate::rules::{RuleSet, Tallies};
 ///
 /// # Guarantees
 ///
-/// - Six series for each name that a rule has had, however many keys there are.
+/// - Six series for each name that a rule has had, and one more for one that many machines share, however many keys there are.
 /// - No counter ever falls, and no counter loses anything over a reload: a rule that is removed and comes back begins
 ///   afresh in [`RuleSet::counts`], but its counters go on from where they were, and with what was still
 ///   counted by old rules after the last call. Those of a rule that is gone stay at their last value.
 /// - Nothing is counted twice: a rule that [was](crate::Rule::was) called otherwise begins its new counters at
 ///   what has happened since the first call under the new name; until then the old ones count.
-/// - Rules with one name in several rule sets are added up.
+/// - Rules with one name in several rule sets are added up, also those of one process with those of many.
 ///
 /// # Caveats
 ///
@@ -43,8 +44,8 @@ use crate::rules::{RuleSet, Tallies};
 ///
 /// # Cost
 ///
-/// Six registrations when a name is first seen. After that, for each rule, one look at the counts of 64 threads (8 KiB)
-/// and six stores: 1.5 µs for ten rules and 280 µs for a thousand, with nobody deciding. A rule that is gone
+/// Six registrations (seven) when a name is first seen. After that, for each rule, one look at the counts of 64 threads (8 KiB)
+/// and as many stores: 1.5 µs for ten rules and 280 µs for a thousand, with nobody deciding. A rule that is gone
 /// keeps its 8 KiB until the first call after the last decision by it.
 ///
 /// # Examples
@@ -53,14 +54,14 @@ use crate::rules::{RuleSet, Tallies};
 ///
 /// ```
 /// use metrics_exporter_prometheus::PrometheusBuilder;
-/// use ringgate::{LiveRules, ManualClock, Observer, Rule, RuleSet};
+/// use ringgate::{LiveRules, ManualClock, Observer, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let recorder = PrometheusBuilder::new().build_recorder();
 /// let handle = recorder.handle();
 /// metrics::set_global_recorder(recorder)?;
 ///
-/// let rules = RuleSet::<str>::builder().rule(Rule::new("all", "2/s".parse()?));
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "2/s".parse()?));
 /// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
 /// for _ in 0..5 {
 ///     let _ = live.load().check("request");
@@ -114,9 +115,23 @@ impl Observer {
     /// Waits for other threads that publish, and never for those that decide, nor they for it. What they do meanwhile
     /// may show in some counters and not yet in others.
     pub fn publish<R: ?Sized, C: Clock>(&self, rules: &RuleSet<R, C>) {
+        self.publish_counts(rules.live_counts());
+    }
+
+    /// The same for whatever has counts: rules that many machines share, by `redis::SharedRules::live_counts`.
+    ///
+    /// # Concurrency
+    ///
+    /// As [`publish`](Self::publish).
+    pub fn publish_counts(&self, rules: LiveCounts<'_>) {
         let mut names = self.names();
         for (name, tallies) in rules.tallies() {
             follow(&mut names, name, tallies);
+            if rules.are_shared()
+                && let Some(series) = names.get_mut(name)
+            {
+                series.show_shared(name);
+            }
         }
         for series in names.values_mut() {
             series.publish();

@@ -30,6 +30,11 @@ impl Series {
         }
     }
 
+    /// Shows what only rules have that many machines share.
+    pub(super) fn show_shared(&mut self, rule: &Arc<str>) {
+        self.counters.register_shared(rule);
+    }
+
     pub(super) fn has(&self, tallies: &Arc<Tallies>) -> bool {
         self.sources.iter().any(|source| source.is(tallies))
     }

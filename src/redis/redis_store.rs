@@ -97,6 +97,11 @@ impl RedisStore {
         self.supervisor.health()
     }
 
+    #[cfg(feature = "observe")]
+    pub(super) const fn supervisor(&self) -> &Arc<Supervisor> {
+        &self.supervisor
+    }
+
     /// The name that the part's counts are kept under.
     #[must_use]
     pub fn name_of(&self, part: &Part) -> String {

@@ -261,6 +261,12 @@ impl SharedLimiter {
     pub async fn refund(&self, passed: SharedPassed) -> Result<Settled, StoreError> {
         self.rules.refund(passed).await
     }
+
+    /// As [`SharedRules::live_counts`].
+    #[cfg(feature = "observe")]
+    pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
+        self.rules.live_counts()
+    }
 }
 
 fn asked(key: impl AsRef<[u8]>, permits: u64) -> Asked {

@@ -271,6 +271,12 @@ impl<R: ?Sized> SharedRules<R> {
         self.plan.counts()
     }
 
+    /// The same as they go on, for [`Observer::publish_counts`](crate::Observer::publish_counts).
+    #[cfg(feature = "observe")]
+    pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
+        self.plan.live_counts()
+    }
+
     /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store

@@ -15,6 +15,22 @@ use crate::error::ConfigError;
 use crate::keyed::random_seeds;
 
 /// Rules, from which a [`RuleSet`] is built, and built again at a reload.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let builder = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "100/s".parse()?))
+///     .rule(Rule::new("all", "10/s".parse()?));
+/// // A rule set cannot be built wrong, and says what is.
+/// let error = builder.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap_err();
+/// assert_eq!((error.rule.as_str(), error.error.field), ("all", "name"));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct RuleSetBuilder<R: ?Sized> {
     rules: Vec<Rule<R>>,

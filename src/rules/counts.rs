@@ -9,6 +9,25 @@ use crate::sync::Tally;
 /// A change of its key does not set it back.
 ///
 /// Each number is exact when nobody decides; read under load, they may be of slightly different instants.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// for _ in 0..5 {
+///     let _ = rules.check("request");
+/// }
+/// for (name, counts) in rules.counts() {
+///     assert_eq!((name, counts.admitted, counts.denied), ("all", 2, 3));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleCounts {
@@ -25,6 +44,9 @@ pub struct RuleCounts {
     /// Permits that could not be given back, of each of the rule's states: of refused requests, where another rule was found
     /// full only after this one was charged, and of [refunds](super::RuleSet::refund).
     pub forfeited: u64,
+    /// Decisions of rules that many machines share (the module `redis`) that this node has made alone, since the store did
+    /// not answer: by [`OnError`](crate::OnError), and also counted as admitted or denied. 0 for a rule of one process.
+    pub by_node: u64,
 }
 
 /// What may happen to a rule.
@@ -35,6 +57,8 @@ pub(super) enum Outcome {
     ShadowDenied,
     Overflowed,
     Forfeited(u64),
+    #[cfg(feature = "redis")]
+    ByNode,
 }
 
 /// The counts of one rule: a line for each thread, so that a decision shares none.
@@ -48,6 +72,7 @@ struct Line {
     shadow_denied: Tally,
     overflowed: Tally,
     forfeited: Tally,
+    by_node: Tally,
 }
 
 /// Lines that one thread has to itself; those that come when all are taken share one more.
@@ -70,6 +95,8 @@ impl Tallies {
             Outcome::ShadowDenied => me.add(&line.shadow_denied, 1),
             Outcome::Overflowed => me.add(&line.overflowed, 1),
             Outcome::Forfeited(permits) => me.add(&line.forfeited, permits),
+            #[cfg(feature = "redis")]
+            Outcome::ByNode => me.add(&line.by_node, 1),
         }
     }
 
@@ -82,6 +109,7 @@ impl Tallies {
             shadow_denied: sum(|line| &line.shadow_denied),
             overflowed: sum(|line| &line.overflowed),
             forfeited: sum(|line| &line.forfeited),
+            by_node: sum(|line| &line.by_node),
         }
     }
 }

@@ -86,6 +86,29 @@ pub struct Key<R: ?Sized> {
 }
 
 /// What a rule does about a request without its key: see [`Key::optional`].
+///
+/// # Examples
+///
+/// ```
+/// use core::hash::Hash;
+/// use ringgate::{Key, ManualClock, Missing, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let user = Key::optional("user", Missing::Refuse, |user: &Option<&str>, key| {
+///     user.hash(key);
+///     user.is_some()
+/// });
+/// let rules = RuleSetBuilder::new()
+///     .rule(Rule::new("user", "10/s".parse()?).by(&user))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// assert!(rules.check(&Some("alice")).is_ok());
+/// let refused = rules.check(&None).unwrap_err();
+/// assert!(refused.violations().any(|look| look.lacks_key()));
+/// // To come back later does not help.
+/// assert_eq!(refused.retry_after(), None);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Missing {
@@ -118,14 +141,14 @@ impl<R: ?Sized> Key<R> {
     ///
     /// ```
     /// use core::hash::Hash;
-    /// use ringgate::{Key, ManualClock, Missing, Rule, RuleSet};
+    /// use ringgate::{Key, ManualClock, Missing, Rule, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let user = Key::optional("user", Missing::Skip, |user: &Option<&str>, key| {
     ///     user.hash(key);
     ///     user.is_some()
     /// });
-    /// let rules = RuleSet::builder()
+    /// let rules = RuleSetBuilder::new()
     ///     .rule(Rule::new("user", "1/s".parse()?).by(&user))
     ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
     /// assert!(rules.check(&Some("alice")).is_ok());

@@ -43,11 +43,11 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{LiveRules, ManualClock, Rule, RuleSet};
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
-///     Ok(RuleSet::<str>::builder().rule(Rule::new("all", quota.parse()?)))
+///     Ok(RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse()?)))
 /// };
 /// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
 /// for _ in 0..10 {
@@ -81,6 +81,24 @@ struct Writer<R: ?Sized, C> {
 ///
 /// Meant for a decision or a few: as long as somebody holds one, a reload that changes windows keeps the
 /// old windows in force beside the new.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "1/s".parse()?));
+/// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
+/// // Kept as long as the answer is looked at, and no longer.
+/// let loaded = live.load();
+/// assert!(loaded.check("request").is_ok());
+/// let wait = loaded.check("request").map_err(|refused| refused.retry_after());
+/// drop(loaded);
+/// assert!(wait.is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub struct LoadedRules<R: ?Sized, C>(InUse<RuleSet<R, C>>);
 
 impl<R: ?Sized, C> Deref for LoadedRules<R, C> {
@@ -99,6 +117,25 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LoadedRules<R, C> {
 }
 
 /// What became of a reload.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{LiveRules, ManualClock, Reloaded, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
+///     Ok(RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse()?)))
+/// };
+/// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
+/// // Somebody is in the middle of a decision.
+/// let loaded = live.load();
+/// assert_eq!(live.store(&rules("100/min")?)?, Reloaded::Pending(1));
+/// drop(loaded);
+/// assert_eq!(live.finish(), Reloaded::Done);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reloaded {

@@ -13,6 +13,23 @@ use crate::time::Nanos;
 /// # Concurrency
 ///
 /// As [`Peek`]: each method looks when it is called.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// assert!(rules.check("request").is_ok());
+/// for look in rules.peek("request") {
+///     assert_eq!((look.rule(), look.limit(), look.remaining()), ("all", 2, 1));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a peek works out nothing until it is asked"]
 pub struct RulePeek<'a> {
     rule: &'a str,

@@ -41,6 +41,28 @@ impl Passed {
 /// A request was refused, and by which rules.
 ///
 /// It borrows the rule set and the request, to work out the retry time when asked.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// assert!(rules.check("request").is_ok());
+/// assert!(rules.check("request").is_ok());
+/// let refused = rules.check("request").expect_err("two a second");
+/// for look in refused.violations() {
+///     assert_eq!((look.rule(), look.limit(), look.remaining()), ("all", 2, 0));
+/// }
+/// // A second, and the cell that is counted besides.
+/// assert_eq!(refused.retry_after(), Some(Duration::from_millis(1_200)));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a refusal that nobody reads admits the request"]
 pub struct Refused<'a, R: ?Sized> {
     rules: &'a Rules<R>,

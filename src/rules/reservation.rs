@@ -15,6 +15,25 @@ use crate::time::Nanos;
 ///
 /// It borrows nothing, and outlives a reload: debt goes to the rules that are in force by then; what was charged to a
 /// state that others have taken the place of is not given back.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{Cost, ManualClock, Rule, RuleSetBuilder, Settled};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let tokens = Cost::new("tokens", |_: &str| 500);
+/// let rules = RuleSetBuilder::new()
+///     .rule(Rule::new("tokens", "10_000/min".parse()?).cost(&tokens))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// let reservation = rules.reserve("a question").expect("ten thousand are free");
+/// // It was less than thought.
+/// assert_eq!(rules.settle(reservation, &tokens, 180), Settled::Exact);
+/// let look = rules.peek("a question").next().expect("there is a rule");
+/// assert_eq!(look.remaining(), 9_820);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a reservation is what a refund needs"]
 pub struct Reservation<R: ?Sized> {
     at: Nanos,

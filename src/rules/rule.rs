@@ -12,6 +12,21 @@ use crate::keyed::{KeyedBuilder, OnFull};
 use crate::quota::Quota;
 
 /// How a rule counts.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// // Paced: one at a time, a hundred a second.
+/// let rule = Rule::new("all", "100/s".parse()?).algorithm(RuleAlgorithm::Gcra).burst(1);
+/// let rules = RuleSetBuilder::<str>::new().rule(rule).build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// assert!(rules.check("request").is_ok());
+/// assert!(rules.check("request").is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleAlgorithm {
@@ -371,6 +386,19 @@ impl<R: ?Sized> fmt::Debug for Rule<R> {
 }
 
 /// A rule set that was asked for cannot be built: which rule is wrong, and what is wrong with it.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "10/s".parse()?).cells(0));
+/// let error = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap_err();
+/// assert_eq!(error.to_string(), r#"rule "all": cells is 0 cells, but allowed is 1 to 4096 cells"#);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleError {

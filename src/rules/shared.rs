@@ -19,6 +19,7 @@ use crate::keyed::random_seeds;
 use crate::quota::Quota;
 
 mod books;
+mod counted;
 mod here;
 mod parts;
 mod validate;

@@ -22,6 +22,10 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
     /// # Errors
     ///
     /// When there is no room, or others wait. Nothing was taken.
+    ///
+    /// # Concurrency
+    ///
+    /// Whoever stood in line before this call goes before it. Who enters it at the same moment may come after.
     pub fn check(&self) -> Result<Receipt, TurnError> {
         self.check_n(1)
     }

@@ -2,6 +2,27 @@ use core::fmt;
 use core::time::Duration;
 
 /// Why somebody does not wait, or no longer. Nothing was taken.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock, WaitError};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let ring = CounterRing::new(Quota::per_second(2)?)?;
+/// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
+/// assert_eq!(limiter.until_n_ready(3).await, Err(WaitError::Never));
+/// limiter.until_n_ready(2).await?;
+/// match limiter.until_ready().within(Duration::from_millis(100)).await {
+///     // Said at once, so that there is time to do something else.
+///     Err(WaitError::TooLate { needed, allowed }) => assert!(needed > allowed),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError {
@@ -25,6 +46,24 @@ pub enum WaitError {
 }
 
 /// Why there is nothing for somebody who does not wait. Nothing was taken.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock, TurnError};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let ring = CounterRing::new(Quota::per_second(2)?)?;
+/// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
+/// assert!(limiter.check_n(2).is_ok());
+/// match limiter.check() {
+///     Err(TurnError::Denied(Some(after))) => println!("come back in {after:?}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TurnError {

@@ -50,6 +50,7 @@ use super::runtime::{Runtime, TokioRuntime};
 /// use core::time::Duration;
 /// use ringgate::{Fair, Gcra, Quota, RateLimiter, WaitError};
 ///
+/// # #[cfg(feature = "quanta")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// // A hundred a second, evenly.
@@ -64,6 +65,8 @@ use super::runtime::{Runtime, TokioRuntime};
 /// assert!(matches!(hasty, Err(WaitError::TooLate { .. })));
 /// # Ok(())
 /// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
 /// ```
 pub struct Fair<L, T: Runtime = TokioRuntime> {
     pub(super) limiter: L,

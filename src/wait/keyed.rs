@@ -23,6 +23,10 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
     /// # Errors
     ///
     /// When there is no room, or others wait for it. Nothing was taken.
+    ///
+    /// # Concurrency
+    ///
+    /// Whoever stood in line before this call goes before it. Who enters it at the same moment may come after.
     pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Receipt, TurnError>
     where
         K: Keys<Q>,

@@ -26,6 +26,27 @@ pin_project! {
     /// # Caveats
     ///
     /// Whoever stops polling it while it waits keeps its place in line, as with [`Until`]: go on, or drop it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock};
+    /// use tokio::time::Instant;
+    /// use tokio_stream::StreamExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let ring = CounterRing::new(Quota::per_second(2)?)?;
+    /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
+    /// let began = Instant::now();
+    /// let mut paced = core::pin::pin!(limiter.stream(tokio_stream::iter(1..=3)));
+    /// assert_eq!((paced.next().await, paced.next().await), (Some(1), Some(2)));
+    /// // The third of a second waits for the next one.
+    /// assert_eq!(paced.next().await, Some(3));
+    /// assert!(began.elapsed().as_millis() >= 1_000);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
     pub struct PacedStream<S: Stream, A: Ask> {

@@ -62,6 +62,10 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
     /// # Errors
     ///
     /// When one has not, or others wait for it. Nothing was taken.
+    ///
+    /// # Concurrency
+    ///
+    /// Whoever stood in line before this call goes before it. Who enters it at the same moment may come after.
     pub fn check(&self, request: &J::Request) -> Result<Passed, TurnError> {
         if self.gives_way(&Request::new(self, request, pass::<J>)) {
             return Err(TurnError::Queued);

@@ -14,6 +14,40 @@ use tokio::time::{Sleep, sleep};
 ///
 /// [`TokioRuntime`] is the one that is meant for use; another one is for another runtime, or for tests that fire alarms
 /// by hand.
+///
+/// # Examples
+///
+/// ```
+/// use core::task::Waker;
+/// use core::time::Duration;
+/// use ringgate::{Fair, Gcra, Quota, RateLimiter, Runtime, TokioClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// /// A thread for each alarm: enough for a few who wait, in any executor.
+/// struct Threads;
+///
+/// impl Runtime for Threads {
+///     /// An alarm that cannot be called off wakes somebody for nothing, which is allowed.
+///     type Alarm = ();
+///
+///     fn alarm(&self, after: Duration, waker: &Waker) {
+///         let waker = waker.clone();
+///         std::thread::spawn(move || {
+///             std::thread::sleep(after);
+///             waker.wake();
+///         });
+///     }
+/// }
+///
+/// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
+/// let limiter = RateLimiter::with_clock(pace, TokioClock::new());
+/// let limiter = Fair::with_runtime(limiter, Threads);
+/// limiter.until_ready().await?;
+/// limiter.until_ready().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Runtime {
     /// An alarm that was set; dropping it calls it off.
     type Alarm: Send + Unpin;

@@ -26,6 +26,25 @@ use crate::time::Nanos;
 ///   same one that you do not poll. (One that is leaked is in line for ever, and keeps calls that do not wait from taking.)
 /// - It gives way now and then before it takes what is to be had at once, so it may be pending the first time that it is polled,
 ///   though there is room.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let ring = CounterRing::new(Quota::per_second(2)?)?;
+/// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
+/// limiter.until_n_ready(2).await?;
+/// // Dropped before its turn: nothing was taken, and whoever is behind it goes on.
+/// let waits = tokio::time::timeout(Duration::from_millis(10), limiter.until_ready());
+/// assert!(waits.await.is_err());
+/// limiter.until_ready().within(Duration::from_secs(2)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a future does nothing until it is polled"]
 pub struct Until<A: Ask> {
     ask: A,

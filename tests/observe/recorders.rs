@@ -31,6 +31,12 @@ impl Scraped {
         self.values()
     }
 
+    #[cfg(all(feature = "redis", unix))]
+    pub(crate) fn scrape_counts(&self, counts: ringgate::LiveCounts<'_>) -> Values {
+        metrics::with_local_recorder(&self.recorder, || self.observer.publish_counts(counts));
+        self.values()
+    }
+
     pub(crate) fn values(&self) -> Values {
         let snapshot = self.recorder.snapshotter().snapshot().into_vec();
         let series = snapshot.into_iter().map(|(key, _, _, value)| {

@@ -12,6 +12,21 @@ use crate::time::HORIZON;
 use crate::word::{FIRST_WORD_BITS, MarkLayout};
 
 /// A [`CounterRing`] in the making.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{Algorithm, CounterRing};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // Sixty cells: what is refused too long is a second, not twelve.
+/// let fine = CounterRing::builder("100/min".parse()?).cells(60).build()?;
+/// // A tenth of the limit in each tenth of the window, and not all at once.
+/// let even = CounterRing::builder("100/s".parse()?).cells(10).even().build()?;
+/// assert_eq!((fine.bound(), even.bound(), even.most()), (100, 110, 10));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct CounterRingBuilder {

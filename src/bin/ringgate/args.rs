@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand, ValueEnum};
 use ringgate::{CounterRing, Quota};
 
+use crate::doctor::RedisCommand;
 use crate::failure::Failure;
 
 /// Rate limiting that never admits more than it promises, on the command line.
@@ -23,6 +24,9 @@ pub(crate) enum Command {
     /// order of time; requests of the same second keep the order of their lines.
     #[command(after_long_help = NOTES)]
     Replay(ReplayArgs),
+    /// Looks after a Redis or Valkey server that keeps limits for many machines.
+    #[command(subcommand)]
+    Redis(RedisCommand),
 }
 
 const NOTES: &str = r#"The log:

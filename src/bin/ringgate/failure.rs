@@ -42,6 +42,22 @@ pub(crate) enum Failure {
     },
     /// More client addresses than there are numbers for them.
     TooManyKeys,
+    /// Nobody answers.
+    #[cfg(feature = "redis")]
+    Unreachable {
+        /// Which address, without a password.
+        server: String,
+        /// What happened instead.
+        why: String,
+    },
+    /// What was asked for needs more features than there are.
+    #[cfg(not(feature = "redis"))]
+    NotBuilt {
+        /// The command.
+        what: &'static str,
+        /// Those that it needs.
+        features: &'static str,
+    },
 }
 
 impl Failure {
@@ -82,6 +98,13 @@ impl fmt::Display for Failure {
                  from the first request on"
             ),
             Self::TooManyKeys => write!(f, "the log holds more than {} client addresses", u32::MAX),
+            #[cfg(feature = "redis")]
+            Self::Unreachable { server, why } => write!(f, "{server} cannot be examined: {why}"),
+            #[cfg(not(feature = "redis"))]
+            Self::NotBuilt { what, features } => write!(
+                f,
+                "`{what}` is not in this build of ringgate: cargo install ringgate --features {features}"
+            ),
         }
     }
 }

@@ -1,7 +1,10 @@
-//! The command-line tool: what would a limiter have done to this access log?
+//! The command-line tool: what would a limiter have done to this access log, and is this server fit to keep limits?
+
+extern crate alloc;
 
 // Floors, from the ground up: a module names only modules above it in this list.
 mod failure;
+mod doctor;
 mod args;
 mod words;
 mod stamp;
@@ -20,6 +23,7 @@ use clap::Parser;
 use ringgate::{Algorithm, CounterRing, Gcra, TimestampRing};
 
 use args::{AlgorithmName, Args, Command, ReplayArgs};
+use doctor::{DoctorArgs, RedisCommand};
 use failure::Failure;
 use report::Report;
 
@@ -28,14 +32,35 @@ use report::Report;
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
-    let Command::Replay(args) = Args::parse().command;
-    match replay(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            complain(&format!("error: {failure}"));
-            ExitCode::from(FAILED)
-        }
+    let command = match Args::try_parse() {
+        Ok(args) => args.command,
+        Err(usage) => return say(&usage),
+    };
+    let outcome = match command {
+        Command::Replay(args) => replay(&args).map(|()| ExitCode::SUCCESS),
+        Command::Redis(RedisCommand::Doctor(args)) => doctor(&args),
+    };
+    outcome.unwrap_or_else(|failure| {
+        complain(&format!("error: {failure}"));
+        ExitCode::from(FAILED)
+    })
+}
+
+/// Says how to use it, or what was wrong with how it was used: without the passwords of addresses.
+fn say(usage: &clap::Error) -> ExitCode {
+    let text = doctor::without_secrets(&usage.to_string());
+    if !usage.use_stderr() {
+        return print(&text).map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS);
     }
+    complain(text.trim_end());
+    ExitCode::from(FAILED)
+}
+
+/// Says what is to be said of a server: with 1 when there is a problem.
+fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let examined = doctor::doctor(args)?;
+    print(&examined.text)?;
+    Ok(ExitCode::from(u8::from(examined.problem)))
 }
 
 /// Builds the limiter before the log is opened, so that a bad rule is an error at once.

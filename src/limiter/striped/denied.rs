@@ -6,6 +6,20 @@ use crate::clock::Clock;
 use crate::time::Nanos;
 
 /// A request to a [`StripedLimiter`] was denied. Nothing was consumed.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Quota, StripedBuilder};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = StripedBuilder::new(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
+/// let denied = limiter.check_n(10_001).unwrap_err();
+/// // More than one request can ever get.
+/// assert_eq!(denied.retry_after(), None);
+/// # Ok(())
+/// # }
+/// ```
 pub struct StripedDenied<'a, C> {
     limiter: &'a StripedLimiter<C>,
     at: Nanos,

@@ -6,6 +6,23 @@ use crate::time::Nanos;
 ///
 /// For runtimes that number their threads or cores, so that no two of them share a stripe as long
 /// as there are enough. Made by [`StripedLimiter::lane`].
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{ManualClock, Quota, StripedBuilder};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = StripedBuilder::new(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
+/// std::thread::scope(|scope| {
+///     for worker in 0..4 {
+///         let lane = limiter.lane(worker);
+///         scope.spawn(move || assert!(lane.check().is_ok()));
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a lane does nothing until it is asked"]
 pub struct Lane<'a, C> {

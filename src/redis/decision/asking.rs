@@ -323,6 +323,7 @@ impl<R: ?Sized> SharedRules<R> {
                 .any(|part| (step.first..step.first + step.parts).contains(part))
         };
         let part_needs = |part: usize| needs(case.step_of(part).case);
+        self.plan.count_by_node(case.plan, needs);
         let refuse = |reason, full: Vec<Violation>| {
             let rules: Vec<u16> = full.iter().map(|&(at, _)| case.planned[at].rule).collect();
             self.plan.count_denied(&rules);

@@ -1,0 +1,78 @@
+//! What each algorithm admits of the same arrivals, and how many count at every moment.
+
+use ringgate::ConfigError;
+
+use crate::run::{self, LIMIT, WINDOW};
+use crate::svg::{self, Anchor, Svg};
+
+/// Silent so long, then asked every 5 ms, until the end: milliseconds.
+const SILENT: u64 = 900;
+const END: u64 = 4_000;
+
+const LEFT: f64 = 160.0;
+const RIGHT: f64 = 620.0;
+const TOP: f64 = 44.0;
+const LANE: f64 = 62.0;
+/// Of a lane: what counts is drawn so high when it is twice the limit.
+const HIGH: f64 = 40.0;
+
+pub(crate) fn draw() -> Result<String, ConfigError> {
+    let lanes = run::lanes()?;
+    let height = TOP + LANE * lanes.len() as f64 + 34.0;
+    let mut svg = Svg::new(
+        760.0,
+        height,
+        "What each algorithm admits of the same requests, and how many count at every moment",
+    );
+    let x = |at: u64| LEFT + (RIGHT - LEFT) * at as f64 / END as f64;
+    svg.text(
+        LEFT,
+        16.0,
+        Anchor::Start,
+        "20 a second are allowed; silent for 0.9 s, then asked 200 times a second.",
+    );
+    svg.text(
+        LEFT,
+        33.0,
+        Anchor::Start,
+        "Ticks: admitted. Curve: admitted in the second before. Dashes: 20.",
+    );
+    svg.text(RIGHT + 12.0, 33.0, Anchor::Start, "most, and bound");
+    let bottom = TOP + LANE * lanes.len() as f64;
+    for second in 0..=END / WINDOW {
+        let at = x(second * WINDOW);
+        svg.axis(at, TOP, at, bottom + 4.0);
+        svg.text(at, bottom + 20.0, Anchor::Middle, &format!("{second} s"));
+    }
+    for (number, lane) in lanes.iter().enumerate() {
+        let floor = TOP + LANE * number as f64 + HIGH + 8.0;
+        let y = |count: u64| floor - HIGH * count as f64 / (2 * LIMIT) as f64;
+        let admitted = run::admitted(&lane.algorithm, (SILENT..=END).step_by(5));
+        // The count changes where one comes in, and where one is a window old.
+        let left = admitted.iter().map(|&at| at + WINDOW).filter(|&at| at <= END);
+        let mut changes: Vec<u64> = admitted.iter().copied().chain(left).collect();
+        changes.sort_unstable();
+        changes.dedup();
+        let points: Vec<_> = (changes.into_iter())
+            .map(|at| {
+                let from = admitted.partition_point(|&one| one + WINDOW <= at);
+                let to = admitted.partition_point(|&one| one <= at);
+                (x(at), y((to - from) as u64))
+            })
+            .collect();
+        let most = run::most(&admitted);
+        let colour = if most > LIMIT { svg::OVER } else { svg::ADMITTED };
+        svg.steps(&points, RIGHT, floor, colour);
+        svg.dashes(LEFT, y(LIMIT), RIGHT, y(LIMIT), svg::LIMIT);
+        svg.ticks(admitted.iter().map(|&at| x(at)), floor + 1.0, 8.0, svg::ADMITTED);
+        svg.text(LEFT - 10.0, floor - 4.0, Anchor::End, lane.name);
+        let bound = run::bound(&lane.algorithm);
+        svg.text(
+            RIGHT + 12.0,
+            floor - 4.0,
+            Anchor::Start,
+            &format!("{most}, at most {bound}"),
+        );
+    }
+    Ok(svg.finish())
+}

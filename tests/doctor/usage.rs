@@ -1,0 +1,98 @@
+//! What needs no server.
+
+#[cfg(feature = "redis")]
+use crate::tool::run_with;
+use crate::tool::{run, stderr, stdout};
+
+/// Errors of usage show arguments, but no password among them.
+#[test]
+fn no_password_is_shown() {
+    for args in [
+        "redis://user:secret@127.0.0.1:1",
+        "doctor --prefix",
+        "doctor --jsno redis://user:secret@127.0.0.1:1",
+        "doctor --timeout redis://:secret@127.0.0.1:1 redis://user:secret@127.0.0.1:1",
+        "doctor --redis://user:secret@127.0.0.1:1",
+        "doctor --unix:///a?pass=secret",
+        "doctor rediss://user:secret@127.0.0.1:1",
+        "doctor http://user:secret@127.0.0.1:1",
+        "doctor --timeout 100 redis://user:secret@127.0.0.1:1",
+        "doctor --timeout 100 redis+unix:///nowhere?user=u&pass=secret",
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert_eq!(stdout(&output), "", "{args}");
+        assert!(
+            stderr(&output).starts_with("error: "),
+            "{args}: {}",
+            stderr(&output)
+        );
+        assert!(!stderr(&output).contains("secret"), "{args}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn help_is_no_error() {
+    for args in ["--help", "doctor --help"] {
+        let output = run(args);
+        assert_eq!(
+            (output.status.code(), stderr(&output)),
+            (Some(0), String::new()),
+            "{args}"
+        );
+        assert!(stdout(&output).contains("doctor"), "{args}: {}", stdout(&output));
+    }
+    assert!(stdout(&run("doctor --help")).contains("Exit status:"));
+}
+
+/// Without a client it says how to get one.
+#[cfg(not(feature = "redis"))]
+#[test]
+fn what_is_not_built_says_how_to_get_it() {
+    let output = run("doctor redis://user:secret@127.0.0.1:1");
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
+    assert!(
+        stderr(&output).contains("cargo install ringgate --features cli,redis"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// What is wrong with an argument is said with what is allowed.
+#[cfg(feature = "redis")]
+#[test]
+fn wrong_arguments_are_named() {
+    for (args, words) in [
+        ("doctor", &["<URL>"][..]),
+        (
+            "doctor --timeout 9 redis://127.0.0.1:1",
+            &["--timeout", "9", "10..=60000"],
+        ),
+        (
+            "doctor --prefix a{b} redis://127.0.0.1:1",
+            &["prefix", "a{b}", "without braces"],
+        ),
+        (
+            "doctor rediss://127.0.0.1:1",
+            &["url", "redis://", "TLS is not built in"],
+        ),
+        ("doctor 127.0.0.1:6379", &["url", "redis://"]),
+    ] {
+        let output = run(args);
+        assert_eq!(
+            (output.status.code(), stdout(&output)),
+            (Some(2), String::new()),
+            "{args}"
+        );
+        for word in words {
+            assert!(
+                stderr(&output).contains(word),
+                "{args}: {word} in {}",
+                stderr(&output)
+            );
+        }
+    }
+    let output = run_with("doctor -", "\n  \n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("there is none"), "{}", stderr(&output));
+}

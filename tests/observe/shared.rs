@@ -1,0 +1,398 @@
+//! Rules that many machines share, and the store that keeps their counts.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::error::Error;
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use metrics::Unit;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use ringgate::redis::{
+    Answer, BreakerState, Found, Health, OnError, Part, RedisStore, SharedLimiter, SharedRules, Store,
+    StoreError, StoreErrorKind, StoreObserver, Verdict,
+};
+use ringgate::{Key, Observer, Rule};
+
+use super::recorders::{Clerk, Scraped};
+use super::requests::{Request, named, request};
+use super::server::{Server, patient, ready};
+
+/// Answers as long as it is asked for no more than this in a request.
+#[derive(Debug)]
+struct Moody(u64);
+
+impl Store for Moody {
+    fn take<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
+        let found = |part: &Part| match part.limit() {
+            // As if others had spent it.
+            7 => Found::without_room(0, Some(Duration::from_secs(1))),
+            limit => Found::with_room(limit),
+        };
+        let answer = if parts.iter().all(|part| part.permits() <= self.0) {
+            let found: Vec<Found> = parts.iter().map(found).collect();
+            let refused = parts.iter().zip(&found);
+            let refused = refused.filter(|(part, found)| part.is_enforced() && !found.has_room());
+            Ok(match refused.count() {
+                0 => Verdict::new(0, found),
+                _ => Verdict::refused(0, found),
+            })
+        } else {
+            Err(StoreError::new(StoreErrorKind::Down, "not in the mood"))
+        };
+        Box::pin(async { answer })
+    }
+
+    fn peek<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
+        self.take(parts)
+    }
+
+    fn give_back<'a>(&'a self, _: &'a [Part], _: &'a Verdict) -> Answer<'a, u64> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn reset<'a>(&'a self, _: &'a [Part]) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn cost() -> ringgate::Cost<Request> {
+    ringgate::Cost::new("cost", |request: &Request| request.cost)
+}
+
+/// What a limiter over such a store is asked with so many permits.
+fn limiter(name: &str, quota: &str, on_error: OnError) -> Result<SharedLimiter, Box<dyn Error>> {
+    let builder = SharedLimiter::builder(name.to_owned(), quota.parse()?);
+    Ok(builder.on_error(on_error).build(Arc::new(Moody(1)))?)
+}
+
+fn series(values: &super::recorders::Values, rule: &str) -> BTreeMap<String, u64> {
+    let of = values.iter().filter(|((_, name, _), _)| name == rule);
+    of.map(|((_, _, outcome), &value)| (outcome.clone(), value))
+        .collect()
+}
+
+/// What a rule does over a store is counted as in one process, and what its node has decided alone besides.
+#[tokio::test]
+async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
+    let everybody = Rule::new("spent", "7/s".parse()?).cost(&cost()).shadow();
+    let rules = SharedRules::builder()
+        .rule(
+            Rule::new("wide", "100/h".parse()?)
+                .cost(&cost())
+                .on_error(OnError::Local),
+        )
+        .rule(everybody)
+        .nodes(NonZeroU32::MIN)
+        .build(Arc::new(Moody(1)))?;
+    for _ in 0..3 {
+        assert!(rules.check(&request(1)).await.is_ok());
+    }
+    // 50 of 97, and then no more of 47.
+    let dear = Request { user: 1, cost: 50 };
+    assert!(rules.check(&dear).await.is_ok());
+    assert!(rules.check(&dear).await.is_err());
+
+    let scraped = Scraped::new();
+    let values = scraped.scrape_counts(rules.live_counts());
+    let expect = |figures: [u64; 7]| -> BTreeMap<String, u64> {
+        let names = [
+            "admitted",
+            "by_node",
+            "charged",
+            "denied",
+            "forfeited",
+            "overflowed",
+            "shadow_denied",
+        ];
+        names.iter().map(|name| (*name).to_owned()).zip(figures).collect()
+    };
+    assert_eq!(series(&values, "wide"), expect([4, 2, 53, 1, 0, 0, 0]));
+    // Denied in the store's eyes, and too dear for a limit of 7 in the node's.
+    assert_eq!(series(&values, "spent"), expect([0, 2, 0, 0, 0, 0, 4]));
+    let counts: BTreeMap<_, _> = rules.counts().collect();
+    assert_eq!(counts["wide"].by_node, 2);
+    for (key, unit, help, _) in scraped.recorder.snapshotter().snapshot().into_vec() {
+        assert_eq!(unit, Some(Unit::Count), "{key:?}");
+        assert!(
+            help.is_some_and(|help| help.contains("by_node") || help.contains("charged")),
+            "{key:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Whoever decides when the store does not answer: it was this node.
+#[tokio::test]
+async fn every_way_to_decide_alone_is_counted() -> Result<(), Box<dyn Error>> {
+    let scraped = Scraped::new();
+    for (on_error, admitted) in [
+        (OnError::Local, 2),
+        (OnError::Share, 2),
+        (OnError::Deny, 0),
+        (OnError::Admit, 3),
+    ] {
+        let name = format!("{on_error:?}");
+        let limiter = limiter(&name, "4/h", on_error)?;
+        for _ in 0..3 {
+            let _ = limiter.check_n("a", 2).await;
+        }
+        // By the store.
+        assert!(limiter.check("b").await.is_ok());
+        let values = series(&scraped.scrape_counts(limiter.live_counts()), &name);
+        assert_eq!(values["by_node"], 3, "{name}");
+        assert_eq!(values["admitted"], admitted + 1, "{name}");
+        assert_eq!(values["denied"], 3 - admitted, "{name}");
+    }
+    Ok(())
+}
+
+/// A rule of this process has no such series, one of both has one, and their counts are added up.
+#[tokio::test]
+async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Error>> {
+    let scraped = Scraped::new();
+    let alone = named(&["one", "other"]).build_with(ringgate::ManualClock::new(), [1, 2, 3, 4])?;
+    let _ = alone.check(&request(1));
+    assert_eq!(scraped.scrape(&alone).len(), 2 * 6);
+    let shared = limiter("one", "100/h", OnError::Local)?;
+    assert!(shared.check("a").await.is_ok());
+    assert!(shared.check_n("a", 2).await.is_ok());
+    let values = scraped.scrape_counts(shared.live_counts());
+    assert_eq!(values.len(), 7 + 6);
+    assert_eq!(series(&values, "one")["admitted"], 3);
+    assert_eq!(series(&values, "one")["by_node"], 1);
+    // Built anew, as shared rules are when they change: what was counted stays.
+    drop(shared);
+    let shared = limiter("one", "200/h", OnError::Local)?;
+    assert!(shared.check_n("a", 2).await.is_ok());
+    let values = scraped.scrape_counts(shared.live_counts());
+    assert_eq!(series(&values, "one")["admitted"], 4);
+    assert_eq!(series(&values, "one")["by_node"], 2);
+    Ok(())
+}
+
+/// By name and by the label beside `store`, if there is one.
+fn shown(recorder: &DebuggingRecorder, name: &str) -> BTreeMap<String, f64> {
+    let snapshot = recorder.snapshotter().snapshot().into_vec();
+    let values = snapshot.into_iter().map(|(key, unit, help, value)| {
+        assert!(
+            unit.is_some() && help.is_some_and(|help| help.len() > 20),
+            "{key:?}"
+        );
+        let key = key.key();
+        let mut called = key.name().to_owned();
+        for label in key.labels() {
+            match label.key() {
+                "store" => assert_eq!(label.value(), name),
+                _ => called = format!("{called} {}={}", label.key(), label.value()),
+            }
+        }
+        let value = match value {
+            #[expect(clippy::cast_precision_loss, reason = "a few calls")]
+            DebugValue::Counter(value) => value as f64,
+            DebugValue::Gauge(value) => value.into_inner(),
+            DebugValue::Histogram(_) => panic!("{called} is a histogram"),
+        };
+        (called, value)
+    });
+    values.collect()
+}
+
+/// All of it, but for how long ago the last answer was.
+#[expect(clippy::cast_precision_loss, reason = "a few calls")]
+fn expected(health: &Health) -> BTreeMap<String, f64> {
+    let outcome = |outcome: &str| format!("ringgate_store_outcomes_total outcome={outcome}");
+    let state = |state: &str| format!("ringgate_store_breaker state={state}");
+    let is = |state: BreakerState| f64::from(health.breaker == state);
+    BTreeMap::from([
+        ("ringgate_store_calls_total".into(), health.calls as f64),
+        (outcome("answered"), health.answered as f64),
+        (outcome("timed_out"), health.timed_out as f64),
+        (outcome("disconnected"), health.disconnected as f64),
+        (outcome("refused"), health.refused as f64),
+        (outcome("confused"), health.confused as f64),
+        (outcome("unsent"), health.unsent as f64),
+        (
+            "ringgate_store_connections_total".into(),
+            health.connections as f64,
+        ),
+        ("ringgate_store_connected".into(), f64::from(health.connected)),
+        ("ringgate_store_in_flight".into(), health.in_flight as f64),
+        (state("closed"), is(BreakerState::Closed)),
+        (state("open"), is(BreakerState::Open)),
+        (state("probing"), is(BreakerState::Probing)),
+    ])
+}
+
+const STALE: &str = "ringgate_store_stale_seconds";
+
+async fn show(observer: &StoreObserver, recorder: &DebuggingRecorder, store: &RedisStore) -> f64 {
+    metrics::with_local_recorder(recorder, || observer.publish(store));
+    let mut values = shown(recorder, "main");
+    let stale = values.remove(STALE).expect("how long ago");
+    assert_eq!(values, expected(&store.health()));
+    stale
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stores_health_is_shown() -> Result<(), Box<dyn Error>> {
+    let Some(mut server) = Server::start() else {
+        return Ok(());
+    };
+    let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
+    // No heartbeat comes between, and no breaker rests for less than the test looks.
+    let minute = Duration::from_secs(60);
+    let builder = patient(RedisStore::builder(&server.url()))
+        .heartbeat(minute)
+        .reconnect_after(minute)
+        .breaker(50, 4, minute, minute);
+    let store = ready(builder).await;
+    assert_eq!(show(&observer, &recorder, &store).await, f64::INFINITY);
+
+    let limiter = SharedLimiter::builder("login", "100/h".parse()?)
+        .on_error(OnError::Local)
+        .build(store.clone())?;
+    for _ in 0..5 {
+        assert!(limiter.check("a").await.is_ok());
+    }
+    let stale = show(&observer, &recorder, &store).await;
+    assert!(stale.is_finite() && stale >= 0.0, "{stale}");
+    assert_eq!(store.health().answered, 5);
+
+    // Replicas refuse to write.
+    let () = redis::cmd("REPLICAOF")
+        .arg("127.0.0.1")
+        .arg("1")
+        .query(&mut server.client())?;
+    assert!(limiter.check("a").await.is_ok());
+    show(&observer, &recorder, &store).await;
+    assert_eq!(store.health().refused, 1);
+
+    server.kill();
+    // The end of a connection is seen when something is sent.
+    while store.health().connected {
+        assert!(limiter.check("a").await.is_ok());
+    }
+    let unsent = store.health().unsent;
+    for _ in 0..3 {
+        assert!(limiter.check("a").await.is_ok());
+    }
+    let later = show(&observer, &recorder, &store).await;
+    assert!(later > stale, "{later} after {stale}");
+    let health = store.health();
+    assert_eq!((health.connected, health.unsent), (false, unsent + 3));
+    assert!(health.disconnected >= 1, "{health:?}");
+    Ok(())
+}
+
+/// A breaker that is open, and calls that are on their way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_breaker_is_shown() -> Result<(), Box<dyn Error>> {
+    let Some(server) = Server::start() else {
+        return Ok(());
+    };
+    let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
+    let minute = Duration::from_secs(60);
+    let builder = RedisStore::builder(&server.url())
+        .connect_timeout(Duration::from_secs(20))
+        .failures(1000)
+        .heartbeat(minute)
+        .breaker(50, 4, minute, minute);
+    let store = ready(builder).await;
+    server.signal("-STOP");
+    let limiter = SharedLimiter::builder("login", "100/h".parse()?)
+        .on_error(OnError::Local)
+        .build(store.clone())?;
+    let limiter = Arc::new(limiter);
+    let asked: Vec<_> = (0..6)
+        .map(|_| {
+            let limiter = Arc::clone(&limiter);
+            tokio::spawn(async move { limiter.check("a").await.is_ok() })
+        })
+        .collect();
+    for asked in asked {
+        assert!(asked.await?);
+    }
+    show(&observer, &recorder, &store).await;
+    let health = store.health();
+    assert_eq!(health.breaker, BreakerState::Open);
+    assert!(health.timed_out >= 4, "{health:?}");
+    server.signal("-CONT");
+    Ok(())
+}
+
+/// A store that takes another's place does not set its counters back.
+#[tokio::test(flavor = "multi_thread")]
+async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
+    let Some(server) = Server::start() else {
+        return Ok(());
+    };
+    let (observer, clerk) = (StoreObserver::new("main"), Clerk::default());
+    let mut answered = 0;
+    for calls in [5, 3, 9] {
+        let store = server.store().await;
+        let limiter = SharedLimiter::builder("login", "100/h".parse()?).build(store.clone())?;
+        for round in 0..2 {
+            for _ in 0..calls {
+                assert!(limiter.check("a").await.is_ok());
+            }
+            // The last calls of each but the last were not published, and are seen by whoever comes next as long as it
+            // is there.
+            if round == 0 {
+                metrics::with_local_recorder(&clerk, || observer.publish(&store));
+            }
+        }
+        answered += 2 * calls;
+        let next = server.store().await;
+        metrics::with_local_recorder(&clerk, || observer.publish(&next));
+        assert_eq!(clerk.value("main", "answered"), answered);
+    }
+    assert_eq!(clerk.counters.lock().expect("counters").len(), 8);
+    assert_eq!(clerk.described.into_inner(), 3);
+    Ok(())
+}
+
+/// As a scrape reads it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scrape_shows_all() -> Result<(), Box<dyn Error>> {
+    let Some(server) = Server::start() else {
+        return Ok(());
+    };
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let store = server.store().await;
+    let user = Key::new("user", |request: &Request, key| {
+        core::hash::Hash::hash(&request.user, key)
+    });
+    let user = user.shared_as(|request, parts| {
+        parts.part(request.user.to_le_bytes());
+    });
+    let rules = SharedRules::builder()
+        .rule(Rule::new("user", "2/h".parse()?).by(&user))
+        .build(store.clone())?;
+    for _ in 0..5 {
+        let _ = rules.check(&request(1)).await;
+    }
+    let (observer, health) = (Observer::new(), StoreObserver::new("main"));
+    metrics::with_local_recorder(&recorder, || {
+        observer.publish_counts(rules.live_counts());
+        health.publish(&store);
+    });
+    let text = recorder.handle().render();
+    for line in [
+        r#"ringgate_decisions_total{rule="user",outcome="admitted"} 2"#,
+        r#"ringgate_decisions_total{rule="user",outcome="denied"} 3"#,
+        r#"ringgate_decisions_total{rule="user",outcome="by_node"} 0"#,
+        r#"ringgate_store_calls_total{store="main"} 5"#,
+        r#"ringgate_store_outcomes_total{store="main",outcome="answered"} 5"#,
+        r#"ringgate_store_outcomes_total{store="main",outcome="timed_out"} 0"#,
+        r#"ringgate_store_connections_total{store="main"} 1"#,
+        r#"ringgate_store_connected{store="main"} 1"#,
+        r#"ringgate_store_breaker{store="main",state="closed"} 1"#,
+        r#"ringgate_store_in_flight{store="main"} 0"#,
+        "# TYPE ringgate_store_stale_seconds gauge",
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+    }
+    Ok(())
+}
