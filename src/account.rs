@@ -4,6 +4,12 @@ use core::fmt;
 
 use crate::sync::{AtomicU64, Ordering};
 
+// Named, since the models are built of this file too, from elsewhere.
+#[path = "account/notice.rs"]
+mod notice;
+
+use notice::{Notice, Shut};
+
 /// The account of one key, on a cache line of its own: what a node may spend by itself, and what it has spent.
 ///
 /// Deciders call [`look`](Self::look), [`spend`](Self::spend) and [`give_back`](Self::give_back), at any time. All else
@@ -53,7 +59,7 @@ impl Account {
             balance: Balance(AtomicU64::new(0)),
             owner: Owner(AtomicU64::new(NOBODY)),
             term: Term(AtomicU64::new(0)),
-            shut: Shut(AtomicU64::new(0)),
+            shut: Shut::new(),
             more: More(AtomicU64::new(0)),
             missed: Missed(AtomicU64::new(0)),
         }
@@ -387,47 +393,6 @@ impl Term {
         if end > self.0.load(Ordering::Relaxed) {
             self.0.store(end, Ordering::Relaxed);
         }
-    }
-}
-
-/// What the store has said of room, as a value. From the lowest bit:
-///
-/// | bits | field | meaning |
-/// |---|---|---|
-/// | 20 | left | permits that there may be room for at the store |
-/// | 44 | until | for how long that is believed, in units of 16,384 ns |
-///
-/// The time of a clock that has run for nine years is the last; from there on nothing is shut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Notice(u64);
-
-impl Notice {
-    const UNIT: u32 = 14;
-
-    fn new(until: u64, left: u64) -> Self {
-        let until = (until >> Self::UNIT).min(u64::MAX >> Sheet::BITS);
-        Self(until << Sheet::BITS | left.min(Sheet::FIELD))
-    }
-
-    /// What is left, if that is known at this time.
-    fn left_at(self, now: u64) -> Option<u64> {
-        (now >> Self::UNIT < self.0 >> Sheet::BITS).then_some(self.0 & Sheet::FIELD)
-    }
-}
-
-/// The word of a [`Notice`].
-#[derive(Debug)]
-struct Shut(AtomicU64);
-
-impl Shut {
-    fn read(&self) -> Notice {
-        // Acquire: pairs with the Release in `write`; who sees what was said to a later owner sees that owner.
-        Notice(self.0.load(Ordering::Acquire))
-    }
-
-    fn write(&self, notice: Notice) {
-        // Release: pairs with the Acquire in `read`.
-        self.0.store(notice.0, Ordering::Release);
     }
 }
 
