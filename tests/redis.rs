@@ -47,6 +47,8 @@ mod scripts;
 mod server;
 #[path = "redis/settings.rs"]
 mod settings;
+#[path = "redis/settling.rs"]
+mod settling;
 #[path = "redis/shim.rs"]
 mod shim;
 #[path = "redis/strict.rs"]
