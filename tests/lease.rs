@@ -177,6 +177,7 @@ fn every_rule_is_needed() {
         (Fault::ChargesAreDatedByNodes, LEASES),
         (Fault::GrantsAtOnceAfterAWipe, wipes),
         (Fault::WhatIsAheadIsForgotten, steps),
+        (Fault::EndedHoldsStay, steps),
         (Fault::TermFromTheAnswer, LEASES),
         (Fault::TermFromTheLastCopy, LEASES),
         (Fault::NoTerm, LEASES),

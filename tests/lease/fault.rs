@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     GrantsAtOnceAfterAWipe,
     /// A clock that has gone back: what is dated ahead is forgotten.
     WhatIsAheadIsForgotten,
+    /// What has ended is kept, and counts again when the clock goes back.
+    EndedHoldsStay,
     /// A node may spend until D after the answer, and not after its question.
     TermFromTheAnswer,
     /// It may spend until D after the last copy of its question, though an earlier one was answered.

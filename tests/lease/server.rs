@@ -97,11 +97,11 @@ impl Server {
     }
 
     /// What is registered for others.
-    fn held_beside(&self, life: u64) -> u64 {
+    fn held_beside(&self, life: u64, now: u64) -> u64 {
         let others = self
             .entries
             .iter()
-            .filter(|(name, entry)| **name != life && entry.mode == Mode::Lease);
+            .filter(|(name, entry)| **name != life && entry.mode == Mode::Lease && entry.until > now);
         others.map(|(_, entry)| entry.budget).sum()
     }
 
@@ -128,7 +128,9 @@ impl Server {
         for charge in &mut self.charges {
             charge.0 = charge.0.min(now);
         }
-        self.entries.retain(|_, entry| entry.until > now);
+        if self.fault != Fault::EndedHoldsStay {
+            self.entries.retain(|_, entry| entry.until > now);
+        }
         for entry in self.entries.values_mut() {
             entry.until = entry.until.min(now + keep);
         }
@@ -140,7 +142,7 @@ impl Server {
         let now = self.begin(now);
         let held = match self.fault {
             Fault::StrictIgnoresTheHolds => 0,
-            _ => self.held_beside(u64::MAX),
+            _ => self.held_beside(u64::MAX, now),
         };
         // What is registered is among those already.
         let own = life.and_then(|life| self.entries.get(&life));
@@ -173,7 +175,8 @@ impl Server {
         let wary = asked.mode == Mode::Lease
             && now < self.born + window + term
             && self.fault != Fault::GrantsAtOnceAfterAWipe;
-        let mut entry = match self.entries.get(&asked.life) {
+        let known = self.entries.get(&asked.life);
+        let mut entry = match known.filter(|entry| entry.until > now) {
             Some(entry) => *entry,
             None if asked.known || wary => return answer,
             None => Entry {
@@ -208,7 +211,7 @@ impl Server {
             };
             let others = match self.fault {
                 Fault::GrantsIgnoreTheHolds => 0,
-                _ => self.held_beside(asked.life),
+                _ => self.held_beside(asked.life, now),
             };
             let free = LIMIT.saturating_sub(spent + others);
             let most = match asked.mode {

@@ -123,12 +123,13 @@ impl World {
 
     pub(crate) fn run(&mut self) {
         let Times { window, term } = self.setup.times;
-        let first = LENGTH + window + term;
+        // Later than its clock ever goes back.
+        let first = 4 * LENGTH + window + term;
         let last = first + LENGTH;
         self.born.fill(first);
         for now in first..last {
-            if self.setup.steps && self.once_in(200) {
-                let most = if self.once_in(2) { 10 } else { 100 };
+            if self.setup.steps && self.once_in(150) {
+                let most = if self.once_in(2) { 10 } else { 2 * (window + term) };
                 let back = self.below(most);
                 self.server.step_back(back);
             }
