@@ -6,8 +6,12 @@
 
 extern crate alloc;
 
+#[path = "redis/account_faults.rs"]
+mod account_faults;
 #[path = "redis/accounts.rs"]
 mod accounts;
+#[path = "redis/attacks.rs"]
+mod attacks;
 #[path = "redis/clocks.rs"]
 mod clocks;
 #[cfg(feature = "redis-cluster")]
@@ -17,8 +21,14 @@ mod cluster;
 mod faults;
 #[path = "redis/histories.rs"]
 mod histories;
+#[path = "redis/leases.rs"]
+mod leases;
 #[path = "redis/load.rs"]
 mod load;
+#[path = "redis/node.rs"]
+mod node;
+#[path = "redis/nodes.rs"]
+mod nodes;
 #[path = "redis/on_error.rs"]
 mod on_error;
 #[path = "redis/oracle.rs"]
@@ -29,13 +39,25 @@ mod origins;
 mod proxy;
 #[path = "redis/rules.rs"]
 mod rules;
+#[path = "redis/scenes.rs"]
+mod scenes;
 #[path = "redis/scripts.rs"]
 mod scripts;
 #[path = "redis/server.rs"]
 mod server;
 #[path = "redis/settings.rs"]
 mod settings;
+#[path = "redis/settling.rs"]
+mod settling;
+#[path = "redis/shim.rs"]
+mod shim;
 #[path = "redis/strict.rs"]
 mod strict;
+#[path = "redis/syncs.rs"]
+mod syncs;
+#[path = "redis/terms.rs"]
+mod terms;
+#[path = "redis/watch.rs"]
+mod watch;
 #[path = "common/windows.rs"]
 mod windows;

@@ -41,8 +41,12 @@ local function write(part, life, held, granted, sequence, keep, era)
     redis.call('HSET', part.holds, life, table.concat(numbers, ' '))
 end
 
--- Has those that are too far ahead end as if they had asked now.
+-- Forgets those that no longer count, so that TIME, should it go back, finds none that others were given the permits of;
+-- and has those that are too far ahead end as if they had asked now.
 function holds.repair(part)
+    if #part.lapsed > 0 then
+        redis.call('HDEL', part.holds, unpack(part.lapsed))
+    end
     for _, other in ipairs(part.ahead_lives) do
         write(part, unpack(other))
     end
@@ -51,12 +55,9 @@ function holds.repair(part)
     end
 end
 
--- Keeps a life from now on, with those that were too far ahead, and forgets those that no longer count.
+-- Keeps a life from now on: one that had lapsed too, and begins once more.
 function holds.write(part, life, held, granted, sequence, keep, era)
-    write(part, life, held, granted, sequence, keep, era)
     holds.repair(part)
-    if #part.lapsed > 0 then
-        redis.call('HDEL', part.holds, unpack(part.lapsed))
-    end
+    write(part, life, held, granted, sequence, keep, era)
     expire(part.holds, math.max(part.until_last, now + keep))
 end

@@ -13,13 +13,13 @@ use crate::server::{PATIENCE, Server, patient, ready, until};
 
 const SLOTS: u16 = 16384;
 
-struct Cluster {
+pub(crate) struct Cluster {
     nodes: Vec<Server>,
 }
 
 impl Cluster {
     /// Three masters, each with a third of the slots.
-    async fn start() -> Option<Self> {
+    pub(crate) async fn start() -> Option<Self> {
         let mut nodes = Vec::new();
         for _ in 0..3 {
             nodes.push(Server::node()?);
@@ -61,7 +61,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    fn builder(&self) -> RedisStoreBuilder {
+    pub(crate) fn builder(&self) -> RedisStoreBuilder {
         let urls: Vec<String> = self.nodes.iter().map(Server::url).collect();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         RedisStore::cluster(&urls)
@@ -71,7 +71,7 @@ impl Cluster {
         ready(patient(self.builder())).await
     }
 
-    fn names(&self) -> Vec<(usize, String)> {
+    pub(crate) fn names(&self) -> Vec<(usize, String)> {
         let names = |node: &Server| -> Vec<String> {
             redis::cmd("KEYS")
                 .arg("*")
@@ -100,7 +100,7 @@ impl Cluster {
     }
 
     /// Moves the slot of a name from one node to another, key by key.
-    fn move_slot(&self, slot: u16, from: usize, to: usize) {
+    pub(crate) fn move_slot(&self, slot: u16, from: usize, to: usize) {
         let id = |at: usize| -> String {
             redis::cmd("CLUSTER")
                 .arg("MYID")
@@ -144,7 +144,7 @@ impl Cluster {
         }
     }
 
-    fn slot(&self, name: &str) -> u16 {
+    pub(crate) fn slot(&self, name: &str) -> u16 {
         let mut client = self.nodes[0].client();
         redis::cmd("CLUSTER")
             .arg("KEYSLOT")

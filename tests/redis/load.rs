@@ -1,7 +1,7 @@
 //! Callers that go on whatever happens, and what became of each call.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
@@ -15,6 +15,9 @@ pub(crate) struct Call {
     pub(crate) began: Instant,
     pub(crate) ended: Instant,
     pub(crate) admitted: bool,
+    pub(crate) by: DecidedBy,
+    /// Whether nobody had to be waited for.
+    pub(crate) at_once: bool,
     /// The server's stamp, if it has decided.
     pub(crate) at: Option<u64>,
     pub(crate) error: Option<StoreErrorKind>,
@@ -22,6 +25,8 @@ pub(crate) struct Call {
 
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
+    /// What accounts have admitted.
+    here: Arc<AtomicU64>,
     tasks: Vec<tokio::task::JoinHandle<Vec<Call>>>,
 }
 
@@ -31,14 +36,16 @@ const HANGS: Duration = Duration::from_secs(10);
 impl Load {
     /// So many callers, all with one key.
     pub(crate) fn new(callers: usize, limiter: &Arc<SharedLimiter>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, here) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let task = || {
-            let (stop, limiter) = (Arc::clone(&stop), Arc::clone(limiter));
+            let (stop, here, limiter) = (Arc::clone(&stop), Arc::clone(&here), Arc::clone(limiter));
             tokio::spawn(async move {
                 let mut calls = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
                     let call = call(&limiter).await;
                     calls.push(call);
+                    let by_account = call.admitted && call.by == DecidedBy::Account;
+                    here.fetch_add(u64::from(by_account), Ordering::Relaxed);
                     if !call.admitted {
                         // Refusals and errors come at once, and more of them prove no more.
                         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -48,7 +55,12 @@ impl Load {
             })
         };
         let tasks = (0..callers).map(|_| task()).collect();
-        Self { stop, tasks }
+        Self { stop, here, tasks }
+    }
+
+    /// How many calls accounts have admitted so far.
+    pub(crate) fn here(&self) -> u64 {
+        self.here.load(Ordering::Relaxed)
     }
 
     /// What became of all calls.
@@ -74,9 +86,14 @@ pub(crate) async fn end_all(loads: Vec<Load>) -> Vec<Call> {
 /// One call, which ends.
 pub(crate) async fn call(limiter: &SharedLimiter) -> Call {
     let began = Instant::now();
-    let answer = tokio::time::timeout(HANGS, limiter.check("key"))
-        .await
-        .expect("no call hangs");
+    let now = limiter.check_now("key");
+    let at_once = now.is_some();
+    let answer = match now {
+        Some(answer) => answer,
+        None => tokio::time::timeout(HANGS, limiter.check("key"))
+            .await
+            .expect("no call hangs"),
+    };
     let ended = Instant::now();
     let (admitted, decided_by, at, error) = match &answer {
         Ok(passed) => (true, passed.decided_by(), passed.at(), passed.error()),
@@ -88,6 +105,8 @@ pub(crate) async fn call(limiter: &SharedLimiter) -> Call {
         began,
         ended,
         admitted,
+        by: decided_by,
+        at_once,
         at,
         error: error.map(ringgate::redis::StoreError::kind),
     }

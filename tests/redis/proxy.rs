@@ -14,9 +14,14 @@ pub(crate) enum Way {
     Pass,
     /// What clients send goes nowhere, on connections that stay open.
     Swallow,
+    /// What is sent arrives at once, and what is answered comes back late, also when it goes otherwise then.
+    DelayReplies,
     /// What is sent arrives; of what is answered, one byte comes back, and the connection ends.
     CutReplies,
 }
+
+/// How late answers come.
+pub(crate) const LATE: core::time::Duration = core::time::Duration::from_millis(120);
 
 pub(crate) struct Proxy {
     port: u16,
@@ -99,7 +104,14 @@ impl Inside {
                         self.cut.fetch_add(1, Ordering::SeqCst);
                         return;
                     }
-                    Ok(bytes @ 1..) => if to_client.write_all(&answered[..bytes]).await.is_err() { return },
+                    Ok(bytes @ 1..) => {
+                        if self.is(Way::DelayReplies) {
+                            tokio::time::sleep(LATE).await;
+                        }
+                        if to_client.write_all(&answered[..bytes]).await.is_err() {
+                            return;
+                        }
+                    }
                     _ => return,
                 },
             }

@@ -73,6 +73,10 @@ pub(crate) fn give_back() -> Script {
     timeless(include_str!("../../src/redis/give_back.lua"))
 }
 
+pub(crate) fn settle() -> Script {
+    timeless(include_str!("../../src/redis/settle.lua"))
+}
+
 /// A time so far ahead of the server's that nothing expires.
 pub(crate) fn far_ahead(client: &mut redis::Connection) -> u64 {
     let (seconds, _): (u64, u64) = redis::cmd("TIME").query(client).expect("the time");
@@ -129,6 +133,41 @@ impl Script {
             receipt: (unsigned(found[3]), unsigned(found[4])),
         });
         (answer[0] == 1, found.collect())
+    }
+
+    /// What a life is granted for its question `[sequence, begins, cap, want, keep]` about a hold, whose charge is what the
+    /// part costs; `None`: nobody knows it.
+    pub(crate) fn settle(
+        &self,
+        client: &mut redis::Connection,
+        now: u64,
+        part: &Asked,
+        (life, question): (u64, [u64; 5]),
+    ) -> Option<u64> {
+        let (by, cells) = match part.counting {
+            Counting::Cells(cells) => ("cells", cells),
+            _ => ("log", 0),
+        };
+        let [sequence, begins, cap, want, keep] = question;
+        let mut call = self.0.prepare_invoke();
+        call.key(&part.key).key(format!("{}:holds", part.key)).key("era");
+        call.arg("settle")
+            .arg(by)
+            .arg(part.limit)
+            .arg(part.window)
+            .arg(cells);
+        call.arg(part.permits).arg(&[0, 0, 0, 0]);
+        call.arg(life)
+            .arg(sequence)
+            .arg(begins)
+            .arg(1)
+            .arg(cap)
+            .arg(want)
+            .arg(keep);
+        call.arg(now / 1_000_000).arg(now % 1_000_000);
+        let answer: Vec<i64> = call.invoke(client).expect("the script runs");
+        assert_eq!(answer.len(), 4);
+        (answer[0] == 1).then(|| u64::try_from(answer[1]).expect("not negative"))
     }
 
     /// How many permits of each part were given back.

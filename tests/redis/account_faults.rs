@@ -1,0 +1,367 @@
+//! What happens to servers and networks while nodes decide by themselves: decisions go on, none hangs, nothing panics,
+//! and no window holds more than is documented.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::time::Instant;
+
+use ringgate::redis::{DecidedBy, OnError, RedisStore, SharedLimiter, SharedLimiterBuilder};
+
+use crate::load::{Call, Load, end_all, most_by_calls};
+use crate::proxy::{Proxy, Way};
+use crate::server::{PATIENCE, Server, ready, until};
+
+const WINDOW: Duration = Duration::from_millis(500);
+const LIMIT: usize = 400;
+const NODES: usize = 3;
+const PENDING: usize = 30;
+
+fn builder(sync: bool, quota: &str) -> SharedLimiterBuilder {
+    let builder = SharedLimiter::builder("faults", quota.parse().expect("a quota"));
+    let builder = builder
+        .log()
+        .on_error(OnError::Deny)
+        .term(Duration::from_millis(300));
+    let period = Duration::from_millis(10);
+    match sync {
+        true => builder.sync(period, PENDING as u64),
+        false => builder.lease(LIMIT as u64 / 2).period(period),
+    }
+}
+
+/// Nodes under load.
+struct Crew {
+    sync: bool,
+    stores: Vec<Arc<RedisStore>>,
+    loads: Vec<Load>,
+}
+
+impl Crew {
+    /// With the times that users get, each by its own way to the server; and with accounts that decide.
+    async fn new(sync: bool, urls: &[String]) -> Self {
+        let mut stores = Vec::new();
+        for url in urls {
+            stores.push(ready(RedisStore::builder(url)).await);
+        }
+        Self::over(sync, stores).await
+    }
+
+    async fn over(sync: bool, stores: Vec<Arc<RedisStore>>) -> Self {
+        let limiters = stores
+            .iter()
+            .map(|store| builder(sync, "400/500ms").build(store.clone()));
+        let limiters: Vec<_> = limiters
+            .map(|limiter| Arc::new(limiter.expect("a limiter")))
+            .collect();
+        let loads = limiters.iter().map(|limiter| Load::new(2, limiter)).collect();
+        let crew = Self { sync, stores, loads };
+        crew.decides().await;
+        crew
+    }
+
+    /// Waits until each node has admitted something by itself from now on.
+    async fn decides(&self) {
+        for load in &self.loads {
+            let before = load.here();
+            until("nodes decide", || load.here() > before + 10).await;
+        }
+    }
+
+    /// Ends the load, and judges it: what went on between `began` and `ended` beside the rest.
+    async fn judge(self, what: &str, (began, ended): (Instant, Instant), losses: usize) {
+        self.decides().await;
+        let calls = end_all(self.loads).await;
+        let beyond = if self.sync { (NODES - 1) * PENDING } else { 0 };
+        let bound = (LIMIT + beyond) * (1 + losses);
+        let most = most_by_calls(&calls, WINDOW);
+        let during = |call: &&Call| call.ended >= began && call.began <= ended;
+        let admitted = |calls: &[&Call], by| calls.iter().filter(|it| it.admitted && it.by == by).count();
+        let (with, without): (Vec<&Call>, Vec<&Call>) = calls.iter().partition(during);
+        let mode = if self.sync { "sync" } else { "lease" };
+        println!(
+            "{what} ({mode}): worst window {most}, of {bound} allowed; in {:?} of it {} calls, admitted {} by nodes and {} by \
+             the server, decisions at once p99.9 {:?} ({:?} without), the longest call {:?}",
+            ended - began,
+            with.len(),
+            admitted(&with, DecidedBy::Account),
+            admitted(&with, DecidedBy::Store),
+            slow(&with),
+            slow(&without),
+            with.iter()
+                .map(|call| call.ended - call.began)
+                .max()
+                .unwrap_or_default(),
+        );
+        assert!(most <= bound, "{what} ({mode}): {most}");
+        assert!(!with.is_empty(), "decisions keep coming");
+    }
+}
+
+/// Of the decisions that were made at once, the longest but one in a thousand.
+fn slow(calls: &[&Call]) -> Duration {
+    let at_once = calls.iter().filter(|call| call.at_once);
+    let mut took: Vec<Duration> = at_once.map(|call| call.ended - call.began).collect();
+    took.sort_unstable();
+    took.get(took.len() * 999 / 1000).copied().unwrap_or_default()
+}
+
+/// In either mode.
+async fn both(what: &str, losses: usize, fault: impl AsyncFn(&mut Server, &Crew)) {
+    let one = async |sync| {
+        let Some(mut server) = Server::start() else { return };
+        let crew = Crew::new(sync, &vec![server.url(); NODES]).await;
+        tokio::time::sleep(WINDOW).await;
+        let began = Instant::now();
+        fault(&mut server, &crew).await;
+        let ended = Instant::now();
+        tokio::time::sleep(WINDOW).await;
+        crew.judge(what, (began, ended), losses).await;
+    };
+    tokio::join!(one(false), one(true));
+}
+
+fn tell(server: &Server, words: &[&str]) {
+    let mut command = redis::cmd(words[0]);
+    let () = command
+        .arg(&words[1..])
+        .query(&mut server.client())
+        .expect("an answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_killed_and_comes_back_empty() {
+    both("killed, and back empty", 1, async |server, crew| {
+        server.kill();
+        server.restart();
+        for store in &crew.stores {
+            until("there is a connection", || store.health().connected).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_stopped_for_five_seconds() {
+    both("stopped for five seconds", 0, async |server, _| {
+        server.signal("-STOP");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        server.signal("-CONT");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_are_paused() {
+    both("clients are paused", 0, async |server, crew| {
+        for way in ["WRITE", "ALL"] {
+            tell(server, &["CLIENT", "PAUSE", "600", way]);
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            crew.decides().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_are_flushed() {
+    both("scripts are flushed", 0, async |server, crew| {
+        for _ in 0..4 {
+            tell(server, &["SCRIPT", "FLUSH"]);
+            crew.decides().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_replica() {
+    both("a read-only replica", 0, async |server, _| {
+        tell(server, &["REPLICAOF", "127.0.0.1", "1"]);
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        tell(server, &["REPLICAOF", "NO", "ONE"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn out_of_memory() {
+    both("out of memory", 0, async |server, _| {
+        tell(server, &["CONFIG", "SET", "maxmemory", "1"]);
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        tell(server, &["CONFIG", "SET", "maxmemory", "0"]);
+    })
+    .await;
+}
+
+/// Each way to the server is cut by turns, in the middle of answers, or swallows all.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_are_cut() {
+    let one = async |sync| {
+        let Some(server) = Server::start() else { return };
+        let (mut proxies, mut urls) = (Vec::new(), Vec::new());
+        for _ in 0..NODES {
+            let proxy = Proxy::before(server.port()).await;
+            urls.push(proxy.url());
+            proxies.push(proxy);
+        }
+        let crew = Crew::new(sync, &urls).await;
+        let began = Instant::now();
+        for round in 0..4 {
+            for proxy in &proxies {
+                proxy.go(if round % 2 == 0 {
+                    Way::CutReplies
+                } else {
+                    Way::Swallow
+                });
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                proxy.go(Way::Pass);
+            }
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        let ended = Instant::now();
+        crew.judge("connections are cut", (began, ended), 0).await;
+    };
+    tokio::join!(one(false), one(true));
+}
+
+/// What was asked and executed, and not answered, is asked again, and charged once: the server has counted what was
+/// admitted, to the last.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_counts_once() {
+    let one = async |sync| {
+        let Some(server) = Server::start() else { return };
+        // Until the server is old enough to have forgotten nothing.
+        tokio::time::sleep(Duration::from_millis(3400)).await;
+        let proxy = Proxy::before(server.port()).await;
+        let store = RedisStore::builder(&proxy.url()).breaker(100, 1_000_000, WINDOW, WINDOW);
+        let store = ready(store.reconnect_after(Duration::from_millis(5))).await;
+        let limiter = builder(sync, "100000/2s")
+            .build(store.clone())
+            .expect("a limiter");
+        let (mut admitted, mut here, began) = (0, 0, Instant::now());
+        while here < 10 {
+            let passed = limiter.check("key").await.expect("room");
+            admitted += 1;
+            here += u64::from(passed.decided_by() == DecidedBy::Account);
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it never decides: {:?}",
+                limiter.standing()
+            );
+        }
+        for _ in 0..10 {
+            let cut = proxy.cut();
+            proxy.go(Way::CutReplies);
+            until("a reply is cut", || {
+                admitted += u64::from(matches!(limiter.check_now("key"), Some(Ok(_))));
+                proxy.cut() > cut
+            })
+            .await;
+            proxy.go(Way::Pass);
+            let before = admitted;
+            until("it goes on", || {
+                admitted += u64::from(matches!(limiter.check_now("key"), Some(Ok(_))));
+                admitted > before + 5
+            })
+            .await;
+        }
+        until("there is a connection", || store.health().connected).await;
+        limiter.flush().await.expect("an answer");
+        let charged = crate::watch::counted(&mut server.client(), "*");
+        println!("replies were cut ten times: {admitted} admitted, {charged} charged");
+        if began.elapsed() < Duration::from_secs(2) {
+            assert_eq!(charged, admitted);
+        } else {
+            println!("not judged: the machine is too busy to do that within a window");
+        }
+    };
+    tokio::join!(one(false), one(true));
+}
+
+/// Nodes that are cut off by turns, and decide for themselves when their accounts have nothing left: no window holds more
+/// than the mode's bound and what the nodes may admit without the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_decide_for_themselves() {
+    let one = async |sync, choice, alone: usize| {
+        let Some(server) = Server::start() else { return };
+        let (mut proxies, mut stores, mut loads) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..NODES {
+            let proxy = Proxy::before(server.port()).await;
+            let store = RedisStore::builder(&proxy.url()).breaker(100, 1_000_000, WINDOW, WINDOW);
+            let store = ready(store.reconnect_after(Duration::from_millis(10))).await;
+            let limiter = builder(sync, "120/500ms").on_error(choice);
+            let limiter = limiter.nodes(core::num::NonZeroU32::new(3).expect("three"));
+            loads.push(Load::new(
+                2,
+                &Arc::new(limiter.build(store.clone()).expect("a limiter")),
+            ));
+            proxies.push(proxy);
+            stores.push(store);
+        }
+        for load in &loads {
+            until("nodes decide", || load.here() > 10).await;
+        }
+        for round in 0..2 {
+            for (proxy, store) in proxies.iter().zip(&stores) {
+                proxy.go(if round == 1 { Way::CutReplies } else { Way::Swallow });
+                until("the loss is noticed", || !store.health().connected).await;
+            }
+            tokio::time::sleep(WINDOW / 2).await;
+            for (proxy, store) in proxies.iter().zip(&stores) {
+                proxy.go(Way::Pass);
+                until("there is a connection", || store.health().connected).await;
+            }
+            tokio::time::sleep(WINDOW / 2).await;
+        }
+        let calls = end_all(loads).await;
+        let by = |by| calls.iter().filter(|it| it.admitted && it.by == by).count();
+        let (by_nodes, by_accounts) = (by(DecidedBy::Node), by(DecidedBy::Account));
+        let beyond = if sync { (NODES - 1) * PENDING } else { 0 };
+        let (most, bound) = (most_by_calls(&calls, WINDOW), 120 + beyond + NODES * alone);
+        let mode = if sync { "sync" } else { "lease" };
+        println!(
+            "cut off, {choice:?} ({mode}): worst window {most}, of {bound} allowed; admitted by accounts {by_accounts}, \
+             without the store {by_nodes}"
+        );
+        assert!(by_nodes > 0 && by_accounts > 0);
+        assert!(most <= bound, "{choice:?} ({mode}): {most}");
+    };
+    tokio::join!(
+        one(false, OnError::Share, 40),
+        one(true, OnError::Share, 40),
+        one(false, OnError::Local, 120),
+        one(true, OnError::Local, 120),
+    );
+}
+
+/// A slot moves to another node and back while callers go on: what is held there moves along.
+#[cfg(feature = "redis-cluster")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_moves() {
+    use crate::cluster::Cluster;
+
+    for sync in [false, true] {
+        let Some(cluster) = Cluster::start().await else {
+            return;
+        };
+        let mut stores = Vec::new();
+        for _ in 0..NODES {
+            let patient = cluster
+                .builder()
+                .call_timeout(PATIENCE)
+                .response_timeout(PATIENCE);
+            stores.push(ready(patient).await);
+        }
+        let crew = Crew::over(sync, stores).await;
+        let (mut at, name) = cluster.names().last().expect("a name").clone();
+        let slot = cluster.slot(&name);
+        let began = Instant::now();
+        for _ in 0..2 {
+            let to = (at + 1) % 3;
+            cluster.move_slot(slot, at, to);
+            at = to;
+            crew.decides().await;
+        }
+        crew.judge("a slot moves", (began, Instant::now()), 0).await;
+    }
+}

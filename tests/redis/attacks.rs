@@ -1,0 +1,279 @@
+//! Nodes in one process, and all at once that could break an account: requests for several permits, what is given back, few
+//! accounts for many keys, deciders that sleep between reading the clock and the exchange, nodes whose decisions are all
+//! the server's, and rules in different modes.
+
+use core::cell::Cell;
+use core::hash::Hash;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::time::Instant;
+
+use ringgate::redis::{Mode, OnError, SharedRules, SharedRulesBuilder};
+use ringgate::{Clock, Cost, Key, Nanos, Rule, RuleAlgorithm};
+
+use crate::nodes::{Turn, most_in_a_window};
+use crate::rules::quota;
+use crate::server::Server;
+use crate::watch::counted;
+
+const WINDOW: Duration = Duration::from_millis(300);
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    user: u8,
+    permits: u64,
+}
+
+fn by_user() -> Key<Asked> {
+    Key::new("user", |asked: &Asked, key| asked.user.hash(key)).shared_as(|asked, key| {
+        key.part([asked.user]);
+    })
+}
+
+fn costs() -> Cost<Asked> {
+    Cost::new("permits", |asked: &Asked| asked.permits)
+}
+
+thread_local! {
+    /// Where the clock puts those to sleep who read it: not in the flusher.
+    static RANDOM: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// A number below this one, in a thread that has some.
+fn below(bound: u64) -> Option<u64> {
+    let next = RANDOM
+        .get()?
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1);
+    RANDOM.set(Some(next));
+    Some((next >> 33) % bound)
+}
+
+/// A clock after whose reading some sleep, for longer than a hold is kept.
+#[derive(Clone, Debug)]
+struct Sleepy(Instant);
+
+impl Clock for Sleepy {
+    fn now(&self) -> Nanos {
+        let now = Nanos::from_duration(self.0.elapsed());
+        if below(150) == Some(0) {
+            let most = if below(3) == Some(0) { 500 } else { 60 };
+            std::thread::sleep(Duration::from_millis(below(most).unwrap_or(0)));
+        }
+        now
+    }
+}
+
+/// What is asked, and of whom.
+#[derive(Clone, Copy)]
+struct Attack {
+    users: u64,
+    most: u64,
+    refunds: bool,
+}
+
+/// What each caller does until it is told to stop: its calls that were admitted and not given back, by user.
+fn calls(
+    rules: &SharedRules<Asked>,
+    runtime: &tokio::runtime::Handle,
+    attack: Attack,
+    seed: u64,
+    (origin, stop): (Instant, &AtomicBool),
+) -> Vec<(u8, Turn)> {
+    RANDOM.set(Some(seed));
+    let micros = |at: Instant| at - origin;
+    let draw = |bound| below(bound).expect("a number");
+    let (mut calls, mut unused) = (Vec::new(), Vec::new());
+    while !stop.load(Ordering::Relaxed) {
+        let asked = Asked {
+            // Some more than others.
+            user: u8::try_from(draw(attack.users).min(draw(attack.users))).expect("few"),
+            permits: 1 + draw(attack.most),
+        };
+        let began = Instant::now();
+        let answer = match rules.check_now(&asked) {
+            Some(answer) => answer,
+            None => runtime.block_on(rules.check(&asked)),
+        };
+        let ended = Instant::now();
+        match answer {
+            Ok(passed) if attack.refunds && draw(2) == 0 => unused.push(passed),
+            Ok(_) => {
+                let turn = Turn {
+                    before: u64::try_from(micros(began).as_micros()).expect("soon"),
+                    after: u64::try_from(micros(ended).as_nanos().div_ceil(1000)).expect("soon"),
+                    admitted: asked.permits,
+                    here: 0,
+                    refused: false,
+                };
+                calls.push((asked.user, turn));
+            }
+            Err(_) if draw(4) == 0 => std::thread::sleep(Duration::from_micros(draw(1000))),
+            Err(_) => {}
+        }
+        // At once, or later, when it is being charged or was.
+        if draw(8) == 0 {
+            for passed in unused.drain(..) {
+                runtime
+                    .block_on(rules.refund(passed))
+                    .expect("the server answers");
+            }
+        }
+    }
+    calls
+}
+
+/// Lets two callers of each node ask for so long, and says what each user has got.
+fn attack(nodes: &[SharedRules<Asked>], attack: Attack, length: Duration) -> Vec<(u8, Turn)> {
+    let runtime = tokio::runtime::Handle::current();
+    let (origin, stop) = (Instant::now(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let callers = (0..2 * nodes.len()).map(|caller| {
+            let (rules, runtime, stop) = (&nodes[caller / 2], &runtime, &stop);
+            let seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(caller as u64 + 1);
+            scope.spawn(move || calls(rules, runtime, attack, seed, (origin, stop)))
+        });
+        let callers: Vec<_> = callers.collect();
+        std::thread::sleep(length);
+        stop.store(true, Ordering::Relaxed);
+        callers
+            .into_iter()
+            .flat_map(|caller| caller.join().expect("no panic"))
+            .collect()
+    })
+}
+
+/// The most that any user got in a window.
+fn most(calls: &[(u8, Turn)]) -> u64 {
+    let window = u64::try_from(WINDOW.as_micros()).expect("a window");
+    let of = |user| -> Vec<Turn> {
+        let of = calls.iter().filter(|call| call.0 == user);
+        of.map(|call| call.1).collect()
+    };
+    (0..=u8::MAX)
+        .map(|user| most_in_a_window(&of(user), window))
+        .max()
+        .unwrap_or(0)
+}
+
+fn node(mode: Mode, clock: &Sleepy) -> SharedRulesBuilder<Asked> {
+    let rule = Rule::new("attacked", quota("40/300ms"))
+        .by(&by_user())
+        .cost(&costs());
+    let rule = rule.algorithm(RuleAlgorithm::Log).on_error(OnError::Deny);
+    SharedRules::builder()
+        .rule(rule.mode(mode))
+        .term(Duration::from_millis(60))
+        .period(Duration::from_millis(4))
+        .accounts(8)
+        .term_clock(clock.clone())
+}
+
+/// Three nodes with accounts, and one without; all of it at once, for few users and for many.
+fn all_at_once(mode: Mode, bound: u64) {
+    let Some(server) = Server::start() else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let _inside = runtime.enter();
+    let clock = Sleepy(Instant::now());
+    for (users, refunds) in [(1, true), (2, false), (40, true)] {
+        let mut nodes = Vec::new();
+        for mode in [mode, mode, mode, Mode::Strict] {
+            let store = runtime.block_on(server.store());
+            nodes.push(node(mode, &clock).build(store).expect("rules"));
+        }
+        let asks = Attack {
+            users,
+            refunds,
+            most: 4,
+        };
+        let calls = attack(&nodes, asks, Duration::from_millis(1300));
+        let (most, all) = (
+            most(&calls),
+            calls.iter().map(|call| call.1.admitted).sum::<u64>(),
+        );
+        println!(
+            "all at once ({mode:?}): {users} users, worst window {most}, of {bound} allowed; {all} admitted and kept"
+        );
+        assert!(most <= bound, "{mode:?}, {users}: {most}");
+        assert!(most * 2 >= 40, "{mode:?}, {users}: {most}, so nothing is shown");
+        for node in &nodes {
+            runtime.block_on(node.flush()).expect("the server answers");
+            assert_eq!((node.standing().uncharged, node.standing().held), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn leases_under_attack() {
+    all_at_once(Mode::Lease { permits: 20 }, 40);
+}
+
+#[test]
+fn syncs_under_attack() {
+    let period = Duration::from_millis(4);
+    // The fourth has no budget.
+    all_at_once(Mode::Sync { period, pending: 10 }, 40 + 3 * 10);
+}
+
+/// Rules in all modes, judged as one: what one refuses is charged to none that can still give it back, and what is
+/// admitted is charged to all.
+#[test]
+fn modes_together_are_all_or_nothing() {
+    let Some(server) = Server::start() else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let _inside = runtime.enter();
+    let (period, window) = (Duration::from_millis(4), Duration::from_secs(2));
+    let rule = |name: &'static str, text: &str, mode| {
+        let rule = Rule::new(name, quota(text)).by(&by_user()).cost(&costs());
+        rule.algorithm(RuleAlgorithm::Log)
+            .on_error(OnError::Deny)
+            .mode(mode)
+    };
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        let store = runtime.block_on(server.store());
+        let rules = SharedRules::builder()
+            .rule(rule("lease", "3000/2s", Mode::Lease { permits: 300 }))
+            .rule(rule("sync", "3000/2s", Mode::Sync { period, pending: 50 }))
+            .rule(rule("local", "100000/2s", Mode::Local).algorithm(RuleAlgorithm::Counter))
+            .rule(rule("strict", "2000/2s", Mode::Strict))
+            .term(Duration::from_millis(100))
+            .period(period);
+        nodes.push(rules.build(store).expect("rules"));
+    }
+    // Until the server is old enough to have forgotten nothing.
+    std::thread::sleep(Duration::from_millis(3300));
+    let asks = Attack {
+        users: 1,
+        refunds: false,
+        most: 4,
+    };
+    let began = Instant::now();
+    let calls = attack(&nodes, asks, Duration::from_millis(900));
+    for node in &nodes {
+        runtime.block_on(node.flush()).expect("the server answers");
+    }
+    let admitted: u64 = calls.iter().map(|call| call.1.admitted).sum();
+    let mut client = server.client();
+    let [lease, sync, strict] = ["lease", "sync", "strict"].map(|rule| counted(&mut client, rule));
+    println!(
+        "modes together: {admitted} admitted; charged by lease {lease}, by sync {sync}, by strict {strict}"
+    );
+    if began.elapsed() < window {
+        assert_eq!(strict, admitted);
+        // More only by what could not be given back.
+        assert!((admitted..=3000).contains(&lease), "{lease}");
+        assert!((admitted..=3000 + 2 * 50).contains(&sync), "{sync}");
+    } else {
+        println!("not judged: the machine is too busy to do that within a window");
+    }
+}

@@ -1,0 +1,259 @@
+//! Nodes in processes of their own, and what their calls have come to.
+
+use alloc::sync::Arc;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::node::{ORDERS, Orders};
+use crate::server::PATIENCE;
+use crate::shim::Clocks;
+
+/// Some decisions of one caller, between two looks at the server's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub(crate) before: u64,
+    pub(crate) after: u64,
+    pub(crate) admitted: u64,
+    /// How many of these by the node itself.
+    pub(crate) here: u64,
+    /// Whether it would have had more.
+    pub(crate) refused: bool,
+}
+
+/// What a node has said.
+#[derive(Debug, Default)]
+struct Said {
+    turns: Vec<Turn>,
+    others: Vec<String>,
+}
+
+/// A process, which ends with the test.
+pub(crate) struct Node {
+    child: Child,
+    input: Option<ChildStdin>,
+    said: Arc<Mutex<Said>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Node {
+    /// One that is ready, and does not ask yet.
+    pub(crate) fn start(orders: &Orders, clocks: &Clocks) -> Self {
+        let this = std::env::current_exe().expect("this program");
+        let mut words = clocks.words.iter().map(OsString::from).chain([this.into()]);
+        let mut child = Command::new(words.next().expect("this program"))
+            .args(words)
+            .args([
+                "node::entry",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(ORDERS, orders.text())
+            .envs(clocks.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let output = child.stdout.take().expect("an output");
+        let said = Arc::new(Mutex::new(Said::default()));
+        let hears = Arc::clone(&said);
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if let Some(line) = line.strip_prefix('@') {
+                    hears.lock().expect("no panic").hear(line);
+                }
+            }
+        });
+        let mut node = Self {
+            input: child.stdin.take(),
+            child,
+            said,
+            reader: Some(reader),
+        };
+        let []: [u64; 0] = node.answer("ready");
+        node
+    }
+
+    /// Has its callers ask for all that they can have.
+    pub(crate) fn go(&mut self) {
+        self.tell("go");
+    }
+
+    /// Has them leave most of what the node holds, until it was stopped and goes on: then they ask for all of it, at once.
+    pub(crate) fn go_quietly(&mut self) {
+        self.tell("quiet");
+    }
+
+    /// Ends its callers; how many decisions were made at once, and how long these took, in nanoseconds: in the middle, of
+    /// a thousand all but one, and the longest.
+    pub(crate) fn stop(&mut self) -> [u64; 4] {
+        self.tell("stop");
+        self.answer("local")
+    }
+
+    /// Charges and gives back what it has: whether that worked, and what is uncharged and held after it.
+    pub(crate) fn flush(&mut self) -> [u64; 3] {
+        self.tell("flush");
+        self.answer("flushed")
+    }
+
+    fn tell(&mut self, order: &str) {
+        let input = self.input.as_mut().expect("it runs");
+        writeln!(input, "{order}").expect("it listens");
+    }
+
+    /// The numbers that it answers.
+    fn answer<const N: usize>(&mut self, word: &str) -> [u64; N] {
+        let began = Instant::now();
+        loop {
+            let found = self.said.lock().expect("no panic").take(word);
+            if let Some(line) = found {
+                let numbers = line
+                    .split(' ')
+                    .skip(1)
+                    .map(|number| number.parse().expect("a number"));
+                let numbers: Vec<u64> = numbers.collect();
+                return numbers.try_into().expect("as many numbers");
+            }
+            assert!(began.elapsed() < PATIENCE, "a node does not say {word}");
+            let ended = self.child.try_wait().expect("a child");
+            assert!(ended.is_none(), "a node has ended: {ended:?}");
+            std::thread::sleep(core::time::Duration::from_millis(1));
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let status = Command::new("kill")
+            .arg(signal)
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "kill {signal}");
+    }
+
+    /// At once, and without a word.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("no panic");
+        }
+    }
+
+    /// What it has said of its calls so far.
+    pub(crate) fn turns(&self) -> Vec<Turn> {
+        self.said.lock().expect("no panic").turns.clone()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // A stopped process ends, too.
+        self.kill();
+    }
+}
+
+impl Said {
+    fn hear(&mut self, line: &str) {
+        let Some(call) = line.strip_prefix("call ") else {
+            self.others.push(line.to_owned());
+            return;
+        };
+        let numbers: Vec<u64> = call.split(' ').filter_map(|number| number.parse().ok()).collect();
+        let [before, after, admitted, here, refused] = numbers[..] else {
+            panic!("{line}");
+        };
+        self.turns.push(Turn {
+            before,
+            after,
+            admitted,
+            here,
+            refused: refused > 0,
+        });
+    }
+
+    fn take(&mut self, word: &str) -> Option<String> {
+        let at = self
+            .others
+            .iter()
+            .position(|line| line.split(' ').next() == Some(word))?;
+        Some(self.others.remove(at))
+    }
+}
+
+/// The most that was admitted in any window, of turns that lie wholly within it: sound whatever nodes' clocks say.
+pub(crate) fn most_in_a_window(turns: &[Turn], window: u64) -> u64 {
+    let mut by_end: Vec<&Turn> = turns.iter().collect();
+    by_end.sort_by_key(|turn| turn.after);
+    let ends: Vec<u64> = by_end.iter().map(|turn| turn.after).collect();
+    // Sums of those that end as the first, as the first two, and so on: a tree of sums, over what was begun since.
+    let mut sums = vec![0; ends.len() + 1];
+    let mut by_start: Vec<usize> = (0..by_end.len()).collect();
+    by_start.sort_by_key(|&at| core::cmp::Reverse(by_end[at].before));
+    let mut most = 0;
+    for at in by_start {
+        let mut place = at + 1;
+        while place < sums.len() {
+            sums[place] += by_end[at].admitted;
+            place += place & place.wrapping_neg();
+        }
+        let mut place = ends.partition_point(|&end| end < by_end[at].before + window);
+        let mut within = 0;
+        while place > 0 {
+            within += sums[place];
+            place &= place - 1;
+        }
+        most = most.max(within);
+    }
+    most
+}
+
+#[test]
+fn turns_count_that_lie_within() {
+    let turn = |before, after, admitted| Turn {
+        before,
+        after,
+        admitted,
+        here: 0,
+        refused: false,
+    };
+    let turns = [
+        turn(10, 12, 3),
+        turn(0, 9, 1),
+        turn(12, 20, 5),
+        turn(18, 19, 2),
+        turn(5, 30, 9),
+    ];
+    let most = |window| most_in_a_window(&turns, window);
+    assert_eq!(
+        [most(10), most(11), most(20), most(21), most(31)],
+        [7, 10, 10, 11, 20]
+    );
+    assert_eq!(most_in_a_window(&[], 31), 0);
+    // By going through all.
+    let mut random = 1_u64;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % below
+    };
+    let many: Vec<Turn> = (0..300)
+        .map(|_| {
+            let before = next(1000);
+            turn(before, before + next(60), next(9))
+        })
+        .collect();
+    for window in [1, 7, 60, 200] {
+        let within = |begin: u64| -> u64 {
+            let within = many
+                .iter()
+                .filter(|it| it.before >= begin && it.after < begin + window);
+            within.map(|it| it.admitted).sum()
+        };
+        let expected = (0..1000).map(within).max().unwrap_or(0);
+        assert_eq!(most_in_a_window(&many, window), expected);
+    }
+}

@@ -1,0 +1,242 @@
+//! What nodes in processes of their own go through, in either mode: whatever happens, no window holds more than the
+//! mode's bound.
+
+use core::time::Duration;
+
+use ringgate::redis::SharedLimiter;
+
+use crate::node::{Orders, time};
+use crate::nodes::{Node, Turn};
+use crate::proxy::{Proxy, Way};
+use crate::server::Server;
+use crate::shim::{Clocks, Shim, ahead};
+use crate::watch::{NODES, Outcome, Watch, counted, hammer, limit, window};
+
+/// Many a window, so that nodes decide by themselves.
+pub(crate) fn orders(server: &Server, sync: bool, log: bool) -> Orders {
+    Orders {
+        url: server.url(),
+        server: server.url(),
+        patient: true,
+        quota: "2000/500ms".to_owned(),
+        log,
+        permits: if sync { 50 } else { 500 },
+        sync,
+        term: Duration::from_millis(300),
+        period: Duration::from_millis(10),
+        callers: 2,
+    }
+}
+
+/// How much more than the limit so many nodes may admit in a window.
+fn beyond(orders: &Orders, nodes: u64) -> u64 {
+    match orders.sync {
+        true => (nodes - 1) * orders.permits.min(limit(orders)),
+        false => 0,
+    }
+}
+
+fn judge(what: &str, orders: &Orders, nodes: u64, outcome: &Outcome) {
+    let window = window(orders);
+    let used = outcome.used(outcome.span.0 + window, window);
+    let mode = if orders.sync { "sync" } else { "lease" };
+    let (limit, most) = (limit(orders), outcome.most);
+    println!(
+        "{what} ({mode}, {}): L = {limit}, worst window {most}, of {} allowed, the server's own counts {}; {} admitted, \
+         {} of them by nodes themselves, whose decisions took up to {:?} but for one in a thousand; used of calm \
+         windows: {used:?}",
+        if orders.log { "log" } else { "cells" },
+        limit + beyond(orders, nodes),
+        outcome.counted,
+        outcome.admitted(),
+        outcome.here(),
+        outcome.slow(),
+    );
+    assert!(most <= limit + beyond(orders, nodes), "{what}: {most}");
+    assert!(outcome.counted <= limit + beyond(orders, nodes), "{what}");
+    assert!(outcome.here() > 0, "{what}: nodes decide");
+}
+
+/// The limit is used, too: of the windows that can be judged, in the middle one.
+fn is_used(orders: &Orders, outcome: &Outcome, part: u64) {
+    // When holds were granted for a while.
+    let term = u64::try_from(orders.term.as_micros()).expect("a term");
+    let mut used = outcome.used(outcome.span.0 + 2 * window(orders) + term, window(orders));
+    used.sort_unstable();
+    match used.get(used.len() / 2) {
+        Some(&middle) if used.len() >= 2 => assert!(middle * 100 >= limit(orders) * part, "{used:?}"),
+        _ => println!("not judged: the machine is too busy for windows in which all nodes ask all the time"),
+    }
+}
+
+fn same(orders: &Orders) -> [Orders; NODES] {
+    core::array::from_fn(|_| orders.clone())
+}
+
+fn go(nodes: &mut [Node]) {
+    nodes.iter_mut().for_each(Node::go);
+}
+
+const NORMAL: [Clocks; NODES] = [const {
+    Clocks {
+        words: Vec::new(),
+        variables: Vec::new(),
+    }
+}; NODES];
+
+fn wait(windows: u32) {
+    std::thread::sleep(windows * Duration::from_millis(500));
+}
+
+/// Nothing happens, but that all ask for more than there is, for so many windows and as long as it takes until holds are
+/// granted.
+pub(crate) fn windows(sync: bool, log: bool, windows: u32) {
+    let Some(server) = Server::start() else { return };
+    let orders = orders(&server, sync, log);
+    let outcome = hammer(&server, &same(&orders), &NORMAL, |nodes, _| {
+        go(nodes);
+        wait(windows + 2);
+    });
+    judge("windows", &orders, NODES as u64, &outcome);
+    // Of cells, one of 21 is always over, and counts on.
+    is_used(&orders, &outcome, if log { 90 } else { 85 });
+}
+
+/// Wall clocks are hours apart, and monotonic clocks begin at other times: of two nodes those that libraries know, of two
+/// those of the system, of which one counts suspensions, too.
+pub(crate) fn clocks_are_hours_apart(sync: bool) {
+    const HOUR: i64 = 3_600_000_000_000;
+
+    let Some(server) = Server::start() else { return };
+    let Some(shim) = Shim::build() else { return };
+    for (node, (wall, monotonic)) in [(5, 0), (-7, 3), (11, 100), (-1, 700)].into_iter().enumerate() {
+        shim.shift(node, wall * HOUR, monotonic * HOUR);
+    }
+    let orders = orders(&server, sync, true);
+    let clocks = core::array::from_fn(|node| match node {
+        2 => ahead(30 * 3600).unwrap_or_else(|| shim.clocks(2)),
+        3 => ahead(700 * 3600).unwrap_or_else(|| shim.clocks(3)),
+        _ => shim.clocks(node),
+    });
+    let outcome = hammer(&server, &same(&orders), &clocks, |nodes, _| {
+        go(nodes);
+        wait(6);
+    });
+    judge("clocks are hours apart", &orders, NODES as u64, &outcome);
+    is_used(&orders, &outcome, 90);
+}
+
+/// One is killed in the middle of it, and another takes its place; and all stand still now and then, for less than a
+/// term, and for more than a hold is kept.
+pub(crate) fn nodes_die_and_freeze(sync: bool) {
+    let Some(server) = Server::start() else { return };
+    let orders = orders(&server, sync, true);
+    let outcome = hammer(&server, &same(&orders), &NORMAL, |nodes, ended| {
+        go(nodes);
+        wait(3);
+        nodes[0].kill();
+        ended.extend(nodes[0].turns());
+        nodes[0] = Node::start(&orders, &NORMAL[0]);
+        nodes[0].go();
+        wait(1);
+        for part in [1, 3, 5, 12] {
+            nodes.iter().for_each(|node| node.signal("-STOP"));
+            std::thread::sleep(orders.term * part / 4);
+            nodes.iter().for_each(|node| node.signal("-CONT"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        wait(1);
+    });
+    // The one that took the other's place counts as well.
+    judge("nodes die and freeze", &orders, NODES as u64 + 1, &outcome);
+}
+
+/// Nodes stand still with nearly all of their holds unspent, for longer than these are kept, and others are given them;
+/// then they go on at once, and the store cannot be asked. For one of them it is as if its machine had been suspended: its
+/// monotonic clock has stood still, too, as that of most systems does.
+pub(crate) fn nodes_wake_with_holds(sync: bool) {
+    let Some(server) = Server::start() else { return };
+    let Some(shim) = Shim::build() else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let proxy = runtime.block_on(Proxy::before(server.port()));
+    let straight = orders(&server, sync, true);
+    let by_proxy = Orders {
+        url: proxy.url(),
+        patient: false,
+        ..straight.clone()
+    };
+    let clocks = core::array::from_fn(|node| {
+        shim.shift(node, 0, 0);
+        shim.clocks(node)
+    });
+    let all = [by_proxy.clone(), by_proxy, straight.clone(), straight.clone()];
+    let outcome = hammer(&server, &all, &clocks, |nodes, _| {
+        // Until holds are granted, and what the nodes ask for is known.
+        nodes[..2].iter_mut().for_each(Node::go_quietly);
+        std::thread::sleep(Duration::from_millis(2300));
+        nodes[..2].iter().for_each(|node| node.signal("-STOP"));
+        proxy.go(Way::Swallow);
+        nodes[2..].iter_mut().for_each(Node::go);
+        // Others are given what was held, and spend it.
+        let slept = straight.term + Duration::from_millis(1100);
+        std::thread::sleep(slept);
+        shim.shift(0, 0, -i64::try_from(slept.as_nanos()).expect("not long"));
+        nodes[..2].iter().for_each(|node| node.signal("-CONT"));
+        wait(1);
+        proxy.go(Way::Pass);
+        wait(1);
+    });
+    judge("nodes wake with holds", &straight, NODES as u64, &outcome);
+}
+
+/// An orderly end leaves nothing uncharged and no hold: the server has counted what was admitted, to the last, and all
+/// that is left can be had by somebody else.
+pub(crate) fn nothing_is_left_behind(sync: bool) {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.client();
+    let orders = Orders {
+        quota: "1000000/2s".to_owned(),
+        callers: 1,
+        ..orders(&server, sync, false)
+    };
+    let mut nodes: Vec<Node> = (0..NODES).map(|_| Node::start(&orders, &NORMAL[0])).collect();
+    // Until the server is old enough to have forgotten nothing.
+    std::thread::sleep(Duration::from_millis(3400));
+    let (began, watch) = (time(&mut client), Watch::new(&server));
+    go(&mut nodes);
+    wait(1);
+    for node in &mut nodes {
+        node.stop();
+        assert_eq!(node.flush(), [1, 0, 0]);
+    }
+    // What is given back stays given back, while the nodes are there and nobody asks.
+    std::thread::sleep(5 * orders.period);
+    let turns: Vec<Turn> = nodes.iter().flat_map(Node::turns).collect();
+    let admitted: u64 = turns.iter().map(|turn| turn.admitted).sum();
+    let here: u64 = turns.iter().map(|turn| turn.here).sum();
+    let charged = counted(&mut client, "*");
+    println!("an orderly end: {admitted} admitted, {here} of them by nodes themselves, {charged} charged");
+    assert!(here > 0);
+    assert!(watch.end() <= limit(&orders) + beyond(&orders, NODES as u64));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let passes = runtime.expect("a runtime").block_on(async {
+        let strict = SharedLimiter::builder("nodes", orders.quota.parse().expect("a quota"))
+            .cells(20)
+            .build(server.store().await)
+            .expect("a limiter");
+        strict
+            .check_n("key", limit(&orders).saturating_sub(charged))
+            .await
+            .is_ok()
+    });
+    if time(&mut client) < began + window(&orders) {
+        assert_eq!(charged, admitted);
+        assert!(passes, "nothing is held");
+    } else {
+        println!("not judged: the machine is too busy to do that within a window");
+    }
+}

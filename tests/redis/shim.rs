@@ -1,0 +1,99 @@
+//! Clocks that are hours apart: for processes, by a library that stands before the system's, and by clocks that the
+//! system itself shifts for a process.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// What a process is started with, for clocks of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clocks {
+    /// What stands before the program.
+    pub(crate) words: Vec<String>,
+    /// Variables of its environment.
+    pub(crate) variables: Vec<(&'static str, String)>,
+}
+
+/// The library, and a file for each process that says by how much its clocks are shifted.
+pub(crate) struct Shim {
+    folder: TempDir,
+}
+
+impl Shim {
+    /// `None`, and a line that says so, where there is no compiler, or no such library.
+    pub(crate) fn build() -> Option<Self> {
+        if cfg!(not(target_os = "linux")) {
+            println!("not run: clocks are shifted on Linux alone");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = folder.path().join("shim.c");
+        std::fs::write(&source, include_str!("shim.c")).expect("a file");
+        let built = Command::new("cc")
+            .args(["-O1", "-Wall", "-shared", "-fPIC", "-o"])
+            .args([&folder.path().join("shim.so"), &source])
+            .arg("-ldl")
+            .stdin(Stdio::null())
+            .status();
+        if built.is_ok_and(|status| status.success()) {
+            return Some(Self { folder });
+        }
+        println!("not run: there is no cc that builds a library to shift clocks with");
+        None
+    }
+
+    fn file(&self, process: usize) -> PathBuf {
+        self.folder.path().join(format!("{process}"))
+    }
+
+    /// Shifts the wall clock and the monotonic one of a process by so many nanoseconds from what they would be.
+    pub(crate) fn shift(&self, process: usize, wall: i64, monotonic: i64) {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(self.file(process));
+        let write = |file: File| {
+            file.write_all_at(&wall.to_ne_bytes(), 0)?;
+            file.write_all_at(&monotonic.to_ne_bytes(), 8)
+        };
+        file.and_then(write).expect("a file");
+    }
+
+    /// What a process needs to be given so that its clocks are shifted, once they were.
+    pub(crate) fn clocks(&self, process: usize) -> Clocks {
+        let library = self.folder.path().join("shim.so");
+        Clocks {
+            words: Vec::new(),
+            variables: vec![
+                ("LD_PRELOAD", library.display().to_string()),
+                ("CLOCK_SHIFT", self.file(process).display().to_string()),
+            ],
+        }
+    }
+}
+
+/// What starts a program whose monotonic clock, and the one that counts suspensions too, are ahead by so many seconds;
+/// `None`, and a line that says so, where the system does not do that, or not for us.
+pub(crate) fn ahead(seconds: u64) -> Option<Clocks> {
+    let words = |seconds: u64| -> Vec<String> {
+        let (monotonic, boottime) = (format!("--monotonic={seconds}"), format!("--boottime={seconds}"));
+        vec!["unshare".into(), "--time".into(), monotonic, boottime]
+    };
+    let words = words(seconds);
+    let works = Command::new(&words[0])
+        .args(&words[1..])
+        .arg("true")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if works.is_ok_and(|status| status.success()) {
+        let variables = Vec::new();
+        return Some(Clocks { words, variables });
+    }
+    println!("not run: this system does not start processes with clocks of their own");
+    None
+}

@@ -1,0 +1,277 @@
+//! When a hold may no longer be spent, and when none is granted.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::time::{Instant, SystemTime};
+
+use ringgate::redis::{DecidedBy, Mode, OnError, RedisStore, SharedLimiter, SharedRules};
+use ringgate::{Rule, Settled};
+
+use crate::proxy::{LATE, Proxy, Way};
+use crate::rules::{Request, by_address, by_user, quota};
+use crate::server::{PATIENCE, Server, patient, ready, until};
+
+/// An account that was a budget's, which may be spent for long, is a hold's now, which may not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_term_ends_with_its_key() {
+    let Some(server) = Server::start() else { return };
+    let store = ready(RedisStore::builder(&server.url())).await;
+    let term = Duration::from_millis(200);
+    let (period, pending) = (Duration::from_secs(5), 50);
+    let rules = SharedRules::builder()
+        .rule(
+            Rule::new("budget", quota("1000/200ms"))
+                .by(&by_address())
+                .mode(Mode::Sync { period, pending })
+                .cost(&ringgate::Cost::new("of one", |asked: &Request| {
+                    u64::from(asked.user == "budget")
+                })),
+        )
+        .rule(
+            Rule::new("hold", quota("1000/200ms"))
+                .by(&by_user())
+                .mode(Mode::Lease { permits: 500 })
+                .on_error(OnError::Deny)
+                .cost(&ringgate::Cost::new("of the other", |asked: &Request| {
+                    u64::from(asked.user != "budget")
+                })),
+        )
+        .term(term)
+        .period(Duration::from_millis(50))
+        .accounts(1)
+        .build(store.clone())
+        .expect("rules");
+    // All accounts are budgets', and nothing of these is uncharged.
+    for address in 0..8 {
+        rules.check(&Request::of("budget", address)).await.expect("room");
+    }
+    rules.flush().await.expect("the server answers");
+    // Somebody asks until the server is stopped, so that some is always held, and not spent.
+    let (asks, here) = (AtomicBool::new(true), AtomicU64::new(0));
+    let asking = async {
+        while asks.load(Ordering::Relaxed) {
+            let passed = rules.check(&Request::of("hold", 0)).await;
+            let is_here = passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account);
+            here.fetch_add(u64::from(is_here), Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let stopping = async {
+        until("a hold is spent", || here.load(Ordering::Relaxed) > 500).await;
+        server.signal("-STOP");
+        asks.store(false, Ordering::Relaxed);
+    };
+    tokio::join!(asking, stopping);
+    until("the loss is noticed", || !store.health().connected).await;
+    // Whatever was heard last was sent before.
+    tokio::time::sleep(term).await;
+    let standing = rules.standing();
+    let late = rules.check_now(&Request::of("hold", 0));
+    server.signal("-CONT");
+    println!("when the term was over: {standing:?}");
+    assert!(!matches!(late, Some(Ok(_))), "the term is over: {late:?}");
+}
+
+/// A term begins when its question is sent, and not with the answer, which may come late.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_term_begins_with_its_question() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::before(server.port()).await;
+    let store = ready(patient(RedisStore::builder(&proxy.url()))).await;
+    let term = Duration::from_millis(800);
+    let limiter = SharedLimiter::builder("late", quota("100000/100ms"))
+        .lease(2000)
+        .term(term)
+        .period(term / 4)
+        .on_error(OnError::Deny)
+        .build(store)
+        .expect("a limiter");
+    // Somebody asks until nothing arrives any more, so that some is always held, and not spent.
+    let began = Instant::now();
+    let mut here = 0;
+    while here < 900 {
+        if here == 100 {
+            proxy.go(Way::DelayReplies);
+        }
+        here += u32::from(matches!(limiter.check_now("key"), Some(Ok(_))));
+        if here < 100 {
+            here += u32::from(
+                limiter
+                    .check("key")
+                    .await
+                    .is_ok_and(|it| it.decided_by() == DecidedBy::Account),
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(
+            began.elapsed() < PATIENCE,
+            "no hold is granted: {:?}",
+            limiter.standing()
+        );
+    }
+    proxy.go(Way::Swallow);
+    // What was sent before may be answered, and what is sent from here on is not.
+    let cut = Instant::now();
+    while cut.elapsed() < term {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    println!("when the term was over: {:?}", limiter.standing());
+    while cut.elapsed() < term + 2 * LATE {
+        let late = limiter.check_now("key");
+        assert!(
+            !matches!(late, Some(Ok(_))),
+            "{:?} later: {late:?}",
+            cut.elapsed()
+        );
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// After a restart with nothing of what there was, no hold is granted before all has left every window that may have been
+/// forgotten.
+#[tokio::test(flavor = "multi_thread")]
+async fn none_is_granted_soon_after_a_restart() {
+    let Some(mut server) = Server::start() else { return };
+    let (term, window) = (Duration::from_millis(100), Duration::from_millis(900));
+    let store = server.store().await;
+    let limiter = SharedLimiter::builder("restart", quota("1000000/900ms"))
+        .lease(1000)
+        .term(term)
+        .period(Duration::from_millis(5))
+        .on_error(OnError::Deny)
+        .build(store.clone())
+        .expect("a limiter");
+    let decides = async || {
+        let passed = limiter.check("key").await;
+        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account)
+    };
+    for part in [900, 300] {
+        let began = Instant::now();
+        while !decides().await {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no hold is granted: {:?}",
+                limiter.standing()
+            );
+        }
+        // Servers know in whole seconds when they were started.
+        let since = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .expect("after 1970");
+        let wait = (1000 + part - since.subsec_millis()) % 1000;
+        tokio::time::sleep(Duration::from_millis(wait.into())).await;
+        server.kill();
+        let began = Instant::now();
+        server.restart();
+        // What was held before may be spent so long.
+        tokio::time::sleep(term).await;
+        while !decides().await {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no hold is granted: {:?}",
+                limiter.standing()
+            );
+        }
+        let waited = began.elapsed();
+        println!("a hold is granted {waited:?} after a restart");
+        assert!(waited >= term + window, "{waited:?}");
+    }
+}
+
+/// What is given back is what nobody was asked about: not what others have used since.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_charged_is_not_given_back() {
+    let Some(server) = Server::start() else { return };
+    for (mode, number) in [(Mode::Lease { permits: 100 }, 0), (sync(), 1)] {
+        let limiter = SharedLimiter::builder(format!("refunds{number}"), quota("1000/100ms"))
+            .mode(mode)
+            .term(Duration::from_millis(100))
+            .period(Duration::from_millis(25))
+            .on_error(OnError::Deny)
+            .build(server.store().await)
+            .expect("a limiter");
+        let began = Instant::now();
+        let (mut exact, mut forfeited) = (0, 0);
+        while exact == 0 || forfeited < 3 {
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+            let Ok(passed) = limiter.check("key").await else {
+                continue;
+            };
+            if passed.decided_by() != DecidedBy::Account {
+                continue;
+            }
+            if exact == 0 {
+                exact += u32::from(limiter.refund(passed).await == Ok(Settled::Exact));
+                continue;
+            }
+            until("it is charged", || limiter.standing().uncharged == 0).await;
+            // Somebody else uses as much.
+            if !matches!(limiter.check_now("key"), Some(Ok(_))) {
+                continue;
+            }
+            assert_eq!(limiter.refund(passed).await, Ok(Settled::Forfeited(1)));
+            forfeited += 1;
+        }
+    }
+}
+
+fn sync() -> Mode {
+    let period = Duration::from_millis(25);
+    Mode::Sync { period, pending: 100 }
+}
+
+/// Ends, resets and requests at once, and a server that stops in between: each ends, and in the end nothing is held.
+#[tokio::test(flavor = "multi_thread")]
+async fn ends_do_not_wait_for_one_another() {
+    let Some(server) = Server::start() else { return };
+    for mode in [Mode::Lease { permits: 100 }, sync()] {
+        let limiter = SharedLimiter::builder("ends", quota("1000000/100ms"))
+            .mode(mode)
+            .term(Duration::from_millis(100))
+            .period(Duration::from_millis(5))
+            .on_error(OnError::Deny)
+            .build(ready(RedisStore::builder(&server.url())).await)
+            .expect("a limiter");
+        let stop = AtomicBool::new(false);
+        let (mut failed, mut ended, mut admitted) = (0, 0, 0);
+        let asks = async {
+            while !stop.load(Ordering::Relaxed) {
+                let passed = tokio::time::timeout(PATIENCE, limiter.check("key")).await;
+                admitted += u64::from(passed.expect("no call hangs").is_ok());
+                tokio::task::yield_now().await;
+            }
+        };
+        let flushes = async {
+            while !stop.load(Ordering::Relaxed) {
+                let flushed = tokio::time::timeout(PATIENCE, limiter.flush()).await;
+                ended += 1;
+                failed += u64::from(flushed.expect("no flush hangs").is_err());
+                tokio::task::yield_now().await;
+            }
+        };
+        let resets = async {
+            while !stop.load(Ordering::Relaxed) {
+                let reset = tokio::time::timeout(PATIENCE, limiter.reset("key")).await;
+                let _ = reset.expect("no reset hangs");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let stops = async {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            server.signal("-STOP");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            server.signal("-CONT");
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            stop.store(true, Ordering::Relaxed);
+        };
+        tokio::join!(asks, flushes, resets, stops);
+        println!("{mode:?}: {admitted} admitted beside {ended} ends, of which {failed} failed");
+        assert!(admitted > 0 && ended > 0);
+        let began = Instant::now();
+        while limiter.flush().await.is_err() {
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!((limiter.standing().uncharged, limiter.standing().held), (0, 0));
+    }
+}
