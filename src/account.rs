@@ -110,7 +110,7 @@ impl Account {
         }
     }
 
-    /// What is so while the balance is what was seen; `None`: another epoch has begun.
+    /// What is so while the balance is what was seen; `None`: it no longer is.
     #[inline]
     fn judge(&self, seen: Sheet, key: u64, permits: u64, now: u64) -> Option<Said> {
         if permits <= seen.room() && now < self.term.end() {
@@ -128,11 +128,11 @@ impl Account {
         let (said, more) = (self.shut.read(), self.more.read());
         // What the store has said may be about another key, if the account was passed on before we read it. If that was
         // begun before we saw the balance, we see another owner now. If after, another epoch: also when the account has
-        // come back meanwhile.
+        // come back meanwhile. And it may be what came with a grant that we have not seen: then the balance is another.
         if self.owner.read() != key {
             return Some(Said::NotYours);
         }
-        if self.balance.read().epoch() != seen.epoch() {
+        if self.balance.read() != seen {
             return None;
         }
         Some(match said.left_at(now) {

@@ -83,6 +83,11 @@ impl Desk {
         account.balance().budget() > 0 || self.heat >= HOT && !self.wary
     }
 
+    /// Whether an answer is awaited.
+    pub(super) const fn is_asking(&self) -> bool {
+        self.open.is_some()
+    }
+
     pub(super) const fn failures(&self) -> u64 {
         self.failures
     }

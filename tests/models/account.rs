@@ -363,3 +363,22 @@ fn account_ends() {
     }
     .run(BOUNDED);
 }
+
+/// A permit is granted, and with it is said that the store has no more: nobody is refused for that before it is spent.
+#[test]
+fn account_granted_with_a_notice() {
+    FULL.explore(|| {
+        let account = Arc::new(Account::new());
+        assert!(account.pass_on(ALICE));
+        account.hear(0, END);
+        let decider = {
+            let account = Arc::clone(&account);
+            thread::spawn(move || account.spend(ALICE, 1, || 0))
+        };
+        account.hear(1, END);
+        account.shut(END << 14, 0, END);
+        let said = decider.join().unwrap();
+        assert!(!matches!(said, Said::Shut { .. }), "{said:?}");
+        assert!(matches!(said, Said::Room { .. }) == (account.balance().used() == 1));
+    });
+}

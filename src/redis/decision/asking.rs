@@ -28,6 +28,13 @@ enum Outcome {
     Failed(StoreError),
 }
 
+/// What the account of a part says that the store has refused.
+enum OwnHold {
+    HasRoom,
+    WasInTheWay,
+    IsNotInTheWay,
+}
+
 /// A request on its way to a decision.
 struct Case<'a> {
     plan: &'a Plan,
@@ -109,17 +116,66 @@ impl<R: ?Sized> SharedRules<R> {
         {
             books.books.counts().asked.add_one();
         }
-        let verdict = match error {
-            Some(error) => Err(error),
-            None => match self.store.take(&parts).await {
+        if let Some(error) = error {
+            return self.decide_here(&case, &asked, parts, held, error);
+        }
+        let mut asks_again = true;
+        loop {
+            let verdict = match self.store.take(&parts).await {
                 Ok(verdict) => complete(&verdict, &parts).map(|()| verdict),
                 Err(error) => Err(error),
-            },
+            };
+            let verdict = match verdict {
+                Err(error) => return self.decide_here(&case, &asked, parts, held, error),
+                Ok(verdict) if verdict.is_admitted() => {
+                    return Ok(self.admit(&case, &asked, parts, held, verdict));
+                }
+                Ok(verdict) => verdict,
+            };
+            let own = match asked[..] {
+                [part] if asks_again => self.own_hold(&case, part, &mut held).await,
+                _ => OwnHold::IsNotInTheWay,
+            };
+            match own {
+                OwnHold::HasRoom => {
+                    self.count(&plan, &case.steps, &held);
+                    let (spent, paid) = held.keep();
+                    return Ok(super::passed(spent, paid));
+                }
+                OwnHold::WasInTheWay => asks_again = false,
+                OwnHold::IsNotInTheWay => return Err(self.refuse_by_store(&case, &asked, &verdict)),
+            }
+        }
+    }
+
+    /// Looks at the account of a part that the store has refused: what was in the way may be what this very node holds, or
+    /// is about to be granted, or to give back. Nobody is refused for that.
+    async fn own_hold(&self, case: &Case<'_>, part: usize, held: &mut Held<'_, R>) -> OwnHold {
+        let step = case.step_of(part);
+        let (Some(node), Mode::Lease { .. }, Way::Accounts) =
+            (&self.books, case.planned[part].mode, step.way)
+        else {
+            return OwnHold::IsNotInTheWay;
         };
-        match verdict {
-            Err(error) => self.decide_here(&case, &asked, parts, held, error),
-            Ok(verdict) if verdict.is_admitted() => Ok(self.admit(&case, &asked, parts, held, verdict)),
-            Ok(verdict) => Err(self.refuse_by_store(&case, &asked, &verdict)),
+        let (books, key) = (&node.books, step.account(part - step.first));
+        let Some(at) = books.find(key) else {
+            return OwnHold::IsNotInTheWay;
+        };
+        // Before the look: whoever is heard of after it tells us.
+        let heard = books.heard_of(at).notified();
+        match held.spend(books, part, key, step.permits).1 {
+            Said::Room { .. } => return OwnHold::HasRoom,
+            Said::Shut { .. } | Said::NotYours => return OwnHold::IsNotInTheWay,
+            Said::Short => {}
+        }
+        if !books.lock().desks[at].is_asking() {
+            return OwnHold::IsNotInTheWay;
+        }
+        let _ = timeout(Duration::from_nanos(node.period), heard).await;
+        match held.spend(books, part, key, step.permits).1 {
+            Said::Room { .. } => OwnHold::HasRoom,
+            Said::Shut { .. } | Said::NotYours => OwnHold::IsNotInTheWay,
+            Said::Short => OwnHold::WasInTheWay,
         }
     }
 
