@@ -14,6 +14,7 @@ use crate::account::Said;
 use crate::rules::{PaidHere, Plan, Planned, Step, Way};
 
 mod asking;
+mod hearing;
 
 /// What was taken of an account.
 #[derive(Clone, Copy, Debug)]
