@@ -52,6 +52,7 @@
 //! | bytes per window, of a connection and of all together (feature `tokio`) | `Throttled` |
 //! | http and gRPC servers limited by rules (feature `tower`) | `layer::RateLimitLayer`, with `layer::HttpKey` for what rules count by |
 //! | one limit over many machines, by Redis or Valkey (feature `redis`) | the module `redis`: `SharedLimiter`, `SharedRules` |
+//! | the same for hot keys, decided on the node | [`Mode`]: leases, which are exact, and syncs, whose overshoot is stated |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
 //!

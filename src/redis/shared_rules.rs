@@ -18,11 +18,13 @@ use crate::rules::{Mode, Plan, Planned, RuleCounts, SharedPlan};
 /// # Guarantee
 ///
 /// - While the store answers and loses nothing, no rule admits more than its limit in any window, on all machines
-///   together, by the store's clock; see the [module's documentation](crate::redis) for what happens when it does not
+///   together, by the store's clock, and in the modes [`Sync`](Mode::Sync) and [`Local`](Mode::Local) no more than
+///   [`max_overshoot`](Self::max_overshoot) beyond it; see the [module's documentation](crate::redis) for what happens when it does not
 ///   answer.
 /// - A refused request is charged nowhere. (In a cluster, over several slots, what was charged for a race that was
 ///   lost is given back.)
-/// - Every call ends within the time that the store states, whatever happens to it.
+/// - Every call ends within the time that the store states, whatever happens to it. (Before it, one by accounts may wait to hear
+///   of them: the [module's documentation](crate::redis) says for how long.)
 ///
 /// A rule counts as [`Counter`](crate::RuleAlgorithm::Counter), in constant memory and up to a cell too strict, or as
 /// [`Log`](crate::RuleAlgorithm::Log), exactly. All else that a rule says holds here too: keys, costs, conditions,
@@ -31,7 +33,7 @@ use crate::rules::{Mode, Plan, Planned, RuleCounts, SharedPlan};
 ///
 /// # Cost
 ///
-/// One call of the store for a request. On this node a few allocations, and for each rule what a
+/// One call of the store for a request, where it decides. On this node a few allocations, and for each rule what a
 /// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by accounts ([`Mode`]) makes no call:
 /// for each account one cache line, a reading of the clock and a compare-exchange, without a lock; an admission allocates
 /// nothing. About 400 bytes for each [account](SharedRulesBuilder::accounts) that there is room for.

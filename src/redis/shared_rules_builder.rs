@@ -72,7 +72,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     }
 
     /// How long a node may spend a hold without an answer of the store, from the sending of a question that was
-    /// answered: 2 s when nothing is said, 10 ms to 60 s. The hold of a node that vanishes is kept for this time and a
+    /// answered: 2 s when nothing is said, 10 ms to 60 s. (The node stops an eighth or a quarter of it early, for clocks that
+    /// differ: see the [module's caveats](crate::redis#caveats).) The hold of a node that vanishes is kept for this time and a
     /// window.
     pub fn term(mut self, term: Duration) -> Self {
         self.term = term;

@@ -22,8 +22,9 @@ pub enum Mode {
         /// The most permits of one key that a node may hold, 1 to [`MOST`](Mode::MOST).
         permits: u64,
     },
-    /// A node spends a budget of its own, and pushes what it has spent in the background: never a round trip for
-    /// keys that are asked for often, and all nodes together admit up to (K − 1)·min(`pending`, L) too much.
+    /// A node spends a budget of its own, and pushes what it has spent in the background: without a round trip for
+    /// keys that are asked for often, unless `pending` is spent before the store is heard. All nodes together admit up to
+    /// (K − 1)·min(`pending`, L) too much.
     Sync {
         /// The time between two pushes of one key, 1 ms to 60 s.
         period: Duration,

@@ -120,7 +120,7 @@ pub(super) fn judge(seen: &Seen) -> Finding {
             CHECK,
             Level::Note,
             found,
-            "Only the server's clock counts, so the difference does no harm. But one of the two is wrong: if it is the \
+            "Only the server's time counts, in every mode, so the difference does no harm. But one of the two is wrong: if it is the \
              server's, and is set right at once, forward ends windows early (L more once), and back makes limits stricter \
              for up to a window and a cell.",
         )
@@ -130,7 +130,8 @@ pub(super) fn judge(seen: &Seen) -> Finding {
         CHECK,
         Level::Ok,
         found,
-        "Only the server's clock counts: windows are measured by it, and the difference does no harm.",
+        "Only the server's time counts: windows are measured by it, and the difference does no harm. Lease, sync: of a \
+         node's own clock only how long a term has lasted is taken, never the time of day.",
     )
 }
 
@@ -184,7 +185,8 @@ fn finding_of_move(seen: &Seen, found: String) -> Finding {
         (
             Level::Problem,
             "A clock that jumps ahead ends windows early: L more for each time. One that goes back makes limits stricter for \
-             up to a window and a cell.",
+             up to a window and a cell. Lease: one that jumps ahead ends holds early too, which nodes still spend until their \
+             terms are over.",
         )
     } else {
         (

@@ -5,6 +5,10 @@ use super::finding::{Finding, Level};
 
 const CHECK: &str = "persistence";
 
+/// What is the same in all modes is said without it.
+const MODES: &str = "Lease: no hold is granted for a term and a window after a restart; until then the server decides. Sync: what \
+                     is forgotten lets its overshoot through once more, too.";
+
 /// `None`: nothing is known.
 pub(super) fn judge(facts: &Facts) -> Option<Finding> {
     let appends = match facts.info("aof_enabled") {
@@ -46,37 +50,47 @@ pub(super) fn judge(facts: &Facts) -> Option<Finding> {
             CHECK,
             Level::Ok,
             found,
-            "A restart forgets nothing that was acknowledged: no window holds more than L for it.",
+            "A restart forgets nothing that was acknowledged: no window holds more than L for it. Lease: no hold is granted \
+             for a term and a window after it; until then the server decides.",
         ),
         (true, Some("everysec")) => Finding::new(
             CHECK,
             Level::Note,
             found,
-            "A server that is killed forgets nothing. A machine that goes down forgets up to two seconds, and the windows \
-             that these lie in may hold as much more: L for each time.",
+            format!(
+                "A server that is killed forgets nothing. A machine that goes down forgets up to two seconds, and the windows \
+                 that these lie in may hold as much more: L for each time. {MODES}"
+            ),
         )
         .advise("Nothing, if that may be; otherwise appendfsync always, at the price of a write to the disk for each decision."),
         (true, _) => Finding::new(
             CHECK,
             Level::Warning,
             found,
-            "A server that is killed forgets nothing. A machine that goes down forgets what its system had not written yet, \
-             half a minute or more: the windows that this lies in may hold as much more, L for each time.",
+            format!(
+                "A server that is killed forgets nothing. A machine that goes down forgets what its system had not written yet, \
+                 half a minute or more: the windows that this lies in may hold as much more, L for each time. {MODES}"
+            ),
         )
         .advise("CONFIG SET appendfsync everysec"),
         (false, _) if save.is_some_and(|save| !save.is_empty()) => Finding::new(
             CHECK,
             Level::Warning,
             found,
-            "A restart forgets what was spent since the last snapshot: windows that are longer than it is away may hold L \
-             more for each time.",
+            format!(
+                "A restart forgets what was spent since the last snapshot: windows that are longer than it is away may hold L \
+                 more for each time. {MODES}"
+            ),
         )
         .advise("CONFIG SET appendonly yes; or nothing, if that may be, as for windows of a few seconds."),
         (false, _) => Finding::new(
             CHECK,
             Level::Warning,
             found,
-            "A restart forgets all that was spent: windows that are longer than it is away may hold L more for each time.",
+            format!(
+                "A restart forgets all that was spent: windows that are longer than it is away may hold L more for each time. \
+                 {MODES}"
+            ),
         )
         .advise("CONFIG SET appendonly yes; or nothing, if that may be, as for windows of a few seconds."),
     })

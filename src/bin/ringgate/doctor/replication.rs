@@ -35,7 +35,8 @@ fn replica(facts: &Facts) -> Finding {
             Level::Problem,
             format!("a read-only replica of {of}{link}"),
             "Strict: a request that it would admit is an error, and OnError decides; one that it refuses by what it has \
-             copied is refused.",
+             copied is refused. Lease, sync: no hold or budget is granted here, and what a node still has it spends until \
+             its term is over.",
         )
         .advise(advice);
     }
@@ -44,7 +45,7 @@ fn replica(facts: &Facts) -> Finding {
         Level::Problem,
         format!("a replica of {of}{link} that takes writes"),
         "What is spent here is not known to the primary, nor to anybody who asks it, and forgotten when this one copies \
-         anew: no window is held to L.",
+         anew: no window is held to L, in any mode that asks it.",
     )
     .advise(advice)
 }
@@ -56,7 +57,8 @@ fn primary(facts: &Facts) -> Finding {
             CHECK,
             Level::Ok,
             "a primary without replicas",
-            "No failover can forget anything. While it is away every call is an error, and OnError decides.",
+            "No failover can forget anything. While it is away every call is an error, and OnError decides. Lease, sync: a \
+             node first goes on with what it has, until its term is over.",
         );
     }
     let lag = (0..replicas).filter_map(|replica| {
@@ -72,7 +74,8 @@ fn primary(facts: &Facts) -> Finding {
         Level::Note,
         format!("a primary with replicas: {replicas}{lag}"),
         "Replication is asynchronous: a failover may forget the last moments, and the windows that these lie in may hold as \
-         much more, L for each time.",
+         much more, L for each time. Lease: the same, and no hold is granted for a term and a window after it. Sync: its \
+         overshoot comes once more, too.",
     )
     .advise("Nothing, if that may be. (min-replicas-to-write bounds it, at the price of errors while replicas are away.)")
 }
