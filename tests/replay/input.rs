@@ -72,6 +72,35 @@ fn line_ends_and_blank_lines_make_no_difference() {
     }
 }
 
+/// Some programs begin a file with a byte order mark.
+/// "client" and the name that it stands for are one field; the time may be a key as well.
+#[test]
+fn two_names_of_one_field_have_the_same_value() {
+    for input in [
+        "{\"ts\":1,\"ip\":\"a\"}\n{\"ts\":1,\"ip\":\"a\"}\n{\"ip\":\"b\",\"ts\":2}\n",
+        "ts,ip\n1,a\n1,a\n2,b\n",
+    ] {
+        let output = on_pipe(
+            tool("--json", None).args([
+                "--rule=1/h by client as x",
+                "--rule=1/h by ip as y",
+                "--rule=1/h by ts as z",
+                "--rule=9/h by ip,ts cost ts when ip=b as v",
+            ]),
+            input,
+        );
+        let object = json(&output);
+        assert_eq!(object["notes"], serde_json::json!([]));
+        let rules = object["rules"].as_array().unwrap();
+        let seen = rules
+            .iter()
+            .map(|rule| ["requests", "denied", "keys"].map(|name| &rule[name]));
+        let expected = [[3, 1, 2], [3, 1, 2], [3, 1, 2], [1, 0, 1]];
+        assert!(seen.eq(expected), "{rules:?}");
+    }
+}
+
+/// Values that are not wanted may be anything that JSON can say, and the first lines may lack fields.
 #[test]
 fn unreadable_lines_are_counted_and_the_first_three_are_shown() {
     let mut log = Vec::new();
