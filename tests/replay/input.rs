@@ -73,6 +73,37 @@ fn line_ends_and_blank_lines_make_no_difference() {
 }
 
 /// Some programs begin a file with a byte order mark.
+#[test]
+fn a_byte_order_mark_makes_no_difference() {
+    for (args, input) in [
+        ("", text(&[line("192.0.2.1", START)])),
+        ("", "{\"time\":1,\"client\":\"a\"}\n".into()),
+        ("--format json", "{\"time\":1,\"client\":\"a\"}".into()),
+        ("", "time,client\n1,a\n".into()),
+        ("--year 2015 --key host", "May 17 10:05:03 a b: c\n".into()),
+    ] {
+        let args = format!("--json --rule 9/60s {args}");
+        let marked = json(&on_pipe(&mut tool(&args, None), format!("\u{feff}{input}")));
+        assert_eq!(marked["unreadable"], 0);
+        assert_eq!(marked, json(&on_pipe(&mut tool(&args, None), &input)));
+    }
+    // Nothing but the mark is nothing.
+    let output = on_pipe(&mut tool("--rule 9/60s", None), "\u{feff}");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no request in it, unreadable lines: 0"));
+}
+
+#[test]
+fn blank_lines_before_the_names_of_columns_are_passed_over() {
+    let args = "--json --rule 9/60s";
+    let object = json(&on_pipe(
+        &mut tool(args, None),
+        "\n \t\r\n\r\ntime,client\r\n\n1,a\n2,a",
+    ));
+    assert_eq!((&object["lines"], &object["requests"]), (&7.into(), &2.into()));
+    assert_eq!(object["unreadable"], 0);
+}
+
 /// "client" and the name that it stands for are one field; the time may be a key as well.
 #[test]
 fn two_names_of_one_field_have_the_same_value() {

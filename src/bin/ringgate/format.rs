@@ -189,8 +189,7 @@ impl Parser {
     }
 
     fn csv(start: &[u8], wants: &Wants) -> Result<Self, Failure> {
-        let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = first_lines(start).next().unwrap_or_default();
         let header = Header::parse(line).map_err(|error| {
             Failure::argument("the first line of CSV", error.to_string(), "names of columns")
         })?;
