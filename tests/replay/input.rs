@@ -133,6 +133,21 @@ fn two_names_of_one_field_have_the_same_value() {
 
 /// Values that are not wanted may be anything that JSON can say, and the first lines may lack fields.
 #[test]
+fn fields_are_known_by_all_of_the_first_lines() {
+    let input = "{\"message\":\"begun \\ud83d\",\"n\":1e999}\n\
+                 {\"time\":1,\"message\":\"ready\"}\n\
+                 {\"time\":2,\"ip\":\"a\"}\n{\"time\":3,\"ip\":\"b\"}\n";
+    let object = json(&on_pipe(&mut tool("--json --rule 9/60s", None), input));
+    // The first has no time; the second no client, which is a key of its own.
+    assert_eq!(
+        (&object["unreadable"], &object["requests"]),
+        (&1.into(), &3.into())
+    );
+    assert_eq!(object["rules"][0]["keys"], 3);
+    assert_eq!(object["notes"], serde_json::json!([]));
+}
+
+#[test]
 fn unreadable_lines_are_counted_and_the_first_three_are_shown() {
     let mut log = Vec::new();
     for (number, bad) in [

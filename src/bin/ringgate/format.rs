@@ -164,10 +164,10 @@ impl Parser {
     }
 
     fn json(start: &[u8], wants: &Wants) -> Result<Self, Failure> {
-        let names = first_lines(start)
-            .map(json_line::names)
-            .find(|names| !names.is_empty())
-            .unwrap_or_default();
+        // Not every line has every field, and the first is often about the start of a program.
+        let mut names: Vec<String> = first_lines(start).flat_map(json_line::names).collect();
+        names.sort_unstable();
+        names.dedup();
         let has = |name: &str| {
             let top = name.split('.').next().unwrap_or(name);
             names.iter().any(|known| known == name || known == top)
