@@ -72,6 +72,81 @@ fn line_ends_and_blank_lines_make_no_difference() {
     }
 }
 
+/// Some programs begin a file with a byte order mark.
+#[test]
+fn a_byte_order_mark_makes_no_difference() {
+    for (args, input) in [
+        ("", text(&[line("192.0.2.1", START)])),
+        ("", "{\"time\":1,\"client\":\"a\"}\n".into()),
+        ("--format json", "{\"time\":1,\"client\":\"a\"}".into()),
+        ("", "time,client\n1,a\n".into()),
+        ("--year 2015 --key host", "May 17 10:05:03 a b: c\n".into()),
+    ] {
+        let args = format!("--json --rule 9/60s {args}");
+        let marked = json(&on_pipe(&mut tool(&args, None), format!("\u{feff}{input}")));
+        assert_eq!(marked["unreadable"], 0);
+        assert_eq!(marked, json(&on_pipe(&mut tool(&args, None), &input)));
+    }
+    // Nothing but the mark is nothing.
+    let output = on_pipe(&mut tool("--rule 9/60s", None), "\u{feff}");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no request in it, unreadable lines: 0"));
+}
+
+#[test]
+fn blank_lines_before_the_names_of_columns_are_passed_over() {
+    let args = "--json --rule 9/60s";
+    let object = json(&on_pipe(
+        &mut tool(args, None),
+        "\n \t\r\n\r\ntime,client\r\n\n1,a\n2,a",
+    ));
+    assert_eq!((&object["lines"], &object["requests"]), (&7.into(), &2.into()));
+    assert_eq!(object["unreadable"], 0);
+}
+
+/// "client" and the name that it stands for are one field; the time may be a key as well.
+#[test]
+fn two_names_of_one_field_have_the_same_value() {
+    for input in [
+        "{\"ts\":1,\"ip\":\"a\"}\n{\"ts\":1,\"ip\":\"a\"}\n{\"ip\":\"b\",\"ts\":2}\n",
+        "ts,ip\n1,a\n1,a\n2,b\n",
+    ] {
+        let output = on_pipe(
+            tool("--json", None).args([
+                "--rule=1/h by client as x",
+                "--rule=1/h by ip as y",
+                "--rule=1/h by ts as z",
+                "--rule=9/h by ip,ts cost ts when ip=b as v",
+            ]),
+            input,
+        );
+        let object = json(&output);
+        assert_eq!(object["notes"], serde_json::json!([]));
+        let rules = object["rules"].as_array().unwrap();
+        let seen = rules
+            .iter()
+            .map(|rule| ["requests", "denied", "keys"].map(|name| &rule[name]));
+        let expected = [[3, 1, 2], [3, 1, 2], [3, 1, 2], [1, 0, 1]];
+        assert!(seen.eq(expected), "{rules:?}");
+    }
+}
+
+/// Values that are not wanted may be anything that JSON can say, and the first lines may lack fields.
+#[test]
+fn fields_are_known_by_all_of_the_first_lines() {
+    let input = "{\"message\":\"begun \\ud83d\",\"n\":1e999}\n\
+                 {\"time\":1,\"message\":\"ready\"}\n\
+                 {\"time\":2,\"ip\":\"a\"}\n{\"time\":3,\"ip\":\"b\"}\n";
+    let object = json(&on_pipe(&mut tool("--json --rule 9/60s", None), input));
+    // The first has no time; the second no client, which is a key of its own.
+    assert_eq!(
+        (&object["unreadable"], &object["requests"]),
+        (&1.into(), &3.into())
+    );
+    assert_eq!(object["rules"][0]["keys"], 3);
+    assert_eq!(object["notes"], serde_json::json!([]));
+}
+
 #[test]
 fn unreadable_lines_are_counted_and_the_first_three_are_shown() {
     let mut log = Vec::new();

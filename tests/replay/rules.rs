@@ -117,12 +117,15 @@ fn conditions_tiers_lists_and_shadows_hold() {
         })
         .collect();
     let log = file(log);
-    let found = |rules: &str| {
+    let of = |rules: &str| {
         let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
         fs::write(file.path(), rules).unwrap();
         let args = ["replay", "--json", "--rules"].map(Into::into).into_iter();
         let paths = [file.path(), log.path()].map(|path| path.as_os_str().to_owned());
-        let object = json(&run(args.chain(paths)));
+        json(&run(args.chain(paths)))
+    };
+    let found = |rules: &str| {
+        let object = of(rules);
         let rule = &object["rules"][0];
         [&object["denied"], &rule["denied"], &rule["requests"]].map(|count| count.as_u64().unwrap())
     };
@@ -135,6 +138,15 @@ fn conditions_tiers_lists_and_shadows_hold() {
     assert_eq!(found(&format!("{rule}deny = ['b']\n")), [14, 14, 18]);
     let tiers = "[rules.tiers]\nby = 'client'\nlimits = { a = 1, c = 5 }\n";
     assert_eq!(found(&format!("{rule}{tiers}")), [5 + 4 + 1, 10, 18]);
+    // What is promised is that of the highest tier.
+    let output = of(&format!("{rule}{tiers}"));
+    assert_eq!(
+        (&output["rules"][0]["worst"], &output["rules"][0]["bound"]),
+        (&5.into(), &5.into())
+    );
+    let bucket = format!("{rule}algorithm = 'gcra'\nburst = 1\n{tiers}");
+    // The limit of 5 and, of two and a half permits of burst, two.
+    assert_eq!(of(&bucket)["rules"][0]["bound"], 5 + 2);
     // Several quotas are told one by one.
     let several = rule.replace("quota = '2/h'", "quotas = ['2/s', '2/h']");
     assert_eq!(found(&several), [12, 0, 18]);

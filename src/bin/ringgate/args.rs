@@ -83,6 +83,9 @@ Rules:
 
   Cells and fixed windows begin at whole multiples of the window since 1970-01-01T00:00:00Z (of all windows, where
   they have a common multiple of at most 400 days; else of the longest). A log may span 20 years, less two windows.
+  Where a window is no whole number of nanoseconds a cell, a cell is the next one long, and so begins later by up to a
+  nanosecond for each cell since the first window; the time per permit of gcra is rounded up to half a nanosecond, and
+  the times of log down to a unit that grows with the limit (0.5 ms at a million). All of it admits no more.
 
   Rules of the command line have room for all keys, up to 1 GiB; those of a file have the room that it says, and
   requests that found none are told. What is compared and "what if" replays each rule by itself: the quota, key, cost

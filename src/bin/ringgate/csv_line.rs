@@ -19,8 +19,6 @@ impl Header {
     ///
     /// When it cannot be split.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, Unreadable> {
-        // Some programs begin a file with it.
-        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let mut quoted = false;
         let delimiter = line.iter().copied().find(|&byte| {
             quoted ^= byte == b'"';
@@ -153,7 +151,7 @@ mod tests {
             assert_eq!(values(header, line), Ok(expected.to_vec()), "{line}");
         }
         assert_eq!(
-            Header::parse(b"\xef\xbb\xbf\"time\", client ").map(|header| header.names),
+            Header::parse(b"\"time\", client ").map(|header| header.names),
             Ok(vec!["time".to_string(), "client".to_string()])
         );
         assert_eq!(values("alone", "1"), Ok(vec![Some("1".into())]));

@@ -74,17 +74,22 @@ impl Wants {
     }
 }
 
+/// Places of a row that have the value of another: from the first to the second.
+type Copies = Vec<(usize, usize)>;
+
 /// A reader of one input's lines.
 #[derive(Debug)]
 pub(crate) enum Parser {
     Log(Vec<(LogField, usize)>),
     Json {
         paths: Paths,
+        copies: Copies,
         time: String,
     },
     Csv {
         header: Header,
         places: Vec<Option<usize>>,
+        copies: Copies,
         time: String,
     },
     Syslog {
@@ -159,10 +164,10 @@ impl Parser {
     }
 
     fn json(start: &[u8], wants: &Wants) -> Result<Self, Failure> {
-        let names = first_lines(start)
-            .map(json_line::names)
-            .find(|names| !names.is_empty())
-            .unwrap_or_default();
+        // Not every line has every field, and the first is often about the start of a program.
+        let mut names: Vec<String> = first_lines(start).flat_map(json_line::names).collect();
+        names.sort_unstable();
+        names.dedup();
         let has = |name: &str| {
             let top = name.split('.').next().unwrap_or(name);
             names.iter().any(|known| known == name || known == top)
@@ -171,13 +176,6 @@ impl Parser {
             Some(time) => time.clone(),
             None => resolve(&TIME, has).ok_or_else(|| no_time(&names))?.to_string(),
         };
-        let fields = wants.fields.iter().zip(0..).map(|(name, place)| {
-            let name: &str = match name.as_str() {
-                "client" => resolve(&CLIENT, has).unwrap_or("client"),
-                name => name,
-            };
-            (name, place)
-        });
         if wants.fields.len() >= Paths::MOST {
             return Err(Failure::argument(
                 "rules",
@@ -185,13 +183,13 @@ impl Parser {
                 format!("at most {} fields of JSON", Paths::MOST - 1),
             ));
         }
-        let paths = Paths::new(fields.chain([(time.as_str(), wants.time_place())]));
-        Ok(Self::Json { paths, time })
+        let (fields, copies) = places(wants, &time, has);
+        let paths = Paths::new(fields.into_iter());
+        Ok(Self::Json { paths, copies, time })
     }
 
     fn csv(start: &[u8], wants: &Wants) -> Result<Self, Failure> {
-        let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = first_lines(start).next().unwrap_or_default();
         let header = Header::parse(line).map_err(|error| {
             Failure::argument("the first line of CSV", error.to_string(), "names of columns")
         })?;
@@ -202,14 +200,9 @@ impl Parser {
                 .ok_or_else(|| no_time(&header.names))?
                 .to_string(),
         };
+        let (fields, copies) = places(wants, &time, has);
         let mut places = vec![None; header.names.len()];
-        let fields = wants.fields.iter().map(String::as_str).chain([time.as_str()]);
-        let mut copies = Vec::new();
-        for (name, place) in fields.zip(0..) {
-            let name = match name {
-                "client" => resolve(&CLIENT, has).unwrap_or("client"),
-                name => name,
-            };
+        for (name, place) in fields {
             let Some(column) = header.names.iter().position(|known| known == name) else {
                 return Err(Failure::argument(
                     "field",
@@ -217,20 +210,14 @@ impl Parser {
                     format!("a column of the first line: {}", header.names.join(", ")),
                 ));
             };
-            match &mut places[column] {
-                none @ None => *none = Some(place),
-                Some(first) => copies.push((*first, place)),
-            }
+            places[column] = Some(place);
         }
-        if let Some((_, place)) = copies.first() {
-            // A field is wanted once; only the time may be wanted beside it.
-            return Err(Failure::argument(
-                "--time-field",
-                format!("{:?}, which is field number {place} too", wants.time),
-                "a column that is no key and no cost",
-            ));
-        }
-        Ok(Self::Csv { header, places, time })
+        Ok(Self::Csv {
+            header,
+            places,
+            copies,
+            time,
+        })
     }
 
     /// Reads a line into a row.
@@ -252,16 +239,52 @@ impl Parser {
         }
         match self {
             Self::Log(wanted) => log_line::parse(line.bytes, 0, moments, wanted, row),
-            Self::Json { paths, time } => {
+            Self::Json { paths, copies, time } => {
                 json_line::parse(line.bytes, paths, row)?;
+                copy(copies, row);
                 read_time(time, time_place, moments, row)
             }
-            Self::Csv { header, places, time } => {
+            Self::Csv {
+                header,
+                places,
+                copies,
+                time,
+            } => {
                 header.read(line.bytes, places, row)?;
+                copy(copies, row);
                 read_time(time, time_place, moments, row)
             }
             Self::Syslog { fields, log } => syslog_line::parse(line.bytes, moments, (fields, log), row),
         }
+    }
+}
+
+/// What the wanted fields and the time are called in the input, each once, with their places; and the places of those that
+/// have another name of the same field, or are the time too.
+fn places<'w>(
+    wants: &'w Wants,
+    time: &'w str,
+    has: impl Fn(&str) -> bool + Copy,
+) -> (Vec<(&'w str, usize)>, Copies) {
+    let mut fields: Vec<(&str, usize)> = Vec::new();
+    let mut copies = Vec::new();
+    let wanted = wants.fields.iter().map(|name| match name.as_str() {
+        "client" => resolve(&CLIENT, has).unwrap_or("client"),
+        name => name,
+    });
+    for (name, place) in wanted.chain([time]).zip(0..) {
+        match fields.iter().find(|(known, _)| *known == name) {
+            Some((_, first)) => copies.push((*first, place)),
+            None => fields.push((name, place)),
+        }
+    }
+    (fields, copies)
+}
+
+#[inline]
+fn copy(copies: &Copies, row: &mut Row) {
+    for &(from, to) in copies {
+        row.copy(from, to);
     }
 }
 

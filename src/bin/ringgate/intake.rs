@@ -108,6 +108,7 @@ impl Reading {
                 _ => format!("{}, ", source.name()),
             };
             let mut reader = Lines::new(source.open(Rc::clone(&read))?);
+            reader.pass_mark().map_err(|error| source.failure(error))?;
             let start = reader.peek().map_err(|error| source.failure(error))?;
             if start.is_empty() {
                 continue;
@@ -115,7 +116,9 @@ impl Reading {
             let (parser, header) = Parser::of(self.format, start, &wants)
                 .map_err(|failure| failure.in_input(&self.sources, source))?;
             if header {
-                reader.read().map_err(|error| source.failure(error))?;
+                // It is the first line that is not blank.
+                let failed = |error| source.failure(error);
+                while reader.read().map_err(failed)?.is_some_and(Line::is_blank) {}
             }
             loop {
                 let number = reader.count();
@@ -130,7 +133,7 @@ impl Reading {
                         return Err(Failure::io(what, error));
                     }
                 };
-                if line.whole && line.bytes.trim_ascii().is_empty() {
+                if line.is_blank() {
                     continue;
                 }
                 let parsed = parser

@@ -10,6 +10,9 @@ pub(crate) const LONGEST: usize = 64 * 1024;
 /// Bytes that are read at once; more than the longest line with its end.
 const BUFFER: usize = 4 * LONGEST;
 
+/// U+FEFF in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A reader of lines that never holds more than its buffer, and copies no line.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
@@ -35,6 +38,13 @@ pub(crate) struct Line<'a> {
     pub(crate) whole: bool,
 }
 
+impl Line<'_> {
+    /// Whether there is nothing on it.
+    pub(crate) fn is_blank(self) -> bool {
+        self.whole && self.bytes.trim_ascii().is_empty()
+    }
+}
+
 impl<R: Read> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
         Self::with_buffer(reader, BUFFER)
@@ -58,6 +68,14 @@ impl<R: Read> Lines<R> {
             self.fill()?;
         }
         Ok(&self.buffer[self.start..self.end])
+    }
+
+    /// Passes over a byte order mark, if one comes: some programs begin a file with it.
+    pub(crate) fn pass_mark(&mut self) -> io::Result<()> {
+        if self.peek()?.starts_with(MARK) {
+            self.start += MARK.len();
+        }
+        Ok(())
     }
 
     /// The next line; `None` when there are no more.

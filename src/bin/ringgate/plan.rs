@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use ringgate::{Extractors, ManualClock, Quota, Rule, RuleSet, RuleSetBuilder};
+use ringgate::{
+    Algorithm, AnyAlgorithm, ConfigError, Extractors, ManualClock, Quota, Rule, RuleSet, RuleSetBuilder,
+};
 
 use crate::algorithm::Counting;
 use crate::args::{AlgorithmName, CountArgs};
@@ -39,6 +41,8 @@ pub(crate) struct Entry {
     pub(crate) shadow: bool,
     /// Whether some keys are never limited.
     pub(crate) lists: bool,
+    /// Limits of tiers.
+    tiers: Vec<u64>,
 }
 
 impl Entry {
@@ -142,6 +146,7 @@ impl Plan {
                     when: view.when.and_then(|name| layout.condition_place(name)),
                     shadow: view.enforced < 100.0,
                     lists: view.allowed > 0,
+                    tiers: view.tiers.iter().map(|(_, limit)| *limit).collect(),
                 });
             }
         }
@@ -193,7 +198,37 @@ impl Plan {
 impl Entry {
     /// Words that one key takes; none when the algorithm cannot be built.
     pub(crate) fn words(&self) -> u64 {
-        let algorithm = self.counting.build(self.quota);
-        algorithm.map_or(0, |algorithm| ringgate::Algorithm::words(&algorithm) as u64)
+        self.algorithms().map_or(0, |all| {
+            all.iter().map(|one| one.words() as u64).max().unwrap_or(0)
+        })
+    }
+
+    /// The most permits that a key is ever admitted in a window, in whatever tier it is.
+    ///
+    /// # Errors
+    ///
+    /// When the algorithm cannot be built.
+    pub(crate) fn bound(&self) -> Result<u64, ConfigError> {
+        Ok(self.algorithms()?.iter().map(Algorithm::bound).max().unwrap_or(0))
+    }
+
+    /// What decides, for each tier and without one.
+    fn algorithms(&self) -> Result<Vec<AnyAlgorithm>, ConfigError> {
+        let own = self.quota.limit();
+        let limits = [own].into_iter().chain(self.tiers.iter().copied());
+        let algorithm = |limit| {
+            // A tier's burst is the rule's in proportion to the limits, as in the rule set.
+            let burst = self.counting.burst.map(|burst| {
+                let burst = u128::from(burst) * u128::from(limit) / u128::from(own);
+                u64::try_from(burst).unwrap_or(u64::MAX).max(1)
+            });
+            let quota = Quota::new(limit, self.quota.window())?;
+            Counting {
+                burst,
+                ..self.counting
+            }
+            .build(quota)
+        };
+        limits.map(algorithm).collect()
     }
 }

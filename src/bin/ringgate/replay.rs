@@ -123,7 +123,6 @@ fn series(judged: &Judged, entries: &[Entry]) -> SeriesFound {
 
 fn found(entry: &Entry, by_key: &ByKey) -> Result<RuleFound, Failure> {
     let survey = &by_key.survey;
-    let algorithm = entry.counting.build(entry.quota)?;
     let name = entry.counting.algorithm;
     Ok(RuleFound {
         name: entry.name.clone(),
@@ -138,8 +137,8 @@ fn found(entry: &Entry, by_key: &ByKey) -> Result<RuleFound, Failure> {
         admitted: survey.admitted,
         denied: survey.denied,
         worst: survey.worst,
-        bound: algorithm.bound(),
-        bytes: 8 * algorithm.words() as u64,
+        bound: entry.bound()?,
+        bytes: 8 * entry.words(),
         keys: survey.keys,
     })
 }

@@ -34,6 +34,12 @@ impl Row {
         self.values[field] = Some((start, self.text.len()));
     }
 
+    /// Gives a field the value of another.
+    #[inline]
+    pub(crate) fn copy(&mut self, from: usize, to: usize) {
+        self.values[to] = self.values[from];
+    }
+
     #[inline]
     pub(crate) fn get(&self, field: usize) -> Option<&[u8]> {
         self.values[field].map(|(start, end)| &self.text[start..end])
