@@ -128,17 +128,21 @@ impl Account {
         let (said, more) = (self.shut.read(), self.more.read());
         // What the store has said may be about another key, if the account was passed on before we read it. If that was
         // begun before we saw the balance, we see another owner now. If after, another epoch: also when the account has
-        // come back meanwhile. And it may be what came with a grant that we have not seen: then the balance is another.
+        // come back meanwhile. And it may be what came with a grant that we have not seen: then the balance is another,
+        // or the term, if as much was granted as was held.
         if self.owner.read() != key {
             return Some(Said::NotYours);
         }
         if self.balance.read() != seen {
             return None;
         }
-        Some(match said.left_at(now) {
-            Some(left) if permits > left => Said::Shut { left, more },
-            _ => Said::Short,
-        })
+        match said.left_at(now) {
+            Some(left) if permits > left => {
+                let longer = permits <= seen.room() && now < self.term.end();
+                (!longer).then_some(Said::Shut { left, more })
+            }
+            _ => Some(Said::Short),
+        }
     }
 
     /// Gives back what was spent in this epoch; false: it is being charged, or was lost.

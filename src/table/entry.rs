@@ -136,6 +136,13 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// Whether the first word is still what was seen.
+    #[inline]
+    pub(super) fn is_still(self, seen: Staged) -> bool {
+        self.first() == seen
+    }
+
+    #[inline]
     fn first(self) -> Staged {
         // Acquire: pairs with the Release in `replace`; whoever sees a word sees the fingerprint
         // that it was written for, or a later one.

@@ -382,3 +382,23 @@ fn account_granted_with_a_notice() {
         assert!(matches!(said, Said::Room { .. }) == (account.balance().used() == 1));
     });
 }
+
+/// What was held is granted once more, for longer, and with it is said that the store has no more: nobody is refused for
+/// that who has seen the term that was over.
+#[test]
+fn account_granted_for_longer_with_a_notice() {
+    FULL.explore(|| {
+        let account = Arc::new(Account::new());
+        assert!(account.pass_on(ALICE));
+        account.hear(1, END);
+        let decider = {
+            let account = Arc::clone(&account);
+            thread::spawn(move || account.spend(ALICE, 1, || END))
+        };
+        account.hear(1, 2 * END);
+        account.shut(END << 14, 0, END);
+        let said = decider.join().unwrap();
+        assert!(!matches!(said, Said::Shut { .. }), "{said:?}");
+        assert!(matches!(said, Said::Room { .. }) == (account.balance().used() == 1));
+    });
+}

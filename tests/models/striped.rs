@@ -374,3 +374,16 @@ fn striped_own_lane_given_time() {
         .late(2)
         .run(FULL);
 }
+
+/// No permits at a time that is far ahead are no use: what an own lane charges is of its own time.
+#[test]
+fn striped_own_lane_given_time_of_nothing() {
+    Scene::new(
+        1,
+        2,
+        &[&[Own(0), UseAt(50_000, 0), UseAt(0, 2)], &[AskAt(0, 0, 1)]],
+    )
+    .end(21_000)
+    .late(1)
+    .run(FULL);
+}

@@ -114,7 +114,9 @@ impl<'a, C: Clock> OwnLane<'a, C> {
     pub fn check_at(&mut self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'a, C>> {
         if permits < self.left {
             self.left -= permits;
-            self.given = self.given.max(now);
+            if permits > 0 {
+                self.given = self.given.max(now);
+            }
             return Ok(());
         }
         self.decide(permits, Some(now))
