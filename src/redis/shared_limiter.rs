@@ -58,7 +58,7 @@ pub struct SharedLimiterBuilder {
 /// A request.
 struct Asked {
     /// Without an allocation, if it is not long.
-    key: SmallVec<[u8; 40]>,
+    key: SmallVec<[u8; 32]>,
     permits: u64,
 }
 

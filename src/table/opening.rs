@@ -102,7 +102,7 @@ impl Words for &Opening<'_> {
     }
 }
 
-#[cfg(all(test, not(ringgate_loom)))]
+#[cfg(test)]
 mod tests {
     use core::time::Duration;
 
