@@ -42,14 +42,14 @@ fn by_user() -> Key<User> {
 pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<()> {
     let quota: Quota = QUOTA.parse()?;
     let limiter = |name: &'static str| -> SharedLimiterBuilder {
-        SharedLimiter::builder(name, quota).term(Duration::from_millis(400))
+        SharedLimiter::builder(name, quota).term(Duration::from_secs(1))
     };
     let lease = limiter("node lease").lease(PERMITS).build(store.clone())?;
     let sync = limiter("node sync")
         .sync(Duration::from_millis(20), PERMITS)
         .build(store.clone())?;
     let rules = SharedRules::builder()
-        .term(Duration::from_millis(400))
+        .term(Duration::from_secs(1))
         .rule(
             Rule::new("node rule", quota)
                 .by(&by_user())
