@@ -24,7 +24,8 @@ pub enum Mode {
     },
     /// A node spends a budget of its own, and pushes what it has spent in the background: without a round trip for
     /// keys that are asked for often, unless `pending` is spent before the store is heard. All nodes together admit up to
-    /// (K − 1)·min(`pending`, L) too much.
+    /// (K − 1)·min(`pending`, L) too much. A budget may be spent for the term or for four periods, whichever is longer,
+    /// without a word of the store; a request for more than `pending` is the store's.
     Sync {
         /// The time between two pushes of one key, 1 ms to 60 s.
         period: Duration,

@@ -178,6 +178,55 @@ async fn none_is_granted_soon_after_a_restart() {
     }
 }
 
+/// Nor after a failover: the replica has run for long, and what it was not told of in time it does not know.
+#[tokio::test(flavor = "multi_thread")]
+async fn none_is_granted_soon_after_a_failover() {
+    let (Some(mut primary), Some(replica)) = (Server::start(), Server::start()) else {
+        return;
+    };
+    let (term, window) = (Duration::from_millis(100), Duration::from_millis(900));
+    let at = async |server: &Server| {
+        SharedLimiter::builder("failover", quota("1000000/900ms"))
+            .lease(1000)
+            .term(term)
+            .period(Duration::from_millis(5))
+            .on_error(OnError::Deny)
+            .build(server.store().await)
+            .expect("a limiter")
+    };
+    let granted = async |limiter: &SharedLimiter| {
+        let began = Instant::now();
+        loop {
+            let passed = limiter.check("key").await;
+            if passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "no hold: {:?}", limiter.standing());
+        }
+    };
+    let mut client = replica.client();
+    let port = primary.port().to_string();
+    let follow = |of: [&str; 2]| redis::cmd("REPLICAOF").arg(&of).to_owned();
+    let _: () = follow(["127.0.0.1", &port])
+        .query(&mut client)
+        .expect("an answer");
+    let limiter = at(&primary).await;
+    granted(&limiter).await;
+    // The note of the era has come over, as all that was written before it.
+    crate::server::until("the note has come over", || {
+        let keys: Vec<String> = redis::cmd("KEYS").arg("*:era").query(&mut client).expect("keys");
+        keys.len() == 1
+    })
+    .await;
+    primary.kill();
+    let began = Instant::now();
+    let _: () = follow(["NO", "ONE"]).query(&mut client).expect("an answer");
+    granted(&at(&replica).await).await;
+    let waited = began.elapsed();
+    println!("a hold is granted {waited:?} after a failover");
+    assert!(waited >= term + window, "{waited:?}");
+}
+
 /// What is given back is what nobody was asked about: not what others have used since.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_charged_is_not_given_back() {

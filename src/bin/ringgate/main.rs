@@ -88,11 +88,12 @@ fn main() -> ExitCode {
 
 /// Says how to use it, or what was wrong with how it was used: without the passwords of addresses.
 fn say(usage: &clap::Error) -> ExitCode {
-    let text = doctor::without_secrets(&usage.to_string());
+    let text = usage.to_string();
     if !usage.use_stderr() {
+        // Help, which has none.
         return print(&text).map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS);
     }
-    complain(text.trim_end());
+    complain(doctor::without_secrets(&text).trim_end());
     ExitCode::from(FAILED)
 }
 
