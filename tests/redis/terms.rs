@@ -213,7 +213,7 @@ async fn none_is_granted_soon_after_a_failover() {
     let limiter = at(&primary).await;
     granted(&limiter).await;
     // The note of the era has come over, as all that was written before it.
-    crate::server::until("the note has come over", || {
+    until("the note has come over", || {
         let keys: Vec<String> = redis::cmd("KEYS").arg("*:era").query(&mut client).expect("keys");
         keys.len() == 1
     })
