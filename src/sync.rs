@@ -26,20 +26,26 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 #[cfg(feature = "keyed")]
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
 
+/// Guesses that take part in no protocol, so that no model checker needs to know of them.
+#[cfg(all(feature = "keyed", target_has_atomic = "64"))]
+pub(crate) use core::sync::atomic::AtomicU32 as Hint;
+#[cfg(all(feature = "keyed", not(target_has_atomic = "64")))]
+pub(crate) use portable_atomic::AtomicU32 as Hint;
+
 /// So many words of zero; `None` when there is no memory for them.
 ///
 /// The processor's atomics come from memory that the operating system zeroes when it is first written.
 #[cfg(all(feature = "keyed", not(ringgate_loom), target_has_atomic = "64"))]
-pub(crate) fn zeroed(words: usize) -> Option<Box<[AtomicU64]>> {
+pub(crate) fn zeroed<T: bytemuck::Zeroable>(words: usize) -> Option<Box<[T]>> {
     bytemuck::allocation::try_zeroed_slice_box(words).ok()
 }
 
 /// So many words of zero; `None` when there is no memory for them.
 #[cfg(all(feature = "keyed", any(ringgate_loom, not(target_has_atomic = "64"))))]
-pub(crate) fn zeroed(words: usize) -> Option<Box<[AtomicU64]>> {
+pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     let mut memory = alloc::vec::Vec::new();
     memory.try_reserve_exact(words).ok()?;
-    memory.extend((0..words).map(|_| AtomicU64::new(0)));
+    memory.extend((0..words).map(|_| T::default()));
     Some(memory.into_boxed_slice())
 }
 

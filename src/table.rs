@@ -11,6 +11,7 @@ use crate::sync::{self, AtomicU64};
 use crate::time::Nanos;
 
 mod entry;
+mod hints;
 mod home;
 mod opening;
 mod seat;
@@ -23,6 +24,7 @@ pub(crate) use opening::Opening;
 pub(crate) use seat::Seat;
 pub(crate) use set::{Candidate, Set};
 
+use hints::Hints;
 use shape::{Shape, WAYS};
 
 /// Entries of inline states in one flat piece of memory, which the operating system provides when
@@ -34,6 +36,7 @@ pub(crate) struct Table {
     shape: Shape,
     /// Words of an entry, its fingerprint included.
     stride: usize,
+    hints: Hints,
     homes: Box<[AtomicU64]>,
 }
 
@@ -75,7 +78,7 @@ impl Table {
     fn allocate(shape: Shape, stride: usize) -> Option<Self> {
         let entries = shape.sets().checked_mul(WAYS)?;
         // Room for moving the beginning to a line's.
-        let words = sync::zeroed(entries.checked_mul(stride)?.checked_add(LINE)?)?;
+        let words: Box<[AtomicU64]> = sync::zeroed(entries.checked_mul(stride)?.checked_add(LINE)?)?;
         // An interpreter may decline to say where a line begins; any place will do there.
         let first = words.as_ptr().align_offset(64).min(LINE);
         let homes = sync::zeroed(Home::WORDS * entries.div_ceil(ENTRIES_PER_HOME))?;
@@ -84,6 +87,7 @@ impl Table {
             first,
             shape,
             stride,
+            hints: Hints::new(shape.sets())?,
             homes,
         })
     }
@@ -93,9 +97,9 @@ impl Table {
         self.shape.sets() * WAYS
     }
 
-    /// Bytes of all entries and homes, touched or not.
+    /// Bytes of all entries, hints and homes, touched or not.
     pub(crate) const fn bytes(&self) -> usize {
-        size_of::<u64>() * (self.words.len() + self.homes.len())
+        size_of::<u64>() * (self.words.len() + self.homes.len()) + self.hints.bytes()
     }
 
     /// Makes every entry nobody's, and gives the memory back.
@@ -107,6 +111,7 @@ impl Table {
                 for word in self.words.iter_mut().chain(&mut self.homes) {
                     *word = AtomicU64::new(0);
                 }
+                self.hints.clear();
             }
         }
     }
@@ -115,18 +120,41 @@ impl Table {
     #[cfg(feature = "rules")]
     #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
+        self.guess(key).or_else(|| self.find_anywhere(key))
+    }
+
+    #[cfg(feature = "rules")]
+    #[cold]
+    #[inline(never)]
+    fn find_anywhere(&self, key: u64) -> Option<Entry<'_>> {
         self.find_in_front(key).or_else(|| self.find_in_backyard(key))
     }
 
-    /// The same, in the front, where nearly all keys are.
+    /// The entry that a hint leads to, if `key` seems to have it: in the front, where nearly all keys are.
     #[inline(always)]
-    pub(crate) fn find_in_front(&self, key: u64) -> Option<Entry<'_>> {
-        let [first, second] = self.shape.front(key);
-        if self.stride == 2 {
-            set::find_in_lines(self.line(first)?, self.line(second)?, key)
-        } else {
-            Set::find_in_two(self.set(first, key), self.set(second, key), key)
+    pub(crate) fn guess(&self, key: u64) -> Option<Entry<'_>> {
+        for (set, way) in self.hints.guesses(self.shape.front(key), Shape::byte(key))? {
+            let entry = self.entry(set * WAYS + way);
+            if entry.seems_of(key) {
+                return Some(entry);
+            }
         }
+        None
+    }
+
+    /// From now on `key` is guessed to have the entry of that index.
+    pub(crate) fn hint(&self, key: u64, index: usize) {
+        self.hints.put(index / WAYS, index % WAYS, Shape::byte(key));
+    }
+
+    /// The entry that `key` seems to have in the front, where no hint has led to it; the next look will find the hint.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn find_in_front(&self, key: u64) -> Option<Entry<'_>> {
+        let mut candidates = self.front(key).flat_map(Set::candidates);
+        let found = candidates.find(|candidate| candidate.entry.seems_of(key))?;
+        self.hint(key, found.index);
+        Some(found.entry)
     }
 
     /// The same, in the backyard.
@@ -207,15 +235,13 @@ impl Table {
         Set::new(&self.words[self.first + number * words..][..words], number, key)
     }
 
-    /// A set with entries of two words.
     #[inline(always)]
-    fn line(&self, number: usize) -> Option<&[AtomicU64; 2 * WAYS]> {
-        self.words[self.first + number * (2 * WAYS)..].first_chunk()
-    }
-
-    #[cfg(feature = "rules")]
-    #[inline]
     fn entry(&self, index: usize) -> Entry<'_> {
+        if self.stride == 2
+            && let Some([key, first]) = self.words[self.first + 2 * index..].first_chunk()
+        {
+            return Entry::pair(key, first);
+        }
         Entry::new(&self.words[self.first + index * self.stride..][..self.stride])
     }
 
@@ -275,15 +301,6 @@ impl Table {
     fn home_at(&self, index: usize) -> Home<'_> {
         Home::new(&self.homes[Home::WORDS * index..][..Home::WORDS])
     }
-
-    /// Reads a word of each of the key's sets in the front, so that they are on their way when the decision
-    /// comes.
-    #[inline]
-    pub(crate) fn touch(&self, key: u64) -> bool {
-        let [first, second] = self.shape.front(key);
-        let seems = |set| Entry::seems(&self.words[self.first + set * WAYS * self.stride], key);
-        seems(first) | seems(second)
-    }
 }
 
 impl fmt::Debug for Table {
@@ -292,5 +309,69 @@ impl fmt::Debug for Table {
             .field("entries", &self.entries())
             .field("bytes", &self.bytes())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::word::{Stage, Staged};
+
+    /// Gives every candidate of `key` to another key that has the same byte.
+    fn fill(table: &Table, key: u64) {
+        let of_others = (1_u64..).filter(|other| *other != key && Shape::byte(*other) == Shape::byte(key));
+        for (candidate, other) in table.front(key).flat_map(Set::candidates).zip(of_others) {
+            candidate.entry.rename(other);
+            table
+                .hints
+                .put(candidate.index / WAYS, candidate.index % WAYS, Shape::byte(key));
+        }
+    }
+
+    #[test]
+    fn hints_that_lead_astray_hide_no_entry() {
+        for state in [1, 7] {
+            let table = Table::new(1_000, state).expect("a table");
+            for key in [1, 77, u64::MAX - 1] {
+                fill(&table, key);
+                assert!(table.guess(key).is_none(), "all of them are others'");
+                for candidate in table.front(key).flat_map(Set::candidates) {
+                    let (entry, index) = (candidate.entry, candidate.index);
+                    let before = entry.look(0).1;
+                    entry.rename(key);
+                    assert_eq!(table.guess(key).expect("a hint").number(), entry.number());
+                    entry.rename(before);
+                    // A hint that was lost is found again by whoever has to look.
+                    table
+                        .hints
+                        .put(index / WAYS, index % WAYS, Shape::byte(key) ^ 0x80);
+                    entry.rename(key);
+                    assert!(table.guess(key).is_none());
+                    assert_eq!(
+                        table.find_in_front(key).expect("an entry").number(),
+                        entry.number()
+                    );
+                    assert_eq!(table.guess(key).expect("a hint").number(), entry.number());
+                    entry.rename(before);
+                }
+            }
+        }
+    }
+
+    /// What is guessed is validated: a guess at an entry that the key has lost is no state of its own.
+    #[test]
+    fn an_entry_that_was_guessed_may_be_lost() {
+        let table = Table::new(1_000, 1).expect("a table");
+        let candidate = table.find_unused(5).expect("room");
+        let claimed = candidate.entry.claim(Staged::decode(0), 9).expect("nobody else");
+        candidate.entry.rename(5);
+        table.hint(5, candidate.index);
+        assert!(candidate.entry.open(claimed));
+        let found = table.guess(5).expect("a hint");
+        assert_eq!(found.first_of(5), Some(9));
+        let claimed = found.claim(Staged::new(Stage::Open, 9), 10).expect("nobody else");
+        found.rename(6);
+        assert!(found.open(claimed));
+        assert_eq!(found.first_of(5), None);
     }
 }

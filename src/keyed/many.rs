@@ -41,22 +41,20 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     {
         let now = self.clock.now();
         let mut keys = keys.into_iter();
-        let mut ahead: [Option<(&Q, u64)>; AHEAD] = [None; AHEAD];
+        let mut ahead = [const { None }; AHEAD];
         loop {
-            let mut some = false;
-            for slot in &mut ahead {
-                *slot = keys.next().map(|key| (key, self.fingerprint(key)));
-                if let Some((_, fingerprint)) = slot {
-                    some = true;
-                    // Nobody waits for the answer, but the line is on its way.
-                    core::hint::black_box(self.store.table().touch(*fingerprint));
-                }
+            let mut count = 0;
+            for (slot, key) in ahead.iter_mut().zip(&mut keys) {
+                let fingerprint = self.fingerprint(key);
+                // Nobody waits for what is guessed, but the entry is on its way.
+                *slot = Some((key, fingerprint, self.store.table().guess(fingerprint)));
+                count += 1;
             }
-            if !some {
+            for (key, fingerprint, found) in ahead[..count].iter().flatten() {
+                decided(key, self.desk(*key).decide_with(*found, *fingerprint, now, 1));
+            }
+            if count < AHEAD {
                 return;
-            }
-            for (key, fingerprint) in ahead.iter().flatten() {
-                decided(key, self.desk(*key).decide(*fingerprint, || now, 1));
             }
         }
     }

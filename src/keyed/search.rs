@@ -117,7 +117,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             let words = Opening::new(entry, tentative);
             let decision = self.algorithm.attempt(&words, self.now, permits);
             if words.is_open() {
-                self.counts.add(self.key, Event::Entered);
+                self.entered(candidate);
                 return Some((entry, decision.and_then(Result::ok)));
             }
             // Somebody else has opened or withdrawn it, or the reading is too old for a decision.
@@ -288,10 +288,16 @@ impl<'a, A: Reclaim> Search<'a, A> {
                 return None;
             }
             return candidate.entry.open(tentative).then(|| {
-                self.counts.add(self.key, Event::Entered);
+                self.entered(candidate);
                 Place::Entry(candidate.entry)
             });
         }
+    }
+
+    /// The key has the entry.
+    fn entered(&self, candidate: Candidate<'a>) {
+        self.table.hint(self.key, candidate.index);
+        self.counts.add(self.key, Event::Entered);
     }
 
     /// What a fresh state has reached that begins at `time`.

@@ -165,15 +165,9 @@ impl<'a, A: Reclaim> Desk<'a, A> {
 
     /// Takes `permits` of `key`, all or none of them.
     #[inline(always)]
-    pub(crate) fn decide(
-        self,
-        key: u64,
-        now: impl FnOnce() -> Nanos,
-        permits: u64,
-    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let found = self.store.table.find_in_front(key);
-        // Read only now, so that the entry is on its way meanwhile.
-        self.decide_with(found, key, now(), permits)
+    pub(crate) fn decide(self, key: u64, now: Nanos, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let found = self.store.table.guess(key);
+        self.decide_with(found, key, now, permits)
     }
 
     /// The same, where the entry that the key seems to have was found before.
@@ -190,7 +184,7 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         {
             return answer(self.algorithm, Held::Entry(entry, key), decision);
         }
-        self.enter(key, now, permits)
+        Self::enter(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
     /// Decides with an entry; `None`: the key has lost it, or somebody else was faster.
@@ -219,10 +213,28 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         receipt.paid_by(Payer::Entry(entry.number(), self.store.generation))
     }
 
-    /// Decides for a key that has no entry, as it seems, or that many ask for.
+    /// Decides for a key that has no entry, as it seems, or that many ask for. With each part of the desk by itself: a desk
+    /// that is handed over has to be in memory, and be put there by every decision.
     #[cold]
     #[inline(never)]
-    fn enter(self, key: u64, now: Nanos, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+    fn enter(
+        store: &'a Store,
+        algorithm: &'a A,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        Desk {
+            store,
+            algorithm,
+            on_full,
+        }
+        .enter_key(key, now, permits)
+    }
+
+    #[inline]
+    fn enter_key(self, key: u64, now: Nanos, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let search = self.search(key, now);
         // Otherwise the answer is the same for every state, so none is needed.
         let matters = permits > 0 && permits <= self.algorithm.most();
@@ -235,7 +247,8 @@ impl<'a, A: Reclaim> Desk<'a, A> {
                 return answer(self.algorithm, Held::Entry(entry, key), decision);
             }
         }
-        if let Some(entry) = self.store.table.find_in_backyard(key)
+        let table = &self.store.table;
+        if let Some(entry) = table.find_in_front(key).or_else(|| table.find_in_backyard(key))
             && let Some(decision) = self.attempt(entry, key, now, permits)
         {
             return answer(self.algorithm, Held::Entry(entry, key), decision);

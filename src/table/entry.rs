@@ -190,9 +190,10 @@ impl<'a> Entry<'a> {
         // AcqRel. Release: pairs with the Acquire in `look` and `first_of`; publishes the
         // fingerprint, and the time of a reclaiming. Acquire: pairs with the same Release; whoever
         // claims an entry writes its fingerprint after the one before did.
-        // Relaxed on failure: the caller looks again.
+        // Acquire on failure: pairs with the same Release; the caller looks again, and then sees what whoever was
+        // faster had done before: an entry that he has announced for the same key.
         self.state[0]
-            .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
             .then_some(new)
     }

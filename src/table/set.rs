@@ -98,41 +98,4 @@ impl<'a> Set<'a> {
     pub(super) fn seems_unused(self) -> bool {
         self.candidates().any(|candidate| candidate.entry.seems_unused())
     }
-
-    /// The entry that `key` seems to have in one of two sets.
-    #[inline(always)]
-    pub(super) fn find_in_two(first: Self, second: Self, key: u64) -> Option<Entry<'a>> {
-        let stride = first.words.len() / WAYS;
-        let found = |set: Self| found(key, |way| &set.words[way * stride]);
-        let (words, way) = choose((first.words, found(first)), (second.words, found(second)))?;
-        Some(Entry::new(&words[way * stride..][..stride]))
-    }
-}
-
-/// The entry that `key` seems to have in one of two sets with one word of state each.
-#[inline(always)]
-pub(super) fn find_in_lines<'a>(
-    first: &'a [AtomicU64; 2 * WAYS],
-    second: &'a [AtomicU64; 2 * WAYS],
-    key: u64,
-) -> Option<Entry<'a>> {
-    let found = |line: &[AtomicU64; 2 * WAYS]| found(key, |way| &line[2 * way]);
-    let (line, way) = choose((first, found(first)), (second, found(second)))?;
-    Some(Entry::pair(&line[2 * way], &line[2 * way + 1]))
-}
-
-/// The entry of a set whose fingerprint is `key`; [`WAYS`]: none. Nothing branches on what cannot be foretold.
-#[inline(always)]
-fn found<'a>(key: u64, fingerprint: impl Fn(usize) -> &'a AtomicU64) -> usize {
-    (0..WAYS).fold(WAYS, |found, way| {
-        core::hint::select_unpredictable(Entry::seems(fingerprint(way), key), way, found)
-    })
-}
-
-/// The set in which something was found, and the entry. Which that is cannot be foretold, so nothing
-/// branches on it: both sets are on their way from memory at once, and what comes after them too.
-#[inline(always)]
-fn choose<T>(first: (T, usize), second: (T, usize)) -> Option<(T, usize)> {
-    let (set, way) = core::hint::select_unpredictable(first.1 < WAYS, first, second);
-    (way < WAYS).then_some((set, way))
 }

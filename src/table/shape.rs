@@ -16,6 +16,10 @@ pub(super) const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
 pub(super) struct Shape {
     /// At least two (for the model checker, one).
     front: usize,
+    /// The first half of the front.
+    left: usize,
+    /// The second half (for the model checker's smallest table, the first again).
+    right: usize,
     back: usize,
 }
 
@@ -40,34 +44,41 @@ impl Shape {
             // Exactly as many as asked for: most models need one or two.
             let back = usize::from(keys > 2);
             let front = usize::try_from(keys).ok()? - back;
-            return Some(Self { front, back });
+            return Some(Self::new(front, back));
         }
         let entries = usize::try_from(keys + keys.div_ceil(4)).ok()?;
         let sets = entries.div_ceil(WAYS);
         let back = sets.div_ceil(BACK);
-        Some(Self {
-            front: (sets - back).max(2),
+        Some(Self::new((sets - back).max(2), back))
+    }
+
+    fn new(front: usize, back: usize) -> Self {
+        Self {
+            front,
+            left: front.div_ceil(2),
+            right: (front / 2).max(1),
             back,
-        })
+        }
     }
 
     pub(super) const fn sets(self) -> usize {
         self.front + self.back
     }
 
-    /// The two sets that are the key's in the front.
+    /// The two sets that are the key's in the front: one of either half. (Vöcking, "How Asymmetry Helps Load
+    /// Balancing", J. ACM 50:4, 2003.)
     #[inline(always)]
     pub(super) fn front(self, key: u64) -> [usize; 2] {
-        let first = scale(mix(key, FIRST), self.front);
-        let second = first + 1 + scale(mix(key, SECOND), self.front - 1);
-        [
-            first,
-            if second < self.front {
-                second
-            } else {
-                second - self.front
-            },
-        ]
+        let second = self.front - self.right + scale(mix(key, SECOND), self.right);
+        [scale(mix(key, FIRST), self.left), second]
+    }
+
+    /// A byte of the key, other than 0, that tells it from most others of its sets.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "one byte of many")]
+    pub(super) const fn byte(key: u64) -> u8 {
+        let byte = (mix(key, FIRST) >> 24) as u8;
+        if byte == 0 { 1 } else { byte }
     }
 
     /// How many of the two are different: both, but for the model checker's smallest table.

@@ -1,0 +1,135 @@
+use alloc::boxed::Box;
+
+use super::shape::WAYS;
+use crate::sync::{self, Hint, Ordering};
+
+/// Which entries of a set may be a key's: a byte of each key's hash, those of a set in one word.
+///
+/// Guesses, and no part of the protocol. Whoever follows one validates the entry as if by chance he had come upon it;
+/// whoever has none that holds looks at the entries themselves. So nothing here is ordered, and a change that somebody else's
+/// prevents is left to the next one who has to look.
+///
+/// A key may have any of eight entries in the front, on two lines of memory or on eight. The hints for all of them are two
+/// words, which deciders only read, so that every core has them in its own cache; then one entry is touched, and
+/// no decision reads a line that another core is writing for another key. (A part of the hash beside the entries: Fan,
+/// Andersen and Kaminsky, "MemC3", NSDI 2013.)
+pub(super) struct Hints(Box<[Hint]>);
+
+/// The same in every byte.
+const EVERY: u64 = u64::MAX / 0xff;
+
+impl Hints {
+    /// None for any entry of so many sets; without memory for them `None`.
+    pub(super) fn new(sets: usize) -> Option<Self> {
+        sync::zeroed(sets).map(Self)
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        size_of_val::<[Hint]>(&self.0)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.fill_with(Hint::default);
+    }
+
+    /// Which entries of two sets may be that of the key with this byte; `None`: there are no such sets.
+    #[inline(always)]
+    pub(super) fn guesses(&self, sets: [usize; 2], byte: u8) -> Option<Guesses> {
+        let [first, second] = sets;
+        // Relaxed: guesses.
+        let low = self.0.get(first)?.load(Ordering::Relaxed);
+        let high = self.0.get(second)?.load(Ordering::Relaxed);
+        let bytes = (u64::from(low) | u64::from(high) << 32) ^ (EVERY * u64::from(byte));
+        // The upper bit of the lowest byte that is zero, and perhaps of some above it.
+        let ways = bytes.wrapping_sub(EVERY) & !bytes & (EVERY << 7);
+        Some(Guesses { sets, ways })
+    }
+
+    /// From now on that entry may be of the key with this byte.
+    pub(super) fn put(&self, set: usize, way: usize, byte: u8) {
+        let word = &self.0[set];
+        // Relaxed: as in `guesses`.
+        let seen = word.load(Ordering::Relaxed);
+        let new = seen & !(0xff << (8 * way)) | u32::from(byte) << (8 * way);
+        if new != seen {
+            // Relaxed, both: as in `guesses`. Whoever has changed the word meanwhile costs the key one longer look.
+            let _ = word.compare_exchange(seen, new, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes of a word.
+const SLOTS: usize = size_of::<Hint>();
+
+const _: () = assert!(WAYS <= SLOTS);
+
+/// Numbers of sets, each with the number of an entry in it: nearly always none or one.
+pub(super) struct Guesses {
+    sets: [usize; 2],
+    /// The upper bit of each byte whose entry it may be.
+    ways: u64,
+}
+
+impl Iterator for Guesses {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let way = self.ways.trailing_zeros() as usize / 8;
+        // Which set it is cannot be foretold, so nothing branches on it.
+        let set = core::hint::select_unpredictable(way < SLOTS, self.sets[0], self.sets[1]);
+        (self.ways != 0).then(|| {
+            self.ways &= self.ways - 1;
+            (set, way % SLOTS)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn guesses(hints: &Hints, sets: [usize; 2], byte: u8) -> Vec<(usize, usize)> {
+        hints.guesses(sets, byte).expect("there are these sets").collect()
+    }
+
+    #[test]
+    fn every_place_is_led_to() {
+        for set in 0..3 {
+            for way in 0..WAYS {
+                for byte in 1..=u8::MAX {
+                    let hints = Hints::new(3).expect("memory");
+                    hints.put(set, way, byte);
+                    let other = (set + 1) % 3;
+                    // Above a byte that is found, one that is greater by one looks the same.
+                    assert_eq!(guesses(&hints, [set, other], byte)[0], (set, way));
+                    assert_eq!(guesses(&hints, [other, set], byte)[0], (set, way));
+                    assert_eq!(guesses(&hints, [other, (set + 2) % 3], byte), []);
+                    assert_eq!(guesses(&hints, [set, other], byte % u8::MAX + 1), []);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_several_none_is_left_out() {
+        let hints = Hints::new(2).expect("memory");
+        for (set, way) in [(0, 1), (0, 3), (1, 0), (1, 2)] {
+            hints.put(set, way, 7);
+        }
+        assert_eq!(guesses(&hints, [0, 1], 7), [(0, 1), (0, 3), (1, 0), (1, 2)]);
+        assert_eq!(guesses(&hints, [1, 0], 7), [(1, 0), (1, 2), (0, 1), (0, 3)]);
+        // What is written over is gone.
+        hints.put(0, 1, 9);
+        assert_eq!(guesses(&hints, [0, 1], 7), [(0, 3), (1, 0), (1, 2)]);
+        assert_eq!(guesses(&hints, [0, 1], 9), [(0, 1)]);
+    }
+
+    #[test]
+    fn sets_that_there_are_not_have_none() {
+        let hints = Hints::new(2).expect("memory");
+        assert!(hints.guesses([0, 2], 1).is_none());
+        assert!(hints.guesses([2, 0], 1).is_none());
+    }
+}
