@@ -58,16 +58,16 @@ pub(crate) use store::{Desk, Store};
 /// # Cost
 ///
 /// A decision for a key that has an entry is one hash, one reading of the clock, and what the
-/// algorithm needs, on the line of the entry, to which two words of hints lead that no decision writes: no lock, no
-/// allocation, no count of references. (A key that shares its byte of hint with others may touch their lines first.) The
-/// first decision of a key looks at all eight entries that it may have (at the eight of the
+/// algorithm needs, on the line of the entry: no lock, no allocation, no count of references. In a table of up to 262,144
+/// entries a byte of hint for each leads to it, which decisions do not write; in a larger one all eight entries that the key
+/// may have are asked for at once. The first decision of a key looks at these eight (at the eight of the
 /// backyard too, if they are all in use), takes one that is free or idle in three exchanges, and waits
 /// for nobody. A denial changes nothing.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first
 /// used: 16 bytes an entry with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of
-/// several words and up to five cells; and for each entry one byte of hint, and 0.25 of what entries share. There are five
-/// entries for every four keys asked for.
+/// several words and up to five cells; and for each entry 0.25 of what entries share, and the byte of hint where there
+/// are hints. There are five entries for every four keys asked for.
 ///
 /// # Examples
 ///
@@ -162,9 +162,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         K: Keys<Q>,
     {
         let fingerprint = self.fingerprint(key);
-        // Before the entry is looked for, and after what it takes to know where: both are on their way meanwhile.
-        let now = self.clock.now();
-        self.desk(key).decide(fingerprint, now, permits)
+        self.desk(key).decide(fingerprint, || self.clock.now(), permits)
     }
 
     /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
@@ -187,7 +185,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     where
         K: Keys<Q>,
     {
-        self.desk(key).decide(self.fingerprint(key), now, permits)
+        self.desk(key).decide(self.fingerprint(key), || now, permits)
     }
 
     /// Looks at the state of `key` now, and changes nothing: it is not entered.

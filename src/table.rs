@@ -120,7 +120,8 @@ impl Table {
     #[cfg(feature = "rules")]
     #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
-        self.guess(key).or_else(|| self.find_anywhere(key))
+        let near = self.find_near(key).or_else(|| self.find_far(key));
+        near.or_else(|| self.find_anywhere(key))
     }
 
     #[cfg(feature = "rules")]
@@ -130,9 +131,9 @@ impl Table {
         self.find_in_front(key).or_else(|| self.find_in_backyard(key))
     }
 
-    /// The entry that a hint leads to, if `key` seems to have it: in the front, where nearly all keys are.
+    /// The same in the front, where nearly all keys are, by hints: in a table that is in the caches. None in any other.
     #[inline(always)]
-    pub(crate) fn guess(&self, key: u64) -> Option<Entry<'_>> {
+    pub(crate) fn find_near(&self, key: u64) -> Option<Entry<'_>> {
         for (set, way) in self.hints.guesses(self.shape.front(key), Shape::byte(key))? {
             let entry = self.entry(set * WAYS + way);
             if entry.seems_of(key) {
@@ -142,19 +143,48 @@ impl Table {
         None
     }
 
+    /// The same in the front of a table that is too large for hints. None in any other.
+    #[inline(always)]
+    pub(crate) fn find_far(&self, key: u64) -> Option<Entry<'_>> {
+        if self.hints.is_empty() {
+            self.look(key).map(|index| self.entry(index))
+        } else {
+            None
+        }
+    }
+
+    /// Reads a word of each set that [`find_far`](Self::find_far) would look at, so that they are on their way.
+    #[inline]
+    pub(crate) fn touch_far(&self, key: u64) -> bool {
+        let seems = |set: usize| Entry::seems(&self.words[self.first + set * WAYS * self.stride], key);
+        let [first, second] = self.shape.front(key);
+        self.hints.is_empty() && seems(first) | seems(second)
+    }
+
     /// From now on `key` is guessed to have the entry of that index.
     pub(crate) fn hint(&self, key: u64, index: usize) {
         self.hints.put(index / WAYS, index % WAYS, Shape::byte(key));
     }
 
-    /// The entry that `key` seems to have in the front, where no hint has led to it; the next look will find the hint.
+    /// The same in the front, where no hint has led to it; the next look finds the hint.
     #[cold]
-    #[inline(never)]
     pub(crate) fn find_in_front(&self, key: u64) -> Option<Entry<'_>> {
-        let mut candidates = self.front(key).flat_map(Set::candidates);
-        let found = candidates.find(|candidate| candidate.entry.seems_of(key))?;
-        self.hint(key, found.index);
-        Some(found.entry)
+        let index = self.look(key)?;
+        self.hint(key, index);
+        Some(self.entry(index))
+    }
+
+    /// The index of the entry that `key` seems to have in the front. Nothing branches on which it is, so both sets are on their
+    /// way from memory at once, and what comes after them too.
+    #[inline(never)]
+    fn look(&self, key: u64) -> Option<usize> {
+        let [first, second] = self.shape.front(key);
+        let (one, other) = (
+            self.set(first, key).way_of(key),
+            self.set(second, key).way_of(key),
+        );
+        let (set, way) = core::hint::select_unpredictable(one < WAYS, (first, one), (second, other));
+        (way < WAYS).then_some(set * WAYS + way)
     }
 
     /// The same, in the backyard.
@@ -334,26 +364,49 @@ mod tests {
             let table = Table::new(1_000, state).expect("a table");
             for key in [1, 77, u64::MAX - 1] {
                 fill(&table, key);
-                assert!(table.guess(key).is_none(), "all of them are others'");
+                assert!(table.find_near(key).is_none(), "all of them are others'");
                 for candidate in table.front(key).flat_map(Set::candidates) {
                     let (entry, index) = (candidate.entry, candidate.index);
                     let before = entry.look(0).1;
                     entry.rename(key);
-                    assert_eq!(table.guess(key).expect("a hint").number(), entry.number());
+                    assert_eq!(table.find_near(key).expect("a hint").number(), entry.number());
                     entry.rename(before);
                     // A hint that was lost is found again by whoever has to look.
                     table
                         .hints
                         .put(index / WAYS, index % WAYS, Shape::byte(key) ^ 0x80);
                     entry.rename(key);
-                    assert!(table.guess(key).is_none());
+                    assert!(table.find_near(key).is_none());
                     assert_eq!(
                         table.find_in_front(key).expect("an entry").number(),
                         entry.number()
                     );
-                    assert_eq!(table.guess(key).expect("a hint").number(), entry.number());
+                    assert_eq!(table.find_near(key).expect("a hint").number(), entry.number());
                     entry.rename(before);
                 }
+            }
+        }
+    }
+
+    /// As many entries as there are hints for, and more.
+    #[test]
+    fn a_key_is_found_with_hints_and_without() {
+        for (keys, far) in [(200_000, false), (210_000, true)] {
+            let table = Table::new(keys, 1).expect("a table");
+            assert_eq!(table.hints.is_empty(), far);
+            for key in (1..1_000).map(|key| key << 50 | key) {
+                assert!(table.find_near(key).or(table.find_far(key)).is_none());
+                let candidate = table.find_unused(key).expect("room");
+                candidate.entry.claim(Staged::decode(0), 9).expect("nobody else");
+                candidate.entry.rename(key);
+                table.hint(key, candidate.index);
+                let (one, other) = if far {
+                    (table.find_far(key), table.find_near(key))
+                } else {
+                    (table.find_near(key), table.find_far(key))
+                };
+                assert_eq!(one.expect("an entry").number(), candidate.entry.number());
+                assert!(other.is_none());
             }
         }
     }
@@ -367,7 +420,7 @@ mod tests {
         candidate.entry.rename(5);
         table.hint(5, candidate.index);
         assert!(candidate.entry.open(claimed));
-        let found = table.guess(5).expect("a hint");
+        let found = table.find_near(5).expect("a hint");
         assert_eq!(found.first_of(5), Some(9));
         let claimed = found.claim(Staged::new(Stage::Open, 9), 10).expect("nobody else");
         found.rename(6);

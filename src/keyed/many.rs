@@ -40,18 +40,21 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         K: Keys<Q>,
     {
         let now = self.clock.now();
+        let table = self.store.table();
         let mut keys = keys.into_iter();
         let mut ahead = [const { None }; AHEAD];
         loop {
             let mut count = 0;
             for (slot, key) in ahead.iter_mut().zip(&mut keys) {
                 let fingerprint = self.fingerprint(key);
-                // Nobody waits for what is guessed, but the entry is on its way.
-                *slot = Some((key, fingerprint, self.store.table().guess(fingerprint)));
+                // Nobody waits for the answers, but the entry is on its way.
+                core::hint::black_box(table.touch_far(fingerprint));
+                *slot = Some((key, fingerprint, table.find_near(fingerprint)));
                 count += 1;
             }
             for (key, fingerprint, found) in ahead[..count].iter().flatten() {
-                decided(key, self.desk(*key).decide_with(*found, *fingerprint, now, 1));
+                let found = found.or_else(|| table.find_far(*fingerprint));
+                decided(key, self.desk(*key).decide_with(found, *fingerprint, now, 1));
             }
             if count < AHEAD {
                 return;

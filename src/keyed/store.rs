@@ -165,9 +165,18 @@ impl<'a, A: Reclaim> Desk<'a, A> {
 
     /// Takes `permits` of `key`, all or none of them.
     #[inline(always)]
-    pub(crate) fn decide(self, key: u64, now: Nanos, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let found = self.store.table.guess(key);
-        self.decide_with(found, key, now, permits)
+    pub(crate) fn decide(
+        self,
+        key: u64,
+        now: impl FnOnce() -> Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let table = &self.store.table;
+        // What reads the clock waits for what is begun before it, and lets nothing begin that comes after: so memory that is
+        // far away is asked for before, and what the caches have after.
+        let far = table.find_far(key);
+        let now = now();
+        self.decide_with(far.or_else(|| table.find_near(key)), key, now, permits)
     }
 
     /// The same, where the entry that the key seems to have was found before.

@@ -147,7 +147,7 @@ impl<'a> Ruling<'a> {
                 }
                 let permits = permits.min(peek.remaining());
                 // Denied only when others have taken what there was room for.
-                if desk.decide(self.key, now, permits).is_ok() {
+                if desk.decide(self.key, || now, permits).is_ok() {
                     return permits;
                 }
             },

@@ -98,4 +98,15 @@ impl<'a> Set<'a> {
     pub(super) fn seems_unused(self) -> bool {
         self.candidates().any(|candidate| candidate.entry.seems_unused())
     }
+
+    /// The entry whose fingerprint is `key`, as it seems; [`WAYS`]: none.
+    #[inline(always)]
+    pub(super) fn way_of(self, key: u64) -> usize {
+        let stride = self.words.len() / WAYS;
+        let step = |found, way| {
+            let fingerprint = &self.words[way * stride];
+            core::hint::select_unpredictable(Entry::seems(fingerprint, key), way, found)
+        };
+        (0..WAYS).fold(WAYS, step)
+    }
 }
