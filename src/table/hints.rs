@@ -6,8 +6,8 @@ use crate::sync::{self, Hint, Ordering};
 /// Which entries of a set may be a key's: a byte of each key's hash, those of a set in one word.
 ///
 /// Guesses, and no part of the protocol. Whoever follows one validates the entry as if by chance he had come upon it;
-/// whoever has none that holds looks at the entries themselves. So nothing here is ordered, and a change that somebody else's
-/// prevents is left to the next one who has to look.
+/// whoever has none that holds looks at the entries themselves. So nothing here is ordered, and a change may be lost: then the
+/// next one has to look, and makes it again.
 ///
 /// A key may have any of eight entries in the front, on two lines of memory or on eight. The hints for all of them are two
 /// words, which deciders only read, so that every core has them in its own cache; then one entry is touched, and
@@ -64,12 +64,12 @@ impl Hints {
         let Some(word) = self.0.get(set) else {
             return;
         };
-        // Relaxed: as in `guesses`.
+        // Relaxed, both: as in `guesses`. What somebody else has put there in between is undone, which is cheaper than a
+        // locked instruction for everybody: whoever misses his hint looks, and puts it back.
         let seen = word.load(Ordering::Relaxed);
         let new = seen & !(0xff << (8 * way)) | u32::from(byte) << (8 * way);
         if new != seen {
-            // Relaxed, both: as in `guesses`. Whoever has changed the word meanwhile costs the key one longer look.
-            let _ = word.compare_exchange(seen, new, Ordering::Relaxed, Ordering::Relaxed);
+            word.store(new, Ordering::Relaxed);
         }
     }
 }
