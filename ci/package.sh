@@ -10,7 +10,7 @@ source "$(dirname "$0")/common.sh"
 git ls-files >/dev/null 2>&1 || not_run "which files there should be is known from git only"
 
 # What only those need who work on the crate, and packages of their own.
-left_out='^(\.ci|\.github|ci|fuzz|benches/comparison|benches/keyed)/|^(\.gitignore|benches/instructions\.txt|deny\.toml|rustfmt\.toml)$'
+left_out='^(\.ci|\.github|ci|fuzz|benches/comparison)/|^(\.gitignore|benches/instructions\.txt|deny\.toml|rustfmt\.toml)$'
 # What cargo adds.
 added='^(\.cargo_vcs_info\.json|Cargo\.toml\.orig)$'
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}

@@ -1,8 +1,7 @@
-//! Many decisions at once, over more keys than the caches hold, and what memory alone takes.
+//! Many decisions at once, over few keys and over more than the caches hold, and what memory alone takes.
 
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringgate::{Gcra, KeyedRateLimiter};
 
@@ -13,6 +12,7 @@ use crate::measure::{
 };
 use crate::plot::{self, Bar};
 use crate::rivals::{self, GOVERNOR, ours};
+use crate::words;
 
 /// Keys handed over at once.
 const TOGETHER: usize = 64;
@@ -25,7 +25,7 @@ const BATCH: usize = 1024;
 
 const CHECK: &str = "ringgate, Gcra, check";
 const CHECK_MANY: &str = "ringgate, Gcra, check_many of 64";
-const FLOOR: &str = "floor: compare-exchange, as many bytes";
+const FLOOR: &str = words::EXCHANGE;
 
 /// Whole batches of keys, by one limiter and in two ways.
 struct Many<'a>(&'a KeyedRateLimiter<Gcra>);
@@ -43,7 +43,7 @@ impl DecideKeyed<u64> for Many<'_> {
 pub fn run(effort: &Effort, plots: &Path) {
     print_head("Many decisions at once, admitted", FLOOR);
     let mut rows = Vec::new();
-    for keys in [100_000, 1_000_000] {
+    for keys in [1_000, 100_000, 1_000_000, 10_000_000] {
         rows.extend(section(effort, keys));
     }
     println!("\n### check_many beside check, the same keys\n");
@@ -68,14 +68,17 @@ fn section(effort: &Effort, keys: u64) -> Vec<Row> {
         .collect();
     let limiter = KeyedRateLimiter::new(ours::gcra(Room::Plenty), keys).expect("a table");
     let governor = rivals::governor_keyed().make(keys as usize);
-    let words: Vec<AtomicU64> = (0..limiter.bytes() / 8).map(|_| AtomicU64::new(1)).collect();
+    let words = words::of(keys as usize);
     let all: [(&str, Side, &dyn DecideKeyed<u64>); 4] = [
         (CHECK, Side::Ours, &|key: &u64| {
             black_box(&limiter).check(key).is_ok()
         }),
         (CHECK_MANY, Side::Ours, &Many(&limiter)),
         (GOVERNOR, Side::Rival, &*governor),
-        (FLOOR, Side::Floor, &|key: &u64| add(black_box(&words), *key)),
+        (FLOOR, Side::Floor, &|key: &u64| {
+            // A key is in no order.
+            words::add(words::place(black_box(&words), *key), 1)
+        }),
     ];
     let every: Vec<u64> = (0..keys).map(Key::number).collect();
     let entrants = all.map(|(name, side, limiter)| {
@@ -96,18 +99,6 @@ fn section(effort: &Effort, keys: u64) -> Vec<Row> {
         })
     });
     rows.flatten().collect()
-}
-
-/// Adds to the word that the key, which is in no order, falls on.
-fn add(words: &[AtomicU64], key: u64) -> bool {
-    let word = &words[((u128::from(key) * words.len() as u128) >> 64) as usize];
-    let mut seen = word.load(Ordering::Relaxed);
-    while let Err(newer) =
-        word.compare_exchange(seen, seen.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed)
-    {
-        seen = newer;
-    }
-    true
 }
 
 fn panels(rows: &[Row]) -> Vec<(String, Vec<Bar>)> {

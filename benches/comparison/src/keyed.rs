@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::contestant::{DecideKeyed, Key, Keyed};
+use crate::contestant::{DecideKeyed, Key, Keyed, Room};
 use crate::keys::Order;
 use crate::maps::{self, DASHMAP};
 use crate::measure::{
@@ -12,6 +12,7 @@ use crate::measure::{
 };
 use crate::plot;
 use crate::rivals;
+use crate::words;
 
 /// Keys that all have an entry before anything is measured.
 const KEYS: u64 = 100_000;
@@ -29,6 +30,9 @@ pub fn run(effort: &Effort, plots: &Path) {
     section::<String>(effort, &mut panels);
     print_notes("Not in this table:", rivals::ABSENT_KEYED);
     plot::throughput(&plots.join("keyed.svg"), &panels);
+    print_head("Many keys, denied", words::LOAD);
+    denied::<u64>(effort);
+    denied::<String>(effort);
 }
 
 /// The limiters, and the maps that they could be made of.
@@ -39,15 +43,11 @@ pub fn everybody<K: Key>() -> Vec<Keyed<K>> {
 }
 
 fn section<K: Key>(effort: &Effort, panels: &mut Vec<(String, Vec<Row>)>) {
-    let all = everybody::<K>();
-    let entrants: Vec<Entrant> = (all.iter())
-        .map(|contestant| Entrant {
-            name: contestant.name,
-            side: contestant.side,
-        })
-        .collect();
+    let mut all = everybody::<K>();
+    all.extend(words::keyed(Room::Plenty));
+    let entrants = entrants(&all);
     for order in [Order::Uniform, Order::Zipf, Order::OneHot] {
-        let rows = entered(effort, order, &all, &entrants);
+        let rows = entered(effort, order, DASHMAP, &all, &entrants);
         if order != Order::OneHot {
             panels.push((format!("100,000 {} keys, {}", K::NAME, order.name()), rows));
         }
@@ -61,8 +61,32 @@ fn section<K: Key>(effort: &Effort, panels: &mut Vec<(String, Vec<Row>)>) {
     }
 }
 
+/// Ours, governor and what memory takes, where every key is used up.
+fn denied<K: Key>(effort: &Effort) {
+    let mut all = rivals::keyed_few::<K>(Room::None);
+    all.extend(words::keyed(Room::None));
+    let entrants = entrants(&all);
+    for order in [Order::Uniform, Order::Zipf] {
+        entered(effort, order, words::LOAD, &all, &entrants);
+    }
+}
+
+fn entrants<K>(all: &[Keyed<K>]) -> Vec<Entrant> {
+    let entrant = |contestant: &Keyed<K>| Entrant {
+        name: contestant.name,
+        side: contestant.side,
+    };
+    all.iter().map(entrant).collect()
+}
+
 /// Keys that have an entry already.
-fn entered<K: Key>(effort: &Effort, order: Order, all: &[Keyed<K>], entrants: &[Entrant]) -> Vec<Row> {
+fn entered<K: Key>(
+    effort: &Effort,
+    order: Order,
+    floor: &str,
+    all: &[Keyed<K>],
+    entrants: &[Entrant],
+) -> Vec<Row> {
     let streams: Vec<Vec<K>> = (0..cores().len())
         .map(|thread| order.stream(KEYS, thread))
         .collect();
@@ -80,7 +104,7 @@ fn entered<K: Key>(effort: &Effort, order: Order, all: &[Keyed<K>], entrants: &[
         one_and_all()
     };
     let rows = counts.into_iter().map(|threads| {
-        compare(effort, &name, threads, DASHMAP, entrants, |index| {
+        compare(effort, &name, threads, floor, entrants, |index| {
             let done = on_threads(threads, |thread| {
                 let mut batches = streams[thread].chunks(BATCH).cycle();
                 repeat(effort.least, || {

@@ -20,6 +20,7 @@ mod plot;
 mod rivals;
 mod tail;
 mod windows;
+mod words;
 
 use std::path::PathBuf;
 use std::time::Instant;

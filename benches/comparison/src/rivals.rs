@@ -52,7 +52,7 @@ pub fn direct_few(room: Room) -> Vec<Contestant> {
 
 /// Everybody who limits each of many keys of this kind, ours first.
 pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
-    let mut all = keyed_few();
+    let mut all = keyed_few(Room::Plenty);
     all.push(pingora::keyed());
     all.extend(trypema::keyed());
     all.push(rate_net::keyed());
@@ -63,16 +63,16 @@ pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
     all
 }
 
-/// Ours and governor.
-pub fn keyed_few<K: Key>() -> Vec<Keyed<K>> {
-    let mut all = ours::keyed();
-    all.push(governor::keyed());
+/// Ours and governor, with plenty of room for each key or with room for one request.
+pub fn keyed_few<K: Key>(room: Room) -> Vec<Keyed<K>> {
+    let mut all = ours::keyed(room);
+    all.push(governor::keyed(room));
     all
 }
 
 /// Governor alone.
 pub fn governor_keyed<K: Key>() -> Keyed<K> {
-    governor::keyed()
+    governor::keyed(Room::Plenty)
 }
 
 /// Who cannot do a workload with many keys, and why.

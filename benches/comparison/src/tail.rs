@@ -68,7 +68,7 @@ fn direct(room: Room) -> Vec<Contestant> {
 }
 
 fn keyed(effort: &Effort, name: &str, threads: usize) -> Vec<Series> {
-    let all = rivals::keyed_few::<u64>();
+    let all = rivals::keyed_few::<u64>(Room::Plenty);
     let keys: Vec<u64> = (0..KEYS).map(Key::number).collect();
     let streams: Vec<Vec<u64>> = (0..threads)
         .map(|thread| Order::Zipf.stream(KEYS, thread))

@@ -29,11 +29,11 @@ pub(super) fn direct(room: Room) -> Contestant {
 }
 
 /// Its DashMap with ahash, grown from nothing, and its default clock.
-pub(super) fn keyed<K: Key>() -> Keyed<K> {
-    Keyed::rival(NAME, |_| {
+pub(super) fn keyed<K: Key>(room: Room) -> Keyed<K> {
+    Keyed::rival(NAME, move |_| {
         let states = DashMapStateStore::with_hasher(RandomState::new());
         let limiter: RateLimiter<K, _, QuantaClock> =
-            RateLimiter::new(quota(Room::Plenty), states, QuantaClock::default());
+            RateLimiter::new(quota(room), states, QuantaClock::default());
         move |key: &K| black_box(&limiter).check_key(key).is_ok()
     })
 }
