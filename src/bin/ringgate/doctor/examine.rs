@@ -1,19 +1,34 @@
 //! The order in which a server is looked at.
 
+// Floors, from the ground up: a module names only modules above it in this list.
+mod address;
+mod finding;
+mod wire;
+mod facts;
+mod kind;
+mod login;
+mod memory;
+mod persistence;
+mod replication;
+mod rights;
+mod clock;
+mod cluster;
+mod latency;
+mod strict;
+mod report;
+
 use core::time::Duration;
 
-use super::address::Address;
-use super::args::DoctorArgs;
-use super::clock::{self, Seen};
-use super::cluster;
-use super::facts::Facts;
-use super::finding::{Finding, Level, merged};
-use super::kind::{self, Kind};
-use super::latency::{self, Figures};
-use super::report::{Clock, Report};
-use super::strict::{self, Strict};
-use super::wire::{Trouble, Wire, text};
-use super::{login, memory, persistence, replication, rights};
+use self::address::Address;
+use self::clock::Seen;
+use self::facts::Facts;
+use self::finding::{Finding, Level, merged};
+use self::kind::Kind;
+use self::latency::Figures;
+use self::report::{Clock, Report};
+use self::strict::Strict;
+use self::wire::{Trouble, Wire, text};
+use super::{DoctorArgs, Examined};
 use crate::failure::Failure;
 
 /// All of it takes so long at the most, and as many times the time of an answer: what is measured takes its time even when
@@ -28,12 +43,29 @@ struct Server {
     facts: Facts,
 }
 
-/// Looks at the server, or the cluster, that these addresses are of.
+/// Looks at the server, or the cluster, for no longer than the arguments say.
 ///
 /// # Errors
 ///
-/// When an address makes no sense, and when nobody answers in time.
-pub(super) async fn examine(args: &DoctorArgs, urls: &[String]) -> Result<Report, Failure> {
+/// When the arguments make no sense, and when nobody answers in time.
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<Examined, Failure> {
+    let urls = args.urls()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("no runtime can be started", error))?;
+    let report = runtime.block_on(examine(args, &urls));
+    // A name that is still being looked up is not waited for.
+    runtime.shutdown_background();
+    let report = report?;
+    Ok(Examined {
+        text: if args.json { report.json()? } else { report.text() },
+        problem: report.has_problem(),
+    })
+}
+
+/// Looks at the server, or the cluster, that these addresses are of.
+async fn examine(args: &DoctorArgs, urls: &[String]) -> Result<Report, Failure> {
     let within = Duration::from_millis(args.timeout);
     // Says of each what is wrong with it. Nothing is sent before the first wait.
     for url in urls {
