@@ -58,6 +58,18 @@ struct Waiter {
     runtime: Option<u64>,
 }
 
+/// Somebody who looks whether there is room for those in a line, in the course of a poll of its own.
+pub(super) struct Look<'v, 'a, C: Case> {
+    pub(super) case: &'a C,
+    /// What the line is for.
+    pub(super) state: u64,
+    /// The runtime that it is polled in.
+    pub(super) here: Option<u64>,
+    /// How much later than it might an alarm for room is set.
+    pub(super) late_by: Duration,
+    pub(super) after: &'v mut After<'a, C::Runtime>,
+}
+
 impl<A> Line<A> {
     pub(super) const fn new() -> Self {
         Self {
@@ -135,32 +147,26 @@ impl<A> Line<A> {
 
     /// Leaves the line, having taken what it was told that there is room for.
     ///
-    /// That was counted as taken when an alarm was set for room. If it was the last who was told, and the next has room, that is
-    /// woken, rather than told: by the time that it looks, whoever has just been served may be in line again.
-    pub(super) fn leave_with_it<C>(
-        &mut self,
-        state: u64,
-        case: &C,
-        ticket: Ticket,
-        runtime: Option<u64>,
-        late_by: Duration,
-        after: &mut After<'_, C::Runtime>,
-    ) where
+    /// That was counted as taken when an alarm was set for room. If it was the last who was told, and there is room for the next
+    /// one too, the next is woken rather than told: by the time that it looks, whoever has just been served may be in line again.
+    pub(super) fn leave_with_it<C>(&mut self, look: &mut Look<'_, '_, C>, ticket: Ticket)
+    where
         C: Case<Runtime: Runtime<Alarm = A>>,
     {
+        let (case, here) = (look.case, look.here);
         let is_last = self.told.len() == 1 && self.is_told(ticket);
         let is_woken = self.lookout.is_some() && matches!(self.watch, Watch::Nothing | Watch::Room(_));
         let next = self.waiting.first_key_value().filter(|_| is_last && !is_woken);
         // Before anything is changed: what is asked may panic.
         let wait = next.and_then(|(&next, first)| {
-            let wait = case.ready_in(state, first.permits)?;
-            (first.runtime == runtime && !wait.is_zero()).then_some((next, wait))
+            let wait = case.ready_in(look.state, first.permits)?;
+            (first.runtime == here && !wait.is_zero()).then_some((next, wait))
         });
         let is_next = next.is_some();
-        self.leave(ticket, after);
+        self.leave(ticket, look.after);
         match wait {
-            Some((next, wait)) => self.watch_for_room(case, next, case.now(), wait, late_by, after),
-            None if is_next => self.nudge(case.now(), after),
+            Some((next, wait)) => self.watch_for_room(look, next, case.now(), wait),
+            None if is_next => self.nudge(case.now(), look.after),
             None => {}
         }
     }
@@ -213,23 +219,16 @@ impl<A> Line<A> {
     }
 
     /// Makes somebody the lookout, to be woken when there is room for it.
-    fn watch_for_room<C>(
-        &mut self,
-        case: &C,
-        ticket: Ticket,
-        now: Nanos,
-        wait: Duration,
-        late_by: Duration,
-        after: &mut After<'_, C::Runtime>,
-    ) where
+    fn watch_for_room<C>(&mut self, look: &mut Look<'_, '_, C>, ticket: Ticket, now: Nanos, wait: Duration)
+    where
         C: Case<Runtime: Runtime<Alarm = A>>,
     {
         let Some(waiter) = self.waiting.get(&ticket) else {
             return;
         };
-        let wait = wait.saturating_add(late_by);
-        let alarm = case.room().runtime().alarm(wait, &waiter.waker);
-        self.look_away(after);
+        let wait = wait.saturating_add(look.late_by);
+        let alarm = look.case.room().runtime().alarm(wait, &waiter.waker);
+        self.look_away(look.after);
         (self.lookout, self.due) = (Some(ticket), now.saturating_add(wait));
         self.watch = Watch::Room(alarm);
     }
@@ -239,16 +238,11 @@ impl<A> Line<A> {
     ///
     /// What was told to others counts as taken. `me` is not woken, since it is what runs. An alarm is kept by the runtime
     /// in which this runs, so it is set for nobody who waits in another one, which may go on when this one does not.
-    pub(super) fn advance<C>(
-        &mut self,
-        state: u64,
-        case: &C,
-        (me, here): (Option<Ticket>, Option<u64>),
-        late_by: Duration,
-        after: &mut After<'_, C::Runtime>,
-    ) where
+    pub(super) fn advance<C>(&mut self, look: &mut Look<'_, '_, C>, me: Option<Ticket>)
+    where
         C: Case<Runtime: Runtime<Alarm = A>>,
     {
+        let (case, state) = (look.case, look.state);
         let now = case.now();
         let mut patience = PATIENCE.saturating_sub(now.saturating_since(self.told_at));
         if patience.is_zero() {
@@ -267,23 +261,23 @@ impl<A> Line<A> {
                 None => Duration::MAX,
             };
             if wait.is_zero() && patience.is_zero() && self.told.len() < MOST_TOLD {
-                self.tell(ticket, me, now, after);
+                self.tell(ticket, me, now, look.after);
             } else {
-                if first.runtime != here {
-                    self.nudge(now, after);
+                if first.runtime != look.here {
+                    self.nudge(now, look.after);
                 } else if self.told.is_empty() {
-                    self.watch_for_room(case, ticket, now, wait, late_by, after);
+                    self.watch_for_room(look, ticket, now, wait);
                 } else {
                     let patience = if patience.is_zero() { PATIENCE } else { patience };
                     let alarm = case.room().runtime().alarm(patience, &first.waker);
-                    self.look_away(after);
+                    self.look_away(look.after);
                     (self.lookout, self.due) = (Some(ticket), now.saturating_add(patience));
                     self.watch = Watch::Patience(alarm);
                 }
                 return;
             }
         }
-        self.look_away(after);
+        self.look_away(look.after);
     }
 
     /// Tells the one with this ticket that there is room for it.

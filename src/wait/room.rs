@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use super::after::After;
 use super::ask::{Case, Claim};
 use super::error::WaitError;
-use super::line::{Line, Ticket};
+use super::line::{Line, Look, Ticket};
 use super::runtime::Runtime;
 use super::streak::Streak;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
@@ -35,6 +35,23 @@ struct Lines<A> {
     of: BTreeMap<u64, Line<A>>,
 }
 
+impl<A> Lines<A> {
+    /// Whether anybody waits for one of the states.
+    fn is_queued(&self, claims: &[Claim]) -> bool {
+        claims.iter().any(|claim| self.of.contains_key(&claim.state))
+    }
+
+    /// Has somebody leave the line for a state, which goes with the last.
+    fn leave(&mut self, state: u64, leave: impl FnOnce(&mut Line<A>)) {
+        if let Some(line) = self.of.get_mut(&state) {
+            leave(line);
+            if line.is_empty() {
+                self.of.remove(&state);
+            }
+        }
+    }
+}
+
 /// Where somebody stands.
 #[derive(Debug, Default)]
 pub(super) struct Place {
@@ -46,6 +63,15 @@ pub(super) struct Place {
     rested: bool,
     /// Whether it waits even when as many wait as may.
     insists: bool,
+}
+
+/// One poll of somebody who waits, or has to find out whether to.
+struct Visit<'a, C: Case> {
+    case: &'a C,
+    place: &'a mut Place,
+    deadline: Option<Nanos>,
+    waker: &'a Waker,
+    after: After<'a, C::Runtime>,
 }
 
 impl Place {
@@ -98,8 +124,7 @@ impl<T: Runtime> Room<T> {
             return false;
         }
         let claims = case.claims();
-        let lines = self.lock();
-        claims.iter().any(|claim| lines.of.contains_key(&claim.state))
+        self.lock().is_queued(&claims)
     }
 
     /// Takes what the case needs, if it is its turn and there is room; otherwise finds it a place in line, or says why not.
@@ -110,33 +135,33 @@ impl<T: Runtime> Room<T> {
         deadline: Option<Nanos>,
         waker: &Waker,
     ) -> Poll<Result<C::Taken, WaitError>> {
-        let mut after = After::new(&self.runtime);
-        let polled = match place.ticket {
-            Some(ticket) => self.go_on(case, ticket, place, deadline, waker, &mut after),
-            None => self.arrive(case, place, deadline, waker, &mut after),
+        let mut visit = Visit {
+            case,
+            place,
+            deadline,
+            waker,
+            after: After::new(&self.runtime),
+        };
+        let polled = match visit.place.ticket {
+            Some(ticket) => self.go_on(&mut visit, ticket),
+            None => self.arrive(&mut visit),
         };
         if polled.is_ready() {
-            place.rested = false;
+            visit.place.rested = false;
         }
         polled
     }
 
-    fn arrive<C: Case<Runtime = T>>(
-        &self,
-        case: &C,
-        place: &mut Place,
-        deadline: Option<Nanos>,
-        waker: &Waker,
-        after: &mut After<'_, T>,
-    ) -> Poll<Result<C::Taken, WaitError>> {
+    fn arrive<C: Case<Runtime = T>>(&self, visit: &mut Visit<'_, C>) -> Poll<Result<C::Taken, WaitError>> {
+        let case = visit.case;
         let task = self.runtime.task();
         if self.waiting() == 0 {
             if let Some(task) = task
-                && !place.rested
+                && !visit.place.rested
                 && self.streak.is_over(task)
             {
-                place.rested = true;
-                after.wake(waker.clone());
+                visit.place.rested = true;
+                visit.after.wake(visit.waker.clone());
                 return Poll::Pending;
             }
             if let Some(taken) = self.take(case, task) {
@@ -145,8 +170,9 @@ impl<T: Runtime> Room<T> {
         }
         let claims = case.claims();
         let mut lines = self.lock();
-        let is_queued = claims.iter().any(|claim| lines.of.contains_key(&claim.state));
-        if !is_queued && let Some(taken) = self.take(case, task) {
+        if !lines.is_queued(&claims)
+            && let Some(taken) = self.take(case, task)
+        {
             return Poll::Ready(Ok(taken));
         }
         // How long each state takes at the least; of two that take as long, the one that somebody waits for comes first.
@@ -166,11 +192,11 @@ impl<T: Runtime> Room<T> {
         let Some((claim, (needed, _))) = slowest else {
             return Poll::Ready(Err(WaitError::Never));
         };
-        if lines.waiting >= self.allowed && !place.insists {
+        if lines.waiting >= self.allowed && !visit.place.insists {
             let allowed = self.allowed;
             return Poll::Ready(Err(WaitError::QueueFull { allowed, needed }));
         }
-        if let Some(deadline) = deadline {
+        if let Some(deadline) = visit.deadline {
             let allowed = deadline.saturating_since(case.now());
             if needed > allowed {
                 return Poll::Ready(Err(WaitError::TooLate { needed, allowed }));
@@ -180,30 +206,27 @@ impl<T: Runtime> Room<T> {
         lines.next += 1;
         lines.waiting += 1;
         self.note(&lines);
-        place.ticket = Some(ticket);
-        self.enter(case, place, claim, waker, &mut lines, after);
+        visit.place.ticket = Some(ticket);
+        self.enter(visit, claim, &mut lines);
         Poll::Pending
     }
 
     fn go_on<C: Case<Runtime = T>>(
         &self,
-        case: &C,
+        visit: &mut Visit<'_, C>,
         ticket: Ticket,
-        place: &mut Place,
-        deadline: Option<Nanos>,
-        waker: &Waker,
-        after: &mut After<'_, T>,
     ) -> Poll<Result<C::Taken, WaitError>> {
+        let case = visit.case;
         let (now, here) = (case.now(), self.runtime.here());
-        let over = deadline.is_some_and(|deadline| deadline <= now);
+        let over = visit.deadline.is_some_and(|deadline| deadline <= now);
         let mut lines = self.lock();
-        let state = place.state;
+        let state = visit.place.state;
         let Some(line) = lines.of.get_mut(&state) else {
             return Poll::Pending;
         };
-        line.renew(ticket, waker, here, after);
+        line.renew(ticket, visit.waker, here, &mut visit.after);
         if line.is_to_look(ticket, now) || (over && !line.is_told(ticket)) {
-            line.advance(state, case, (Some(ticket), here), self.late_by(ticket), after);
+            line.advance(&mut self.look(visit, ticket, here), Some(ticket));
         }
         if line.is_told(ticket) {
             // Somebody who came before it, and waits for another state that it needs.
@@ -215,10 +238,9 @@ impl<T: Runtime> Room<T> {
                 Some(claim) => Ok(claim),
                 None => match self.take(case, None) {
                     Some(taken) => {
-                        let late_by = self.late_by(ticket);
-                        self.leave(place, &mut lines, |line| {
-                            line.leave_with_it(state, case, ticket, here, late_by, after);
-                        });
+                        let mut look = self.look(visit, ticket, here);
+                        lines.leave(state, |line| line.leave_with_it(&mut look, ticket));
+                        self.gone(visit.place, &mut lines);
                         return Poll::Ready(Ok(taken));
                     }
                     None => slowest(case),
@@ -226,18 +248,18 @@ impl<T: Runtime> Room<T> {
             };
             match next {
                 Ok(claim) if !over => {
-                    self.step_out(ticket, state, now, &mut lines, after);
-                    self.enter(case, place, claim, waker, &mut lines, after);
+                    lines.leave(state, |line| line.leave_without(ticket, now, &mut visit.after));
+                    self.enter(visit, claim, &mut lines);
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    self.give_up(place, now, &mut lines, after);
+                    self.give_up(visit.place, now, &mut lines, &mut visit.after);
                     return Poll::Ready(Err(error));
                 }
             }
         }
         if over {
-            self.give_up(place, now, &mut lines, after);
+            self.give_up(visit.place, now, &mut lines, &mut visit.after);
             let waits = case.claims().into_iter();
             let needed = waits
                 .filter_map(|claim| case.ready_in(claim.state, claim.permits))
@@ -253,20 +275,35 @@ impl<T: Runtime> Room<T> {
     /// Puts the case in line for a state; the first in line sees to the alarm.
     fn enter<C: Case<Runtime = T>>(
         &self,
-        case: &C,
-        place: &mut Place,
+        visit: &mut Visit<'_, C>,
         claim: Claim,
-        waker: &Waker,
         lines: &mut Lines<T::Alarm>,
-        after: &mut After<'_, T>,
     ) {
-        let Some(ticket) = place.ticket else { return };
+        let Some(ticket) = visit.place.ticket else {
+            return;
+        };
         let (state, here) = (claim.state, self.runtime.here());
         let line = lines.of.entry(state).or_insert_with(Line::new);
-        place.state = state;
-        line.enter(ticket, claim.permits, waker.clone(), here);
-        if line.is_to_look(ticket, case.now()) {
-            line.advance(state, case, (None, here), self.late_by(ticket), after);
+        visit.place.state = state;
+        line.enter(ticket, claim.permits, visit.waker.clone(), here);
+        if line.is_to_look(ticket, visit.case.now()) {
+            line.advance(&mut self.look(visit, ticket, here), None);
+        }
+    }
+
+    /// A look at the line that the visitor stands in.
+    fn look<'v, 'a, C: Case<Runtime = T>>(
+        &self,
+        visit: &'v mut Visit<'a, C>,
+        ticket: Ticket,
+        here: Option<u64>,
+    ) -> Look<'v, 'a, C> {
+        Look {
+            case: visit.case,
+            state: visit.place.state,
+            here,
+            late_by: self.late_by(ticket),
+            after: &mut visit.after,
         }
     }
 
@@ -310,34 +347,13 @@ impl<T: Runtime> Room<T> {
 
     fn give_up(&self, place: &mut Place, now: Nanos, lines: &mut Lines<T::Alarm>, after: &mut After<'_, T>) {
         if let Some(ticket) = place.ticket {
-            self.leave(place, lines, |line| line.leave_without(ticket, now, after));
+            lines.leave(place.state, |line| line.leave_without(ticket, now, after));
+            self.gone(place, lines);
         }
     }
 
-    /// Leaves a line for another.
-    fn step_out(
-        &self,
-        ticket: Ticket,
-        state: u64,
-        now: Nanos,
-        lines: &mut Lines<T::Alarm>,
-        after: &mut After<'_, T>,
-    ) {
-        if let Some(line) = lines.of.get_mut(&state) {
-            line.leave_without(ticket, now, after);
-            if line.is_empty() {
-                lines.of.remove(&state);
-            }
-        }
-    }
-
-    fn leave(&self, place: &mut Place, lines: &mut Lines<T::Alarm>, leave: impl FnOnce(&mut Line<T::Alarm>)) {
-        if let Some(line) = lines.of.get_mut(&place.state) {
-            leave(line);
-            if line.is_empty() {
-                lines.of.remove(&place.state);
-            }
-        }
+    /// Counts one fewer who waits: the one who stood here.
+    fn gone(&self, place: &mut Place, lines: &mut Lines<T::Alarm>) {
         place.ticket = None;
         lines.waiting -= 1;
         self.note(lines);
