@@ -3,7 +3,6 @@ use core::sync::atomic::Ordering;
 use crate::sync::{AtomicU64, Shared, Words};
 #[cfg(feature = "keyed")]
 use crate::table::{Entry, Seat};
-#[cfg(feature = "keyed")]
 use crate::time::Nanos;
 
 /// The state that an answer is about, to be looked at when somebody asks.
@@ -33,6 +32,28 @@ impl Held<'_> {
     #[cfg(feature = "keyed")]
     pub(super) const fn is_overflow(self) -> bool {
         matches!(self, Self::Shared(_) | Self::Unlimited | Self::NoRoom(_))
+    }
+
+    /// Whether every request for permits is refused, for want of an entry.
+    pub(super) const fn has_no_room(self) -> bool {
+        match self {
+            Self::Own(_) => false,
+            #[cfg(feature = "keyed")]
+            Self::NoRoom(_) => true,
+            #[cfg(feature = "keyed")]
+            Self::Entry(..) | Self::Fresh | Self::Shared(_) | Self::Unlimited => false,
+        }
+    }
+
+    /// The earliest time, `now` or later, that is not refused for want of an entry; `None` when there is none.
+    pub(super) fn room_from(self, now: Nanos) -> Option<Nanos> {
+        match self {
+            Self::Own(_) => Some(now),
+            #[cfg(feature = "keyed")]
+            Self::NoRoom(until) => until.map(|until| now.max(until)),
+            #[cfg(feature = "keyed")]
+            Self::Entry(..) | Self::Fresh | Self::Shared(_) | Self::Unlimited => Some(now),
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::AnyAlgorithm;
 use crate::time::Nanos;
 
-/// A look at a limiter at one time, which works out what it is asked for, when it is asked.
+/// A look at a limiter, as of one time: each answer is worked out when it is asked for.
 ///
 /// # Concurrency
 ///
-/// Each method looks at the state as it is when it is called, as of the time of the peek. What others
-/// take in between shows; the answer may be old when you read it. Where the state is several words, a
+/// Each method reads the state when it is called, and judges it as of the time of the peek. What others
+/// have taken in between shows, and the answer may be old by the time you read it. Where the state is several words, a
 /// look starts over when an admission comes in between, so under load it can take many times as long
 /// as a decision.
 ///
@@ -57,6 +57,14 @@ impl<A> Peek<'_, A> {
     pub(super) const fn algorithm(&self) -> &A {
         self.algorithm
     }
+
+    /// The earliest time at which a request for `permits` could be admitted whatever has been spent; `None`: never.
+    fn judged_from(&self, permits: u64) -> Option<Nanos> {
+        match permits {
+            0 => Some(self.now),
+            _ => self.held.room_from(self.now),
+        }
+    }
 }
 
 impl<A: Algorithm> Peek<'_, A> {
@@ -69,14 +77,13 @@ impl<A: Algorithm> Peek<'_, A> {
     /// The most permits that one request would get.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        #[cfg(feature = "keyed")]
-        if matches!(self.held, Held::NoRoom(_)) {
+        if self.held.has_no_room() {
             return 0;
         }
         self.algorithm.remaining(&self.look(), self.now)
     }
 
-    /// The permits that still count. With debt, more than the limit.
+    /// The permits that still count; with debt these may be more than the limit.
     #[must_use]
     pub fn spent(&self) -> u64 {
         self.algorithm.spent(&self.look(), self.now)
@@ -86,20 +93,13 @@ impl<A: Algorithm> Peek<'_, A> {
     /// they never will be, because they are more than the limit.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
-        #[cfg_attr(
-            not(feature = "keyed"),
-            expect(unused_mut, reason = "only a table has no room")
-        )]
-        let mut from = self.now;
-        #[cfg(feature = "keyed")]
-        if let (Held::NoRoom(room), true) = (self.held, permits > 0) {
-            from = from.max(room?);
-        }
+        let from = self.judged_from(permits)?;
         let ready = self.algorithm.ready_at(&self.look(), from, permits)?;
         Some(ready.saturating_since(self.now))
     }
 
-    /// A time that `permits` of many requests take at the least to be admitted, if nobody else asked.
+    /// How long it takes at the least until `permits` are admitted, in however many requests; `None` when time ends
+    /// before.
     #[cfg(feature = "tokio")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
         let ready = self.algorithm.earliest(&self.look(), self.now, permits)?;
@@ -119,7 +119,7 @@ impl<A: Algorithm> Peek<'_, A> {
 impl Peek<'_, AnyAlgorithm> {
     /// The most permits that one of the windows has room for.
     pub(crate) fn room_of(&self, window: usize) -> u64 {
-        if matches!(self.held, Held::NoRoom(_)) {
+        if self.held.has_no_room() {
             return 0;
         }
         self.algorithm.room_of(window, &self.look(), self.now)
@@ -127,10 +127,7 @@ impl Peek<'_, AnyAlgorithm> {
 
     /// How long until one of the windows has room for `permits`, if nobody else asked.
     pub(crate) fn room_after(&self, window: usize, permits: u64) -> Option<Duration> {
-        let mut from = self.now;
-        if let (Held::NoRoom(room), true) = (self.held, permits > 0) {
-            from = from.max(room?);
-        }
+        let from = self.judged_from(permits)?;
         let ready = self.algorithm.room_at(window, &self.look(), from, permits)?;
         Some(ready.saturating_since(self.now))
     }
