@@ -1,6 +1,6 @@
 //! The verdicts of all rules together, in order of time.
 
-use ringgate::{ManualClock, RuleCounts};
+use ringgate::{ManualClock, Nanos, Quota, RuleCounts, RuleSet};
 
 use crate::failure::Failure;
 use crate::layout::{Event, time_of_word};
@@ -21,8 +21,8 @@ pub(crate) struct Judged {
     pub(crate) overflowed: Vec<(String, u64)>,
 }
 
-/// The verdicts about one request: a bit for whether it was refused, and for each entry one for whether it was about it and
-/// one for whether it had no room.
+/// The verdicts about one request: a bit for whether it was refused, and for each entry one for whether it was about it
+/// and one for whether it had no room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict<'w>(&'w [u64]);
 
@@ -89,11 +89,8 @@ pub(crate) fn judge(
     progress: &mut Progress,
 ) -> Result<Judged, Failure> {
     progress.begin("judging");
-    let clock = ManualClock::new();
-    let rules = plan.rule_set(clock.clone(), keys)?;
+    let bench = Bench::new(plan, keys)?;
     let entries = &plan.entries;
-    // To look at what they would do, which nobody is told otherwise.
-    let looked_at = entries.iter().any(|entry| entry.shadow || entry.lists);
     let (words, tiers) = {
         let layout = plan.fields.layout();
         (layout.words(), layout.tiers.clone())
@@ -107,31 +104,12 @@ pub(crate) fn judge(
     let mut judged = Sorter::unsorted(verdict.len());
     let mut series = Series::new(span, entries.len());
     let mut judged_so_far = 0_u64;
+    let mut said = Said::default();
     let mut reading = events.read()?;
     while let Some(record) = reading.next()? {
         event.record.copy_from_slice(record);
-        let mut said = Said::default();
         let time = time_of_word(record[0]);
-        let now = span.reading(time);
-        if looked_at {
-            clock.set(now);
-            for peek in rules.peek(&event) {
-                let Some(place) = place(entries, peek.rule(), peek.quota()) else {
-                    continue;
-                };
-                said.about.push(place);
-                if !peek.is_enforced() && peek.remaining() < peek.permits() {
-                    said.denied.push(place);
-                }
-            }
-        }
-        if let Err(refused) = rules.check_at(&event, now) {
-            said.refused = true;
-            let places = refused
-                .violations()
-                .filter_map(|violation| place(entries, violation.rule(), violation.quota()));
-            said.denied.extend(places);
-        }
+        bench.ask(&event, span.reading(time), &mut said);
         let step = series.step_of(time);
         series.requests[step] += 1;
         verdict.fill(0);
@@ -139,20 +117,12 @@ pub(crate) fn judge(
             series.denied[step] += 1;
             set(&mut verdict, 0);
         }
-        for place in said.denied {
+        for &place in &said.about {
+            set(&mut verdict, 1 + 2 * place);
+        }
+        for &place in &said.denied {
             series.by_rule[place][step] += 1;
             set(&mut verdict, 2 + 2 * place);
-        }
-        if looked_at {
-            for place in said.about {
-                set(&mut verdict, 1 + 2 * place);
-            }
-        } else {
-            for (place, entry) in entries.iter().enumerate() {
-                if entry.is_about(&event.record) {
-                    set(&mut verdict, 1 + 2 * place);
-                }
-            }
         }
         judged.push(&verdict)?;
         judged_so_far += 1;
@@ -168,19 +138,77 @@ pub(crate) fn judge(
         events,
         said: judged.finish()?,
         series,
-        overflowed: rules.counts().filter_map(overflowed).collect(),
+        overflowed: bench.rules.counts().filter_map(overflowed).collect(),
     })
+}
+
+/// Where requests are judged.
+struct Bench<'p> {
+    rules: RuleSet<Event, ManualClock>,
+    clock: ManualClock,
+    entries: &'p [Entry],
+    /// Whether the rules are looked at before they decide: what those in the shadow and those with lists would do is told
+    /// in no other way.
+    looks: bool,
 }
 
 /// What the rules say of one request.
 #[derive(Default)]
 struct Said {
     refused: bool,
+    /// The places of the entries that are about it, and of those that have no room.
     about: Vec<usize>,
     denied: Vec<usize>,
 }
 
-fn place(entries: &[Entry], rule: &str, quota: ringgate::Quota) -> Option<usize> {
-    let mut entries = entries.iter();
-    entries.position(|entry| entry.rule == rule && entry.quota == quota)
+impl<'p> Bench<'p> {
+    fn new(plan: &'p Plan, keys: u64) -> Result<Self, Failure> {
+        let clock = ManualClock::new();
+        let entries = &plan.entries;
+        Ok(Self {
+            rules: plan.rule_set(clock.clone(), keys)?,
+            clock,
+            entries,
+            looks: entries.iter().any(|entry| entry.shadow || entry.lists),
+        })
+    }
+
+    fn ask(&self, event: &Event, now: Nanos, said: &mut Said) {
+        said.about.clear();
+        said.denied.clear();
+        if self.looks {
+            self.look(event, now, said);
+        } else {
+            let places = self.entries.iter().enumerate();
+            let about = places.filter(|(_, entry)| entry.is_about(&event.record));
+            said.about.extend(about.map(|(place, _)| place));
+        }
+        let decided = self.rules.check_at(event, now);
+        said.refused = decided.is_err();
+        if let Err(refused) = decided {
+            let places = refused
+                .violations()
+                .filter_map(|violation| self.place(violation.rule(), violation.quota()));
+            said.denied.extend(places);
+        }
+    }
+
+    /// Says which entries are about the request, and which would refuse it if they were enforced.
+    fn look(&self, event: &Event, now: Nanos, said: &mut Said) {
+        self.clock.set(now);
+        for peek in self.rules.peek(event) {
+            let Some(place) = self.place(peek.rule(), peek.quota()) else {
+                continue;
+            };
+            said.about.push(place);
+            if !peek.is_enforced() && peek.remaining() < peek.permits() {
+                said.denied.push(place);
+            }
+        }
+    }
+
+    fn place(&self, rule: &str, quota: Quota) -> Option<usize> {
+        let mut entries = self.entries.iter();
+        entries.position(|entry| entry.rule == rule && entry.quota == quota)
+    }
 }

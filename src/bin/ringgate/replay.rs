@@ -91,7 +91,9 @@ pub(crate) fn replay(
         let mut by_key = ByKey::of(&mut judged, entry, place, progress)?;
         report.rules.push(found(entry, &by_key)?);
         if depth.compare {
-            compare(entry, &mut by_key, span, progress, &mut report, &mut notes)?;
+            let compared = compare(entry, &mut by_key, span, progress)?;
+            report.compare.extend(compared.found);
+            notes.extend(compared.notes);
         }
         if depth.charts {
             let what_if = what_if(entry, &mut by_key, span, progress)?;
@@ -152,16 +154,21 @@ pub(crate) fn in_millis(window: Duration) -> Number {
     Number::from_f64(window.as_secs_f64() * 1e3).unwrap_or_else(|| Number::from(0))
 }
 
+/// What other algorithms would have made of an entry, and which of them cannot have its quota.
+struct Compared {
+    found: Vec<ComparedFound>,
+    notes: Vec<String>,
+}
+
 fn compare(
     entry: &Entry,
     by_key: &mut ByKey,
     span: Span,
     progress: &mut Progress,
-    report: &mut Report,
-    notes: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<Compared, Failure> {
     let mut trials = Vec::new();
     let mut algorithms = Vec::new();
+    let mut notes = Vec::new();
     for algorithm in AlgorithmName::ALL {
         match Trial::new(
             entry.counting.by(algorithm),
@@ -182,7 +189,7 @@ fn compare(
         }
     }
     let trials = alone::replay(trials, by_key, progress, "comparing algorithms")?;
-    let compared = trials
+    let found = trials
         .iter()
         .zip(algorithms)
         .map(|(trial, algorithm)| ComparedFound {
@@ -193,9 +200,9 @@ fn compare(
             worst: trial.worst,
             bound: trial.policy.bound(),
             bytes: 8 * trial.policy.words() as u64,
-        });
-    report.compare.extend(compared);
-    Ok(())
+        })
+        .collect();
+    Ok(Compared { found, notes })
 }
 
 fn what_if(
