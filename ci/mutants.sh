@@ -4,8 +4,7 @@
 #
 #   ci/mutants.sh          all of them
 #   ci/mutants.sh TEXT     those whose name, file or test contains the text
-set -euo pipefail
-cd "$(dirname "$0")/.."
+source "$(dirname "$0")/common.sh"
 
 work=${MUTANTS_DIR:-target/mutants}
 mkdir -p "$work"

@@ -60,7 +60,7 @@ impl Quota {
             ));
         }
         if window < Self::MIN_WINDOW || window > Self::MAX_WINDOW {
-            return Err(ConfigError::new("window", format!("{window:?}"), Self::windows()));
+            return Err(ConfigError::new("window", format!("{window:?}"), Self::WINDOWS));
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -123,9 +123,8 @@ impl Quota {
         self.window
     }
 
-    fn windows() -> &'static str {
-        "1µs to 366 days"
-    }
+    /// The windows that are allowed, as an error says it.
+    const WINDOWS: &'static str = "1µs to 366 days";
 }
 
 /// Writes the limit and the window in the largest unit that divides it: `100/60s` as `100/1min`.
@@ -181,7 +180,7 @@ impl FromStr for Quota {
             .find_map(|&(nanos, names)| names.contains(&unit).then_some(nanos))
             .ok_or_else(wrong)?;
         let amount = amount.trim();
-        let too_long = || ConfigError::new("window", window.to_string(), Self::windows());
+        let too_long = || ConfigError::new("window", window.to_string(), Self::WINDOWS);
         let nanos = match amount {
             "" => unit,
             amount => parse_decimal(amount, unit)

@@ -88,11 +88,11 @@ pub struct Gcra {
 /// Units of time in a nanosecond.
 const UNITS: u64 = 2;
 
-/// Thirty years in nanoseconds, after which time stands still.
-const YEARS: u64 = 30 * 366 * 24 * 3600 * 1_000_000_000;
+/// Where time stands still: thirty years after the clock's origin, in nanoseconds.
+const END: u64 = 30 * 366 * 24 * 3600 * 1_000_000_000;
 
 /// The last instant in units; six years more are left for the burst and for debt.
-const LAST: u64 = (YEARS + 1) * UNITS;
+const LAST: u64 = (END + 1) * UNITS;
 
 /// The longest window in units: a 56-bit number.
 const LONGEST: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
@@ -250,7 +250,7 @@ impl Gcra {
     /// An instant in units; the clock's origin is 1 ns.
     #[inline]
     fn units(now: Nanos) -> u64 {
-        (now.get().min(YEARS) + 1) * UNITS
+        (now.get().min(END) + 1) * UNITS
     }
 
     /// The first instant at which so many units have passed.

@@ -1,4 +1,4 @@
-//! What the limiters that people write in Redis do, done here: `origins.md`, by name.
+//! The histories of `tests/origins.rs` that people write in Redis, done here under the same numbers.
 
 use alloc::sync::Arc;
 use core::slice::from_ref;
