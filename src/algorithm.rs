@@ -88,10 +88,12 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos>;
 
-    /// An instant before which `permits` cannot all have been admitted, in however many requests; `None` when time ends before.
+    /// An instant before which `permits` cannot all have been admitted, in however many requests; `None` when time ends
+    /// before.
     ///
-    /// Provided: by the bound, as of permits that come as late as one window allows. That is as late as can be told where the
-    /// bound is what a saturated limiter admits; where it is more, requests are in fact admitted later.
+    /// The provided method goes by the bound alone: the last of `bound` + 1 permits comes a window after the first, at
+    /// the earliest. Where a saturated limiter admits less than its bound in a window, the permits are in fact admitted
+    /// later than that.
     ///
     /// # Panics
     ///
@@ -141,9 +143,11 @@ pub trait Algorithm {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos>;
 }
 
-/// [`Algorithm::earliest`] of an algorithm that never admits up to `at_once` permits sooner in several requests than in one.
+/// [`Algorithm::earliest`] of an algorithm that never admits up to `at_once` permits sooner in several requests than in
+/// one.
 ///
-/// Of the permits by their numbers, two that are a bound apart are admitted a window apart at the least.
+/// Number the permits in the order of their admission: two whose numbers are a bound apart are admitted a window apart
+/// at the least.
 fn earliest<A: Algorithm + ?Sized, W: Words>(
     algorithm: &A,
     words: W,

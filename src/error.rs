@@ -21,7 +21,8 @@ use core::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// The field at fault, by its name in the builder or in the file: `limit`, `window`, `cells`, `burst`, `enforce` and the like.
+    /// The field at fault, by its name in the builder or in the file: `limit`, `window`, `cells`, `burst`, `enforce`
+    /// and the like.
     pub field: &'static str,
     /// What was given, as text, with its unit.
     pub given: String,

@@ -16,9 +16,9 @@
 //! | to know what it costs, and how that was measured | [`performance`] |
 //! | to know what it does not do, and why | [`caveats`] |
 //!
-//! The code is compiled and, where it needs no server, run by the crate's tests. The pictures are drawn by the algorithms
-//! themselves (`examples/pictures`). Figures come from `benches/README.md`, which says on which machine and how, or from a
-//! test that is named beside them.
+//! The code is compiled and, where it needs no server, run by the crate's tests. The pictures are drawn by the
+//! algorithms themselves (`examples/pictures`). Figures come from `benches/README.md`, which says on which machine and
+//! how, or from a test that is named beside them.
 
 // Documentation only, so nobody who uses the crate pays for it. A page's examples are tested where the features that
 // they need are there; a page itself is always shown. (A condition on the module would be shown as one on the page.)

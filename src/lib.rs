@@ -18,7 +18,8 @@
 //!
 //! # Contents
 //!
-//! How things are done, with code that is run, why it is so, and the edges: the [guide]. What there is:
+//! The [guide] shows how things are done, in examples that are compiled and run, and says why, and what to look out
+//! for. What there is:
 //!
 //! | you want | see |
 //! |---|---|
@@ -70,15 +71,16 @@
 //! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
 //! | [`StripedLimiter`], S holds of b | a strict ring's, and 128·S | **L** | at least (L − S·b)·N/(N + 1) per W |
 //!
-//! These are of the limiters and of rules; what waits, throttles, watches or asks other machines says what it adds.
+//! These hold for limiters and for rules. What waits, throttles, watches or asks other machines says in its own
+//! documentation what it adds to them.
 //!
-//! - The third column is [`RateLimiter::bound`], or [`StripedLimiter::bound`]. It holds whatever the threads do, and is measured
-//!   by the readings that the decisions used. Windows are half-open: an admission at s counts at t
-//!   when t − W < s ≤ t.
+//! - The third column is [`RateLimiter::bound`], or [`StripedLimiter::bound`]. It holds whatever the threads do, and is
+//!   measured by the readings that the decisions used. Windows are half-open: an admission at s counts at t when
+//!   t − W < s ≤ t.
 //! - A decision takes effect at one instruction. A denied request consumes nothing and extends nothing.
 //! - No lock, no allocation, no system call, no thread and no timer on the decision path; no thread
-//!   ever waits for another. (The first decision of a thread by a [`RuleSet`] takes a lock for a moment, for a line of
-//!   its own to count on, and may allocate; what else allocates there says so.)
+//!   ever waits for another. (The first decision of a thread by a [`RuleSet`] takes a lock for a moment and may
+//!   allocate, to get a cache line of its own for what it counts. Whatever else allocates says so.)
 //! - A table of keys never grows, and no key loses what it has spent to another while its window
 //!   runs ([`OnFull::Forget`] excepted, which says so).
 //! - A request that is refused by one of several rules is charged to none of them; what cannot be given back after a
@@ -100,8 +102,8 @@
 //!
 //! # Caveats
 //!
-//! - Windows are 1 µs to 366 days and limits up to 10^12 (what the packed words have room for; a counter ring has less for narrow
-//!   cells, 268 million in cells of 200 ms, and says so in its error).
+//! - Windows are 1 µs to 366 days and limits up to 10^12 (what the packed words have room for; a counter ring has less
+//!   for narrow cells, 268 million in cells of 200 ms, and says so in its error).
 //! - 20 years after its clock's origin a limiter may refuse for good (the words have no more ticks,
 //!   and wrapping round could admit too much). [`ManualClock`] can get there; a process does not.
 //! - The promise is about readings. Readings of two processors were seen to differ by half a microsecond;

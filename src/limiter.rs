@@ -208,11 +208,11 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         answer(&self.algorithm, Held::Own(words), decision)
     }
 
-    /// Looks at the limiter now, and changes nothing.
+    /// Looks at the limiter as of now, and changes nothing.
     ///
     /// # Concurrency
     ///
-    /// Looks when the [`Peek`] is asked, not now; it says what may be old by then.
+    /// Only the clock is read now. The state is read when the [`Peek`] is asked.
     pub fn peek(&self) -> Peek<'_, A> {
         Peek::new(&self.algorithm, Held::Own(self.words.get()), self.clock.now())
     }
@@ -222,8 +222,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// never.
     ///
     /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
-    /// taken, or [`Settled::Forfeited`] with the permits that stay spent. Giving them back later would let
-    /// a window overrun that others have been decided by.
+    /// taken, or [`Settled::Forfeited`] with the permits that stay spent. (Others have been decided with them
+    /// counted; giving them back after that would let a window overrun.)
     ///
     /// `taken` must come from this limiter. Another's may give back what was never taken from this
     /// one, and then the bound does not hold.

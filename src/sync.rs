@@ -22,7 +22,7 @@ pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(all(feature = "tokio", not(ringgate_loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
-/// Whether the atomics are a model checker's, for which everything is as small as can be.
+/// Whether the atomics are a model checker's. Tables are then as small as can be, since it tries every interleaving.
 #[cfg(feature = "keyed")]
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
 
@@ -32,7 +32,7 @@ pub(crate) use core::sync::atomic::AtomicU32 as Hint;
 #[cfg(all(feature = "keyed", not(target_has_atomic = "64")))]
 pub(crate) use portable_atomic::AtomicU32 as Hint;
 
-/// So many words of zero; `None` when there is no memory for them.
+/// `words` words, all zero; `None` when there is no memory for them.
 ///
 /// The processor's atomics come from memory that the operating system zeroes when it is first written.
 #[cfg(all(feature = "keyed", not(ringgate_loom), target_has_atomic = "64"))]
@@ -40,7 +40,7 @@ pub(crate) fn zeroed<T: bytemuck::Zeroable>(words: usize) -> Option<Box<[T]>> {
     bytemuck::allocation::try_zeroed_slice_box(words).ok()
 }
 
-/// So many words of zero; `None` when there is no memory for them.
+/// `words` words, all zero; `None` when there is no memory for them.
 #[cfg(all(feature = "keyed", any(ringgate_loom, not(target_has_atomic = "64"))))]
 pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     let mut memory = alloc::vec::Vec::new();

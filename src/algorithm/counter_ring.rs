@@ -37,8 +37,7 @@ pub use builder::CounterRingBuilder;
 /// however many cells there are; the first look at a new cell enters it, in a number of steps that
 /// grows with N. State: 8 bytes when the quota fits into one word (5 per minute or 30 per second
 /// with 5 cells, 100 per minute with 4), else 8·(N + 2) bytes, for classic and even 8·(N + 1) (24 at the
-/// least).
-/// Which of the two is chosen from the quota; the promise is the same.
+/// least). Which of the two it is follows from the quota; the promise is the same.
 ///
 /// # Examples
 ///

@@ -35,7 +35,8 @@ std::thread_local! {
 ///
 /// The stated error is that of an upkeep thread that gets to run in time. Where all cores were busy, readings of a
 /// clock with an interval of 1 ms were seen to be 6 ms behind, and 24 ms in threads that read it only every 100 µs
-/// (such a thread takes that long for 64 readings). Where the bound must hold in true time on an overloaded machine, use
+/// (such a thread takes that long for 64 readings). Where the bound must hold in true time on an overloaded machine,
+/// use
 /// [`QuantaClock`](super::QuantaClock).
 ///
 /// Dropping the last clone stops the upkeep thread, and waits for it for up to one interval.

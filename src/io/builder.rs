@@ -18,7 +18,8 @@ use crate::wait::Fair;
 #[cfg(feature = "rules")]
 use crate::wait::Judge;
 
-/// Says what limits a [`Throttled`] reader or writer, each way; nothing does when nothing is said.
+/// A [`Throttled`] reader or writer in the making: what limits each of its directions. A direction without a limiter is
+/// not limited.
 #[must_use = "a builder does nothing until it has built"]
 pub struct ThrottledBuilder<T> {
     inner: T,
@@ -57,7 +58,8 @@ impl<T> ThrottledBuilder<T> {
         self
     }
 
-    /// Limits reading by a limiter that others share, a permit for each byte: in place of one, or of rules, given before.
+    /// Limits reading by a limiter that others share, a permit for each byte: in place of one, or of rules, given
+    /// before.
     pub fn read_shared<A, C>(mut self, limiter: Arc<Fair<RateLimiter<A, C>>>) -> Self
     where
         A: Algorithm + Send + Sync + 'static,
@@ -67,8 +69,8 @@ impl<T> ThrottledBuilder<T> {
         self
     }
 
-    /// Limits writing by a limiter that others share, a permit for each byte: in place of one, or of rules, given before.
-    /// With the same limiter as for reading, both directions together are limited.
+    /// Limits writing by a limiter that others share, a permit for each byte: in place of one, or of rules, given
+    /// before. With the same limiter as for reading, both directions together are limited.
     pub fn write_shared<A, C>(mut self, limiter: Arc<Fair<RateLimiter<A, C>>>) -> Self
     where
         A: Algorithm + Send + Sync + 'static,
@@ -80,8 +82,8 @@ impl<T> ThrottledBuilder<T> {
 
     /// Limits reading by rules that others share: in place of a shared limiter, or of rules, given before.
     ///
-    /// Each turn is a request, which `request` makes of the bytes that it is for; `cost` is what takes them out of it again.
-    /// Rules without that cost count turns.
+    /// Each turn is a request, which `request` makes of the bytes that it is for; `cost` is what takes them out of it
+    /// again. Rules without that cost count turns.
     ///
     /// # Examples
     ///
@@ -146,10 +148,10 @@ impl<T> ThrottledBuilder<T> {
         self
     }
 
-    /// A turn is for so many bytes, in both directions.
+    /// Sets how many bytes a turn is for, in both directions.
     ///
-    /// By a limiter of its own a connection waits until there is room for a turn, or for all that it has to move, so that
-    /// it does not move a few bytes at a time. By a shared one it stands in line for each turn.
+    /// By a limiter of its own a connection waits until there is room for a turn, or for all that it has to move, so
+    /// that it does not move a few bytes at a time. By a shared one it stands in line for each turn.
     ///
     /// When nothing is said, a turn is for what 10 ms allow, 1 KiB at the least and 64 KiB at the most, but no more
     /// than half of what is admitted at once (for GCRA, of the burst). By a shared limiter the first four are for 1 KiB
@@ -161,7 +163,7 @@ impl<T> ThrottledBuilder<T> {
         self
     }
 
-    /// Throttles.
+    /// Builds the throttled reader or writer.
     ///
     /// # Errors
     ///

@@ -22,7 +22,8 @@ const TURN: Duration = Duration::from_millis(10);
 const ROUND: Duration = Duration::from_millis(100);
 
 /// The first turns are for [`LEAST`], and after every so many they are for twice as much: those who begin together find
-/// out how many they are before the first has had all that there is. As many as a task has in a row ([`Fair`](crate::Fair)).
+/// out how many they are before the first has had all that there is. As many as a task has in a row
+/// ([`Fair`](crate::Fair)).
 const SLOW: u32 = 4;
 
 /// As long as more is admitted, no turn is for less than this, in bytes.

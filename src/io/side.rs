@@ -76,7 +76,8 @@ impl Side {
         }))
     }
 
-    /// Takes a turn of the shared limiter, for up to `want` bytes; to be followed by [`moved`](Self::moved) in the same poll.
+    /// Takes a turn of the shared limiter, for up to `want` bytes; to be followed by [`moved`](Self::moved) in the same
+    /// poll.
     pub(super) fn poll_take(&mut self, want: usize, context: &Context<'_>) -> Poll<io::Result<usize>> {
         let Some(shared) = &mut self.shared else {
             return Poll::Ready(Ok(want));

@@ -10,34 +10,36 @@ use super::builder::ThrottledBuilder;
 use super::side::{Leave, Side};
 use super::stash::Stash;
 
-/// A reader, a writer or both, that moves so many bytes per window each way: by limiters of its own, by limiters that many
-/// connections share, or by both.
+/// A reader, a writer or both, that moves no more bytes per window than limiters allow in each direction: limiters of
+/// its own, limiters that many connections share, or both.
 ///
 /// Made by [`Throttled::builder`]. It reads if what is inside reads, and writes if that writes; flushing and
-/// shutting down are not limited. Halves of it are had by `tokio::io::split`, or by throttling the halves of a connection.
+/// shutting down are not limited. For halves use `tokio::io::split`, or throttle the halves of a connection.
 ///
 /// # Guarantee
 ///
-/// - In any window, no more bytes are moved than the limiter's [`bound`](crate::RateLimiter::bound): in each direction by a
-///   limiter of its own, and by all connections together by a shared one or by rules. It is measured by the readings of the
-///   decisions: a byte is moved in the poll that charges it, never in a later one.
+/// - In any window, no more bytes are moved than the limiter's [`bound`](crate::RateLimiter::bound): in each direction
+///   by a limiter of its own, and by all connections together by a shared one or by rules. It is measured by the
+///   readings of the decisions: a byte is moved in the poll that charges it, never in a later one.
 /// - A byte is charged once, and none that is not moved: when the inner reader or writer has nothing to do, or fails,
 ///   or has come to its end, nothing stays charged. A writer takes its turn of a shared limiter before it knows how
 ///   much is written, and gives the rest back at once; where that is not exact any more it stays spent
 ///   ([`forfeited`](Self::forfeited)): of a sliding log always, of a counter ring when a new cell was entered in
 ///   between, of GCRA when somebody else was admitted in between.
-/// - Connections that share a limiter get equal parts, as long as each of them has enough to move: [`Fair`](crate::Fair) serves
-///   first whoever came first, and turns are equally long ([`quantum`](ThrottledBuilder::quantum)).
-/// - Bytes are read ahead only while a shared limiter has no room for them, and no more than one turn: they are kept, and
-///   count as moved when they are delivered.
+/// - Connections that share a limiter get equal parts, as long as each of them has enough to move:
+///   [`Fair`](crate::Fair) serves first whoever came first, and turns are equally long
+///   ([`quantum`](ThrottledBuilder::quantum)).
+/// - Bytes are read ahead only while a shared limiter has no room for them, and no more than one turn: they are kept,
+///   and count as moved when they are delivered.
 ///
 /// # Cost
 ///
-/// A read or write by a limiter of its own is one reading of the clock, a look and a decision without any locked instruction
-/// ([`check_at_mut`](crate::RateLimiter::check_at_mut)); a wait allocates an alarm. By a shared one it is what the wait of a
+/// A read or write by a limiter of its own is one reading of the clock, a look and a decision without any locked
+/// instruction ([`check_at_mut`](crate::RateLimiter::check_at_mut)); a wait allocates an alarm. By a shared one it is
+/// what the wait of a
 /// [`Fair`](crate::Fair) limiter costs, and three locks of its own, for moments, which nobody else wants; a wait also
-/// a task for 10 ms, and where it is for reading a copy of what was read. A connection takes 100 bytes or so for each limiter
-/// of its own (and what the limiter takes), and 500 for each that it shares.
+/// a task for 10 ms, and where it is for reading a copy of what was read. A connection takes 100 bytes or so for each
+/// limiter of its own (and what the limiter takes), and 500 for each that it shares.
 ///
 /// Uninitialized memory that is read into is zeroed first, up to a turn, unless there is room for all of it by a
 /// limiter of its own.
@@ -61,9 +63,9 @@ use super::stash::Stash;
 ///
 /// # Cancel safety
 ///
-/// Dropping a future that reads or writes at any time loses nothing and charges nothing, since all state is in here. The place in
-/// line is kept until its turn comes, and passed on if it is not taken up within 10 ms. That needs a tokio runtime
-/// to be entered when it is polled.
+/// Dropping a future that reads or writes at any time loses nothing and charges nothing, since all state is in here.
+/// The place in line is kept until its turn comes, and passed on if it is not taken up within 10 ms. That needs a tokio
+/// runtime to be entered when it is polled.
 ///
 /// # Errors
 ///
@@ -111,7 +113,7 @@ pub struct Throttled<T> {
 }
 
 impl<T> Throttled<T> {
-    /// Begins with no limits.
+    /// Begins a throttled reader or writer, without limits so far.
     pub fn builder(inner: T) -> ThrottledBuilder<T> {
         ThrottledBuilder::new(inner)
     }
@@ -137,22 +139,24 @@ impl<T> Throttled<T> {
         &mut self.inner
     }
 
-    /// Takes off the limits. What is in the [`buffer`](Self::buffer) is lost.
+    /// Takes the limits off, and gives back what was throttled. What is in the [`buffer`](Self::buffer) is lost.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.inner
     }
 
-    /// What was read and is not delivered yet: up to a turn, and only while a shared limiter that limits reading has no room.
+    /// What was read and is not delivered yet: up to a turn, and only while a shared limiter that limits reading has no
+    /// room.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
         self.stash.bytes()
     }
 
-    /// Bytes that stay charged to a shared limiter although they were not moved, since what was taken could not be given back.
+    /// Bytes that stay charged to a shared limiter although they were not moved, since what was taken could not be
+    /// given back.
     ///
-    /// Reading has none, unless a smaller buffer comes after a larger one while it stands in line, or the connection's own room
-    /// has become less meanwhile, as in an even ring.
+    /// Reading has none, unless a smaller buffer comes after a larger one while it stands in line, or the connection's
+    /// own room has become less meanwhile, as in an even ring.
     #[must_use]
     pub const fn forfeited(&self) -> u64 {
         self.write.forfeited().saturating_add(self.read.forfeited())

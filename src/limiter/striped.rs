@@ -67,8 +67,8 @@ pub use own_lane::OwnLane;
 ///
 /// # Cost
 ///
-/// An admission is one load and one compare-exchange on the thread's own stripe. One in a hold reads
-/// the clock and charges the ring, and once in an eighth of a window looks at the other stripes. A
+/// An admission is one load and one compare-exchange on the thread's own stripe. The one that fills the hold
+/// also reads the clock and charges the ring, and once in an eighth of a window looks at the other stripes. A
 /// request that does not fit into its own stripe reads the clock, and looks at every stripe and at
 /// the ring. Nothing is allocated, and no thread waits for another: one that sleeps while it charges
 /// keeps its stripe from the others, and nothing else. A denial changes no count. A worker that has a stripe to itself

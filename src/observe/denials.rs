@@ -32,8 +32,8 @@ use crate::rules::{Refused, RulePeek};
 ///
 /// - In no window of the quota are there more events than its limit, by the readings that the requests were judged
 ///   at: it is a strict [`CounterRing`].
-/// - All denials that were handed in while a subscriber wanted them are accounted for: one by one, or in `left_out` of the
-///   next event.
+/// - All denials that were handed in while a subscriber wanted them are accounted for: one by one, or in `left_out` of
+///   the next event.
 ///
 /// # Trade-offs
 ///
@@ -42,9 +42,9 @@ use crate::rules::{Refused, RulePeek};
 ///
 /// # Cost
 ///
-/// When there is no subscriber, or none for this level, a load and a comparison. For an event that is left out, what the
-/// subscriber takes to say whether it wants it, a denial by a limiter (which writes nothing shared), and one count, on
-/// one of 16 lines. An event allocates, and looks at the rules again.
+/// When there is no subscriber, or none for this level, a load and a comparison. For an event that is left out, what
+/// the subscriber takes to say whether it wants it, a denial by a limiter (which writes nothing shared), and one count,
+/// on one of 16 lines. An event allocates, and looks at the rules again.
 ///
 /// # Examples
 ///
@@ -84,7 +84,7 @@ pub struct DenialEvents {
 const TARGET: &str = "ringgate";
 
 impl DenialEvents {
-    /// Allows so many events.
+    /// Allows as many events as the quota says.
     ///
     /// # Errors
     ///
@@ -96,12 +96,13 @@ impl DenialEvents {
         })
     }
 
-    /// Makes an event of the denial if the quota has room, and counts it otherwise; if a subscriber wants it at all.
+    /// Makes an event of the denial if the quota has room, and else counts it as left out. Does neither when no
+    /// subscriber wants it.
     ///
     /// # Concurrency
     ///
-    /// What `limit`, `remaining` and `retry_after_ms` say is looked up now, so what others have taken since the decision
-    /// shows, as in [`Refused::violations`].
+    /// What `limit`, `remaining` and `retry_after_ms` say is looked up now, so what others have taken since the
+    /// decision shows, as in [`Refused::violations`].
     #[inline]
     pub fn tell<R: ?Sized>(&self, refused: &Refused<'_, R>) {
         if tracing::enabled!(target: TARGET, Level::WARN) {

@@ -26,7 +26,8 @@ use crate::rules::{LiveCounts, RuleSet, Tallies};
 ///
 /// # Guarantees
 ///
-/// - Six series for each name that a rule has had, and one more for one that many machines share, however many keys there are.
+/// - Six series for each name that a rule has had, and one more for one that many machines share, however many keys
+///   there are.
 /// - No counter ever falls, and no counter loses anything over a reload: a rule that is removed and comes back begins
 ///   afresh in [`RuleSet::counts`], but its counters go on from where they were, and with what was still
 ///   counted by old rules after the last call. Those of a rule that is gone stay at their last value.
@@ -44,9 +45,10 @@ use crate::rules::{LiveCounts, RuleSet, Tallies};
 ///
 /// # Cost
 ///
-/// Six registrations (seven) when a name is first seen. After that, for each rule, one look at the counts of 64 threads (8 KiB)
-/// and as many stores: 1.5 µs for ten rules and 280 µs for a thousand, with nobody deciding. A rule that is gone
-/// keeps its 8 KiB until the first call after the last decision by it.
+/// Six registrations when a name is first seen, and a seventh for a rule that many machines share. After that, for each
+/// rule, one look at the counts of 64 threads (8 KiB) and as many stores: 1.5 µs for ten rules and 280 µs for a
+/// thousand, with nobody deciding. A rule that is gone keeps its 8 KiB until the first call after the last decision by
+/// it.
 ///
 /// # Examples
 ///
@@ -76,8 +78,8 @@ use crate::rules::{LiveCounts, RuleSet, Tallies};
 /// ```
 ///
 /// `cargo run --release --features observe --example metrics -- --once` sends 20,000 requests under three rules, one of
-/// them in the shadow, and prints for example (who is refused by which rule depends on which thread is faster; without the
-/// lines of help, those that are 0, and in another order):
+/// them in the shadow, and prints for example (who is refused by which rule depends on which thread is faster; without
+/// the lines of help, those that are 0, and in another order):
 ///
 /// ```text
 /// # TYPE ringgate_decisions_total counter

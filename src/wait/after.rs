@@ -4,10 +4,11 @@ use smallvec::SmallVec;
 
 use super::runtime::Runtime;
 
-/// What is left to do once the lock is released: done when it is dropped, even if that is because somebody has panicked.
+/// What is left to do once the lock is released: done when it is dropped, even if that is because somebody has
+/// panicked.
 ///
-/// To wake, and to drop a waker or an alarm, is to run what somebody else has written, which may come back to the same room: drop
-/// another wait, say.
+/// To wake somebody, or to drop a waker or an alarm, runs code that somebody else has written. It may come back to the
+/// same room, by dropping another wait for example.
 #[derive(Debug)]
 pub(super) struct After<'a, T: Runtime> {
     runtime: &'a T,
@@ -17,7 +18,7 @@ pub(super) struct After<'a, T: Runtime> {
 }
 
 impl<'a, T: Runtime> After<'a, T> {
-    /// To be made before the lock is taken.
+    /// Make it before the lock is taken, so that it is dropped after the lock is released.
     pub(super) fn new(runtime: &'a T) -> Self {
         Self {
             runtime,

@@ -22,8 +22,8 @@ pub trait Case {
 
     fn now(&self) -> Nanos;
 
-    /// The states that decide about it, each by a number of its own, and the permits that it needs of them (some: of those
-    /// that it needs nothing of, it waits for none).
+    /// The states that decide about it, each by a number of its own, and the permits that it needs of them (some: of
+    /// those that it needs nothing of, it waits for none).
     fn claims(&self) -> Claims;
 
     /// Takes what it needs, if there is room; looks at no line.

@@ -49,7 +49,7 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
     ///
     /// # Errors
     ///
-    /// When it does not wait; nothing was taken: see [`WaitError`](super::WaitError).
+    /// When it cannot wait, or waits no longer: [`WaitError`](super::WaitError) says why. Nothing was taken.
     pub fn until_ready(&self) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin> {
         self.until_n_ready(1)
     }
@@ -58,8 +58,8 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
     ///
     /// # Errors
     ///
-    /// As [`until_ready`](Self::until_ready). More than the limit (for an even ring, than the largest share; for GCRA, than the
-    /// burst) is refused at once.
+    /// As [`until_ready`](Self::until_ready). More than the limit (for an even ring, than the largest share; for GCRA,
+    /// than the burst) is refused at once.
     pub fn until_n_ready(&self, permits: u64) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin> {
         Until::new(Direct::new(self, permits, drop))
     }
@@ -73,7 +73,7 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         Until::new(Direct::new(self, permits, identity))
     }
 
-    /// As [`acquire`](Self::acquire), for a task of its own.
+    /// As [`acquire`](Self::acquire), with the limiter by its `Arc`: for a task that is spawned.
     ///
     /// # Errors
     ///
@@ -90,7 +90,8 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         self.settle(taken, 0)
     }
 
-    /// Settles an estimate at its actual cost, as [`RateLimiter::settle`]; those who wait look again for what was given back.
+    /// Settles an estimate at its actual cost, as [`RateLimiter::settle`]; those who wait look again for what was given
+    /// back.
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let taken = taken.into();
         let excess = taken.permits().saturating_sub(actual);

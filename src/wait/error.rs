@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-/// Why somebody does not wait, or no longer. Nothing was taken.
+/// Why a wait has ended without permits, or did not begin. Nothing was taken.
 ///
 /// # Examples
 ///
@@ -26,17 +26,18 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// More permits than the limit, or a key that is always refused, or that the request lacks and must have: no time is late
-    /// enough.
+    /// It is never admitted: it asks for more permits than the limit, its key is always refused, or it lacks a key that
+    /// it must have.
     Never,
-    /// So many wait already, which is as many as may.
+    /// As many wait already as [may](super::Fair::max_waiting).
     QueueFull {
         /// The most that may wait.
         allowed: usize,
         /// How long it would have taken at the least.
         needed: Duration,
     },
-    /// The deadline cannot be met, or has passed: then nothing is left, and what is needed is for this request alone.
+    /// The deadline cannot be met, or has passed. When it has passed, `allowed` is zero, and `needed` is for this
+    /// request alone.
     TooLate {
         /// How long it takes at the least, from now on.
         needed: Duration,
@@ -45,7 +46,7 @@ pub enum WaitError {
     },
 }
 
-/// Why there is nothing for somebody who does not wait. Nothing was taken.
+/// Why a call that does not wait got no permits. Nothing was taken.
 ///
 /// # Examples
 ///

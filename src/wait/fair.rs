@@ -7,7 +7,7 @@ use super::runtime::{Runtime, TokioRuntime};
 /// A limiter with a line before it: those who find no room wait for it, first come, first served.
 ///
 /// Put before a [`RateLimiter`](crate::RateLimiter), a [`KeyedRateLimiter`](crate::KeyedRateLimiter), a
-/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules); share it by reference or in an `Arc`. (Of others, sleep for their
+/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules); share it by reference or in an `Arc`. (For any other limiter, sleep for its
 /// `retry_after`.)
 ///
 /// # Guarantee
@@ -15,11 +15,11 @@ use super::runtime::{Runtime, TokioRuntime};
 /// - The limiter's own: waiting changes nothing about what is admitted. Permits are taken in the poll that says so, so
 ///   a wait that is dropped has taken nothing, and nothing has to be given back.
 /// - Whoever waits for a state (of the limiter, of a key, of a rule) is served before whoever comes later, whatever
-///   either needs: a request for 50 permits is not starved by a stream of ones. Those that there is room for at once
-///   are woken together, up to 64, and run in the order that the runtime chooses.
-/// - With rules a request waits for one state at a time, the one that takes longest, and holds up nobody who does not need that
-///   state. When its turn has come and another state has no room, it waits for that, by its time of arrival; nothing is kept for it
-///   meanwhile.
+///   either needs: a request for 50 permits is not starved by a stream of ones. If there is room for several of them
+///   they are woken together, up to 64, and run in the order that the runtime chooses.
+/// - With rules a request waits for one state at a time, the one that takes longest, and holds up nobody who does not
+///   need that state. When its turn has come and another state has no room, it waits for that, by its time of arrival;
+///   nothing is kept for it meanwhile.
 /// - Calls that do not wait, [`check`](Fair::check) and the like, do not overtake the line, unless
 ///   [`barging`](Self::barging) says that they may. Calls of the limiter itself do.
 /// - A task in a tight loop gives way to others after four permits that were to be had at once. (The future of
@@ -27,22 +27,25 @@ use super::runtime::{Runtime, TokioRuntime};
 ///
 /// # Panics
 ///
-/// Whoever has to wait outside of a tokio runtime with a time driver, as [`TokioRuntime`] says.
+/// A wait that finds no room, when it is polled outside of a tokio runtime with a time driver: see [`TokioRuntime`].
 ///
 /// # Caveats
 ///
-/// - A request that needs two states, of which each is exhausted all the time by others who do not need the other, may wait for
-///   one and the other in turn.
-/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::OnFull)) stand in lines of their own, and race for it.
-/// - Where a rule has tiers, a deadline is measured without those who came before.
+/// - A request that needs two states, of which each is exhausted all the time by others who do not need the other, may
+///   wait for one and the other in turn.
+/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::OnFull)) stand in lines of their own, and
+///   race for it.
+/// - Where a rule has tiers, whether a deadline can be met is judged as if nobody came before. (Those who do may have
+///   other limits.)
 ///
 /// # Cost
 ///
-/// Without a line: that of the limiter's decision, and two loads and a store of one word more. (`check` costs what the limiter's
-/// does, about 10 ns; a wait that finds room 25 ns, and 55 where a task does nothing else, since it gives way every fifth time.) With one: a lock (for moments,
-/// never across an `.await`), a look at the state or two, and an alarm for the first in line, and for each that has a deadline.
-/// About one wake for each wait. A wait in line takes about 100 bytes beside the future itself (and as much again with a
-/// deadline), and its line, if it is the only one in it, about 1 KB; a key that nobody waits for takes nothing.
+/// Without a line: that of the limiter's decision, and two loads and one store of another word. (`check` costs what the
+/// limiter's does, about 10 ns; a wait that finds room 25 ns, and 55 where a task does nothing else, since it gives way
+/// every fifth time.) With one: a lock (for moments, never across an `.await`), a look at the state or two, and an
+/// alarm for the first in line, and for each that has a deadline. About one wake for each wait. A wait in line takes
+/// about 100 bytes beside the future itself (and as much again with a deadline), and its line, if it is the only one in
+/// it, about 1 KB; a key that nobody waits for takes nothing.
 ///
 /// # Examples
 ///
@@ -91,22 +94,23 @@ impl<L, T: Runtime> Fair<L, T> {
         }
     }
 
-    /// At most this many may wait, all lines together (0: nobody); 1,000,000 when nothing is said. Whoever comes then is refused.
+    /// Lets at most `allowed` wait, all lines together (0: nobody); 1,000,000 when nothing is said. Whoever comes when
+    /// as many wait is refused with [`WaitError::QueueFull`](super::WaitError::QueueFull).
     #[must_use]
     pub fn max_waiting(mut self, allowed: usize) -> Self {
         self.room.allowed = allowed;
         self
     }
 
-    /// Alarms are set up to so much later than they might be, at random: for many processes that would else ask somebody
-    /// else at the same moments.
+    /// Sets each alarm later than it might be, by a random time of up to `most`; by none when nothing is said. For many
+    /// processes that would otherwise all go on at the same moments.
     #[must_use]
     pub fn jitter(mut self, most: Duration) -> Self {
         self.room.jitter = most;
         self
     }
 
-    /// Calls that do not wait may overtake those who do.
+    /// Lets calls that do not wait, `check` and the like, overtake those who do.
     #[must_use]
     pub fn barging(mut self) -> Self {
         self.barging = true;
@@ -118,7 +122,11 @@ impl<L, T: Runtime> Fair<L, T> {
         &self.limiter
     }
 
-    /// How many wait.
+    /// How many wait, in all lines together.
+    ///
+    /// # Concurrency
+    ///
+    /// One load; others may have come or gone by the time it is read.
     #[must_use]
     pub fn waiting(&self) -> usize {
         usize::try_from(self.room.waiting()).unwrap_or(usize::MAX)

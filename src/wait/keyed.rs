@@ -56,7 +56,7 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
     ///
     /// # Errors
     ///
-    /// When it does not wait; nothing was taken: see [`WaitError`](super::WaitError).
+    /// When it cannot wait, or waits no longer: [`WaitError`](super::WaitError) says why. Nothing was taken.
     pub fn until_ready<'a, Q: ?Sized>(
         &'a self,
         key: &'a Q,
@@ -71,8 +71,8 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
     ///
     /// # Errors
     ///
-    /// As [`until_ready`](Self::until_ready). More than the limit (for an even ring, than the largest share; for GCRA, than the
-    /// burst) is refused at once.
+    /// As [`until_ready`](Self::until_ready). More than the limit (for an even ring, than the largest share; for GCRA,
+    /// than the burst) is refused at once.
     pub fn until_n_ready<'a, Q: ?Sized>(
         &'a self,
         key: &'a Q,
@@ -100,7 +100,7 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
         Until::new(OfKey::new(self, key, permits, identity))
     }
 
-    /// As [`acquire`](Self::acquire), for a task of its own, with a key of its own.
+    /// As [`acquire`](Self::acquire), with the limiter by its `Arc` and a key of its own: for a task that is spawned.
     ///
     /// # Errors
     ///

@@ -14,8 +14,8 @@ pub(super) type Ticket = u64;
 /// So many are told at once that it is their turn.
 const MOST_TOLD: usize = 64;
 
-/// So long whoever was told may take to come before it is the others' turn. (A told task may be stuck behind another one
-/// that computes, or not be polled at all.)
+/// So long whoever was told may take to come before it is the others' turn. (A told task may be stuck behind another
+/// one that computes, or not be polled at all.)
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Those who wait for one state, in the order of their tickets: [the protocol](super).
@@ -98,7 +98,8 @@ impl<A> Line<A> {
         self.told.contains_key(&ticket)
     }
 
-    /// Whether somebody with this ticket is to look whether there is room: as the first, or for a lookout that has not come.
+    /// Whether somebody with this ticket is to look whether there is room: as the first, or for a lookout that has not
+    /// come.
     pub(super) fn is_to_look(&self, ticket: Ticket, now: Nanos) -> bool {
         let late = self.lookout.is_some() && self.due.saturating_add(PATIENCE) < now;
         (self.is_first(ticket) || late) && !self.is_told(ticket)
@@ -147,8 +148,9 @@ impl<A> Line<A> {
 
     /// Leaves the line, having taken what it was told that there is room for.
     ///
-    /// That was counted as taken when an alarm was set for room. If it was the last who was told, and there is room for the next
-    /// one too, the next is woken rather than told: by the time that it looks, whoever has just been served may be in line again.
+    /// That was counted as taken when an alarm was set for room. If it was the last who was told, and there is room for
+    /// the next one too, the next is woken rather than told: by the time that it looks, whoever has just been served
+    /// may be in line again.
     pub(super) fn leave_with_it<C>(&mut self, look: &mut Look<'_, '_, C>, ticket: Ticket)
     where
         C: Case<Runtime: Runtime<Alarm = A>>,
@@ -233,11 +235,12 @@ impl<A> Line<A> {
         self.watch = Watch::Room(alarm);
     }
 
-    /// Tells those that there is room for, in the order of their tickets, when everybody has come who was told before; and
-    /// sets the alarm for the next.
+    /// Tells those that there is room for, in the order of their tickets, when everybody has come who was told before;
+    /// and sets the alarm for the next.
     ///
-    /// What was told to others counts as taken. `me` is not woken, since it is what runs. An alarm is kept by the runtime
-    /// in which this runs, so it is set for nobody who waits in another one, which may go on when this one does not.
+    /// What was told to others counts as taken. `me` is not woken, since it is what runs. An alarm is kept by the
+    /// runtime in which this runs, so it is set for nobody who waits in another one, which may go on when this one does
+    /// not.
     pub(super) fn advance<C>(&mut self, look: &mut Look<'_, '_, C>, me: Option<Ticket>)
     where
         C: Case<Runtime: Runtime<Alarm = A>>,

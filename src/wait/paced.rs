@@ -19,13 +19,13 @@ use crate::limiter::RateLimiter;
 pin_project! {
     /// A stream whose items come at the pace of a limiter: one permit each. Made by [`Fair::stream`].
     ///
-    /// An item is fetched first and then waits for its permit, so that none is taken for the end, nor while nothing comes.
-    /// Dropping the stream drops an item that waits. It waits in line as any other, but [`Fair::max_waiting`] does not concern
-    /// it: it is one at a time.
+    /// An item is fetched first and then waits for its permit, so that no permit is taken while nothing comes, nor for
+    /// the end. Dropping the stream drops an item that waits. It waits in line as any other, but [`Fair::max_waiting`]
+    /// does not concern it: it waits for one permit at a time.
     ///
     /// # Caveats
     ///
-    /// Whoever stops polling it while it waits keeps its place in line, as with [`Until`]: go on, or drop it.
+    /// While it waits and is not polled it keeps its place in line, as an [`Until`] does: go on polling it, or drop it.
     ///
     /// # Examples
     ///
@@ -60,8 +60,8 @@ pin_project! {
 pin_project! {
     /// A sink that takes items at the pace of a limiter: one permit each. Made by [`Fair::sink`].
     ///
-    /// It is ready when the inner sink is, and a permit has been taken; what is then not sent keeps its permit for the next item.
-    /// Waiting is as with [`PacedStream`], with the same caveat; closing it leaves the line.
+    /// It is ready when the inner sink is and a permit has been taken. If nothing is sent then, the permit is kept for
+    /// the next item. Waiting is as with [`PacedStream`], with the same caveat; closing it leaves the line.
     #[derive(Debug)]
     #[must_use = "a sink does nothing until it is polled"]
     pub struct PacedSink<S, A: Ask> {
@@ -81,7 +81,7 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         PacedStream::new(inner, Direct::new(self, 1, drop))
     }
 
-    /// As [`stream`](Self::stream), for a task of its own.
+    /// As [`stream`](Self::stream), with the limiter by its `Arc`: for a task that is spawned.
     pub fn stream_owned<S: Stream>(
         self: Arc<Self>,
         inner: S,
@@ -97,7 +97,7 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         PacedSink::new(inner, Direct::new(self, 1, drop))
     }
 
-    /// As [`sink`](Self::sink), for a task of its own.
+    /// As [`sink`](Self::sink), with the limiter by its `Arc`: for a task that is spawned.
     pub fn sink_owned<S>(
         self: Arc<Self>,
         inner: S,

@@ -127,7 +127,8 @@ impl<T: Runtime> Room<T> {
         self.lock().is_queued(&claims)
     }
 
-    /// Takes what the case needs, if it is its turn and there is room; otherwise finds it a place in line, or says why not.
+    /// Takes what the case needs, if it is its turn and there is room; otherwise finds it a place in line, or says why
+    /// not.
     pub(super) fn poll<C: Case<Runtime = T>>(
         &self,
         case: &C,
@@ -175,7 +176,8 @@ impl<T: Runtime> Room<T> {
         {
             return Poll::Ready(Ok(taken));
         }
-        // How long each state takes at the least; of two that take as long, the one that somebody waits for comes first.
+        // How long each state takes at the least; of two that take as long, the one that somebody waits for comes
+        // first.
         let mut slowest = None;
         for &claim in &claims {
             let ready = case.ready_in(claim.state, claim.permits);

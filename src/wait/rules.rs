@@ -15,7 +15,8 @@ use crate::decision::Settled;
 use crate::rules::{Cost, LiveRules, Passed, Reservation, RuleSet, Waited};
 use crate::time::Nanos;
 
-/// A [`RuleSet`], [`LiveRules`], or one of them in an `Arc`: what a line can be put before that judges requests. Sealed.
+/// A [`RuleSet`], [`LiveRules`], or one of them in an `Arc`: what a line can be put before that judges requests.
+/// Sealed.
 pub trait Judge: Sealed {}
 
 impl<J: Sealed> Judge for J {}
@@ -83,7 +84,7 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
     ///
     /// # Errors
     ///
-    /// When it does not wait; nothing was taken: see [`WaitError`](super::WaitError).
+    /// When it cannot wait, or waits no longer: [`WaitError`](super::WaitError) says why. Nothing was taken.
     pub fn until_ready<'a>(
         &'a self,
         request: &'a J::Request,
@@ -104,7 +105,7 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
         Until::new(Request::new(self, request, reserve::<J>))
     }
 
-    /// As [`until_ready`](Self::until_ready), for a task of its own.
+    /// As [`until_ready`](Self::until_ready), with the limiter by its `Arc`: for a task that is spawned.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
         Until::new(Request::new(self, request, pass::<J>))
     }
 
-    /// As [`acquire`](Self::acquire), for a task of its own.
+    /// As [`acquire`](Self::acquire), with the limiter by its `Arc`: for a task that is spawned.
     ///
     /// # Errors
     ///
@@ -128,23 +129,24 @@ impl<J: Judge, T: Runtime> Fair<J, T> {
         Until::new(Request::new(self, request, reserve::<J>))
     }
 
-    /// Has those look again who are first in their lines: for whoever has just replaced the rules, or given back what it took past the
-    /// lines. Otherwise they look when their alarms ring, which were set for when the old rules had room.
+    /// Has those look again who are first in their lines: for whoever has just replaced the rules, or given back what
+    /// it took past the lines. Otherwise they look when their alarms ring, which were set for when the old rules had
+    /// room.
     pub fn look_again(&self) {
         self.room
             .look_again(|| self.limiter.with(|rules| rules.clock().now()));
     }
 
-    /// Gives back what the `request` was charged, as [`RuleSet::refund`], by the rules in force; those who wait for one of its states
-    /// look again.
+    /// Gives back what the `request` was charged, as [`RuleSet::refund`], by the rules in force; those who wait for one
+    /// of its states look again.
     pub fn refund(&self, taken: Reservation<J::Request>, request: &J::Request) -> Settled {
         let settled = self.limiter.with(|rules| rules.refund(taken));
         self.room.given_back(&Request::new(self, request, pass::<J>));
         settled
     }
 
-    /// Settles the rules with this cost at the `actual` one, as [`RuleSet::settle`], by the rules in force; those who wait for one
-    /// of the states of the `request` look again.
+    /// Settles the rules with this cost at the `actual` one, as [`RuleSet::settle`], by the rules in force; those who
+    /// wait for one of the states of the `request` look again.
     pub fn settle(
         &self,
         taken: Reservation<J::Request>,

@@ -52,25 +52,26 @@ pub trait Runtime {
     /// An alarm that was set; dropping it calls it off.
     type Alarm: Send + Unpin;
 
-    /// Wakes `waker` once when `after` has passed, or later; also when the alarm can no longer be kept. Waking it too early
-    /// or more than once costs a look at the limiter, no more.
+    /// Wakes `waker` once when `after` has passed, or later; also when the alarm can no longer be kept. Waking it too
+    /// early or more than once costs a look at the limiter, no more.
     ///
-    /// Called while a lock of the [`Fair`](super::Fair) is held: wake nobody at once, do not block, and do not come back to it.
+    /// Called while a lock of the [`Fair`](super::Fair) is held: wake nobody at once, do not block, and do not come
+    /// back to it.
     fn alarm(&self, after: Duration, waker: &Waker) -> Self::Alarm;
 
-    /// A number of the runtime that this runs in, which no other has; `None` outside of any, or where there is only one. An alarm is
-    /// set by whoever runs in the same runtime, or by the one it is for.
+    /// A number of the runtime that this runs in, which no other has; `None` outside of any, or where there is only
+    /// one. An alarm is set by whoever runs in the same runtime, or by the one it is for.
     fn here(&self) -> Option<u64> {
         None
     }
 
-    /// A number of the task that is running, which no other task has; `None` where that is not known, and then no task is
-    /// made to give way to others while permits are to be had at once.
+    /// A number of the task that is running, which no other task has; `None` where that is not known, and then no task
+    /// is made to give way to others while permits are to be had at once.
     fn task(&self) -> Option<u64> {
         None
     }
 
-    /// Wakes some, so that they run in this order, as far as that is in anybody's hands.
+    /// Wakes all of them, so that they run in this order as far as the runtime lets that be chosen.
     fn wake(&self, wakers: impl Iterator<Item = Waker>) {
         wakers.for_each(Waker::wake);
     }

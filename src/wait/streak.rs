@@ -2,7 +2,8 @@ use core::sync::atomic::Ordering;
 
 use crate::sync::AtomicU64;
 
-/// Who took permits last, and how often in a row, while there was no line: so that a task in a tight loop lets others run.
+/// Who took permits last, and how often in a row, while there was no line: so that a task in a tight loop lets others
+/// run.
 #[derive(Debug)]
 pub(super) struct Streak(AtomicU64);
 
@@ -17,7 +18,7 @@ impl Streak {
         Self(AtomicU64::new(0))
     }
 
-    /// Whether the task is to give way first; its row is over then.
+    /// Whether the task has taken so often in a row that it is to give way first; its row then begins anew.
     pub(super) fn is_over(&self, task: u64) -> bool {
         // Relaxed throughout: a number that decides nothing but who runs first, and a lost count makes no difference.
         let seen = self.0.load(Ordering::Relaxed);

@@ -12,8 +12,8 @@ use crate::time::Nanos;
 
 /// Waits for its turn and for room: a future, made by the methods of [`Fair`](super::Fair).
 ///
-/// It stands in line from its first poll on. What it takes, it takes in the poll that says so, at the reading of that moment.
-/// Polled once more after that, it waits for as much again.
+/// It stands in line from its first poll on. What it takes, it takes in the poll that says so, at the reading of that
+/// moment. Polled once more after that, it waits for as much again.
 ///
 /// # Cancel safety
 ///
@@ -21,11 +21,12 @@ use crate::time::Nanos;
 ///
 /// # Caveats
 ///
-/// - One that is kept and not polled, when it is first in line, holds up the others until somebody else waits for the same state; one
-///   that was told that there is room, for 10 ms. Poll it or drop it. So do not wait for a limiter while you hold another wait for the
-///   same one that you do not poll. (One that is leaked is in line for ever, and keeps calls that do not wait from taking.)
-/// - It gives way now and then before it takes what is to be had at once, so it may be pending the first time that it is polled,
-///   though there is room.
+/// - A wait that is kept and not polled holds up the others: for 10 ms when it was told that there is room, and when it
+///   is the first in line until somebody else begins to wait for the same state. Poll it or drop it. So do not wait for
+///   a limiter while you hold another wait for the same one that you do not poll. (One that is leaked is in line for
+///   ever, and keeps calls that do not wait from taking.)
+/// - Now and then it lets other tasks run before it takes what is to be had at once, so it may be pending the first
+///   time that it is polled though there is room.
 ///
 /// # Examples
 ///
@@ -70,10 +71,10 @@ impl<A: Ask> Until<A> {
         self
     }
 
-    /// Waits no longer than so long from this call on (not from the first poll). Refused at once when it cannot be in time: by what those before it
-    /// need, and by the algorithm's bound.
+    /// Waits for `allowed` at the most, from this call on (not from the first poll). It is refused at once when it
+    /// cannot be served by then, to judge by what those before it need and by the algorithm's bound.
     ///
-    /// An alarm and its timer may be a little late; what there is room for then is taken, and the deadline forgotten.
+    /// An alarm may ring a little late. If there is room then, the permits are taken although the deadline has passed.
     pub fn within(mut self, allowed: Duration) -> Self {
         self.deadline = Some(self.ask.now().saturating_add(allowed));
         self

@@ -134,8 +134,8 @@ impl WideRing {
         Self::thinned_at(state, window, seen, tick, sum)
     }
 
-    /// The first instant from `now`, in the cell `tick`, on at which there is room for `permits`, when the sums leave it
-    /// from the tick `empty` on.
+    /// The first instant from `now`, in the cell `tick`, on at which there is room for `permits`, when the sums leave
+    /// it from the tick `empty` on.
     fn ready<W: Words>(
         &self,
         state: State<W>,

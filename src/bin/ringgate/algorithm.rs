@@ -61,8 +61,8 @@ impl Counting {
 
     /// Whether a key that never asks for more in two windows is never refused.
     ///
-    /// No algorithm sums more than what is less than two windows apart: the cells of a strict ring are one more than one window,
-    /// and a bucket that holds so much runs empty in two.
+    /// No algorithm sums more than what is less than two windows apart: the cells of a strict ring are one more than
+    /// one window, and a bucket that holds so much runs empty in two.
     #[inline]
     pub(crate) fn never_refuses(self, limit: u64, asked: u64) -> bool {
         self.enough(asked) <= limit && asked <= self.burst.unwrap_or(limit)

@@ -22,8 +22,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Tells what rules would have done to the requests of a log.
     ///
-    /// The requests are judged in order of time by the library's own rule set; requests of the same time keep the order of
-    /// their lines.
+    /// The requests are judged in order of time by the library's own rule set; requests of the same time keep the order
+    /// of their lines.
     #[command(after_long_help = REPLAY_NOTES)]
     Replay(ReplayArgs),
     /// Tells at which limits a given share of requests, or of keys, would have been refused.

@@ -12,8 +12,8 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads the first line; the delimiter is the one of comma, tab, semicolon and bar that comes first outside of quotation
-    /// marks.
+    /// Reads the first line; the delimiter is the one of comma, tab, semicolon and bar that comes first outside of
+    /// quotation marks.
     ///
     /// # Errors
     ///

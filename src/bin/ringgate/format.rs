@@ -259,8 +259,8 @@ impl Parser {
     }
 }
 
-/// What the wanted fields and the time are called in the input, each once, with their places; and the places of those that
-/// have another name of the same field, or are the time too.
+/// What the wanted fields and the time are called in the input, each once, with their places; and the places of those
+/// that have another name of the same field, or are the time too.
 fn places<'w>(
     wants: &'w Wants,
     time: &'w str,

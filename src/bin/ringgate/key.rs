@@ -5,7 +5,8 @@ use std::hash::DefaultHasher;
 
 use crate::row::{Row, shown};
 
-/// Stands for the values of a key: the same in every run, and hard to make two of. 62 bits are enough to tell keys apart.
+/// Stands for the values of a key: the same in every run, and hard to make two of. 62 bits are enough to tell keys
+/// apart.
 pub(crate) fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u8(u8::try_from(column % 256).unwrap_or(0));

@@ -35,8 +35,8 @@ impl Hasher for Hashed {
     }
 
     fn write_u64(&mut self, hash: u64) {
-        // The low bits say the place in the set: all bits are mixed into them, whatever the hash is. (The odd number is of the
-        // golden ratio's bits.)
+        // The low bits say the place in the set: all bits are mixed into them, whatever the hash is. (The odd number is
+        // of the golden ratio's bits.)
         self.0 = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 }

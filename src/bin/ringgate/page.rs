@@ -1,7 +1,8 @@
 //! A report as one HTML page that needs nothing else: no network, no library, and for its words and tables no script.
 //!
-//! Sentences and tables are written here; `page.js` reads the same report, which the page carries, and draws it. What comes
-//! from a log is never markup: here it goes through [`text`], there it is a figure, or a copy of what was written here.
+//! Sentences and tables are written here; `page.js` reads the same report, which the page carries, and draws it. What
+//! comes from a log is never markup: here it goes through [`text`], there it is a figure, or a copy of what was written
+//! here.
 
 mod text;
 mod data;

@@ -97,8 +97,8 @@ pub(crate) struct Chosen {
     /// Times, and the permits in the window that ends there; they hold until the next time.
     pub(crate) asked: Vec<Point>,
     pub(crate) admitted: Vec<Point>,
-    /// Where there would be too many points, those above are the largest and the last of each stretch of time; these are
-    /// around the time at which most was asked for.
+    /// Where there would be too many points, those above are the largest and the last of each stretch of time; these
+    /// are around the time at which most was asked for.
     pub(crate) near: Option<Curves>,
 }
 

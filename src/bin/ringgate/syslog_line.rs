@@ -34,9 +34,9 @@ impl SyslogField {
     }
 }
 
-/// Reads `<priority>time host program[pid]: message`; the priority, the program and its number may be missing. The time is
-/// `May 17 10:05:03` or `2015-05-17T10:05:03+00:00`. The fields of a log line are those of the message, which must be one when
-/// any of them is wanted.
+/// Reads `<priority>time host program[pid]: message`; the priority, the program and its number may be missing. The time
+/// is `May 17 10:05:03` or `2015-05-17T10:05:03+00:00`. The fields of a log line are those of the message, which must
+/// be one when any of them is wanted.
 ///
 /// # Errors
 ///

@@ -2,8 +2,8 @@
 
 use crate::calendar::{self, SECOND};
 
-/// Finds the year of one time after the other: the one in which it is nearest to the time before it, so that a turn of the
-/// year is passed in either direction.
+/// Finds the year of one time after the other: the one in which it is nearest to the time before it, so that a turn of
+/// the year is passed in either direction.
 #[derive(Debug)]
 pub(crate) struct Years {
     said: Option<i16>,

@@ -11,7 +11,7 @@ impl<C: Clock> StripedLimiter<C> {
         lane & (self.stripes.len() - 1)
     }
 
-    /// Decides, for a caller whose stripe is that of `lane`.
+    /// Decides for a caller on `lane`, whose stripe is asked first.
     #[inline(always)]
     pub(super) fn decide(
         &self,

@@ -52,8 +52,8 @@ impl<'a, C: Clock> Lane<'a, C> {
     /// # Concurrency
     ///
     /// If somebody else has the stripe just now, the lane takes it as soon as it asks and nobody has. Leave some
-    /// stripes ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) for callers without a lane of their own: when all
-    /// are taken, those ask the ring.
+    /// stripes ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) for callers without a lane of their own:
+    /// when all are taken, those ask the ring.
     pub fn own(self) -> OwnLane<'a, C> {
         OwnLane::new(self.limiter, self.worker)
     }

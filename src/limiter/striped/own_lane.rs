@@ -6,11 +6,11 @@ use super::{StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
 
-/// A [`StripedLimiter`] as one worker uses it who has a stripe to itself: an admission is a subtraction from a number of
-/// the worker's own, with no locked instruction and no clock.
+/// A [`StripedLimiter`] as one worker uses it who has a stripe to itself: an admission is a subtraction from a number
+/// of the worker's own, with no locked instruction and no clock.
 ///
-/// For runtimes with one thread per core, each with a lane for as long as it runs; made by [`Lane::own`](super::Lane::own).
-/// The lane may go to another thread, but only one at a time can use it.
+/// For runtimes with one thread per core, each with a lane for as long as it runs; made by
+/// [`Lane::own`](super::Lane::own). The lane may go to another thread, but only one at a time can use it.
 ///
 /// # Guarantee
 ///
@@ -18,18 +18,19 @@ use crate::time::Nanos;
 ///
 /// # Trade-offs
 ///
-/// What is left of the hold is for this lane alone: up to [`hold`](StripedLimiter::hold) permits of each own lane may lie
-/// idle while others are denied, and what it has used and not charged stays missing from the limit until it asks
-/// again, or is dropped. (Others cannot take part in a count that is written without a locked instruction.) The
-/// stripe is lost to everybody if the lane is leaked, as by [`core::mem::forget`]: that many permits are then
-/// missing for good.
+/// What is left of the hold is for this lane alone: up to [`hold`](StripedLimiter::hold) permits of each own lane may
+/// lie idle while others are denied, and what it has used and not charged stays missing from the limit until it asks
+/// again, or is dropped. (Others cannot take part in a count that is written without a locked instruction.) The stripe
+/// is lost to everybody if the lane is leaked, as by [`core::mem::forget`]: that many permits are then missing for
+/// good.
 ///
 /// Where the ring behind is full the stripe is given back to all, and the lane decides as a [`Lane`](super::Lane) does
 /// until there is room again; so too while somebody else has the stripe.
 ///
 /// # Cost
 ///
-/// One in a hold reads the clock and charges the ring. Nothing is allocated.
+/// An admission is a comparison and a subtraction. The one that uses up the hold also reads the clock and charges the
+/// ring. Nothing is allocated.
 ///
 /// # Examples
 ///
@@ -128,7 +129,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         self.claimed.is_some()
     }
 
-    /// Decides where the hold is used up by this, or has too little room, or is not the lane's.
+    /// Decides where the permits use up the hold, or it has too little room for them, or is not the lane's.
     #[cold]
     #[inline(never)]
     fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {

@@ -31,8 +31,8 @@ use self::wire::{Trouble, Wire, text};
 use super::{DoctorArgs, Examined};
 use crate::failure::Failure;
 
-/// All of it takes so long at the most, and as many times the time of an answer: what is measured takes its time even when
-/// answers come at once.
+/// All of it takes so long at the most, and as many times the time of an answer: what is measured takes its time even
+/// when answers come at once.
 const PATIENCE: (Duration, u32) = (Duration::from_secs(5), 5);
 
 /// A server that is looked at.

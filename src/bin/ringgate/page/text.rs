@@ -152,8 +152,8 @@ pub(super) fn append(html: &mut String, content: core::fmt::Arguments<'_>) {
         .expect("a String takes whatever is written");
 }
 
-/// A report, to stand in a script element: no `<` is left in it that could end the element or open a comment, and nothing
-/// that would mislead who reads the page's source.
+/// A report, to stand in a script element: no `<` is left in it that could end the element or open a comment, and
+/// nothing that would mislead who reads the page's source.
 pub(super) fn embedded(json: &str) -> String {
     let mut safe = String::with_capacity(json.len() + json.len() / 16);
     for c in json.trim().chars() {
