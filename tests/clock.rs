@@ -218,6 +218,35 @@ mod real {
         }
     }
 
+    /// Whole seconds, what is beyond them, and the end of time: of readings that the test makes up. If the upkeep thread
+    /// wakes up meanwhile, the round does not count.
+    #[test]
+    fn a_coarse_reading_is_exact() {
+        let _turn = turn();
+        let clock = CoarseClock::start(Duration::from_millis(40)).expect("no other runs");
+        let precise = quanta::Clock::new();
+        let begin = precise.recent();
+        let read = |at| loop {
+            quanta::set_recent(at);
+            let now = clock.now();
+            if precise.recent() == at {
+                return now;
+            }
+        };
+        for later in [
+            0,
+            1,
+            999_999_999,
+            1_000_000_000,
+            5_000_000_007,
+            86_400_999_999_999,
+        ] {
+            let later = Duration::from_nanos(later);
+            assert_eq!(read(begin + later).saturating_since(read(begin)), later);
+        }
+        assert_eq!(read(begin + Duration::from_nanos(1 << 63)), Nanos::MAX);
+    }
+
     /// The upkeep thread of a clock with a long interval sleeps; the test puts the coarse time back
     /// to what it was long ago, as if the thread had stood still since. If the thread wakes up
     /// meanwhile, the round does not count.
