@@ -8,6 +8,7 @@ use std::time::Instant;
 /// A line on standard error that is written over, when that is a terminal and the run takes longer.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    /// When the line was written last, or the run began; `None`: it never is.
     shown: Option<Instant>,
     /// Bytes of all inputs, when that is known.
     total: Option<u64>,
@@ -103,10 +104,9 @@ impl Progress {
     }
 
     fn show(&mut self, text: impl FnOnce() -> String) {
-        let Some(shown) = self.shown.filter(|shown| shown.elapsed() >= PERIOD) else {
+        if self.shown.is_none_or(|shown| shown.elapsed() < PERIOD) {
             return;
-        };
-        let _ = shown;
+        }
         self.shown = Some(Instant::now());
         self.visible = true;
         // Nobody is told less when it cannot be written.
