@@ -60,7 +60,7 @@ impl Quantum {
         }
     }
 
-    /// Always so many.
+    /// The same turn however many wait: of `bytes`.
     pub(super) fn fixed(self, bytes: u64) -> Self {
         Self {
             bytes,

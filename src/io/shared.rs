@@ -41,7 +41,7 @@ struct Turns<W, A, S, U, G> {
     quantum: Quantum,
     /// How many wait.
     waiting: W,
-    /// Stands in line for so many bytes.
+    /// Stands in line for a number of bytes.
     ask: A,
     settle: S,
     place: Arc<Place<U>>,
@@ -49,7 +49,7 @@ struct Turns<W, A, S, U, G> {
     asked: u64,
     /// Turns that it has had.
     turns: u32,
-    /// As many bytes as were not refused for good the last time.
+    /// The most bytes to ask for: half of what was refused for good, and more again when that is admitted.
     fits: u64,
     taken: Option<(u64, G)>,
 }

@@ -16,7 +16,7 @@ pub(super) struct Side {
     forfeited: u64,
 }
 
-/// So many bytes may be moved now, and are charged to the connection's own limiter at that time.
+/// How many bytes may be moved now, and the time at which they are charged to the connection's own limiter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leave {
     pub(super) at: Nanos,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 #[derive(Debug, Default)]
 pub(super) struct Stash {
     bytes: Vec<u8>,
-    /// So many of them were delivered.
+    /// How many of them were delivered.
     delivered: usize,
 }
 

@@ -11,10 +11,10 @@ use crate::time::Nanos;
 /// A place in the order of arrival.
 pub(super) type Ticket = u64;
 
-/// So many are told at once that it is their turn.
+/// The most who are told at once that it is their turn.
 const MOST_TOLD: usize = 64;
 
-/// So long whoever was told may take to come before it is the others' turn. (A told task may be stuck behind another
+/// How long whoever was told may take to come, before it is the others' turn. (A told task may be stuck behind another
 /// one that computes, or not be polled at all.)
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
@@ -65,7 +65,7 @@ pub(super) struct Look<'v, 'a, C: Case> {
     pub(super) state: u64,
     /// The runtime that it is polled in.
     pub(super) here: Option<u64>,
-    /// How much later than it might an alarm for room is set.
+    /// How much later an alarm for room is set than it might be.
     pub(super) late_by: Duration,
     pub(super) after: &'v mut After<'a, C::Runtime>,
 }
@@ -122,7 +122,7 @@ impl<A> Line<A> {
         self.waiting.insert(ticket, waiter);
     }
 
-    /// Remembers who is to be woken; whoever comes late is waiting again.
+    /// Remembers whom to wake from now on; one who was late is waiting again.
     pub(super) fn renew(
         &mut self,
         ticket: Ticket,

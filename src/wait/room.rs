@@ -85,7 +85,7 @@ impl Place {
 }
 
 impl<T: Runtime> Room<T> {
-    /// So many may wait when nothing else is said.
+    /// How many may wait when nothing else is said.
     const ALLOWED: usize = 1_000_000;
 
     pub(super) fn new(runtime: T) -> Self {
@@ -374,7 +374,7 @@ impl<T: Runtime> Room<T> {
         Some(taken)
     }
 
-    /// How much later than it might an alarm is set.
+    /// How much later an alarm is set than it might be.
     fn late_by(&self, ticket: Ticket) -> Duration {
         if self.jitter.is_zero() {
             return Duration::ZERO;

@@ -7,7 +7,7 @@ use crate::sync::AtomicU64;
 #[derive(Debug)]
 pub(super) struct Streak(AtomicU64);
 
-/// So many times a task takes at once before it gives way.
+/// How often in a row a task takes at once before it gives way.
 const MOST: u64 = 4;
 
 /// The bits of the count.

@@ -16,7 +16,7 @@ const CHECK: &str = "scripts";
 const CELLS: &str = "1000000/10s";
 const LOG: &str = "100000/10s";
 
-/// So many keys reach most nodes of a cluster.
+/// How many keys are asked about in a cluster, to reach most of its nodes.
 const KEYS_OF_A_CLUSTER: usize = 32;
 
 /// Limiters over a store, with keys that nobody else has.
