@@ -244,6 +244,12 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.rules.peek(request, self.clock.now())
     }
 
+    /// As [`peek`](Self::peek), at a time that was read from the rule set's clock.
+    #[cfg(feature = "tower")]
+    pub(crate) fn peek_at<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
+        self.rules.peek(request, now)
+    }
+
     /// What each rule has done so far, by its name, in the order in which they were given.
     ///
     /// Looks at 8 KiB for each rule: for a page that is asked for now and then, not for each request.

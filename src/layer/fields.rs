@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use sfv::{Integer, KeyRef, ListSerializer, StringRef};
+use sfv::{ItemSerializer, StringRef};
 
 use super::policy::{Policy, printable, whole_seconds};
 
@@ -57,12 +57,11 @@ impl QuotaHeaders {
     /// Says what there is to say of the policies.
     pub(super) fn tell(self, policies: &[Policy<'_>], mut tell: impl FnMut(HeaderName, HeaderValue)) {
         if matches!(self, Self::Standard | Self::Both) {
-            let lists = [
-                (RATE_LIMIT_POLICY, list(policies, quota_of)),
-                (RATE_LIMIT, list(policies, state_of)),
-            ];
-            for (name, list) in lists {
-                if let Some(value) = list.and_then(|list| HeaderValue::try_from(list).ok()) {
+            let (quotas, states) = lists(policies);
+            for (name, list) in [(RATE_LIMIT_POLICY, quotas), (RATE_LIMIT, states)] {
+                if !list.is_empty()
+                    && let Ok(value) = HeaderValue::from_str(&list)
+                {
                     tell(name, value);
                 }
             }
@@ -100,39 +99,44 @@ pub(super) fn retry_after(wait: Option<Duration>, headers: &mut HeaderMap) {
     }
 }
 
-type Parameters = [(&'static KeyRef, Option<u64>); 2];
-
-fn quota_of(policy: &Policy<'_>) -> Parameters {
-    [
-        (KeyRef::constant("q"), Some(policy.limit())),
-        (KeyRef::constant("w"), Some(whole_seconds(policy.window()))),
-    ]
-}
-
-fn state_of(policy: &Policy<'_>) -> Parameters {
-    [
-        (KeyRef::constant("r"), Some(policy.remaining())),
-        (KeyRef::constant("t"), policy.more_after().map(whole_seconds)),
-    ]
-}
-
-fn list(policies: &[Policy<'_>], parameters: fn(&Policy<'_>) -> Parameters) -> Option<String> {
+/// Writes two lists (RFC 9651, 4.1.1) with an item for each policy: what it allows, and what is left.
+fn lists(policies: &[Policy<'_>]) -> (String, String) {
     // As much as most names and numbers take.
-    let mut text = String::with_capacity(policies.len() * 32);
-    let mut list = ListSerializer::with_buffer(&mut text);
+    let text = || String::with_capacity(policies.len() * 32);
+    let (mut quotas, mut states) = (text(), text());
     for policy in policies {
         // Always right by now; a name that is not is left out rather than to fail.
         let name = printable(policy.name());
         let Ok(name) = StringRef::from_str(&name) else {
             continue;
         };
-        let mut item = list.bare_item(name);
-        for (key, value) in parameters(policy) {
-            if let Some(value) = value {
-                item = item.parameter(key, Integer::try_from(value).unwrap_or(Integer::MAX));
-            }
+        if !quotas.is_empty() {
+            quotas.push_str(", ");
+            states.push_str(", ");
         }
-        let _ = item.finish();
+        let start = quotas.len();
+        let _ = ItemSerializer::with_buffer(&mut quotas).bare_item(name).finish();
+        states.push_str(&quotas[start..]);
+        push_parameter(&mut quotas, ";q=", policy.limit());
+        push_parameter(&mut quotas, ";w=", whole_seconds(policy.window()));
+        push_parameter(&mut states, ";r=", policy.remaining());
+        if let Some(wait) = policy.more_after() {
+            push_parameter(&mut states, ";t=", whole_seconds(wait));
+        }
     }
-    list.finish().is_some().then_some(text)
+    (quotas, states)
+}
+
+/// Writes a parameter that is an integer, which has 15 digits at most (RFC 9651, 3.3.1). By hand, since there are four for
+/// each policy of each request, and a formatter takes several times as long.
+fn push_parameter(text: &mut String, key: &'static str, value: u64) {
+    text.push_str(key);
+    push_digits(text, value.min(999_999_999_999_999));
+}
+
+fn push_digits(text: &mut String, value: u64) {
+    if value > 9 {
+        push_digits(text, value / 10);
+    }
+    text.push(char::from(b'0' + (value % 10) as u8));
 }

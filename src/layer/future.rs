@@ -1,6 +1,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
+use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
@@ -8,7 +9,7 @@ use http::Response;
 use http::request::Parts;
 use pin_project_lite::pin_project;
 
-use super::judge::{ChargeIf, Headers, Refusal, add_headers};
+use super::judge::{ChargeIf, Headers, Refusal, Told, add_headers};
 #[cfg(feature = "tokio")]
 use super::wait::Line;
 use crate::clock::Clock;
@@ -37,7 +38,7 @@ pin_project! {
         Admitted {
             #[pin]
             inner: F,
-            after: Option<Box<After<C>>>,
+            after: After<C>,
         },
         Refused {
             response: Option<Refusal<B>>,
@@ -46,25 +47,26 @@ pin_project! {
 }
 
 /// What is to be done when there is an answer.
-pub(super) struct After<C> {
-    headers: Headers,
-    pending: Option<Pending<C>>,
+pub(super) enum After<C> {
+    Nothing,
+    Tell(Box<Told>),
+    Settle(Box<Pending<C>>),
+}
+
+impl<C> After<C> {
+    #[inline]
+    pub(super) fn telling(headers: Headers) -> Self {
+        headers.map_or(Self::Nothing, Self::Tell)
+    }
 }
 
 impl<C: Clock + Clone> After<C> {
-    /// `None`: nothing.
-    #[inline]
-    pub(super) fn new(headers: Headers, pending: Option<Pending<C>>) -> Option<Box<Self>> {
-        (headers.is_some() || pending.is_some()).then(|| Box::new(Self { headers, pending }))
-    }
-
     #[inline(never)]
-    pub(super) fn answered<B>(self, mut response: Response<B>) -> Response<B> {
-        if let Some(pending) = self.pending {
-            response = pending.settle(response);
-        }
-        if let Some(headers) = self.headers {
-            add_headers(*headers, response.headers_mut());
+    pub(super) fn answered<B>(&mut self, mut response: Response<B>) -> Response<B> {
+        match mem::replace(self, Self::Nothing) {
+            Self::Nothing => {}
+            Self::Tell(headers) => add_headers(*headers, response.headers_mut()),
+            Self::Settle(pending) => response = pending.settle(response),
         }
         response
     }
@@ -75,6 +77,7 @@ pub(super) struct Pending<C> {
     rules: Arc<LiveRules<Parts, C>>,
     charge: Reservation<Parts>,
     count: Arc<ChargeIf>,
+    headers: Headers,
     /// Those who wait for what is given back.
     #[cfg(feature = "tokio")]
     line: Option<Line<C>>,
@@ -85,11 +88,13 @@ impl<C> Pending<C> {
         rules: Arc<LiveRules<Parts, C>>,
         charge: Reservation<Parts>,
         count: Arc<ChargeIf>,
+        headers: Headers,
     ) -> Self {
         Self {
             rules,
             charge,
             count,
+            headers,
             #[cfg(feature = "tokio")]
             line: None,
         }
@@ -104,9 +109,9 @@ impl<C> Pending<C> {
 }
 
 impl<C: Clock + Clone> Pending<C> {
-    /// Gives the charge back if the answer is not to be counted.
+    /// Gives the charge back if the answer is not to be counted, and tells what there is to tell.
     fn settle<B>(self, response: Response<B>) -> Response<B> {
-        let (head, body) = response.into_parts();
+        let (mut head, body) = response.into_parts();
         if !(self.count)(&head) {
             self.rules.load().refund(self.charge);
             #[cfg(feature = "tokio")]
@@ -114,13 +119,16 @@ impl<C: Clock + Clone> Pending<C> {
                 line.look_again();
             }
         }
+        if let Some(headers) = self.headers {
+            add_headers(*headers, &mut head.headers);
+        }
         Response::from_parts(head, body)
     }
 }
 
 impl<F, B, C> RateLimitFuture<F, B, C> {
     #[inline]
-    pub(super) const fn admitted(inner: F, after: Option<Box<After<C>>>) -> Self {
+    pub(super) const fn admitted(inner: F, after: After<C>) -> Self {
         Self {
             state: State::Admitted { inner, after },
         }
@@ -145,18 +153,13 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
+            // The answer goes straight to whoever asks for it.
+            StateProjection::Admitted {
+                inner,
+                after: After::Nothing,
+            } => inner.poll(cx),
             StateProjection::Admitted { inner, after } => {
-                let answer = inner.poll(cx);
-                if after.is_some()
-                    && let Poll::Ready(answer) = answer
-                {
-                    let after = after.take();
-                    return Poll::Ready(answer.map(|response| match after {
-                        Some(after) => after.answered(response),
-                        None => response,
-                    }));
-                }
-                answer
+                inner.poll(cx).map_ok(|response| after.answered(response))
             }
             StateProjection::Refused { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(*response)),

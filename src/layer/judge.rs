@@ -109,7 +109,7 @@ impl<C: Clock + Clone, A> Judge<C, A> {
     ) -> Headers {
         let headers = match self.settings.headers {
             QuotaHeaders::Off => None,
-            which => Some(told(which, rules, request)),
+            which => Some(told(which, rules, request, at)),
         };
         if self.settings.decision {
             request.extensions.insert(Decision {
@@ -169,9 +169,9 @@ impl<C: Clock + Clone, A> Judge<C, A> {
 }
 
 #[inline(never)]
-fn told<C: Clock>(which: QuotaHeaders, rules: &RuleSet<Parts, C>, request: &Parts) -> Box<Told> {
+fn told<C: Clock>(which: QuotaHeaders, rules: &RuleSet<Parts, C>, request: &Parts, at: Nanos) -> Box<Told> {
     let mut told = Box::new(Told::new());
-    which.tell(&policy::policies(rules, request), |name, value| {
+    which.tell(&policy::policies(rules, request, at), |name, value| {
         told.push((name, value));
     });
     told

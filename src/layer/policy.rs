@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use http::request::Parts;
+use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::rules::{Refused, RulePeek, RuleSet};
+use crate::time::Nanos;
 
 /// One quota of one rule, as a client is told of it.
 ///
@@ -95,10 +97,18 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// The policies that are about a request and enforced, as they are now, in the order in which rules are decided.
-pub(super) fn policies<'a, C: Clock>(rules: &'a RuleSet<Parts, C>, request: &'a Parts) -> Vec<Policy<'a>> {
-    let mut policies: Vec<Policy<'_>> = Vec::new();
-    for peek in rules.peek(request).filter(RulePeek::is_enforced) {
+/// As many as most rule sets have, without an allocation.
+type Policies<'a> = SmallVec<[Policy<'a>; 4]>;
+
+/// The policies that are about a request and enforced, in the order in which rules are decided: as they are, at the
+/// reading that the request was judged at.
+pub(super) fn policies<'a, C: Clock>(
+    rules: &'a RuleSet<Parts, C>,
+    request: &'a Parts,
+    at: Nanos,
+) -> Policies<'a> {
+    let mut policies = Policies::new();
+    for peek in rules.peek_at(request, at).filter(RulePeek::is_enforced) {
         let policy = Policy::new(&peek);
         let same = |other: &&mut Policy<'_>| other.rule == policy.rule && other.window == policy.window;
         match policies.iter_mut().find(same) {
@@ -123,7 +133,7 @@ pub(super) fn violated<'a, C: Clock>(
     refused: &Refused<'a, Parts>,
     request: &'a Parts,
 ) -> Vec<Policy<'a>> {
-    let mut policies = policies(rules, request);
+    let mut policies = policies(rules, request, refused.at()).into_vec();
     for violation in refused.violations() {
         let window = violation.quota().window();
         let of = |policy: &&mut Policy<'_>| policy.rule == violation.rule() && policy.window == window;
@@ -136,8 +146,12 @@ pub(super) fn violated<'a, C: Clock>(
 
 /// As [`policies`], with those marked that have no room for the request, or would not if it did not wait.
 #[cfg(feature = "tokio")]
-pub(super) fn full<'a, C: Clock>(rules: &'a RuleSet<Parts, C>, request: &'a Parts) -> Vec<Policy<'a>> {
-    let mut policies = policies(rules, request);
+pub(super) fn full<'a, C: Clock>(
+    rules: &'a RuleSet<Parts, C>,
+    request: &'a Parts,
+    at: Nanos,
+) -> Vec<Policy<'a>> {
+    let mut policies = policies(rules, request, at).into_vec();
     for policy in &mut policies {
         policy.violated = policy.full;
     }

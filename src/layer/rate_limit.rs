@@ -64,7 +64,7 @@ where
         let Self { inner, judge } = self;
         let (mut head, body) = request.into_parts();
         let after = if judge.settings.skip.skips(&head) {
-            None
+            After::Nothing
         } else if judge.settings.charge_if.is_some() {
             match judge.reserve(&mut head) {
                 Ok(after) => after,
@@ -72,25 +72,35 @@ where
             }
         } else {
             match judge.judge(&mut head, |rules, head| rules.check(head)) {
-                Ok((_, headers)) => After::new(headers, None),
+                Ok((_, headers)) => After::telling(headers),
                 Err(response) => return RateLimitFuture::refused(response),
             }
         };
-        RateLimitFuture::admitted(inner.call(Request::from_parts(head, body)), after)
+        let request = Request::from_parts(head, body);
+        match after {
+            // With nothing to drop if the service panics, its future is made where it stays, and not moved there: many are
+            // large.
+            After::Nothing => RateLimitFuture::admitted(inner.call(request), After::Nothing),
+            after => RateLimitFuture::admitted(inner.call(request), after),
+        }
     }
 }
 
 impl<C: Clock + Clone, A> Judge<C, A> {
     /// Decides about a request whose charge depends on the answer.
     #[inline(never)]
-    fn reserve<B>(&self, head: &mut Parts) -> Result<Option<Box<After<C>>>, Refusal<B>>
+    fn reserve<B>(&self, head: &mut Parts) -> Result<After<C>, Refusal<B>>
     where
         A: Answer<B>,
     {
         let (charge, headers) = self.judge(head, |rules, head| rules.reserve(head))?;
-        let count = self.settings.charge_if.as_ref();
-        let pending = count.map(|count| Pending::new(Arc::clone(&self.rules), charge, Arc::clone(count)));
-        Ok(After::new(headers, pending))
+        Ok(match &self.settings.charge_if {
+            None => After::telling(headers),
+            Some(count) => {
+                let (rules, count) = (Arc::clone(&self.rules), Arc::clone(count));
+                After::Settle(Box::new(Pending::new(rules, charge, count, headers)))
+            }
+        })
     }
 }
 

@@ -2,7 +2,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll};
 use core::time::Duration;
 
 use http::request::Parts;
@@ -143,7 +143,8 @@ where
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let (mut head, body) = request.into_parts();
         if self.judge.settings.skip.skips(&head) {
-            return WaitFuture::admitted(self.inner.call(Request::from_parts(head, body)), None);
+            let inner = self.inner.call(Request::from_parts(head, body));
+            return WaitFuture::admitted(inner, After::Nothing);
         }
         let conditional = self.judge.settings.charge_if.is_some();
         if !conditional {
@@ -155,7 +156,7 @@ where
                         .admit(&rules, &mut head, passed.at(), passed.is_limited());
                     drop(rules);
                     let inner = self.inner.call(Request::from_parts(head, body));
-                    return WaitFuture::admitted(inner, After::new(headers, None));
+                    return WaitFuture::admitted(inner, After::telling(headers));
                 }
                 // Where waiting does not help, the turn says so.
                 Err(TurnError::Denied(_) | TurnError::Queued) => {}
@@ -216,7 +217,7 @@ struct Waiting<S, Q, C, A> {
 
 impl<S, Q, C: Clock + Clone, A> Waiting<S, Q, C, A> {
     /// Calls the service inside, now that it is its turn.
-    fn call<B>(self, charge: Charge) -> (S::Future, Option<Box<After<C>>>)
+    fn call<B>(self, charge: Charge) -> (S::Future, After<C>)
     where
         S: Service<Request<Q>, Response = Response<B>>,
     {
@@ -238,16 +239,15 @@ impl<S, Q, C: Clock + Clone, A> Waiting<S, Q, C, A> {
         };
         let headers = judge.admit(&rules, &mut head, at, limited);
         drop(rules);
-        let pending = match (charge, &judge.settings.charge_if) {
+        let after = match (charge, &judge.settings.charge_if) {
             (Charge::Pending(charge), Some(count)) => {
-                Some(Pending::new(Arc::clone(&judge.rules), *charge, Arc::clone(count)).before(&line))
+                let (rules, count) = (Arc::clone(&judge.rules), Arc::clone(count));
+                let pending = Pending::new(rules, *charge, count, headers);
+                After::Settle(Box::new(pending.before(&line)))
             }
-            _ => None,
+            _ => After::telling(headers),
         };
-        (
-            inner.call(Request::from_parts(head, body)),
-            After::new(headers, pending),
-        )
+        (inner.call(Request::from_parts(head, body)), after)
     }
 }
 
@@ -258,7 +258,8 @@ impl<C: Clock + Clone, A> Judge<C, A> {
         A: Answer<B>,
     {
         let rules = self.rules.load();
-        let policies = policy::full(&rules, request);
+        let now = rules.clock().now();
+        let policies = policy::full(&rules, request, now);
         let retry_after = match error {
             WaitError::Never => None,
             WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
@@ -269,7 +270,7 @@ impl<C: Clock + Clone, A> Judge<C, A> {
             retry_after,
             status: self.settings.status,
         };
-        self.answer(refused, rules.clock().now())
+        self.answer(refused, now)
     }
 }
 
@@ -297,7 +298,7 @@ pin_project! {
         Admitted {
             #[pin]
             inner: F,
-            after: Option<Box<After<C>>>,
+            after: After<C>,
         },
         Refused {
             response: Option<Refusal<B>>,
@@ -306,7 +307,7 @@ pin_project! {
 }
 
 impl<S, F, Q, B, C, A> WaitFuture<S, F, Q, B, C, A> {
-    const fn admitted(inner: F, after: Option<Box<After<C>>>) -> Self {
+    const fn admitted(inner: F, after: After<C>) -> Self {
         Self {
             state: State::Admitted { inner, after },
         }
@@ -344,12 +345,7 @@ where
                     }
                 }
                 StateProjection::Admitted { inner, after } => {
-                    let answer = ready!(inner.poll(cx));
-                    let after = after.take();
-                    return Poll::Ready(answer.map(|response| match after {
-                        Some(after) => after.answered(response),
-                        None => response,
-                    }));
+                    return inner.poll(cx).map_ok(|response| after.answered(response));
                 }
                 StateProjection::Refused { response } => match response.take() {
                     Some(response) => return Poll::Ready(Ok(*response)),

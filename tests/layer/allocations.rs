@@ -1,5 +1,6 @@
 //! What an admitted request allocates.
 
+use http::HeaderValue;
 use ringgate::layer::{ClientIp, Decision, HttpKey, QuotaHeaders};
 
 use super::*;
@@ -44,6 +45,21 @@ fn nothing_is_allocated_for_an_admitted_request() {
     let none = allocation_counter::measure(|| drop(from("10.0.0.1")));
     assert_eq!(counted(&layer, request), extension.count_total - none.count_total);
     assert!(size_of::<Decision>() <= 16);
+}
+
+/// Two texts, what they are put in for the answer's headers, and what keeps those until there is an answer.
+#[test]
+fn headers_allocate_little_but_themselves() {
+    let (live, _) = live(["a", "b", "c", "d"].map(|name| rule(name, "100/min").by(&HttpKey::peer().key())));
+    let layer = RateLimitLayer::new(live).decision_extension(false);
+    let headers = allocation_counter::measure(|| {
+        let mut answer = Response::new(());
+        for name in ["ratelimit-policy", "ratelimit"] {
+            let value = HeaderValue::from_str(&String::from("a")).expect("a value");
+            answer.headers_mut().append(HeaderName::from_static(name), value);
+        }
+    });
+    assert_eq!(counted(&layer, || from("192.0.2.1")), headers.count_total + 1);
 }
 
 /// The same with the clock that servers use.
