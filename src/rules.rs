@@ -63,7 +63,9 @@ pub(crate) use counts::Me;
 pub(crate) use counts::Tallies;
 use group::{Group, Seeds};
 #[cfg(feature = "redis")]
-pub(crate) use shared::{Full, LocalBooks, PaidHere, Plan, Planned, SharedPlan, Step, Taken, Way};
+pub(crate) use shared::{
+    Case, Full, LocalBooks, Outline, PaidHere, Plan, Planned, SharedPlan, Step, Taken, Way,
+};
 #[cfg(feature = "tokio")]
 pub(crate) use waited::Waited;
 

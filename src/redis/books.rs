@@ -114,16 +114,17 @@ impl Books {
         Some(first + at)
     }
 
-    /// What the key's account says, without taking anything.
-    pub(super) fn look(&self, key: u64, permits: u64) -> Said {
+    /// What the key's account says at this time, without taking anything.
+    #[inline]
+    pub(super) fn look(&self, key: u64, permits: u64, now: u64) -> Said {
         match self.find(key) {
-            Some(at) => self.accounts[at].look(key, permits, self.clock.now()),
+            Some(at) => self.accounts[at].look(key, permits, now),
             None => Said::NotYours,
         }
     }
 
     /// Takes permits of the key's account. With where that is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn spend(&self, key: u64, permits: u64) -> (usize, Said) {
         let Some(at) = self.find(key) else {
             return (0, Said::NotYours);
@@ -155,6 +156,7 @@ impl Books {
     }
 
     /// Notes that permits of the account were wanted and not had.
+    #[cold]
     pub(super) fn miss(&self, at: usize, permits: u64) {
         let account = &self.accounts[at];
         account.miss(permits.min(crate::rules::Mode::MOST));

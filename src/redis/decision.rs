@@ -11,7 +11,7 @@ use super::books::Books;
 use super::looks::{look_here, unknown};
 use super::shared_rules::SharedRules;
 use crate::account::Said;
-use crate::rules::{PaidHere, Plan, Planned, Step, Way};
+use crate::rules::{Case, Outline, PaidHere, Plan, Planned, Step, Way};
 
 mod asking;
 mod hearing;
@@ -95,69 +95,49 @@ type Violation = (usize, Look);
 
 impl<R: ?Sized> SharedRules<R> {
     /// Decides, if that needs nobody else.
-    #[inline]
-    pub(super) fn decide_now(&self, plan: &Plan) -> Option<Result<SharedPassed, SharedRefused>> {
-        let mut steps = self.plan.steps(plan);
-        match (steps.next(), steps.next()) {
-            (Some(step), None) if step.way == Way::Accounts && step.parts == 1 => {
-                drop(steps);
-                self.decide_one(plan, step)
-            }
-            _ => {
-                drop(steps);
-                self.decide_several(plan)
-            }
+    #[inline(always)]
+    pub(super) fn decide_now(&self, outline: &Outline) -> Option<Result<SharedPassed, SharedRefused>> {
+        match outline {
+            Outline::One(case, step) => self.decide_one(case, step),
+            Outline::Any(plan) => self.decide_any(plan),
         }
     }
 
-    /// Decides by one account.
-    #[inline]
-    fn decide_one(&self, plan: &Plan, step: Step) -> Option<Result<SharedPassed, SharedRefused>> {
+    /// Decides by one account. All of it is inlined, down to the account, so that what that says stays in registers.
+    #[inline(always)]
+    fn decide_one(&self, case: &Case, step: &Step) -> Option<Result<SharedPassed, SharedRefused>> {
         let books = &*self.books.as_ref()?.books;
         let (at, said) = books.spend(step.account(0), step.permits);
         match said {
             Said::Room { epoch, .. } => {
-                self.plan.count_admitted(plan, 0);
+                self.plan.count_admitted(case);
                 let mut all = SmallVec::new();
                 all.push(spent(step.first, at, epoch, step.permits));
                 Some(Ok(passed(all, Vec::new())))
             }
-            said => self.decide_short(plan, step, at, said),
-        }
-    }
-
-    #[cold]
-    fn decide_short(
-        &self,
-        plan: &Plan,
-        step: Step,
-        at: usize,
-        said: Said,
-    ) -> Option<Result<SharedPassed, SharedRefused>> {
-        let books = &*self.books.as_ref()?.books;
-        match said {
-            Said::Shut { left, more } => {
-                books.counts().refused.add_one();
-                let full: Vec<Violation> = self
-                    .plan
-                    .parts(plan)
-                    .enumerate()
-                    .filter(|(part, _)| *part == step.first)
-                    .map(|(part, planned)| (part, shut(&planned, left, more, books.clock.now())))
-                    .collect();
-                Some(Err(self.refuse(plan, full)))
-            }
+            Said::Shut { left, more } => Some(Err(self.refuse_one(books, case, left, more))),
             Said::Short => {
                 books.miss(at, step.permits);
                 None
             }
-            Said::NotYours | Said::Room { .. } => None,
+            Said::NotYours => None,
         }
     }
 
-    /// Decides by several accounts, and by what is this node's own: looks at all, and then takes.
+    /// Refuses what one account has no room for, nor the store.
     #[cold]
-    fn decide_several(&self, plan: &Plan) -> Option<Result<SharedPassed, SharedRefused>> {
+    fn refuse_one(&self, books: &Books, case: &Case, left: u64, more: u64) -> SharedRefused {
+        books.counts().refused.add_one();
+        let (plan, now) = ([*case].into_iter().collect(), books.clock.now());
+        let parts = self.plan.parts(&plan).enumerate();
+        let full = parts.map(|(part, planned)| (part, shut(&planned, left, more, now)));
+        let full = full.collect();
+        self.refuse(&plan, full)
+    }
+
+    /// Decides by any number of accounts, and by what is this node's own: looks at all, and then takes.
+    #[inline(never)]
+    fn decide_any(&self, plan: &Plan) -> Option<Result<SharedPassed, SharedRefused>> {
         let steps: SmallVec<[Step; 4]> = self.plan.steps(plan).collect();
         if steps.iter().any(|step| step.way == Way::List) {
             return Some(Err(self.refuse_listed(plan)));
@@ -180,12 +160,12 @@ impl<R: ?Sized> SharedRules<R> {
             let books = &*self.books.as_ref()?.books;
             for quota in 0..step.parts {
                 let (part, key) = (step.first + quota, step.account(quota));
-                // Somebody may have been faster since the look.
-                if let (_, Said::Short | Said::NotYours | Said::Shut { .. }) =
-                    held.spend(books, part, key, step.permits)
-                {
+                let (at, said) = books.spend(key, step.permits);
+                let Said::Room { epoch, .. } = said else {
+                    // Somebody was faster since the look.
                     return None;
-                }
+                };
+                held.spent.push(spent(part, at, epoch, step.permits));
             }
         }
         self.count(plan, &steps, &held);
@@ -197,18 +177,22 @@ impl<R: ?Sized> SharedRules<R> {
     /// anyhow. `misses`: whether what is short is noted.
     fn look_on_node(&self, plan: &Plan, steps: &[Step], misses: bool) -> Result<Vec<Violation>, Short> {
         let (mut full, mut short) = (Vec::new(), false);
+        let books = self
+            .books
+            .as_ref()
+            .map(|node| (&*node.books, node.books.clock.now()));
         for step in steps.iter().filter(|step| step.way == Way::Accounts) {
-            let Some(books) = self.books.as_ref().map(|books| &*books.books) else {
+            let Some((books, now)) = books else {
                 continue;
             };
             for quota in 0..step.parts {
                 let key = step.account(quota);
-                match books.look(key, step.permits) {
+                match books.look(key, step.permits, now) {
                     Said::Room { .. } => {}
                     Said::Shut { left, more } => {
                         let part = step.first + quota;
                         if let Some(planned) = self.plan.parts(plan).nth(part) {
-                            full.push((part, shut(&planned, left, more, books.clock.now())));
+                            full.push((part, shut(&planned, left, more, now)));
                         }
                         books.counts().refused.add_one();
                     }
@@ -303,6 +287,7 @@ impl<R: ?Sized> SharedRules<R> {
 /// The store must be asked.
 struct Short;
 
+#[inline]
 fn passed(spent: SmallVec<[Spent; 2]>, paid: Vec<PaidHere>) -> SharedPassed {
     let decided_by = if spent.is_empty() && paid.is_empty() {
         DecidedBy::Nobody

@@ -5,8 +5,6 @@ use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use smallvec::SmallVec;
-
 use super::answer::{Look, SharedPassed, SharedRefused};
 use super::shared_rules::SharedRules;
 use super::shared_rules_builder::SharedRulesBuilder;
@@ -15,7 +13,7 @@ use super::store::Store;
 use super::store_error::StoreError;
 use crate::decision::Settled;
 use crate::quota::Quota;
-use crate::rules::{Cost, Key, Mode, OnError, Rule, RuleAlgorithm, RuleError};
+use crate::rules::{Key, Mode, OnError, Rule, RuleAlgorithm, RuleError};
 
 /// One limit for each of many keys, over counts that many machines share: a [`SharedRules`] of one rule.
 ///
@@ -45,21 +43,14 @@ use crate::rules::{Cost, Key, Mode, OnError, Rule, RuleAlgorithm, RuleError};
 /// ```
 #[derive(Debug)]
 pub struct SharedLimiter {
-    rules: SharedRules<Asked>,
+    rules: SharedRules<[u8]>,
 }
 
 /// What a [`SharedLimiter`] is built from.
 #[must_use = "a builder does nothing until it is built"]
 pub struct SharedLimiterBuilder {
-    rule: Rule<Asked>,
-    rules: SharedRulesBuilder<Asked>,
-}
-
-/// A request.
-struct Asked {
-    /// Without an allocation, if it is not long.
-    key: SmallVec<[u8; 32]>,
-    permits: u64,
+    rule: Rule<[u8]>,
+    rules: SharedRulesBuilder<[u8]>,
 }
 
 impl SharedLimiterBuilder {
@@ -154,14 +145,12 @@ impl SharedLimiterBuilder {
 impl SharedLimiter {
     /// A limiter of this name, which allows `quota` to each key.
     pub fn builder(name: impl Into<Arc<str>>, quota: Quota) -> SharedLimiterBuilder {
-        let key = Key::new("key", |asked: &Asked, hasher| asked.key.hash(hasher));
-        let key = key.shared_as(|asked, parts| {
-            parts.part(&asked.key);
+        let key = Key::new("key", |key: &[u8], hasher| key.hash(hasher));
+        let key = key.shared_as(|key, parts| {
+            parts.part(key);
         });
         SharedLimiterBuilder {
-            rule: Rule::new(name, quota)
-                .by(&key)
-                .cost(&Cost::new("permits", |asked: &Asked| asked.permits)),
+            rule: Rule::new(name, quota).by(&key),
             rules: SharedRules::builder(),
         }
     }
@@ -185,7 +174,7 @@ impl SharedLimiter {
         key: impl AsRef<[u8]> + Send,
         permits: u64,
     ) -> Result<SharedPassed, SharedRefused> {
-        self.rules.check(&asked(key, permits)).await
+        self.rules.check_times(key.as_ref(), permits).await
     }
 
     /// Takes one permit of the key's, if that can be decided on this node at once. `None`: nothing was done, and the
@@ -210,7 +199,7 @@ impl SharedLimiter {
         key: impl AsRef<[u8]>,
         permits: u64,
     ) -> Option<Result<SharedPassed, SharedRefused>> {
-        self.rules.check_now(&asked(key, permits))
+        self.rules.check_times_now(key.as_ref(), permits)
     }
 
     /// How many permits more than the limit all nodes together may admit in a window, when there are so many, while the
@@ -241,7 +230,7 @@ impl SharedLimiter {
     ///
     /// When the store does not answer.
     pub async fn peek(&self, key: impl AsRef<[u8]> + Send) -> Result<Vec<Look>, StoreError> {
-        self.rules.peek(&asked(key, 1)).await
+        self.rules.peek(key.as_ref()).await
     }
 
     /// As [`SharedRules::reset`].
@@ -250,7 +239,7 @@ impl SharedLimiter {
     ///
     /// When the store does not answer.
     pub async fn reset(&self, key: impl AsRef<[u8]> + Send) -> Result<(), StoreError> {
-        self.rules.reset(&asked(key, 1)).await
+        self.rules.reset(key.as_ref()).await
     }
 
     /// As [`SharedRules::refund`].
@@ -271,13 +260,6 @@ impl SharedLimiter {
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
         self.rules.live_counts()
-    }
-}
-
-fn asked(key: impl AsRef<[u8]>, permits: u64) -> Asked {
-    Asked {
-        key: SmallVec::from_slice(key.as_ref()),
-        permits,
     }
 }
 

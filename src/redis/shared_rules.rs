@@ -128,15 +128,25 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<SharedPassed, SharedRefused>> + Send + use<'a, R> {
-        let mut plan = self.plan.plan(request);
-        let decided = self.decide_now(&plan);
-        if decided.is_none() {
+        self.check_times(request, 1)
+    }
+
+    /// As [`check`](Self::check), as if the request were made so many times at once.
+    pub(super) fn check_times<'a>(
+        &'a self,
+        request: &R,
+        times: u64,
+    ) -> impl Future<Output = Result<SharedPassed, SharedRefused>> + Send + use<'a, R> {
+        let outline = self.plan.outline(request, times);
+        let decided = self.decide_now(&outline).ok_or_else(|| {
+            let mut plan = Plan::from(outline);
             self.plan.name(&mut plan, request);
-        }
+            plan
+        });
         async move {
             match decided {
-                Some(decided) => decided,
-                None => self.decide(plan).await,
+                Ok(decided) => decided,
+                Err(plan) => self.decide(plan).await,
             }
         }
     }
@@ -155,7 +165,17 @@ impl<R: ?Sized> SharedRules<R> {
     #[must_use]
     #[inline]
     pub fn check_now(&self, request: &R) -> Option<Result<SharedPassed, SharedRefused>> {
-        self.decide_now(&self.plan.plan(request))
+        self.check_times_now(request, 1)
+    }
+
+    /// As [`check_now`](Self::check_now), as if the request were made so many times at once.
+    #[inline]
+    pub(super) fn check_times_now(
+        &self,
+        request: &R,
+        times: u64,
+    ) -> Option<Result<SharedPassed, SharedRefused>> {
+        self.decide_now(&self.plan.outline(request, times))
     }
 
     /// Looks at the rules that are about the request, as far as the store keeps them, and changes nothing. What this node's
@@ -168,7 +188,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<Vec<Look>, StoreError>> + Send + use<'a, R> {
-        let mut plan = self.plan.plan(request);
+        let mut plan = self.plan.plan(request, 1);
         self.plan.name(&mut plan, request);
         async move {
             let planned: Vec<Planned<'_>> = self.plan.parts(&plan).collect();
@@ -195,7 +215,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
-        let mut plan = self.plan.plan(request);
+        let mut plan = self.plan.plan(request, 1);
         self.plan.name(&mut plan, request);
         async move {
             // What is uncharged counts to be forgotten too.

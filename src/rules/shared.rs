@@ -50,6 +50,15 @@ struct Shared<R: ?Sized> {
     cells: Option<u64>,
 }
 
+/// What is to be asked about a request, as far as it takes to decide at once.
+#[derive(Debug)]
+pub(crate) enum Outline {
+    /// One account, since there is one state for one quota: no list is made.
+    One(Case, Step),
+    /// Whatever there is.
+    Any(Plan),
+}
+
 /// What a request is to be asked about.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -60,7 +69,7 @@ pub(crate) struct Plan {
 
 /// One state of this node that stands for some quotas.
 #[derive(Clone, Copy, Debug)]
-struct Case {
+pub(crate) struct Case {
     group: u16,
     subject: Subject,
 }
@@ -170,22 +179,44 @@ impl<R: ?Sized> SharedPlan<R> {
         })
     }
 
-    /// What is to be asked about the request: nothing, if it is no rule's business. Its keys have no names yet.
-    #[inline]
-    pub(crate) fn plan(&self, request: &R) -> Plan {
+    /// What is to be asked about the request, if it is made so many times at once.
+    #[inline(always)]
+    pub(crate) fn outline(&self, request: &R, times: u64) -> Outline {
+        if let [_] = &*self.here.groups {
+            let case = self.case(0, request, times);
+            if let Some(case) = case {
+                let step = self.step(0, &case, 0);
+                if step.way == Way::Accounts && step.parts == 1 {
+                    return Outline::One(case, step);
+                }
+            }
+            return Outline::Any(case.into_iter().collect());
+        }
+        Outline::Any(self.plan(request, times))
+    }
+
+    /// The same as a list: nothing, if it is no rule's business. Its keys have no names yet.
+    #[inline(never)]
+    pub(crate) fn plan(&self, request: &R, times: u64) -> Plan {
         let mut cases = SmallVec::new();
-        for (place, group) in (0..).zip(&self.here.groups) {
-            if let Some(subject) = group.subject(request, &self.here.seeds) {
-                cases.push(Case {
-                    group: place,
-                    subject,
-                });
+        for (group, _) in (0..).zip(&self.here.groups) {
+            if let Some(case) = self.case(group, request, times) {
+                cases.push(case);
             }
         }
         Plan {
             cases,
             tags: Vec::new(),
         }
+    }
+
+    /// What the request is to one state; `None`: nothing, it is none of its rules' business.
+    #[inline(always)]
+    fn case(&self, group: u16, request: &R, times: u64) -> Option<Case> {
+        let rules = &self.here.groups[usize::from(group)];
+        let mut subject = rules.subject(request, &self.here.seeds)?;
+        subject.permits = subject.permits.saturating_mul(times);
+        Some(Case { group, subject })
     }
 
     /// Names the keys, if they have no names yet.
@@ -202,28 +233,33 @@ impl<R: ?Sized> SharedPlan<R> {
     pub(crate) fn steps<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = Step> + 'a {
         let mut first = 0;
         plan.cases.iter().enumerate().map(move |(at, case)| {
-            let Case { group, subject } = case;
-            let parts = self.group(case).members.len();
-            let way = match self.modes[usize::from(*group)] {
-                _ if subject.refused && subject.enforced => Way::List,
-                _ if subject.refused || subject.permits == 0 => Way::Nobody,
-                Mode::Local => Way::Here,
-                Mode::Lease { .. } | Mode::Sync { .. } if subject.enforced => Way::Accounts,
-                _ => Way::Store,
-            };
-            let step = Step {
-                case: at,
-                way,
-                permits: subject.permits,
-                first,
-                parts,
-                // The tier in bits of its own: another tier is another limit.
-                key: subject.key.wrapping_add((subject.tier as u64) << 32),
-                group: *group,
-            };
-            first += parts;
+            let step = self.step(at, case, first);
+            first += step.parts;
             step
         })
+    }
+
+    /// Who is to decide about a case, whose first part this is.
+    #[inline]
+    fn step(&self, at: usize, case: &Case, first: usize) -> Step {
+        let Case { group, subject } = case;
+        let way = match self.modes[usize::from(*group)] {
+            _ if subject.refused && subject.enforced => Way::List,
+            _ if subject.refused || subject.permits == 0 => Way::Nobody,
+            Mode::Local => Way::Here,
+            Mode::Lease { .. } | Mode::Sync { .. } if subject.enforced => Way::Accounts,
+            _ => Way::Store,
+        };
+        Step {
+            case: at,
+            way,
+            permits: subject.permits,
+            first,
+            parts: self.group(case).members.len(),
+            // The tier in bits of its own: another tier is another limit.
+            key: subject.key.wrapping_add((subject.tier as u64) << 32),
+            group: *group,
+        }
     }
 
     fn tag(&self, rule: &Rule<R>, request: &R) -> u128 {
@@ -284,6 +320,24 @@ impl<R: ?Sized> SharedPlan<R> {
             .names
             .iter()
             .map(|rule| (&*rule.name, rule.tallies.sum()))
+    }
+}
+
+impl FromIterator<Case> for Plan {
+    fn from_iter<I: IntoIterator<Item = Case>>(cases: I) -> Self {
+        Self {
+            cases: cases.into_iter().collect(),
+            tags: Vec::new(),
+        }
+    }
+}
+
+impl From<Outline> for Plan {
+    fn from(outline: Outline) -> Self {
+        match outline {
+            Outline::One(case, _) => [case].into_iter().collect(),
+            Outline::Any(plan) => plan,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The limiters of this node: of rules that are its own, and those that stand in for the store.
 
 use alloc::vec::Vec;
+use core::cell::LazyCell;
 use core::time::Duration;
 
 use super::{Case, Plan, SharedPlan};
@@ -119,8 +120,7 @@ impl<R: ?Sized> SharedPlan<R> {
 
     /// Counts a case of a request that was admitted.
     #[inline]
-    pub(crate) fn count_admitted(&self, plan: &Plan, case: usize) {
-        let case = &plan.cases[case];
+    pub(crate) fn count_admitted(&self, case: &Case) {
         self.group(case)
             .count(Me::new(), Outcome::Admitted(case.subject.permits));
     }
@@ -138,7 +138,7 @@ impl<R: ?Sized> SharedPlan<R> {
         which: impl Fn(usize) -> bool,
         taken: impl Fn(usize) -> Taken,
     ) {
-        let (now, me) = (self.clock.now(), Me::new());
+        let (now, me) = (LazyCell::new(|| self.clock.now()), Me::new());
         let mut part = 0;
         for (at, case) in plan.cases.iter().enumerate() {
             let (group, subject) = (self.group(case), &case.subject);
@@ -149,7 +149,7 @@ impl<R: ?Sized> SharedPlan<R> {
                 group.count(me, Outcome::Admitted(subject.permits));
                 // What an account has admitted is charged when it is charged to the store.
                 if taken != Taken::ByAccount && self.on_error(case) != OnError::Admit {
-                    group.charge(subject.key, Some(subject.tier), now, subject.permits);
+                    group.charge(subject.key, Some(subject.tier), *now, subject.permits);
                 }
             } else {
                 // It was admitted all the same.
