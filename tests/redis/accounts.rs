@@ -303,6 +303,38 @@ async fn local_rules_ask_nobody() {
     );
 }
 
+/// A rule of several quotas has an account for each, and none of them is passed over, though one state stands in for all.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_quota_has_an_account() {
+    let Some(server) = Server::start() else { return };
+    let limiter = limiter("quotas", "1000/s")
+        .also("50/h".parse().expect("a quota"))
+        .sync(Duration::from_secs(60), 100)
+        .build(server.store().await)
+        .expect("a limiter");
+    let passed = limiter.check_n("key", 10).await.expect("room");
+    assert_eq!(passed.decided_by(), DecidedBy::Account);
+    assert_eq!(limiter.standing().accounts, 2);
+    let passed = limiter
+        .check_n_now("key", 5)
+        .expect("decided here")
+        .expect("room");
+    assert_eq!(passed.decided_by(), DecidedBy::Account);
+    let nothing = limiter
+        .check_n_now("key", 0)
+        .expect("decided here")
+        .expect("free");
+    assert_eq!(nothing.decided_by(), DecidedBy::Nobody);
+    let mut admitted = 15;
+    for _ in 0..100 {
+        admitted += u64::from(limiter.check("key").await.is_ok());
+    }
+    assert_eq!(admitted, 50);
+    limiter.flush().await.expect("an answer");
+    let left = limiter.peek("key").await.expect("an answer");
+    assert_eq!(left[1].remaining(), 0, "{left:?}");
+}
+
 /// What was spent of an account and is not being asked about can be given back, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_gives_back_what_it_has_not_asked_about() {
