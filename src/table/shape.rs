@@ -69,15 +69,16 @@ impl Shape {
     /// Balancing", J. ACM 50:4, 2003.)
     #[inline(always)]
     pub(super) fn front(self, key: u64) -> [usize; 2] {
-        let second = self.front - self.right + scale(mix(key, SECOND), self.right);
-        [scale(mix(key, FIRST), self.left), second]
+        let bits = mix(key);
+        let second = self.front - self.right + scale(bits.rotate_left(32), self.right);
+        [scale(bits, self.left), second]
     }
 
     /// A byte of the key, other than 0, that tells it from most others of its sets.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "one byte of many")]
     pub(super) const fn byte(key: u64) -> u8 {
-        let byte = (mix(key, FIRST) >> 24) as u8;
+        let byte = (mix(key) >> 32) as u8;
         if byte == 0 { 1 } else { byte }
     }
 
@@ -89,23 +90,28 @@ impl Shape {
     /// The sets that are the key's in the backyard.
     #[inline]
     pub(super) fn backyard(self, key: u64) -> impl Iterator<Item = usize> {
+        let bits = mix(key);
         BACKYARD
             .into_iter()
             .take(self.back)
-            .map(move |factor| self.front + scale(mix(key, factor), self.back))
+            .map(move |factor| self.front + scale(bits.wrapping_mul(factor), self.back))
     }
 
     /// Which of so many homes is the key's.
     #[inline]
     pub(super) fn home(key: u64, homes: usize) -> usize {
-        scale(mix(key, HOME), homes)
+        scale(mix(key).wrapping_mul(HOME), homes)
     }
 }
 
-/// Bits whose upper half depends on all of the key's: a hasher of the user's own may be plain.
+/// Bits that each depend on all of the key's that matter, and by no one rule: a hasher of the user's own may be plain.
+///
+/// Of a product alone the upper bits go round evenly when keys are evenly spaced, and so do those of a product by another
+/// factor; but then the two sets of a key go together, and keys of some spacings crowd into few pairs of sets.
 #[inline(always)]
-const fn mix(key: u64, factor: u64) -> u64 {
-    (key ^ (key >> 32)).wrapping_mul(factor)
+const fn mix(key: u64) -> u64 {
+    let bits = (key ^ (key >> 32)).wrapping_mul(FIRST);
+    (bits ^ (bits >> 29)).wrapping_mul(SECOND)
 }
 
 /// ⌊bits · range / 2^64⌋: a number below `range`, decided by the upper bits.

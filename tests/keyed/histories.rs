@@ -121,11 +121,13 @@ struct Steered {
     crowd: bool,
 }
 
-/// Hashes of a crowd. A table finds each of the sets from the upper bits of the hash times a constant
-/// (`src/table/shape.rs`), so the upper bits of two products are the same.
+/// Hashes of a crowd. A table finds one of the sets from the upper bits of a product, and the other from those of its lower half
+/// (`src/table/shape.rs`), so these are the same.
 static CROWD: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let sets = |hash: u64| {
-        [0x9e37_79b9_7f4a_7c15, 0xbb67_ae85_84ca_a73b].map(|factor| hash.wrapping_mul(factor) >> 58)
+        let bits = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bits = (bits ^ (bits >> 29)).wrapping_mul(0xbb67_ae85_84ca_a73b);
+        [bits, bits.rotate_left(32)].map(|bits| bits >> 58)
     };
     // With an upper half of zeros there is nothing to fold in.
     let of_one = |&hash: &u64| sets(hash) == sets(1);
