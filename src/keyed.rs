@@ -58,11 +58,11 @@ pub(crate) use store::{Desk, Store};
 /// # Cost
 ///
 /// A decision for a key that has an entry is one hash, one reading of the clock, and what the
-/// algorithm needs, on the line of the entry: no lock, no allocation, no count of references. In a table of up to 262,144
-/// entries a byte of hint for each leads to it, which decisions do not write; in a larger one all eight entries that the key
-/// may have are asked for at once. The first decision of a key looks at these eight (at the eight of the
-/// backyard too, if they are all in use), takes one that is free or idle in three exchanges, and waits
-/// for nobody. A denial changes nothing.
+/// algorithm needs on the line of the entry: no lock, no allocation, no count of references. Nothing but the entry is
+/// written. In a table of up to 262,144 entries a byte of hint for each leads to it; in a larger one all eight entries that
+/// the key may have are asked for at once. The first decision of a key looks at these eight, takes one that is free or idle in
+/// three exchanges, and waits for nobody. A key that finds all eight in use goes to one of eight more, and looks at all
+/// sixteen at each decision: one key in fifty, in a table with as many keys as were asked for. A denial changes nothing.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first
 /// used: 16 bytes an entry with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of

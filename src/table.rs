@@ -161,12 +161,12 @@ impl Table {
         self.hints.is_empty() && seems(first) | seems(second)
     }
 
-    /// From now on `key` is guessed to have the entry of that index.
+    /// From now on `key` is guessed to have the entry of that index, if that is in the front.
     pub(crate) fn hint(&self, key: u64, index: usize) {
         self.hints.put(index / WAYS, index % WAYS, Shape::byte(key));
     }
 
-    /// The same in the front, where no hint has led to it; the next look finds the hint.
+    /// The entry that `key` seems to have in the front, for whoever was led to none; leaves the hint that was missing.
     #[cold]
     pub(crate) fn find_in_front(&self, key: u64) -> Option<Entry<'_>> {
         let index = self.look(key)?;
@@ -187,7 +187,7 @@ impl Table {
         (way < WAYS).then_some(set * WAYS + way)
     }
 
-    /// The same, in the backyard.
+    /// The entry that `key` seems to have in the backyard.
     #[cold]
     #[inline(never)]
     pub(crate) fn find_in_backyard(&self, key: u64) -> Option<Entry<'_>> {

@@ -83,7 +83,17 @@ impl<'a> Ruling<'a> {
     pub(super) fn room(self, state: &'a State, found: Option<Entry<'a>>, now: Nanos) -> u64 {
         match (state, found) {
             (State::Everybody(words), _) => self.algorithm.remaining(Shared::new(words.get()), now),
-            (State::Each(_), Some(entry)) => self.algorithm.remaining(&Seat::new(entry, self.key), now),
+            (State::Each(_), Some(entry)) => {
+                let seat = Seat::new(entry, self.key);
+                let room = self.algorithm.remaining(&seat, now);
+                // As with a denial: the key had the entry when it was read only if the word still stands. What another
+                // key has spent there, or nobody, says nothing of this one.
+                if entry.still(seat.seen()) {
+                    room
+                } else {
+                    self.peek(state, now).remaining()
+                }
+            }
             (State::Each(_), None) => self.peek(state, now).remaining(),
         }
     }
@@ -152,5 +162,39 @@ impl<'a> Ruling<'a> {
                 }
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::algorithm::CounterRing;
+    use crate::quota::Quota;
+
+    /// Between finding an entry and looking at it the key may lose it, and use up its limit in another.
+    #[test]
+    fn a_look_is_at_no_entry_that_the_key_has_lost() {
+        let quota = Quota::per_hour(2).expect("a quota");
+        let algorithm = AnyAlgorithm::from(CounterRing::new(quota).expect("a ring"));
+        let state = State::Each(Store::new(1, algorithm.words()).expect("a table"));
+        let State::Each(store) = &state else { return };
+        let ruling = |key| Ruling {
+            algorithm: &algorithm,
+            on_full: OnFull::Deny,
+            key,
+        };
+        let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
+        let take = |key, minutes, permits| ruling(key).take(&state, None, at(minutes), permits).is_ok();
+        assert!(take(1, 60, 1));
+        let lost = state.find(1).expect("its entry");
+        assert_eq!(ruling(1).room(&state, Some(lost), at(60)), 1);
+        assert!(ruling(1).desk(store).leave(1, at(60)));
+        // Others take all of the twelve entries; one of them is idle before the rest.
+        assert!(take(2, 560, 1) && (3..14).all(|key| take(key, 600, 1)) && !take(14, 600, 1));
+        assert!(take(1, 650, 2));
+        assert_ne!(state.find(1).expect("another").number(), lost.number());
+        assert_eq!(ruling(1).room(&state, Some(lost), at(650)), 0);
     }
 }

@@ -338,6 +338,44 @@ fn many_at_once_are_as_so_many_checks() {
     }
 }
 
+/// Whoever is handed an answer may ask for the keys that are still to come, or reset them: what was looked up ahead is
+/// validated. And an iterator is not asked again once it has ended.
+#[test]
+fn many_at_once_hold_while_their_entries_pass_on() {
+    for subject in subjects(quota("10/s")) {
+        let most = subject.algorithm.most();
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
+        for key in 0..12_u64 {
+            assert!(limiter.check(&key).is_ok());
+        }
+        // All are idle, and found ahead; the first answer gives the entry of the second key to another.
+        clock.advance(Duration::from_secs(3_600));
+        let mut ended = false;
+        let keys = core::iter::from_fn(|| {
+            assert!(!core::mem::replace(&mut ended, true), "asked again");
+            None
+        });
+        let keys = [&0_u64, &1, &1].into_iter().chain(keys);
+        let mut passed = Vec::new();
+        limiter.check_many(keys, |key, answer| {
+            passed.push((*key, answer.is_ok()));
+            if passed.len() == 1 {
+                assert!(limiter.reset(&1));
+                for other in 100..111 {
+                    assert_eq!(drain(&limiter, other), most, "{}", subject.name);
+                }
+            }
+        });
+        assert_eq!(passed.len(), 3, "{}", subject.name);
+        // Nobody was charged for key 1, nor it for them.
+        for other in 100..111 {
+            assert_eq!(limiter.peek(&other).spent(), most, "{}", subject.name);
+        }
+        let ones = passed.iter().filter(|it| **it == (1, true)).count() as u64;
+        assert!(ones > 0 && limiter.peek(&1).spent() == ones, "{}", subject.name);
+    }
+}
+
 #[test]
 fn many_at_once_are_decided_at_one_reading() {
     let (limiter, clock) = by_hand(
