@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 use super::builder::Quotas;
 use super::counts::{Me, Outcome, Tallies};
-use super::key::{Condition, Cost, Key, Missing, TierOf};
+use super::key::{Condition, Cost, Key, TierOf};
 use super::policy::Policy;
 use super::rule::{Enforced, Listed};
 use super::share::Share;
-use super::state::{Ruling, State, Taken};
+use super::state::{Decided, Place, Ruling, State, Taken};
 use crate::algorithm::AnyAlgorithm;
 use crate::answer::Peek;
 use crate::decision::Receipt;
@@ -18,22 +18,25 @@ use crate::error::ConfigError;
 use crate::keyed::{OnFull, SeededState, Store};
 use crate::limiter::OwnWords;
 use crate::quota::Quota;
-use crate::table::Entry;
 use crate::time::Nanos;
 
 mod heritage;
+mod subject;
 
 pub(super) use heritage::Heir;
+pub(super) use subject::Subject;
 
 /// The rules that are decided by one state, in one step.
 #[derive(Debug)]
 pub(super) struct Group<R: ?Sized> {
     /// One for each window of the policy, in its order.
     pub(super) members: Box<[Member]>,
-    /// The counts of the rules that have their first quota here, and then those of the others.
+    /// The counts of the rules that have their first quota here.
     tallies: Box<[Arc<Tallies>]>,
-    /// How many rules have their first quota here.
-    first: usize,
+    /// Those of the other rules that have a quota here.
+    other_tallies: Box<[Arc<Tallies>]>,
+    /// Whether nothing but its key, if there is one, tells one request from another.
+    is_plain: bool,
     key: Option<Key<R>>,
     cost: Option<Cost<R>>,
     when: Option<Condition<R>>,
@@ -60,24 +63,6 @@ pub(super) struct Member {
     pub(super) number: usize,
     pub(super) quota: Quota,
 }
-
-/// What a group says about one request, before anybody has looked at a state.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Subject {
-    pub(super) key: u64,
-    pub(super) permits: u64,
-    /// Of the policy.
-    pub(super) tier: usize,
-    /// Whether a refusal counts.
-    pub(super) enforced: bool,
-    /// Whether the key is refused whatever it has spent.
-    pub(super) refused: bool,
-    /// Whether the request has no key, though the rules have one.
-    pub(super) lacks_key: bool,
-}
-
-/// Stands for a key where there is none.
-const EVERYBODY: u64 = 0;
 
 /// What is needed to hash a rule set's keys.
 #[derive(Clone, Debug)]
@@ -134,8 +119,14 @@ impl<R: ?Sized> Group<R> {
         }
         Ok(Self {
             tallies: Box::new([]),
-            first: 0,
+            other_tallies: Box::new([]),
             members,
+            is_plain: rule.when.is_none()
+                && rule.cost.is_none()
+                && rule.tiers.is_empty()
+                && rule.allow.is_empty()
+                && rule.deny.is_empty()
+                && enforced == Share::ALL,
             key: rule.key.clone(),
             cost: rule.cost.clone(),
             when: rule.when.clone(),
@@ -154,26 +145,26 @@ impl<R: ?Sized> Group<R> {
 
     /// Keeps the counts of its rules, of all that there are.
     pub(super) fn counting(self, tallies: &[Arc<Tallies>]) -> Self {
-        let first = |member: &&Member| member.number == 0;
-        let mut rules: Vec<u16> = self
-            .members
-            .iter()
-            .filter(first)
-            .map(|member| member.rule)
-            .collect();
-        let count = rules.len();
+        let (mut first, mut others): (Vec<u16>, Vec<u16>) = Default::default();
         for member in &self.members {
-            if !rules.contains(&member.rule) {
-                rules.push(member.rule);
+            if member.number == 0 {
+                first.push(member.rule);
             }
         }
-        let tallies = rules
-            .iter()
-            .map(|&rule| Arc::clone(&tallies[usize::from(rule)]))
-            .collect();
+        for member in &self.members {
+            if !first.contains(&member.rule) && !others.contains(&member.rule) {
+                others.push(member.rule);
+            }
+        }
+        let of = |rules: Vec<u16>| {
+            let rules = rules.into_iter();
+            rules
+                .map(|rule| Arc::clone(&tallies[usize::from(rule)]))
+                .collect()
+        };
         Self {
-            tallies,
-            first: count,
+            tallies: of(first),
+            other_tallies: of(others),
             ..self
         }
     }
@@ -181,68 +172,20 @@ impl<R: ?Sized> Group<R> {
     /// Counts something that has happened to a request once, for each rule, whatever its states are.
     #[inline]
     pub(super) fn count(&self, me: Me, outcome: Outcome) {
-        for tallies in &self.tallies[..self.first] {
+        for tallies in &self.tallies {
             tallies.add(me, outcome);
         }
     }
 
     /// Counts something that has happened to this state.
     pub(super) fn count_here(&self, me: Me, outcome: Outcome) {
-        for tallies in &self.tallies {
+        for tallies in self.all_tallies() {
             tallies.add(me, outcome);
         }
     }
 
-    /// What is to be decided about a request; `None`: nothing, it is none of these rules' business.
-    #[inline(always)]
-    pub(super) fn subject(&self, request: &R, seeds: &Seeds) -> Option<Subject> {
-        if let Some(when) = &self.when
-            && !(when.0.function())(request)
-        {
-            return None;
-        }
-        let mut subject = Subject {
-            key: EVERYBODY,
-            permits: match &self.cost {
-                Some(cost) => (cost.0.function())(request),
-                None => 1,
-            },
-            tier: 0,
-            enforced: self.enforced != Share::NONE,
-            refused: false,
-            lacks_key: false,
-        };
-        if let Some(key) = &self.key {
-            let hash = match key.hash(request, &seeds.tables) {
-                Some(hash) => hash,
-                None if key.missing() == Missing::Skip => return None,
-                None => {
-                    subject.lacks_key = true;
-                    Key::<R>::hash_of_none(&seeds.tables)
-                }
-            };
-            subject.key = Store::fingerprint(hash);
-            if !self.allow.is_empty() && self.allow.contains(&hash) {
-                return None;
-            }
-            subject.refused = !self.deny.is_empty() && self.deny.contains(&hash)
-                || subject.lacks_key && key.missing() == Missing::Refuse;
-            if self.enforced != Share::ALL && subject.enforced {
-                let hash = key.hash(request, &seeds.shares);
-                let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.shares));
-                subject.enforced = self.enforced.has(hash);
-            }
-        }
-        if let Some(tier_of) = &self.tier_of {
-            subject.tier = self.tier(tier_of, request);
-        }
-        Some(subject)
-    }
-
-    fn tier(&self, tier_of: &TierOf<R>, request: &R) -> usize {
-        let name = (tier_of.0.function())(request);
-        name.and_then(|name| self.tiers.iter().position(|(tier, _)| **tier == *name))
-            .map_or(0, |place| place + 1)
+    fn all_tallies(&self) -> impl Iterator<Item = &Arc<Tallies>> {
+        self.tallies.iter().chain(&self.other_tallies)
     }
 
     /// The algorithm that decides about the subject.
@@ -251,10 +194,16 @@ impl<R: ?Sized> Group<R> {
         &self.policy.tiers[subject.tier]
     }
 
-    /// The entry that the subject seems to have.
-    #[inline]
-    pub(super) fn find(&self, subject: &Subject) -> Option<Entry<'_>> {
-        self.state.find(subject.key)
+    /// Where the subject's words seem to be, as far as that is in memory that is far away.
+    #[inline(always)]
+    pub(super) fn find_far(&self, subject: &Subject) -> Place<'_> {
+        self.state.find_far(subject.key)
+    }
+
+    /// Where the subject's words seem to be.
+    #[cfg(feature = "redis")]
+    pub(super) fn find(&self, subject: &Subject) -> Place<'_> {
+        self.find_far(subject).or_near(subject.key)
     }
 
     #[inline(always)]
@@ -267,22 +216,24 @@ impl<R: ?Sized> Group<R> {
     }
 
     /// The most permits that the subject would get: a look, which somebody may be faster than.
-    #[inline]
-    pub(super) fn room<'a>(&'a self, subject: &Subject, found: Option<Entry<'a>>, now: Nanos) -> u64 {
-        self.ruling(subject).room(&self.state, found, now)
+    #[inline(always)]
+    pub(super) fn room<'a>(&'a self, subject: &Subject, found: Place<'a>, now: Nanos) -> u64 {
+        self.ruling(subject).room(found, now)
+    }
+
+    /// Decides about the subject, at a time that is read when memory is best waited for; nothing is given back of it.
+    #[inline(always)]
+    pub(super) fn decide(&self, subject: &Subject, now: impl FnOnce() -> Nanos) -> Decided {
+        let algorithm = self.algorithm(subject);
+        self.state
+            .decide(algorithm, self.on_full, subject.key, now, subject.permits)
     }
 
     /// Takes what the subject costs, or nothing; an error says whether it was not the key's own state that
     /// refused, for want of an entry.
     #[inline(always)]
-    pub(super) fn take<'a>(
-        &'a self,
-        subject: &Subject,
-        found: Option<Entry<'a>>,
-        now: Nanos,
-    ) -> Result<Taken, bool> {
-        self.ruling(subject)
-            .take(&self.state, found, now, subject.permits)
+    pub(super) fn take<'a>(&'a self, subject: &Subject, found: Place<'a>, now: Nanos) -> Result<Taken, bool> {
+        self.ruling(subject).take(found, now, subject.permits)
     }
 
     /// Gives back what was taken; false if that can no longer be done.

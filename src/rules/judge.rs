@@ -7,9 +7,8 @@ use super::counts::{Me, Outcome};
 use super::group::{Group, Subject};
 use super::refused::{Passed, Refused, Violated};
 use super::reservation::{Charge, Reservation};
-use super::state::Taken;
+use super::state::{Place, Taken};
 use crate::decision::Receipt;
-use crate::table::Entry;
 use crate::time::Nanos;
 
 /// One state that decides about a request.
@@ -18,7 +17,7 @@ struct Case<'a, R: ?Sized> {
     place: u16,
     group: &'a Arc<Group<R>>,
     subject: Subject,
-    found: Option<Entry<'a>>,
+    found: Place<'a>,
 }
 
 /// When a case's turn to be charged comes.
@@ -56,21 +55,16 @@ impl<R: ?Sized> Rules<R> {
                 return Ok(Passed::free(now()));
             };
             if subject.enforced && !subject.refused {
-                let found = group.find(&subject);
-                // Read only now, so that the entry is on its way meanwhile.
-                let now = now();
+                let decided = group.decide(&subject, now);
                 let me = Me::new();
-                let taken = group.take(&subject, found, now);
-                return match taken {
-                    Ok(taken) => {
-                        if taken.overflow {
-                            group.count(me, Outcome::Overflowed);
-                        }
-                        group.count(me, Outcome::Admitted(subject.permits));
-                        Ok(Passed::charged(now))
-                    }
-                    Err(overflow) => Err(self.refuse_one(me, request, subject, now, overflow)),
-                };
+                if decided.overflow {
+                    group.count(me, Outcome::Overflowed);
+                }
+                if !decided.admitted {
+                    return Err(self.refuse_one(me, request, decided.at));
+                }
+                group.count(me, Outcome::Admitted(subject.permits));
+                return Ok(Passed::charged(decided.at));
             }
         }
         self.check_all(request, now)
@@ -84,9 +78,10 @@ impl<R: ?Sized> Rules<R> {
     ) -> Result<Passed, Refused<'a, R>> {
         let mut cases = Cases::new();
         self.add_cases(request, &mut cases);
+        // After what is asked for far away, and before what is near, as a keyed limiter does.
         let now = now();
         let mut paid = AllPaid::new();
-        self.take_all(request, &cases, now, &mut paid)?;
+        self.take_all(request, &mut cases, now, &mut paid)?;
         Ok(if paid.is_empty() {
             Passed::free(now)
         } else {
@@ -103,7 +98,7 @@ impl<R: ?Sized> Rules<R> {
         self.add_cases(request, &mut cases);
         let now = now();
         let mut paid = AllPaid::new();
-        self.take_all(request, &cases, now, &mut paid)?;
+        self.take_all(request, &mut cases, now, &mut paid)?;
         let charge = |Paid { case, receipt }: Paid| {
             let case = &cases[usize::from(case)];
             Charge {
@@ -115,7 +110,7 @@ impl<R: ?Sized> Rules<R> {
         Ok(Reservation::new(now, paid.into_iter().map(charge).collect()))
     }
 
-    /// Adds the states that decide about the request, with their memory on its way.
+    /// Adds the states that decide about the request, with their memory on its way where it is far away.
     #[inline(always)]
     fn add_cases<'a>(&'a self, request: &R, cases: &mut Cases<'a, R>) {
         for (place, group) in (0..).zip(&self.groups) {
@@ -124,7 +119,7 @@ impl<R: ?Sized> Rules<R> {
                     place,
                     group,
                     subject,
-                    found: group.find(&subject),
+                    found: group.find_far(&subject),
                 });
             }
         }
@@ -135,7 +130,7 @@ impl<R: ?Sized> Rules<R> {
     fn take_all<'a>(
         &'a self,
         request: &'a R,
-        cases: &Cases<'a, R>,
+        cases: &mut [Case<'a, R>],
         now: Nanos,
         paid: &mut AllPaid,
     ) -> Result<(), Refused<'a, R>> {
@@ -182,21 +177,18 @@ impl<R: ?Sized> Rules<R> {
         Ok(())
     }
 
+    /// Says which rules have no room, where all are of one state, which has refused.
     #[cold]
     #[inline(never)]
-    fn refuse_one<'a>(
-        &'a self,
-        me: Me,
-        request: &'a R,
-        subject: Subject,
-        now: Nanos,
-        overflow: bool,
-    ) -> Refused<'a, R> {
-        if overflow {
-            self.groups[0].count(me, Outcome::Overflowed);
-        }
+    fn refuse_one<'a>(&'a self, me: Me, request: &'a R, now: Nanos) -> Refused<'a, R> {
         let mut violated = SmallVec::new();
-        self.look_for_violations(0, &subject, now, true, |violation| violated.push(violation));
+        let group = &self.groups[0];
+        if group.members.len() == 1 {
+            violated.push(Violated { group: 0, member: 0 });
+        } else if let Some(subject) = group.subject(request, &self.seeds) {
+            // Asked again, so that no admission has to keep it.
+            self.look_for_violations(0, &subject, now, true, |violation| violated.push(violation));
+        }
         self.count_denials(me, &violated);
         Refused::new(self, request, now, violated)
     }
@@ -204,7 +196,7 @@ impl<R: ?Sized> Rules<R> {
     /// Says which rules have no room; `full`: the case that was seen to have none.
     #[cold]
     #[inline(never)]
-    fn refuse<'a>(&'a self, request: &'a R, cases: &Cases<'a, R>, now: Nanos, full: u16) -> Refused<'a, R> {
+    fn refuse<'a>(&'a self, request: &'a R, cases: &[Case<'a, R>], now: Nanos, full: u16) -> Refused<'a, R> {
         let me = Me::new();
         let mut violated = SmallVec::new();
         for (index, case) in (0..).zip(cases) {
@@ -271,15 +263,17 @@ impl<R: ?Sized> Rules<R> {
 /// Looks at all cases, and adds them to the order in which to take; stops at the first that counts and has no room, and
 /// says which it is.
 #[inline(always)]
-fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> Option<u16> {
-    for (index, case) in (0..).zip(cases) {
+fn look<R: ?Sized>(cases: &mut [Case<'_, R>], now: Nanos, order: &mut Order) -> Option<u16> {
+    for (index, case) in (0..).zip(cases.iter_mut()) {
         let Subject {
             permits,
             enforced,
             refused,
             ..
         } = case.subject;
-        let room = case.group.room(&case.subject, case.found, now);
+        let found = case.found.or_near(case.subject.key);
+        case.found = found;
+        let room = case.group.room(&case.subject, found, now);
         if enforced && (refused || room < permits) {
             return Some(index);
         }
@@ -290,10 +284,13 @@ fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> Optio
             case: index,
         };
         order.push(turn);
-        let mut at = order.len() - 1;
-        while at > 0 && order[at] < order[at - 1] {
-            order.swap(at, at - 1);
-            at -= 1;
+        let mut turns = &mut order[..];
+        while let [rest @ .., before, last] = turns
+            && last < before
+        {
+            core::mem::swap(before, last);
+            let sorted = rest.len() + 1;
+            turns = &mut turns[..sorted];
         }
     }
     None
@@ -302,7 +299,7 @@ fn look<R: ?Sized>(cases: &Cases<'_, R>, now: Nanos, order: &mut Order) -> Optio
 /// *Give back*: what was taken for a request that is refused after all.
 #[cold]
 #[inline(never)]
-fn give_back<R: ?Sized>(me: Me, cases: &Cases<'_, R>, paid: &AllPaid) {
+fn give_back<R: ?Sized>(me: Me, cases: &[Case<'_, R>], paid: &[Paid]) {
     for Paid { case, receipt } in paid.iter().rev() {
         let Case { group, subject, .. } = &cases[usize::from(*case)];
         if !group.give_back(subject, receipt, subject.permits) {

@@ -5,7 +5,8 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::collections::HashMap;
 
-use super::{EVERYBODY, Group, Member};
+use super::subject::EVERYBODY;
+use super::{Group, Member};
 use crate::algorithm::Reclaim;
 use crate::rules::key::{Condition, Cost, Key};
 use crate::rules::state::State;
@@ -68,8 +69,8 @@ impl<R: ?Sized> Group<R> {
 
     /// Whether one of the other's rules counts here, by the same key.
     pub(in crate::rules) fn counts_for(&self, other: &Self) -> bool {
-        let mine = |theirs| self.tallies.iter().any(|mine| Arc::ptr_eq(mine, theirs));
-        self.has_key_of(other) && other.tallies.iter().any(mine)
+        let mine = |theirs| self.all_tallies().any(|mine| Arc::ptr_eq(mine, theirs));
+        self.has_key_of(other) && other.all_tallies().any(mine)
     }
 
     /// Whether the old group's rules had other names, so that a rule that was here before has taken over theirs.
@@ -123,7 +124,8 @@ impl<R: ?Sized> Group<R> {
             members,
             policy: Arc::new(policy),
             tallies: Box::new([]),
-            first: 0,
+            other_tallies: Box::new([]),
+            is_plain: self.is_plain,
             key: self.key.clone(),
             cost: self.cost.clone(),
             when: self.when.clone(),
