@@ -143,6 +143,15 @@ impl Table {
         None
     }
 
+    /// The entry that the first hint for `key` leads to, whosever it is: none of the entries is read. None in a table without
+    /// hints.
+    #[inline(always)]
+    pub(crate) fn guess_near(&self, key: u64) -> Option<Entry<'_>> {
+        let mut guesses = self.hints.guesses(self.shape.front(key), Shape::byte(key))?;
+        let (set, way) = guesses.next()?;
+        Some(self.entry(set * WAYS + way))
+    }
+
     /// The same in the front of a table that is too large for hints. None in any other.
     #[inline(always)]
     pub(crate) fn find_far(&self, key: u64) -> Option<Entry<'_>> {

@@ -172,11 +172,10 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let table = &self.store.table;
-        // What reads the clock waits for what is begun before it, and lets nothing begin that comes after: so memory that is
-        // far away is asked for before, and what the caches have after.
-        let far = table.find_far(key);
-        let now = now();
-        self.decide_with(far.or_else(|| table.find_near(key)), key, now, permits)
+        // What reads the clock waits for what is begun before it, and lets nothing begin that comes after: so hints are read
+        // before, and memory that is far away is asked for. Which key has the entry shows when it is used.
+        let found = table.find_far(key).or_else(|| table.guess_near(key));
+        self.decide_with(found, key, now(), permits)
     }
 
     /// The same, where the entry that the key seems to have was found before.
