@@ -88,7 +88,8 @@ fn set(rules: usize) -> Result<RuleSet<Parts>, Error> {
         HttpKey::header(HeaderName::from_static("x-api-key")).key(),
         HttpKey::path().key(),
     ];
-    let quota = Quota::new(100_000_000, Duration::from_secs(60))?;
+    // One key takes it all: a rule of its own decides forty million times a second.
+    let quota = Quota::new(10_000_000_000, Duration::from_secs(60))?;
     let rules = keys[..rules]
         .iter()
         .enumerate()

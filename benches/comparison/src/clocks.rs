@@ -17,9 +17,6 @@ use crate::rivals::ours;
 /// Decisions for one reading, where that is chosen.
 const READING: u64 = 16;
 
-/// How old the coarse clock may be: the interval of its upkeep thread.
-const UPKEEP: Duration = Duration::from_millis(1);
-
 /// What a reading is compared with.
 const STD: &str = "clock: std Instant";
 
@@ -63,7 +60,7 @@ impl Clock for KernelCoarse {
 }
 
 pub fn run(effort: &Effort, plots: &Path) {
-    let coarse = CoarseClock::start(UPKEEP).expect("the only upkeep thread");
+    let coarse = ours::coarse();
     print_head("Clocks: one reading", STD);
     let rows = measure(effort, "reading", STD, &[1], &readings(&coarse));
     let mut panels = vec![panel("One reading", &rows)];

@@ -1,20 +1,26 @@
 //! This crate.
 
 use std::hint::black_box;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use ringgate::{
-    Algorithm, CoarseClock, CounterRing, CounterRingBuilder, Gcra, KeyedRateLimiter, Quota, RateLimiter,
-    Reclaim, StripedLimiter, TimestampRing,
+    Algorithm, AnyKey, CoarseClock, CounterRing, CounterRingBuilder, Gcra, KeyedRateLimiter, Quota,
+    RateLimiter, Reclaim, StripedLimiter, TimestampRing,
 };
 
 use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
+/// How often the coarse clock moves.
+pub(crate) const UPKEEP: Duration = Duration::from_millis(1);
+
 pub(super) const BOUND: &str = "as promised by bound()";
 
 pub(super) const WIDE: &str = "ringgate, CounterRing wide";
+
+const GCRA_COARSE: &str = "ringgate, Gcra, coarse clock";
 
 pub(super) const STRIPED: &str = "ringgate, StripedLimiter";
 
@@ -43,16 +49,10 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
     } else {
         all.push(of("ringgate, CounterRing packed", room, packed));
         all.push(of(WIDE, room, wide));
-        let clock = CoarseClock::start(Duration::from_millis(1)).expect("the only upkeep thread");
-        all.push(Contestant::new(
-            "ringgate, Gcra, coarse clock",
-            Side::Ours,
-            room,
-            |room| {
-                let limiter = RateLimiter::with_clock(gcra(room), clock.clone());
-                move || black_box(&limiter).check().is_ok()
-            },
-        ));
+        all.push(Contestant::new(GCRA_COARSE, Side::Ours, room, |room| {
+            let limiter = RateLimiter::with_clock(gcra(room), coarse());
+            move || black_box(&limiter).check().is_ok()
+        }));
     }
     all.push(
         Contestant::new(STRIPED, Side::Ours, room, |room| {
@@ -113,6 +113,13 @@ fn ring(builder: CounterRingBuilder) -> CounterRing {
     builder.build().expect("a ring")
 }
 
+/// One for all, since a process has one upkeep thread; it runs from the first use on.
+pub(crate) fn coarse() -> CoarseClock {
+    static COARSE: LazyLock<CoarseClock> =
+        LazyLock::new(|| CoarseClock::start(UPKEEP).expect("the only upkeep thread"));
+    COARSE.clone()
+}
+
 fn limited() -> Quota {
     Quota::per_second(LIMIT).expect("a quota")
 }
@@ -168,6 +175,11 @@ pub(super) fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
     };
     vec![
         table("ringgate, Gcra", move || gcra(room)),
+        Keyed::new(GCRA_COARSE, Side::Ours, move |keys| {
+            let builder = KeyedRateLimiter::builder(gcra(room)).capacity(keys as u64);
+            let limiter = builder.build_with(coarse(), AnyKey::random()).expect("a table");
+            move |key: &K| black_box(&limiter).check(key).is_ok()
+        }),
         table("ringgate, CounterRing packed", move || packed(room)),
         table("ringgate, CounterRing wide", wide),
     ]
