@@ -44,15 +44,19 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         let mut keys = keys.into_iter();
         let mut ahead = [const { None }; AHEAD];
         loop {
+            // In steps of their own: what a core can look ahead is counted in instructions, so the fewer there are between
+            // two reads of memory, the more of them are on their way at once.
             let mut count = 0;
             for (slot, key) in ahead.iter_mut().zip(&mut keys) {
                 let fingerprint = self.fingerprint(key);
-                // Nobody waits for the answers, but the entry is on its way.
-                core::hint::black_box(table.touch_far(fingerprint));
-                *slot = Some((key, fingerprint, table.find_near(fingerprint)));
+                *slot = Some((key, fingerprint, table.places(fingerprint)));
                 count += 1;
             }
-            for (key, fingerprint, found) in ahead[..count].iter().flatten() {
+            let mut found = [None; AHEAD];
+            for (found, (_, fingerprint, places)) in found.iter_mut().zip(ahead[..count].iter().flatten()) {
+                *found = table.ask_for(*places, *fingerprint);
+            }
+            for (found, (key, fingerprint, _)) in found.iter().zip(ahead[..count].iter().flatten()) {
                 let found = found.or_else(|| table.find_far(*fingerprint));
                 decided(key, self.desk(*key).decide_with(found, *fingerprint, now, 1));
             }

@@ -24,6 +24,15 @@ pub(super) struct Shape {
     back: usize,
 }
 
+/// Where in the front a key may have its entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places {
+    /// The numbers of its two sets.
+    pub(super) front: [usize; 2],
+    /// What its hint would be.
+    pub(super) byte: u8,
+}
+
 /// The backyard's part of all sets.
 const BACK: usize = 16;
 
@@ -72,6 +81,14 @@ impl Shape {
         let bits = mix(key);
         let second = self.front - self.right + scale(bits.rotate_left(32), self.right);
         [scale(bits, self.left), second]
+    }
+
+    #[inline(always)]
+    pub(super) fn places(self, key: u64) -> Places {
+        Places {
+            front: self.front(key),
+            byte: Self::byte(key),
+        }
     }
 
     /// A byte of the key, other than 0 (which stands for no hint), that tells it from most others of its sets: of the bits
