@@ -37,7 +37,6 @@
 //! `a_bucket_gives_back_its_newest_charge_only`)
 
 use alloc::format;
-use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use super::{Algorithm, Attempt, Reclaim};
@@ -47,6 +46,10 @@ use crate::quota::Quota;
 use crate::sync::Words;
 use crate::time::Nanos;
 use crate::word::FIRST_WORD_BITS;
+
+mod state;
+
+use state::{State, Word};
 
 /// GCRA, the token bucket or leaky bucket as a meter: a burst of b permits, refilled at L per W.
 ///
@@ -99,48 +102,6 @@ const LONGEST: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
 
 /// The latest time that a word can hold, in units.
 const LARGEST: u64 = (1 << (FIRST_WORD_BITS - 1)) - 1;
-
-/// The word as a value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Word(u64);
-
-impl Word {
-    /// `{ time, refunded: false }`.
-    #[inline]
-    const fn charged(time: u64) -> Self {
-        Self(time << 1)
-    }
-
-    /// `{ time, refunded: true }`.
-    const fn refunded(time: u64) -> Self {
-        Self((time << 1) | 1)
-    }
-
-    #[inline]
-    const fn time(self) -> u64 {
-        self.0 >> 1
-    }
-}
-
-/// The one word, and what may happen to it.
-#[derive(Clone, Copy)]
-struct State<W>(W);
-
-impl<W: Words> State<W> {
-    #[inline]
-    fn observe(self) -> Word {
-        // Relaxed: the word is the whole state, nothing is published beside it.
-        Word(self.0.load(0, Ordering::Relaxed))
-    }
-
-    #[inline]
-    fn replace(self, seen: Word, new: Word) -> bool {
-        // Relaxed, both: as in `observe`; the exchange itself validates what was judged.
-        self.0
-            .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-}
 
 impl Gcra {
     /// The quota's limit as burst, refilled at the quota's rate.
@@ -263,7 +224,7 @@ impl Gcra {
     fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt {
         let state = State(words);
         let seen = state.observe();
-        let after = self.after(seen.time(), now, permits);
+        let after = self.later_by(seen.time_from(now), permits);
         if after - now > self.tolerance() {
             Attempt::Settled(None)
         } else if state.replace(seen, Word::charged(after)) {
@@ -283,7 +244,12 @@ impl Gcra {
     /// The time after an admission of `permits` at `now`, whether they fit or not.
     #[inline]
     fn after(&self, seen: u64, now: u64, permits: u64) -> u64 {
-        seen.max(now).saturating_add(permits.saturating_mul(self.permit))
+        self.later_by(seen.max(now), permits)
+    }
+
+    #[inline]
+    const fn later_by(&self, from: u64, permits: u64) -> u64 {
+        from.saturating_add(permits.saturating_mul(self.permit))
     }
 
     /// b·T, how far the time may be ahead of the clock.

@@ -1,0 +1,69 @@
+use core::sync::atomic::Ordering;
+
+use crate::sync::Words;
+
+/// The word as a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word(pub(super) u64);
+
+impl Word {
+    /// `{ time, refunded: false }`.
+    #[inline]
+    pub(super) const fn charged(time: u64) -> Self {
+        Self(time << 1)
+    }
+
+    /// `{ time, refunded: true }`.
+    #[inline]
+    pub(super) const fn refunded(time: u64) -> Self {
+        Self((time << 1) | 1)
+    }
+
+    #[inline]
+    pub(super) const fn time(self) -> u64 {
+        self.0 >> 1
+    }
+
+    /// The later one of the time and `now`. Of many keys some are ahead of the clock and some are not, in no order, so a
+    /// branch would be foretold wrongly; and what is said as a maximum may become one.
+    #[inline]
+    pub(super) fn time_from(self, now: u64) -> u64 {
+        core::hint::select_unpredictable(self.0 > Self::refunded(now).0, self.time(), now)
+    }
+}
+
+/// The one word, and what may happen to it.
+#[derive(Clone, Copy)]
+pub(super) struct State<W>(pub(super) W);
+
+impl<W: Words> State<W> {
+    #[inline]
+    pub(super) fn observe(self) -> Word {
+        // Relaxed: the word is the whole state, nothing is published beside it.
+        Word(self.0.load(0, Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(super) fn replace(self, seen: Word, new: Word) -> bool {
+        // Relaxed, both: as in `observe`; the exchange itself validates what was judged.
+        self.0
+            .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_time_is_chosen_whether_refunded_or_not() {
+        for now in [2, 3, 1_000, (1 << 61) - 2] {
+            for time in [0, 1, now - 1, now, now + 1, (1 << 61) - 1] {
+                for word in [Word::charged(time), Word::refunded(time)] {
+                    assert_eq!(word.time_from(now), time.max(now), "{time} and {now}");
+                }
+            }
+        }
+    }
+}
