@@ -20,8 +20,11 @@ pub use manual::ManualClock;
 /// A source of readings, in nanoseconds since an origin of its own.
 ///
 /// Readings need not be monotonic, within a thread or between threads: a limiter adopts the newest
-/// time that anybody has published, so an older reading makes it stricter, never looser. Readings
-/// of one limiter must come from one clock (or from clocks with one origin).
+/// time that anybody has published, so an older reading makes it stricter, never looser. (A
+/// [`StripedLimiter`](crate::StripedLimiter) is the exception: its window is shorter by as much as the clock steps
+/// back.) A clock that jumps ahead is believed: windows end early, and readings that come after it are older ones.
+///
+/// Readings of one limiter must come from one clock (or from clocks with one origin).
 ///
 /// # Examples
 ///

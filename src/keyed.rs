@@ -146,7 +146,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.check_n(key, 1)
     }
 
-    /// Takes `permits` permits of `key` if there is room for all of them.
+    /// Takes `permits` permits of `key` if there is room for all of them. Zero permits are always admitted, and
+    /// enter no key.
     ///
     /// # Errors
     ///
@@ -166,7 +167,9 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     }
 
     /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
-    /// [clock](Self::clock): for loops that read the clock once for many decisions.
+    /// [clock](Self::clock): for loops that read the clock once for many decisions. What is said of such times at
+    /// [`RateLimiter::check_at`](crate::RateLimiter::check_at) holds here for each key; many keys at once are
+    /// [`check_many`](Self::check_many).
     ///
     /// # Errors
     ///

@@ -86,8 +86,9 @@
 //! - A request that is refused by one of several rules is charged to none of them; what cannot be given back after a
 //!   lost race is counted ([`RuleSet`]). A rule that keeps its name and its key's name gets no fresh budget by a reload
 //!   ([`LiveRules`]).
-//! - A clock that steps back, stalls or jumps can make a limiter stricter, never looser ([`StripedLimiter`]
-//!   excepted when it steps back, which says so), and never makes it panic.
+//! - Whatever a clock does, the bound holds by its readings, and nothing panics: a clock that steps back or stalls
+//!   makes a limiter stricter, never looser ([`StripedLimiter`] excepted when it steps back, which says so). One that
+//!   jumps ahead ends windows early.
 //! - Nothing can fail after construction, and a wrong configuration cannot be built: a
 //!   [`ConfigError`] names the field, what was given and what is allowed.
 //!

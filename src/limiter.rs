@@ -43,6 +43,10 @@ pub(crate) use own_words::OwnWords;
 /// that sleeps. A denial changes no count: in a wide ring the first look at a new cell may enter it,
 /// and in a timestamp ring a look may finish what another thread has begun to record.
 ///
+/// The state is allocated once, when the limiter is made, on cache lines that nothing else is on: 256 bytes for up to
+/// 16 words, and 128 more for each further 16. So where there are very many limiters, keep them in a
+/// [`KeyedRateLimiter`](crate::KeyedRateLimiter), or their words in [memory of your own](crate::guide::extending).
+///
 /// # Examples
 ///
 /// ```
@@ -139,7 +143,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         self.check_n(1)
     }
 
-    /// Takes `permits` permits if there is room for all of them.
+    /// Takes `permits` permits if there is room for all of them. Zero permits are always admitted.
     ///
     /// # Errors
     ///
@@ -156,6 +160,11 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// Takes `permits` permits at the time `now`, which the caller has read from this limiter's
     /// [clock](Self::clock): for loops that read the clock once for many decisions.
+    ///
+    /// The bound holds by the times that are given, so use a reading while it is fresh: what is admitted at it counts
+    /// from then on, not from the call on. A time that is ahead of the clock is believed as well. What is admitted at
+    /// it counts until a window after it, and until the clock gets there the limiter is that much stricter: never mix
+    /// the readings of two clocks.
     ///
     /// # Errors
     ///

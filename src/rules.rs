@@ -91,7 +91,7 @@ pub(crate) use waited::Waited;
 /// without a key. With more than one state, all are looked at before anything is taken; their memory is asked for
 /// at once. Two words of the thread's own are written for each rule that is charged. Nothing is allocated when a
 /// request is admitted (by up to 16 states), nor when it is refused by up to eight quotas. A rule takes 8 KiB for its
-/// counts, and with a key a table for its capacity (1.3 MB at the default, with one word a key); a reload with another
+/// counts, and with a key a table for its capacity (1.4 MB at the default, with one word a key); a reload with another
 /// window takes that twice for a while.
 ///
 /// # Caveats
@@ -219,8 +219,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     ///
     /// # Concurrency
     ///
-    /// Each state gets its permits back at one instruction, one state after the other: another request may meanwhile be refused by
-    /// a rule whose turn is yet to come, and never be admitted for it.
+    /// Each state gets its permits back at one instruction, one state after the other: another request may meanwhile be
+    /// refused by a rule whose turn is yet to come, and never be admitted for it.
     pub fn refund(&self, reservation: Reservation<R>) -> Settled {
         reservation.settle(None, 0, self.clock.now(), &self.rules)
     }

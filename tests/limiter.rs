@@ -72,6 +72,39 @@ fn checks_take_what_they_say() {
     }
 }
 
+/// The bound is by the times that are given: what is admitted at an old one counts from then on, not from the call on.
+#[test]
+fn an_old_reading_counts_from_its_own_time_on() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm);
+        let old = clock_time(&limiter);
+        clock.advance(Duration::from_millis(1_200));
+        assert_eq!(limiter.check_at(old, 10).expect("fresh").at(), old, "{name}");
+        assert!(limiter.check_n(10).is_ok(), "{name}");
+    }
+}
+
+/// A time ahead of the clock is believed, and what is admitted at it counts until a window after it.
+#[test]
+fn a_time_ahead_of_the_clock_is_believed() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm);
+        let ahead = clock_time(&limiter).saturating_add(Duration::from_secs(60));
+        assert_eq!(limiter.check_at(ahead, 10).expect("fresh").at(), ahead, "{name}");
+        for _ in 0..2 {
+            // Now, and when the clock has got there.
+            assert!(limiter.check().is_err(), "{name}");
+            clock.set(ahead);
+        }
+        clock.advance(Duration::from_millis(1_200));
+        assert!(limiter.check_n(10).is_ok(), "{name}");
+        // As far ahead as can be: never again.
+        let _ = limiter.check_at(Nanos::MAX, 10);
+        clock.advance(Duration::from_secs(86_400));
+        assert!(limiter.check().is_err(), "{name}");
+    }
+}
+
 #[test]
 fn owned_checks_decide_as_shared_ones() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {

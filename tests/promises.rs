@@ -229,9 +229,9 @@ fn states_are_as_small_as_documented() {
             .expect("a ring")
             .words()
     };
-    // 5 per minute, 30 per second, 100 per minute with a few cells: one word.
+    // 5 per minute and 30 per second with five cells, 100 per minute with four: one word.
     assert_eq!(
-        (words("5/min", 5), words("30/s", 3), words("100/min", 3)),
+        (words("5/min", 5), words("30/s", 5), words("100/min", 4)),
         (1, 1, 1)
     );
     // Else N + 2 words for strict, N + 1 for classic and even (3 at the least); a ring of five cells
@@ -257,6 +257,26 @@ fn states_are_as_small_as_documented() {
         CounterRing::fixed_window(quota("30/s")).expect("a ring").words(),
         1
     );
+}
+
+/// What a limiter allocates for its state when it is made, which is all that it ever does: cache lines of its own.
+#[test]
+fn a_limiter_is_as_large_as_documented() {
+    let bytes = |it: Any, words| {
+        assert_eq!(it.words(), words);
+        let clock = ManualClock::new();
+        let counted = allocation_counter::measure(|| drop(RateLimiter::with_clock(it, clock)));
+        assert_eq!(counted.count_total, 1, "{words} words");
+        counted.bytes_total
+    };
+    let quota = |limit| Quota::per_second(limit).expect("a quota");
+    let log = |limit| TimestampRing::new(quota(limit)).expect("a ring").into();
+    let ring = CounterRing::new(quota(1_000)).expect("a ring");
+    assert_eq!(bytes(Gcra::new(quota(10)).expect("a bucket").into(), 1), 256);
+    assert_eq!(bytes(ring.into(), 7), 256);
+    // Up to 16 words, and 128 bytes more for each further 16.
+    assert_eq!((bytes(log(15), 16), bytes(log(16), 17)), (256, 384));
+    assert_eq!((bytes(log(31), 32), bytes(log(32), 33)), (384, 512));
 }
 
 /// Too short a slice is the one thing that panics.

@@ -430,9 +430,61 @@ fn a_decision_allocates_nothing() {
             let _ = limiter
                 .check_at(clock.now(), 20)
                 .is_err_and(|denied| denied.retry_after().is_some());
+            let mut own = limiter.lane(turn).own();
+            for _ in 0..turn % 30 {
+                let _ = own.check();
+            }
+            let _ = own.check_at(clock.now(), 3);
         }
     });
     assert_eq!(counted.count_total, 0);
+}
+
+/// What an own lane has left is for it alone, and nobody else counts on it; when all stripes are taken, the others have
+/// the ring.
+#[test]
+fn what_an_own_lane_has_left_is_its_own() {
+    let (limiter, _) = striped(100, 2, 10);
+    let mut own = limiter.lane(0).own();
+    let other = limiter.lane(1).own();
+    assert!(own.check_n(3).is_ok());
+    assert_eq!(limiter.remaining(), 80);
+    assert_eq!(passed(|| limiter.check().is_ok()), 80);
+    drop(other);
+    assert_eq!(limiter.remaining(), 10);
+    assert_eq!(passed(|| limiter.check().is_ok()), 10);
+    assert_eq!(passed(|| own.check().is_ok()), 7);
+    assert!(own.check_n(0).is_ok() && limiter.check_n(0).is_ok());
+    assert_eq!(limiter.remaining(), 0);
+}
+
+/// Numbers that differ by the number of stripes have one stripe, which is one own lane's at a time. The other decides all
+/// the same, and has the stripe as soon as it asks and nobody else has; on another thread, too.
+#[test]
+fn a_stripe_is_one_own_lanes_at_a_time() {
+    let (limiter, _) = striped(100, 2, 10);
+    let first = limiter.lane(0).own();
+    let mut second = limiter.lane(2).own();
+    assert!(second.check().is_ok());
+    assert_eq!((first.is_own(), second.is_own()), (true, false));
+    drop(first);
+    thread::scope(|scope| {
+        scope.spawn(|| assert!(second.check().is_ok()));
+    });
+    assert!(second.is_own());
+    assert_eq!(passed(|| second.check().is_ok()), 98);
+    assert!(!second.is_own(), "it was given back when the ring was full");
+}
+
+/// What a leaked lane has is missing for good, and nothing else.
+#[test]
+fn a_leaked_lane_takes_its_hold_along() {
+    let (limiter, clock) = striped(100, 2, 10);
+    core::mem::forget(limiter.lane(0).own());
+    for _ in 0..3 {
+        assert_eq!(passed(|| limiter.check().is_ok()), 90);
+        clock.advance(WINDOW + CELL + WINDOW / 8);
+    }
 }
 
 #[test]

@@ -23,21 +23,20 @@ std::thread_local! {
 /// # Cost
 ///
 /// A reading is one load of the coarse time, and one load and one store of a count that belongs to the reading
-/// thread: about 1 ns. After 64 readings of the same time, one reads the precise clock as well.
+/// thread: 1 to 2 ns. After 64 readings of the same time, one reads the precise clock as well.
 ///
 /// # Caveats
 ///
 /// The upkeep thread does not survive a fork, and may be starved. So a thread that has read the same time
 /// 64 times in a row looks at the precise clock. If that is more than two intervals ahead, the coarse clock stands
 /// still, and the thread is given the precise time until the coarse time moves again. When the coarse time takes
-/// over again it may be a little behind the precise one, so readings can step back (which a limiter bears, as
-/// [`Clock`] says).
+/// over again it may be a little behind the precise one, so readings can step back. A limiter bears that, as [`Clock`]
+/// says; a [`StripedLimiter`](crate::StripedLimiter) loses as much of its window.
 ///
 /// The stated error is that of an upkeep thread that gets to run in time. Where all cores were busy, readings of a
 /// clock with an interval of 1 ms were seen to be 6 ms behind, and 24 ms in threads that read it only every 100 µs
 /// (such a thread takes that long for 64 readings). Where the bound must hold in true time on an overloaded machine,
-/// use
-/// [`QuantaClock`](super::QuantaClock).
+/// use [`QuantaClock`](super::QuantaClock).
 ///
 /// Dropping the last clone stops the upkeep thread, and waits for it for up to one interval.
 ///

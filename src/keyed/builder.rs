@@ -28,11 +28,12 @@ use crate::error::ConfigError;
 ///
 /// # #[cfg(feature = "quanta")]
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let has_paid = |user: &User| usize::from(user.id != 1);
+/// // User 1 has not paid. Tier 0 is the algorithm's own limit, tier 1 the first that is added.
+/// let tier = |user: &User| usize::from(user.id == 1);
 /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(100)?)?)
 ///     .tier(10)
 ///     .capacity(100_000)
-///     .build_with(ManualClock::new(), Tiers::random(|user: &User| if has_paid(user) == 1 { 0 } else { 1 }))?;
+///     .build_with(ManualClock::new(), Tiers::random(tier))?;
 /// assert!(limiter.check_n(&User { id: 1 }, 11).is_err());
 /// assert!(limiter.check_n(&User { id: 2 }, 11).is_ok());
 /// # Ok(())
@@ -76,7 +77,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
     }
 
     /// Adds a tier with a lower limit in the same window, number 1, 2, … in the order of the calls;
-    /// the algorithm itself is tier 0. Which tier a key is in, [`Tiers`](crate::Tiers) says.
+    /// the algorithm itself is tier 0. Which tier a key is in, [`Tiers`](crate::Tiers) says: hand them to
+    /// [`build_with`](Self::build_with). (By [`build`](Self::build) all keys are in tier 0.)
     ///
     /// All tiers share the table and its words: when a key changes its tier, the new limit holds
     /// from the next decision on, and what the key has spent stays spent.
@@ -102,8 +104,10 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// # Errors
     ///
     /// - `capacity`: zero or more than 2^32 keys, or more than there is memory for;
-    /// - `limit`: a tier's, zero or above the algorithm's, or tiers of an algorithm that has none
-    ///   ([`Reclaim::lowered`]).
+    /// - `limit`: a tier's, zero or above the algorithm's, or any other than its own for a
+    ///   [`TimestampRing`](crate::TimestampRing); `windows`: a tier of a ring of several windows
+    ///   ([`Reclaim::lowered`]);
+    /// - `algorithm`: one of your own that has no words.
     pub fn build_with<C: Clock, K>(
         self,
         clock: C,

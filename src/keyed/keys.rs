@@ -42,7 +42,8 @@ pub trait Keys<Q: ?Sized> {
     /// hasher does it; and where others choose the keys, seeded with something that they do not know.
     fn hash(&self, key: &Q) -> u64;
 
-    /// The number of the key's tier; 0 is the quota of the algorithm itself.
+    /// The number of the key's tier; 0 is the quota of the algorithm itself, the highest. A number of no tier counts as
+    /// 0.
     fn tier(&self, key: &Q) -> usize {
         let _ = key;
         0
@@ -108,7 +109,7 @@ impl<S> fmt::Debug for AnyKey<S> {
     }
 }
 
-/// Keys with tiers of quotas, told by a function.
+/// Keys with tiers of quotas, told by a function, which is asked at each decision.
 ///
 /// # Examples
 ///

@@ -10,9 +10,17 @@ const AHEAD: usize = 16;
 impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Takes one permit of each of `keys`, one after the other, and hands each answer to `decided`.
     ///
-    /// As so many calls of [`check`](Self::check), with one reading of the clock for all, and with the memory of
-    /// sixteen keys asked for before the first of them is decided: for packet processors and proxies, which
-    /// have many decisions to make at once and would wait for memory at each.
+    /// As so many calls of [`check`](Self::check), in the order of the keys (one that comes twice is charged twice),
+    /// with one reading of the clock for all, and with the memory of sixteen keys asked for before the first of them is
+    /// decided: for packet processors and proxies, which have many decisions to make at once and would wait for memory
+    /// at each.
+    ///
+    /// The clock is read before the first key is taken from `keys`. So hand over what is there already: an iterator
+    /// that waits for more makes the reading old, as at [`RateLimiter::check_at`](crate::RateLimiter::check_at).
+    ///
+    /// # Concurrency
+    ///
+    /// Each decision is one by itself: others may come in between. `decided` may call the limiter.
     ///
     /// # Examples
     ///
@@ -86,8 +94,8 @@ mod tests {
         }
     }
 
-    /// Whether it took an entry that was free or one that was idle, with states of one word or of several, and whatever the
-    /// hasher.
+    /// Whether it took an entry that was free or one that was idle, with states of one word or of several, and whatever
+    /// the hasher.
     #[test]
     fn a_key_that_has_an_entry_is_found_near() {
         let count = if cfg!(miri) { 20 } else { 1_000 };

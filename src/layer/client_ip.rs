@@ -48,9 +48,9 @@ pub struct PeerAddress(pub IpAddr);
 ///
 /// - Trust only the header that your proxies write, and let them write it always: what they pass on unseen is the
 ///   client's. That is why only one header is read.
-/// - Where what tells of the client is no address, or a `Forwarded` line is not of the grammar, the client is the proxy that has
-///   passed it on: a client that can send such lines shares the proxy's budget. Do not put proxies on a list of those that are always
-///   admitted.
+/// - Where what tells of the client is no address, or a `Forwarded` line is not of the grammar, the client is the proxy
+///   that has passed it on: a client that can send such lines shares the proxy's budget. Do not put proxies on a list
+///   of those that are always admitted.
 /// - An IPv6 client is the first 64 bits of its address, unless [`prefix`](Self::prefix) says otherwise.
 ///
 /// # Examples

@@ -29,7 +29,8 @@ use super::policy::{Policy, printable, whole_seconds};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuotaHeaders {
-    /// None. With [`decision_extension`](super::RateLimitLayer::decision_extension) off too, an admitted request allocates nothing.
+    /// None. With [`decision_extension`](super::RateLimitLayer::decision_extension) off too, an admitted request
+    /// allocates nothing.
     Off,
     /// `RateLimit-Policy` and `RateLimit`, of draft-ietf-httpapi-ratelimit-headers. The default.
     ///

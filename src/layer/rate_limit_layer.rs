@@ -161,11 +161,11 @@ impl<C, A> RateLimitLayer<C, A> {
     /// given back when the answer is not to be counted. Without an answer (the service inside has failed, or nobody
     /// waited for it) it stays.
     ///
-    /// What is given back depends on the algorithm: of a [`Fixed`](crate::RuleAlgorithm::Fixed) rule everything in the same window, of a
-    /// counter ring in the same cell (a fifth of the window when nothing is said), of a [`Gcra`](crate::RuleAlgorithm::Gcra) rule only
-    /// while nobody else was admitted in between, of a log nothing. The rest stays spent, and is counted in
-    /// [`RuleCounts::forfeited`](crate::RuleCounts): with the last two, requests that overlap use up a limit that none of them is
-    /// to be counted against.
+    /// What is given back depends on the algorithm: of a [`Fixed`](crate::RuleAlgorithm::Fixed) rule everything in the
+    /// same window, of a counter ring in the same cell (a fifth of the window when nothing is said), of a
+    /// [`Gcra`](crate::RuleAlgorithm::Gcra) rule only while nobody else was admitted in between, of a log nothing. The
+    /// rest stays spent, and is counted in [`RuleCounts::forfeited`](crate::RuleCounts): with the last two, requests
+    /// that overlap use up a limit that none of them is to be counted against.
     ///
     /// # Cost
     ///

@@ -34,16 +34,16 @@ use crate::wait::{Fair, TurnError, WaitError};
 ///
 /// # Cost
 ///
-/// For a request that need not wait, what a [`RateLimitLayer`] takes and a look at the line; for one that waits, a few boxes. With
-/// [`charge_if`](RateLimitLayer::charge_if), all requests are treated as if they waited.
+/// For a request that need not wait, what a [`RateLimitLayer`] takes and a look at the line; for one that waits, a few
+/// boxes. With [`charge_if`](RateLimitLayer::charge_if), all requests are treated as if they waited.
 ///
 /// # Caveats
 ///
 /// - A request that waits keeps what the service inside has reserved for it, and what the server keeps for a connection: see that
 ///   [`max_waiting`](Self::max_waiting) is what the server can hold.
 /// - `Retry-After` of a refusal says how long it would take at the least behind all those who wait.
-/// - After a reload, call `look_again` of the [line](Self::line) (in the callback of a `RulesWatcher`, say): otherwise those who wait look
-///   when their alarms ring, which were set by the old rules.
+/// - After a reload, call `look_again` of the [line](Self::line) (in the callback of a `RulesWatcher`, say): otherwise
+///   those who wait look when their alarms ring, which were set by the old rules.
 /// - [`on_refused`](RateLimitLayer::on_refused) is never called. What the rules count as denied is
 ///   how often they were asked in vain: also for requests that were admitted after a wait, and not for those that were refused
 ///   because others wait.

@@ -38,10 +38,14 @@ pub use own_lane::OwnLane;
 /// One limiter that many cores ask all the time: a strict [`CounterRing`](crate::CounterRing) that
 /// is paid in arrears.
 ///
-/// Each thread counts what it admits on a cache line of its own, up to a small hold, and charges the
-/// ring behind once per hold. So most admissions read no clock and touch no line that another core
-/// writes. The holds are set aside from the limit, a few per cent in all, so the bound is the limit
-/// all the same.
+/// Each thread counts what it admits in a stripe, which is a cache line of its own as long as there are enough, up to a
+/// small hold, and charges the ring behind once per hold. So most admissions read no clock and touch no line that
+/// another core writes. The holds are set aside from the limit, a few per cent in all, so the bound is the limit all
+/// the same.
+///
+/// Threads are numbered in the order in which they first ask any striped limiter, and go to the stripes in turn: where
+/// there are more threads than stripes, or many that come and go, some share one. A caller that knows the number of its
+/// thread or core says so by a [`Lane`].
 ///
 /// A limit too small for holds (below 256 permits, when nothing else is said) is kept by the ring alone,
 /// as by a [`RateLimiter`](crate::RateLimiter).
@@ -73,6 +77,9 @@ pub use own_lane::OwnLane;
 /// the ring. Nothing is allocated, and no thread waits for another: one that sleeps while it charges
 /// keeps its stripe from the others, and nothing else. A denial changes no count. A worker that has a stripe to itself
 /// ([`OwnLane`]) needs no exchange.
+///
+/// It takes the memory of a [`RateLimiter`](crate::RateLimiter) with a strict ring, and for each stripe cache lines of
+/// its own, 128 bytes on x86-64.
 ///
 /// # Examples
 ///
@@ -145,7 +152,8 @@ impl<C: Clock> StripedLimiter<C> {
         self.check_n(1)
     }
 
-    /// Takes `permits` permits if one place has room for all of them: a stripe, or the ring.
+    /// Takes `permits` permits if one place has room for all of them: a stripe, or the ring. Zero permits are
+    /// always admitted.
     ///
     /// More than a stripe's [hold](Self::hold) are always asked of the ring.
     ///
@@ -165,6 +173,10 @@ impl<C: Clock> StripedLimiter<C> {
     /// Takes `permits` permits at the time `now`, which the caller has read from this limiter's
     /// [clock](Self::clock): they are charged no earlier than that.
     ///
+    /// This is no faster than [`check`](Self::check), which reads no clock for most admissions: the time is noted
+    /// beside the stripe. Of old times and of times ahead see
+    /// [`RateLimiter::check_at`](crate::RateLimiter::check_at).
+    ///
     /// # Errors
     ///
     /// As [`check_n`](Self::check_n).
@@ -177,14 +189,15 @@ impl<C: Clock> StripedLimiter<C> {
         self.lane(home::number()).check_at(now, permits)
     }
 
-    /// The limiter as the worker numbered `worker` uses it, for callers that know which of their
+    /// The limiter as the worker numbered `worker` (from 0) uses it, for callers that know which of their
     /// threads they are on. Numbers beyond the stripes begin anew with the first one.
     #[inline]
     pub const fn lane(&self, worker: usize) -> Lane<'_, C> {
         Lane::new(self, worker)
     }
 
-    /// How many permits would be admitted now, one by one.
+    /// How many permits would be admitted now, one by one, to a caller without an [`OwnLane`]: what own lanes have left
+    /// of their holds is not counted.
     ///
     /// # Concurrency
     ///

@@ -103,8 +103,8 @@ impl RedisStoreBuilder {
     }
 
     /// Builds the store, which begins to connect at once, in a task of its own. It needs no server to be there: until
-    /// one is, every call is an error, at once. [`ready`](RedisStore::ready) waits for it. The task lives in the runtime that this
-    /// is called in: when that has ended, no other connection is made.
+    /// one is, every call is an error, at once. [`ready`](RedisStore::ready) waits for it. The task lives in the
+    /// runtime that this is called in: when that has ended, no other connection is made.
     ///
     /// # Errors
     ///

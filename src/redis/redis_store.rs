@@ -32,8 +32,8 @@ use super::supervisor::Supervisor;
 ///
 /// One round trip for a request, however many rules it has: `EVALSHA`, and `EVAL` with the whole text when the server
 /// does not know the script. In a cluster one for each slot that is looked at, all at once, and then one after the
-/// other to take; a single one when all keys share a slot. Of the server's time 10 to 20 µs for each rule with a few cells (70 with a hundred, 400 and more with a thousand),
-/// or with a log.
+/// other to take; a single one when all keys share a slot. Of the server's time 10 to 20 µs for each rule with a few
+/// cells (70 with a hundred, 400 and more with a thousand), or with a log.
 ///
 /// A key takes 150 to 250 bytes of the server's memory with five cells, and 40 to 120 bytes for each permit with a
 /// log. A log writes a member for each permit, which takes about 2 µs: for requests that cost thousands of permits

@@ -19,8 +19,8 @@ use crate::rules::{Mode, Plan, Planned, RuleCounts, SharedPlan};
 ///
 /// - While the store answers and loses nothing, no rule admits more than its limit in any window, on all machines
 ///   together, by the store's clock, and in the modes [`Sync`](Mode::Sync) and [`Local`](Mode::Local) no more than
-///   [`max_overshoot`](Self::max_overshoot) beyond it; see the [module's documentation](crate::redis) for what happens when it does not
-///   answer.
+///   [`max_overshoot`](Self::max_overshoot) beyond it; see the [module's documentation](crate::redis) for what happens
+///   when it does not answer.
 /// - A refused request is charged nowhere. (In a cluster, over several slots, what was charged for a race that was
 ///   lost is given back.)
 /// - Every call ends within the time that the store states, whatever happens to it. (Before it, one by accounts may wait to hear

@@ -56,8 +56,9 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
-    /// How many nodes there are, for [`OnError::Share`](crate::OnError::Share). Say it: when nothing is said it is one, and while the store does not
-    /// answer each node admits the whole limit, as with [`OnError::Local`](crate::OnError::Local).
+    /// How many nodes there are, for [`OnError::Share`](crate::OnError::Share). Say it: when nothing is said it is one,
+    /// and while the store does not answer each node admits the whole limit, as with
+    /// [`OnError::Local`](crate::OnError::Local).
     pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
         self.nodes = nodes;
         self

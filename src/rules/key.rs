@@ -153,8 +153,8 @@ impl<R: ?Sized> Key<R> {
     /// The same key, and what of it is the same on all machines, for limits that many of them share: its parts, as bytes.
     ///
     /// What [`Hash`](core::hash::Hash) feeds a hasher may differ between compilers and kinds of machines, and then each
-    /// of them would count for itself. So it is said once more here, in bytes that mean the same everywhere. Requests have the same key
-    /// when they have the same parts, each of them whole: `["ab", "c"]` is not `["a", "bc"]`.
+    /// of them would count for itself. So it is said once more here, in bytes that mean the same everywhere. Requests
+    /// have the same key when they have the same parts, each of them whole: `["ab", "c"]` is not `["a", "bc"]`.
     #[cfg(feature = "redis")]
     #[must_use]
     pub fn shared_as(self, parts: impl Fn(&R, &mut super::shared::KeyParts) + Send + Sync + 'static) -> Self {

@@ -22,9 +22,9 @@ use crate::clock::Clock;
 ///
 /// - A file that is wrong, or missing, changes nothing: the rules from before hold, and `report` is told.
 /// - What the file says when it has come to rest is what holds, and every change that is read is reported on; a text
-///   that could not be stored yet ([`ReplaceError::Pending`]) is tried, and reported on, again. That a pending reload has
-///   been finished is not reported. The file is also read at the start, so that a change between the first reading of it and the watching is
-///   not missed.
+///   that could not be stored yet ([`ReplaceError::Pending`]) is tried, and reported on, again. That a pending reload
+///   has been finished is not reported. The file is also read at the start, so that a change between the first reading
+///   of it and the watching is not missed.
 /// - What a reload leaves [pending](Reloaded::Pending) is [finished](LiveRules::finish) as soon as nobody decides
 ///   by the old rules any more.
 ///

@@ -7,8 +7,8 @@ use super::runtime::{Runtime, TokioRuntime};
 /// A limiter with a line before it: those who find no room wait for it, first come, first served.
 ///
 /// Put before a [`RateLimiter`](crate::RateLimiter), a [`KeyedRateLimiter`](crate::KeyedRateLimiter), a
-/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules); share it by reference or in an `Arc`. (For any other limiter, sleep for its
-/// `retry_after`.)
+/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules); share it by reference or in an `Arc`. (For any other
+/// limiter, sleep for its `retry_after`.)
 ///
 /// # Guarantee
 ///

@@ -65,7 +65,8 @@ impl StripedBuilder {
         }
     }
 
-    /// Cells of the ring behind, as [`CounterRingBuilder::cells`](crate::CounterRingBuilder::cells).
+    /// Cells of the ring behind, as [`CounterRingBuilder::cells`](crate::CounterRingBuilder::cells):
+    /// [`CounterRing::DEFAULT_CELLS`] when nothing is said.
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = cells;
         self
@@ -73,8 +74,9 @@ impl StripedBuilder {
 
     /// How many stripes there are, a power of two up to 64.
     ///
-    /// When nothing is said, as many as there are cores, rounded up, or fewer where the holds would be
-    /// of less than 8 permits.
+    /// When nothing is said, as many as there are cores, rounded up to a power of two; or fewer where the holds would
+    /// be of less than 8 permits, or those asked for do not fit into the limit. Threads that outnumber the stripes
+    /// share them, and an [`OwnLane`](super::OwnLane) takes one for itself: leave some for those who ask without.
     pub fn stripes(mut self, stripes: u64) -> Self {
         self.stripes = Some(stripes);
         self
@@ -83,7 +85,7 @@ impl StripedBuilder {
     /// How many permits each stripe holds, 1 to 4096, and no more than what all holds leave of the limit.
     ///
     /// When nothing is said, a 32nd of the limit divided among the stripes; if that is less than 8
-    /// permits for each, there are no stripes, and the ring alone decides.
+    /// permits for each, there are no stripes, however many were asked for, and the ring alone decides.
     pub fn hold(mut self, permits: u64) -> Self {
         self.hold = Some(permits);
         self

@@ -5,7 +5,7 @@ use crate::time::Nanos;
 /// A [`StripedLimiter`] as one worker uses it: with that worker's stripe first.
 ///
 /// For runtimes that number their threads or cores, so that no two of them share a stripe as long
-/// as there are enough. Made by [`StripedLimiter::lane`].
+/// as there are [enough](StripedLimiter::stripes). Made by [`StripedLimiter::lane`].
 ///
 /// # Examples
 ///
@@ -51,9 +51,11 @@ impl<'a, C: Clock> Lane<'a, C> {
     ///
     /// # Concurrency
     ///
-    /// If somebody else has the stripe just now, the lane takes it as soon as it asks and nobody has. Leave some
-    /// stripes ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) for callers without a lane of their own:
-    /// when all are taken, those ask the ring.
+    /// If somebody else has the stripe just now, the lane takes it as soon as it asks and nobody has. (Two workers
+    /// whose numbers differ by a multiple of the [stripes](StripedLimiter::stripes) have the same one: only one of them
+    /// has it to itself at a time, as [`OwnLane::is_own`] says.) Leave some stripes
+    /// ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) for callers without a lane of their own: when all
+    /// are taken, those ask the ring.
     pub fn own(self) -> OwnLane<'a, C> {
         OwnLane::new(self.limiter, self.worker)
     }
