@@ -45,7 +45,12 @@ fn a_key_takes_twenty_bytes_or_eighty() {
     assert_eq!(by_hand(unpacked, 100_000, OnFull::Share).0.bytes(), 8_156_328);
     // 1.4 MB when nothing is said, of one word.
     let capacity = KeyedBuilder::<Any>::DEFAULT_CAPACITY;
-    let default = by_hand(built(CounterRing::builder(quota("10/s"))), capacity, OnFull::Share).0;
+    let default = by_hand(
+        built(CounterRing::builder(quota("10/s"))),
+        capacity,
+        OnFull::Share,
+    )
+    .0;
     assert_eq!(default.bytes(), 1_413_184);
     // The last with hints, and the first without.
     for (keys, bytes) in [(209_715, 17 * 262_144), (209_716, 16 * 262_148)] {
