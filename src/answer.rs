@@ -11,6 +11,8 @@ pub use admitted::Admitted;
 pub use denied::Denied;
 pub use peek::Peek;
 
+#[cfg(feature = "striped")]
+pub(crate) use denied::never;
 pub(crate) use held::Held;
 
 /// Joins a plain decision with the state that it was about.

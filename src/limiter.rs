@@ -103,7 +103,8 @@ pub struct RateLimiter<
 pub struct Promise {
     /// The limiter's bound.
     pub permits: u64,
-    /// The window, less the clock's error.
+    /// The window, less the clock's error; zero when that is no shorter than the window: then nothing is promised in
+    /// true time.
     pub interval: Duration,
 }
 

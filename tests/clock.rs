@@ -82,6 +82,18 @@ fn a_borrowed_clock_is_a_clock() {
         (promise.permits, promise.interval),
         (5, Duration::from_nanos(998_999_996))
     );
+    // Of a window that is no longer than the error, nothing is left.
+    struct Coarse;
+    impl Clock for Coarse {
+        fn now(&self) -> Nanos {
+            Nanos::ZERO
+        }
+        fn error(&self, _over: Duration) -> Duration {
+            Duration::from_secs(1)
+        }
+    }
+    let limiter = RateLimiter::with_clock(CounterRing::new(quota).expect("a ring"), Coarse);
+    assert_eq!(limiter.promise().interval, Duration::ZERO);
 }
 
 #[test]

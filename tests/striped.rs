@@ -313,6 +313,20 @@ fn a_sleeper_keeps_one_stripe_from_the_others() {
     assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0, "nothing was left");
 }
 
+/// Where time ends nothing becomes free any more, and the denial does not say that it was for too many.
+#[test]
+fn a_denial_at_the_end_of_time_says_so() {
+    let (limiter, clock) = striped(100, 2, 10);
+    clock.set(Nanos::MAX);
+    assert_eq!(passed(|| limiter.check().is_ok()), 100);
+    let denied = limiter.check().expect_err("all is used up");
+    assert_eq!(denied.retry_after(), None);
+    assert_eq!(
+        denied.to_string(),
+        "rate limit reached until the limiter's time ends"
+    );
+}
+
 /// What was not charged because the ring was full counts for a whole window from its use on.
 #[test]
 fn what_was_kept_counts_for_a_window() {
@@ -565,4 +579,14 @@ fn a_wrong_configuration_names_its_field() {
     );
     assert!(error(builder(19).hold(10)).starts_with("hold is 10 permits for each of 1 stripes"));
     assert!(error(builder(1_000).cells(0)).starts_with("cells is"));
+    // What was given is named, not only what is left of it.
+    assert_eq!(
+        error(
+            StripedBuilder::new(Quota::per_second(1_000_000_000).expect("a quota"))
+                .stripes(4)
+                .hold(10)
+        ),
+        "limit is 1000000000 permits, without holds 999999960 permits with cells of 200ms, \
+         but allowed is at most 268435455 permits with such cells, or wider cells"
+    );
 }

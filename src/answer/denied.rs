@@ -71,7 +71,8 @@ impl<A: Algorithm> Denied<'_, A> {
     }
 
     /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked;
-    /// `None`: never, it is for more permits than the limit. One nanosecond earlier (for counter
+    /// `None`: never, since it is for more permits than one request can get, or the limiter's time ends
+    /// before (20 years after the clock's origin at the earliest). One nanosecond earlier (for counter
     /// rings, one cell) it would not be. Worked out when asked for.
     ///
     /// # Concurrency
@@ -96,14 +97,21 @@ impl<A: Algorithm> fmt::Display for Denied<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.retry_after() {
             Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => write!(
-                f,
-                "{} permits at once are never admitted; at most {} are",
-                self.permits,
-                self.peek.algorithm().most()
-            ),
+            None => never(f, self.permits, self.peek.algorithm().most()),
         }
     }
 }
 
 impl<A: Algorithm> core::error::Error for Denied<'_, A> {}
+
+/// Why so many `permits` are never admitted, of which one request can get `most`.
+pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, most: u64) -> fmt::Result {
+    if permits > most {
+        write!(
+            f,
+            "{permits} permits at once are never admitted; at most {most} are"
+        )
+    } else {
+        f.write_str("rate limit reached until the limiter's time ends")
+    }
+}

@@ -90,7 +90,7 @@ impl<A: Algorithm> Peek<'_, A> {
     }
 
     /// How long until `permits` would be admitted if nobody else asked: zero if they would be now, `None` if
-    /// they never will be, because they are more than the limit.
+    /// they never will be, as [`Denied::retry_after`](crate::Denied::retry_after) says it.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
         let from = self.judged_from(permits)?;

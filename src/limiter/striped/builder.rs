@@ -112,8 +112,18 @@ impl StripedBuilder {
     /// - `cells` and `limit`: as [`CounterRingBuilder::build`](crate::CounterRingBuilder::build).
     pub fn build_with<C: Clock>(self, clock: C) -> Result<StripedLimiter<C>, ConfigError> {
         let (stripes, hold) = self.shape()?;
-        let behind = Quota::new(self.quota.limit() - stripes * hold, self.quota.window())?;
-        let ring = CounterRing::builder(behind).cells(self.cells).build()?;
+        let (limit, held) = (self.quota.limit(), stripes * hold);
+        let behind = Quota::new(limit - held, self.quota.window())?;
+        let ring = CounterRing::builder(behind).cells(self.cells).build();
+        let ring = ring.map_err(|error| match error.field {
+            // The ring knows only what the holds leave.
+            "limit" if held > 0 => ConfigError::new(
+                "limit",
+                format!("{limit} permits, without holds {}", error.given),
+                error.allowed,
+            ),
+            _ => error,
+        })?;
         Ok(StripedLimiter {
             stripes: (0..stripes).map(|_| CachePadded::new(Stripe::new())).collect(),
             hold,

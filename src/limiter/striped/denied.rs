@@ -2,6 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::StripedLimiter;
+use crate::answer::never;
 use crate::clock::Clock;
 use crate::time::Nanos;
 
@@ -46,8 +47,9 @@ impl<C: Clock> StripedDenied<'_, C> {
     }
 
     /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked;
-    /// `None`: never, it is for more permits than [`most`](StripedLimiter::most). One cell earlier
-    /// it would not be. Worked out when asked for.
+    /// `None`: never, since it is for more permits than [`most`](StripedLimiter::most), or the limiter's time
+    /// ends before (20 years after the clock's origin at the earliest). One cell earlier it would not be.
+    /// Worked out when asked for.
     ///
     /// # Concurrency
     ///
@@ -72,12 +74,7 @@ impl<C: Clock> fmt::Display for StripedDenied<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.retry_after() {
             Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => write!(
-                f,
-                "{} permits at once are never admitted; at most {} are",
-                self.permits,
-                self.limiter.most()
-            ),
+            None => never(f, self.permits, self.limiter.most()),
         }
     }
 }
