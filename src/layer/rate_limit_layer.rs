@@ -207,7 +207,7 @@ impl<C, A> RateLimitLayer<C, A> {
     ///
     /// ```
     /// use http::Response;
-    /// use ringgate::layer::{HttpKey, RateLimitLayer, RefusedRequest};
+    /// use ringgate::layer::{RateLimitLayer, RefusedRequest};
     /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {

@@ -28,7 +28,7 @@ use super::store_error::StoreError;
 /// A store for tests, which always has room:
 ///
 /// ```
-/// use ringgate::redis::{Answer, Found, Health, Part, Store, Verdict};
+/// use ringgate::redis::{Answer, Found, Part, Store, Verdict};
 ///
 /// #[derive(Debug)]
 /// struct Unlimited;

@@ -54,7 +54,7 @@ pub enum RuleAlgorithm {
 ///
 /// ```
 /// use core::hash::Hash;
-/// use ringgate::{Cost, Key, Quota, Rule};
+/// use ringgate::{Cost, Key, Rule};
 ///
 /// struct Upload {
 ///     user: String,
