@@ -22,6 +22,7 @@ impl Table {
     }
 
     /// The same in the front, where nearly all keys are, by hints: in a table that is in the caches. None in any other.
+    #[cfg(any(feature = "rules", test))]
     #[inline(always)]
     pub(crate) fn find_near(&self, key: u64) -> Option<Entry<'_>> {
         self.follow(self.guesses(self.places(key))?, key)
