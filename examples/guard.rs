@@ -62,12 +62,21 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// How long each algorithm is on guard: three seconds, or what `--seconds` says.
+/// How long each algorithm is on guard: three seconds, or what `--seconds` says, up to an hour.
 fn seconds() -> Result<Duration, Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     match (arguments.next().as_deref(), arguments.next()) {
         (None, _) => Ok(Duration::from_secs(3)),
-        (Some("--seconds"), Some(number)) => Ok(Duration::try_from_secs_f64(number.parse()?)?),
+        (Some("--seconds"), Some(number)) => {
+            let seconds = number
+                .parse()
+                .ok()
+                .filter(|&seconds| seconds > 0.0 && seconds <= 3600.0);
+            let time = seconds.map(Duration::from_secs_f64);
+            time.ok_or_else(|| {
+                format!("--seconds is {number:?}, but allowed is more than 0, and 3600 at the most").into()
+            })
+        }
         _ => Err("usage: guard [--seconds NUMBER]".into()),
     }
 }
