@@ -42,8 +42,7 @@ pub trait Keys<Q: ?Sized> {
     /// hasher does it; and where others choose the keys, seeded with something that they do not know.
     fn hash(&self, key: &Q) -> u64;
 
-    /// The number of the key's tier; 0 is the quota of the algorithm itself, the highest. A number of no tier counts as
-    /// 0.
+    /// The number of the key's tier; 0 is the quota of the algorithm itself, the highest, and so is a number of no tier.
     fn tier(&self, key: &Q) -> usize {
         let _ = key;
         0
