@@ -187,7 +187,9 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if let Some(entry) = found
+        // For nothing no word of the entry would be read, and so not show whose it is.
+        if permits > 0
+            && let Some(entry) = found
             && let Some(decision) = self.attempt(entry, key, now, permits)
         {
             return answer(self.algorithm, Held::Entry(entry, key), decision);

@@ -130,6 +130,29 @@ fn nothing_and_too_much_do_not_enter_a_key() {
     }
 }
 
+/// A request for nothing is answered from the key's own entry, and not from that of another key with the same hint.
+#[cfg(not(miri))] // Hundreds of tables.
+#[test]
+fn nothing_is_answered_by_the_keys_own_entry() {
+    for subject in subjects(quota("10/s")) {
+        for first in (1..1_000_u64).step_by(8) {
+            let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
+            for key in first..first + 8 {
+                assert!(limiter.check(&key).is_ok());
+            }
+            for key in first..first + 8 {
+                let nothing = limiter.check_n(&key, 0).expect("nothing is always admitted");
+                assert_eq!(
+                    nothing.remaining(),
+                    limiter.peek(&key).remaining(),
+                    "{}",
+                    subject.name
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_reading_of_the_caller_is_used() {
     for subject in subjects(quota("10/s")) {
