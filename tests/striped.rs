@@ -7,9 +7,16 @@ extern crate alloc;
 #[expect(dead_code, reason = "the algorithms' own words are not looked at here")]
 mod common;
 
-use alloc::sync::Arc;
+#[path = "striped/edges.rs"]
+mod edges;
+#[path = "striped/idle.rs"]
+mod idle;
+#[path = "striped/own.rs"]
+mod own;
+#[path = "striped/sleepers.rs"]
+mod sleepers;
+
 use core::time::Duration;
-use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use common::Log;
@@ -272,47 +279,6 @@ proptest! {
     }
 }
 
-/// A clock at which a thread can be stopped.
-#[derive(Clone)]
-struct Gate {
-    stopped: Arc<Mutex<Option<Arc<Barrier>>>>,
-}
-
-impl Clock for Gate {
-    fn now(&self) -> Nanos {
-        let barrier = self.stopped.lock().expect("not poisoned").take();
-        if let Some(barrier) = barrier {
-            // Once to say that it is here, once to go on.
-            barrier.wait();
-            barrier.wait();
-        }
-        Nanos::ZERO
-    }
-}
-
-/// A thread that sleeps in the middle of a charge has its stripe, and nothing else.
-#[test]
-fn a_sleeper_keeps_one_stripe_from_the_others() {
-    let gate = Gate {
-        stopped: Arc::default(),
-    };
-    let limiter = builder(100)
-        .stripes(4)
-        .hold(5)
-        .build_with(gate.clone())
-        .expect("a limiter");
-    let barrier = Arc::new(Barrier::new(2));
-    *gate.stopped.lock().expect("not poisoned") = Some(Arc::clone(&barrier));
-    thread::scope(|scope| {
-        scope.spawn(|| (0..5).for_each(|_| assert!(limiter.lane(0).check().is_ok())));
-        barrier.wait();
-        // Five are used; the sleeper's stripe holds no more.
-        assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 95);
-        barrier.wait();
-    });
-    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0, "nothing was left");
-}
-
 /// Where time ends nothing becomes free any more, and the denial does not say that it was for too many.
 #[test]
 fn a_denial_at_the_end_of_time_says_so() {
@@ -357,7 +323,8 @@ fn what_is_over_is_free_while_the_ring_is_full() {
         clock.advance(Duration::from_millis(3));
         assert!(lane.check_n(limiter.most()).is_ok());
         clock.advance(Duration::from_millis(8) - Duration::from_nanos(1));
-        assert!(lane.check().is_err());
+        let denied = lane.check().expect_err("all is used");
+        assert_eq!(denied.retry_after(), Some(Duration::from_nanos(1)));
         clock.advance(Duration::from_nanos(1));
         assert_eq!(limiter.remaining(), all);
         assert_eq!(passed(|| lane.check().is_ok()), all);

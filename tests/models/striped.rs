@@ -297,6 +297,15 @@ fn striped_given_time() {
         .run(FULL);
 }
 
+/// Two give times of their own for the same hold: it is charged at the newer one, whoever noted his last.
+#[test]
+fn striped_given_times() {
+    Scene::new(1, 2, &[&[AskAt(0, 15_000, 1)], &[AskAt(0, 5_000, 1)]])
+        .end(24_000)
+        .late(2)
+        .run(FULL);
+}
+
 /// What was kept, because the ring was full, is charged when there is room: by one of two.
 #[test]
 fn striped_kept_is_charged_once() {
@@ -313,6 +322,24 @@ fn striped_kept_is_forgotten() {
         .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
         .end(25_000)
         .run(BOUNDED);
+}
+
+/// The same where some of the hold is left: nobody uses that along with what no longer counts.
+#[test]
+fn striped_kept_part_is_forgotten() {
+    const KEPT: &[Step] = &[AskAt(0, 0, 3), Own(0), UseAt(0, 1), UseAt(0, 3), Advance(25_000)];
+    Scene::new(1, 3, &[&[Ask(0, 1), Ask(0, 1)], &[Ask(0, 2)]])
+        .before(KEPT)
+        .end(25_000)
+        .run(BOUNDED);
+    Scene::new(
+        1,
+        3,
+        &[&[Ask(0, 1)], &[Own(0), UseAt(25_000, 1), UseAt(25_000, 1)]],
+    )
+    .before(KEPT)
+    .end(25_000)
+    .run(BOUNDED);
 }
 
 /// A stripe that nobody charges is charged by the owner of another, against its own owner.

@@ -59,6 +59,16 @@ impl Account {
         }
     }
 
+    /// The same for whoever has no reading: nothing either where a reading may show that the count no longer counts, since a
+    /// use makes it count again.
+    pub(super) const fn undated_room(self, hold: u64) -> u64 {
+        if self.0 & (Self::CLAIMED | Self::DATED) == 0 {
+            hold.saturating_sub(self.count())
+        } else {
+            0
+        }
+    }
+
     /// Whether there is something that anybody may charge.
     pub(super) const fn is_chargeable(self) -> bool {
         !self.is_claimed() && self.count() > 0

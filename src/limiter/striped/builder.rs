@@ -173,10 +173,13 @@ impl StripedBuilder {
             Some(hold) => Err(ConfigError::new(
                 "hold",
                 format!("{hold} permits for each of {stripes} stripes"),
-                format!(
-                    "at most {} permits, with a limit of {limit} permits",
-                    limit / (stripes + 1)
-                ),
+                match limit / (stripes + 1) {
+                    0 => format!(
+                        "a hold only with a limit of at least {} permits, and this is {limit}",
+                        stripes + 1
+                    ),
+                    most => format!("at most {most} permits, with a limit of {limit} permits"),
+                },
             )),
             None if fits(stripes) => Ok((stripes, chosen(stripes))),
             None => Ok((0, 0)),

@@ -22,7 +22,8 @@ impl<C: Clock> StripedLimiter<C> {
         // Without stripes the hold is zero.
         if permits > 0 && permits <= self.hold {
             let home = self.index(lane);
-            match self.take(home, permits, given) {
+            // What has a date may no longer count, which only a reading tells.
+            match self.take(home, permits, given, Account::undated_room) {
                 Use::Done => return Ok(()),
                 Use::Filled(account) => {
                     self.settle_up(home, account);
@@ -34,18 +35,24 @@ impl<C: Clock> StripedLimiter<C> {
         self.search(lane, permits, given)
     }
 
-    /// Uses a stripe's hold, if it has room.
+    /// Uses a stripe's hold, if it has `room`, an [`Account`]'s of the hold.
     #[inline(always)]
-    fn take(&self, index: usize, permits: u64, given: Option<Nanos>) -> Use {
+    fn take(
+        &self,
+        index: usize,
+        permits: u64,
+        given: Option<Nanos>,
+        room: impl Fn(Account, u64) -> u64,
+    ) -> Use {
         let stripe = &self.stripes[index];
         if let Some(given) = given {
             // Where there is no room nothing is noted, so that a denial writes nothing.
-            if permits > stripe.look().room(self.hold) {
+            if permits > room(stripe.look(), self.hold) {
                 return Use::Short;
             }
             stripe.note(given);
         }
-        stripe.take(permits, self.hold)
+        stripe.take(permits, self.hold, room)
     }
 
     /// Looks for room everywhere, and denies when there is none.
@@ -78,12 +85,13 @@ impl<C: Clock> StripedLimiter<C> {
             .any(|stripe| permits <= stripe.look().room(self.hold))
     }
 
-    /// Uses the hold of any stripe, the caller's own first; of each first what is left, then what it has
+    /// Uses the hold of any stripe, the caller's own first; of each first what is left, or is free again, then what it has
     /// when it is charged.
     fn take_anywhere(&self, lane: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut refused = u64::MAX;
         (0..self.stripes.len()).any(|step| {
             let index = self.index(lane.wrapping_add(step));
+            self.forget(&self.stripes[index], now);
             if self.take_and_charge(index, permits, given) {
                 return true;
             }
@@ -98,7 +106,7 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     fn take_and_charge(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
-        match self.take(index, permits, given) {
+        match self.take(index, permits, given, Account::room) {
             Use::Done => true,
             Use::Filled(account) => {
                 self.settle_up(index, account);
@@ -117,9 +125,8 @@ impl<C: Clock> StripedLimiter<C> {
             return false;
         }
         if self.is_over(seen, now) {
-            // Nothing is charged that no longer counts. The time is published first: with a clock
-            // that is set back it could count again.
-            return self.is_over(seen, self.ring.reach(now)) && stripe.forget(seen);
+            // Nothing is charged that no longer counts.
+            return self.forget(stripe, now);
         }
         // A look first, so that a denial claims nothing in vain.
         if seen.count() >= *refused || self.ring.refuses(now, seen.count()) {
@@ -129,6 +136,16 @@ impl<C: Clock> StripedLimiter<C> {
         stripe
             .claim(seen)
             .is_some_and(|account| self.charge(index, account, now).is_some())
+    }
+
+    /// Empties a stripe of what no longer counts; false if that cannot be done.
+    pub(super) fn forget(&self, stripe: &Stripe, now: Nanos) -> bool {
+        let seen = stripe.look();
+        // The time is published first: with a clock that is set back it could count again.
+        seen.is_chargeable()
+            && self.is_over(seen, now)
+            && self.is_over(seen, self.ring.reach(now))
+            && stripe.forget(seen)
     }
 
     /// Whether all that was used in a stripe no longer counts at the beginning of the ring's cell that
@@ -146,7 +163,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
         // Everything was used before the end of the period.
         let end = self.periods.start(account.tick() + 1)?;
-        Some(Nanos::new(end.get() + self.window))
+        let over = end.get() + self.window;
+        (over <= Nanos::MAX.get()).then_some(Nanos::new(over))
     }
 
     /// Charges a claimed stripe, and once in a period empties others that nobody has charged for long.
@@ -241,7 +259,7 @@ impl<C: Clock> StripedLimiter<C> {
         // The ring has room for them, or for what is in a stripe, or what is in a stripe no longer counts.
         let needed = accounts().map(Account::count).fold(permits, u64::min);
         let over = accounts().filter_map(|seen| self.over_at(seen));
-        over.map(|over| self.ring.next_cell_start(over))
+        over.filter_map(|over| self.ring.next_cell_start(over))
             .chain(self.ring.ready_at(now, needed))
             .min()
     }

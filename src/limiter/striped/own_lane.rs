@@ -77,7 +77,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
             given: Nanos::ZERO,
         };
         if !limiter.stripes.is_empty() {
-            lane.claim(1);
+            lane.claim(1, None);
         }
         lane
     }
@@ -134,13 +134,13 @@ impl<'a, C: Clock> OwnLane<'a, C> {
     #[inline(never)]
     fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {
         if permits > 0 && permits <= self.limiter.hold {
-            // With the stripe, room is made if the ring has room for what was used. Without it, all that is in it is
-            // for others to charge or to forget, so it is taken only where it has room as it is.
+            // With the stripe, room is made if the ring has room for what was used. Without it, what still counts of it is
+            // for others to charge, so it is taken only where it has room beside that.
             let has_room = self.take(permits, given) || {
                 let ready = if self.is_own() {
                     self.charge()
                 } else {
-                    self.claim(permits)
+                    self.claim(permits, given)
                 };
                 ready && self.take(permits, given)
             };
@@ -186,9 +186,13 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         }
     }
 
-    /// Claims the stripe, if nobody has it and its hold has room for `permits`.
-    fn claim(&mut self, permits: u64) -> bool {
+    /// Claims the stripe, if nobody has it and its hold has room for `permits`, beside what no longer counts.
+    fn claim(&mut self, permits: u64, given: Option<Nanos>) -> bool {
         let stripe = self.stripe();
+        if stripe.look().is_dated() {
+            let now = given.unwrap_or_else(|| self.limiter.clock.now());
+            self.limiter.forget(stripe, now);
+        }
         let seen = stripe.look();
         if permits > seen.room(self.limiter.hold) {
             return false;

@@ -9,6 +9,8 @@ pub(super) struct Ring {
     words: OwnWords,
     /// Nanoseconds in a cell.
     cell: u64,
+    /// The beginning of the last cell that there is: no later time can be published.
+    last: Nanos,
 }
 
 /// Words that can be looked at only: every exchange fails.
@@ -36,7 +38,14 @@ impl Ring {
     pub(super) fn new(policy: CounterRing) -> Self {
         let words = OwnWords::new(policy.words());
         let cell = Nanos::from_duration(policy.cell()).get();
-        Self { policy, words, cell }
+        let last = policy.later(0, Nanos::MAX);
+        let last = last.map_or(Nanos::ZERO, |last| policy.reached(last));
+        Self {
+            policy,
+            words,
+            cell,
+            last,
+        }
     }
 
     pub(super) const fn policy(&self) -> &CounterRing {
@@ -92,14 +101,15 @@ impl Ring {
         self.reached()
     }
 
-    /// The beginning of the cell that `at` falls into.
+    /// The beginning of the cell that `at` falls into, or of the last one.
     pub(super) fn cell_start(&self, at: Nanos) -> Nanos {
-        Nanos::new(at.get() - at.get() % self.cell)
+        Nanos::new(at.get() - at.get() % self.cell).min(self.last)
     }
 
-    /// The beginning of the first cell that begins at `at` or later.
-    pub(super) fn next_cell_start(&self, at: Nanos) -> Nanos {
-        Nanos::new(at.get().next_multiple_of(self.cell))
+    /// The beginning of the first cell that begins at `at` or later; `None` when there is none.
+    pub(super) fn next_cell_start(&self, at: Nanos) -> Option<Nanos> {
+        let start = at.get().next_multiple_of(self.cell);
+        (start <= self.last.get()).then_some(Nanos::new(start))
     }
 
     fn first(&self) -> u64 {

@@ -37,12 +37,13 @@ impl Stripe {
         Account::from_raw(self.account.load(Ordering::Relaxed))
     }
 
-    /// Uses `permits` of the hold, and claims the stripe in the same step if that fills it.
+    /// Uses `permits` of the hold, and claims the stripe in the same step if that fills it; as long as they are no more than
+    /// the `room` of account and hold.
     #[inline(always)]
-    pub(super) fn take(&self, permits: u64, hold: u64) -> Use {
+    pub(super) fn take(&self, permits: u64, hold: u64, room: impl Fn(Account, u64) -> u64) -> Use {
         let mut seen = self.look();
         loop {
-            if permits > seen.room(hold) {
+            if permits > room(seen, hold) {
                 return Use::Short;
             }
             let used = seen.used(permits, hold);

@@ -1,0 +1,114 @@
+//! Where numbers end: time, limits, and configurations that there cannot be.
+
+use core::time::Duration;
+
+use ringgate::{Clock, ManualClock, Nanos, Quota, StripedBuilder};
+
+use super::common::Log;
+use super::{builder, passed, striped};
+
+/// A denial writes nothing, and so no time that its caller brought along.
+#[test]
+fn a_denial_notes_no_time() {
+    let (limiter, clock) = striped(90, 1, 10);
+    assert!(limiter.lane(0).check_n(80).is_ok());
+    assert!(limiter.lane(0).check_n(5).is_ok());
+    let before = format!("{limiter:?}");
+    clock.advance(Duration::from_micros(1_500));
+    for permits in [6, 10, 11, 80, 81, u64::MAX] {
+        assert!(limiter.lane(0).check_at(clock.now(), permits).is_err());
+    }
+    clock.set(Nanos::ZERO);
+    assert_eq!(format!("{limiter:?}"), before);
+}
+
+/// Cells that begin at the last instant that there is: what was used just before counts there, and no retry time is named
+/// that time does not reach.
+#[test]
+fn nothing_is_forgotten_because_time_ends() {
+    let window = 7 * 127 * 337;
+    assert!(Nanos::MAX.get().is_multiple_of(window));
+    for limit in [30, 100_000] {
+        let clock = ManualClock::new();
+        let limiter = StripedBuilder::new(Quota::new(limit, Duration::from_nanos(window)).expect("a quota"))
+            .cells(1)
+            .stripes(2)
+            .hold(10)
+            .build_with(clock.clone())
+            .expect("a limiter");
+        let mut log = Log::default();
+        let mut drain = |before_the_end| {
+            clock.set(Nanos::new(Nanos::MAX.get() - before_the_end));
+            for permits in [limiter.most(), 1] {
+                while limiter.lane(0).check_n(permits).is_ok() {
+                    log.add(clock.now(), permits);
+                }
+            }
+            assert_eq!(limiter.remaining(), 0);
+            let denied = limiter.lane(0).check().expect_err("all is used");
+            assert_eq!(denied.retry_after(), None, "{before_the_end} before the end");
+        };
+        drain(2 * window / 3);
+        drain(0);
+        assert!(log.worst(Duration::from_nanos(window)) <= limit);
+    }
+}
+
+/// A ring whose ticks end long before time does: where it stands still, so that nothing can be published any more, what is
+/// used stays used.
+#[test]
+fn nothing_is_forgotten_where_the_ring_stands_still() {
+    let years = |years: u64| Duration::from_secs(years * 366 * 24 * 3_600);
+    let quota = |limit| Quota::new(limit, Duration::from_micros(300)).expect("a quota");
+    let build = |limit| {
+        StripedBuilder::new(quota(limit))
+            .cells(1)
+            .stripes(2)
+            .hold(10)
+            .build_with(ManualClock::new())
+    };
+    let limits = (4..40).rev().map(|bits| 1_u64 << bits);
+    // The most that it can count and reach twenty years; twice that would leave out half of the ticks.
+    let limiter = limits
+        .filter_map(|limit| build(limit).ok())
+        .next()
+        .expect("a limiter");
+    let clock = limiter.clock();
+    clock.advance(years(100));
+    assert!(limiter.check_n(limiter.most()).is_ok());
+    assert_eq!(passed(|| limiter.check().is_ok()), 20);
+    for _ in 0..3 {
+        clock.advance(years(1));
+        assert_eq!(limiter.remaining(), 0);
+        let denied = limiter.check().expect_err("all is used");
+        assert_eq!(denied.retry_after(), None);
+    }
+}
+
+/// Where not even a hold of one permit fits, a most of no permits would be no help.
+#[test]
+fn a_hold_that_cannot_be_says_what_it_takes() {
+    let error = |builder: StripedBuilder| {
+        builder
+            .build_with(ManualClock::new())
+            .expect_err("wrong")
+            .to_string()
+    };
+    for (limit, stripes) in [(1, 1), (2, 2), (64, 64)] {
+        assert_eq!(
+            error(builder(limit).stripes(stripes).hold(1)),
+            format!(
+                "hold is 1 permits for each of {stripes} stripes, but allowed is a hold only with a limit of at least {} \
+                 permits, and this is {limit}",
+                stripes + 1
+            )
+        );
+        assert!(
+            builder(stripes + 1)
+                .stripes(stripes)
+                .hold(1)
+                .build_with(ManualClock::new())
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! What lies idle, call by call: a permit is had exactly while one remains, and none is lost or made on the way from a
+//! stripe to the ring.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use ringgate::Clock;
+
+use super::{CELL, WINDOW, passed, shapes, striped};
+
+/// How the clock moves before a call: mostly not at all.
+fn pause() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        6 => Just(Duration::ZERO),
+        1 => (0..10_000_u64).prop_map(Duration::from_nanos),
+        1 => (0..3_000_000_u64).prop_map(Duration::from_nanos),
+        1 => Just(CELL),
+        1 => (0..15_000_000_u64).prop_map(Duration::from_nanos),
+    ]
+}
+
+/// Mostly one permit, and mostly few.
+fn permits() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => Just(1_u64), 2 => 1..6_u64, 1 => 1..40_u64]
+}
+
+proptest! {
+    /// What [`remaining`](ringgate::StripedLimiter::remaining) says is what single permits are had of, on whichever lane; a
+    /// denial costs nothing, and an admission what it was for.
+    #[test]
+    fn a_permit_is_had_exactly_while_one_remains(
+        (limit, stripes, hold) in shapes(),
+        calls in proptest::collection::vec((0..70_usize, permits(), pause(), any::<bool>()), 1..300),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        for (lane, permits, pause, given) in calls {
+            clock.advance(pause);
+            let before = limiter.remaining();
+            prop_assert!(before <= limit);
+            let lane = limiter.lane(lane);
+            let admitted = if given {
+                lane.check_at(clock.now(), permits).is_ok()
+            } else {
+                lane.check_n(permits).is_ok()
+            };
+            let after = limiter.remaining() + if admitted { permits } else { 0 };
+            if permits == 1 {
+                prop_assert_eq!(admitted, before > 0, "{} remained", before);
+            }
+            prop_assert_eq!(after, before, "{} were asked for", permits);
+        }
+    }
+
+    /// At one instant, with lanes that workers have to themselves for a while: whatever moves between them, the stripes and the
+    /// ring, what was had and what remains are the limit.
+    #[test]
+    fn nothing_is_lost_or_made_at_one_instant(
+        (limit, stripes, hold) in shapes(),
+        calls in proptest::collection::vec((0..6_usize, 0..4_usize, permits()), 1..300),
+    ) {
+        let (limiter, _) = striped(limit, stripes, hold);
+        let mut lanes = [const { None }; 4];
+        let mut had = 0;
+        for (what, worker, permits) in calls {
+            let admitted = match (what, &mut lanes[worker]) {
+                (0, lane) => {
+                    *lane = lane.is_none().then(|| limiter.lane(worker).own());
+                    false
+                }
+                (_, Some(own)) => own.check_n(permits).is_ok(),
+                (_, None) => limiter.lane(worker).check_n(permits).is_ok(),
+            };
+            had += if admitted { permits } else { 0 };
+            let own = lanes.iter().flatten().filter(|lane| lane.is_own()).count() as u64;
+            let idle = had + limiter.remaining();
+            prop_assert!(idle <= limit && idle + own * hold >= limit, "{} of {}", idle, limit);
+        }
+        drop(lanes);
+        prop_assert_eq!(had + limiter.remaining(), limit);
+        prop_assert_eq!(had + passed(|| limiter.check().is_ok()), limit);
+    }
+
+    /// After any history, what a denial says is honest, for one permit and for several, on the lane that was denied: admitted
+    /// then, and not a nanosecond before.
+    #[test]
+    fn a_denial_after_any_history_says_when(
+        (limit, stripes, hold) in shapes(),
+        calls in proptest::collection::vec((0..70_usize, permits(), pause()), 1..200),
+        lane in 0..70_usize,
+        permits in permits(),
+    ) {
+        let played = || {
+            let (limiter, clock) = striped(limit, stripes, hold);
+            for (lane, permits, pause) in &calls {
+                clock.advance(*pause);
+                let _ = limiter.lane(*lane).check_n(*permits);
+            }
+            while limiter.lane(lane).check_n(permits).is_ok() {}
+            (limiter, clock)
+        };
+        let (limiter, clock) = played();
+        let denied = limiter.lane(lane).check_n(permits).expect_err("all is used");
+        if let Some(wait) = denied.retry_after() {
+            prop_assert!(permits <= limiter.most() && wait > Duration::ZERO);
+            clock.advance(wait);
+            prop_assert!(limiter.lane(lane).check_n(permits).is_ok(), "too early: {:?}", wait);
+            let (limiter, clock) = played();
+            clock.advance(wait - Duration::from_nanos(1));
+            prop_assert!(limiter.lane(lane).check_n(permits).is_err(), "too late: {:?}", wait);
+        } else {
+            prop_assert!(permits > limiter.most());
+        }
+    }
+}
+
+/// What is in a stripe may be charged before the ring has room for all that is asked for.
+#[test]
+fn a_denial_says_when_a_stripe_can_be_emptied() {
+    let (limiter, clock) = striped(100, 1, 10);
+    // Five are charged in the first cell and six in the second, with what uses up the ring; five stay in the stripe.
+    assert!(limiter.check_n(5).is_ok() && limiter.check_n(6).is_ok());
+    clock.advance(CELL);
+    assert!(limiter.check_n(5).is_ok() && limiter.check_n(79).is_ok());
+    let denied = limiter.check_n(10).expect_err("five are left");
+    let wait = denied.retry_after().expect("no more than the hold");
+    assert_eq!(wait, WINDOW);
+    clock.advance(wait);
+    assert!(limiter.check_n(10).is_ok());
+}

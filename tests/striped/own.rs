@@ -1,0 +1,97 @@
+//! Lanes of one's own: what they charge and when, and what they leave behind.
+
+use core::time::Duration;
+
+use ringgate::Nanos;
+
+use super::{CELL, WINDOW, passed, striped};
+
+fn micros(micros: u64) -> Nanos {
+    Nanos::from_duration(Duration::from_micros(micros))
+}
+
+/// The newest time that was given for any of it is what a hold is charged at, whichever permit uses it up.
+#[test]
+fn an_own_lane_charges_at_the_newest_of_its_given_times() {
+    let all_at_once: &[(Option<u64>, u64)] = &[(Some(15_000), 10)];
+    let older_at_last = &[(Some(15_000), 4), (Some(1_000), 6)];
+    let older_between = &[(Some(15_000), 4), (Some(1_000), 3), (None, 3)];
+    for uses in [all_at_once, older_at_last, older_between] {
+        let (limiter, _) = striped(100, 2, 10);
+        let mut own = limiter.lane(0).own();
+        for &(at, permits) in uses {
+            let admitted = match at {
+                Some(at) => own.check_at(micros(at), permits),
+                None => own.check_n(permits),
+            };
+            assert!(admitted.is_ok());
+        }
+        drop(own);
+        // Nine milliseconds after the newest use, which is less than a window.
+        assert_eq!(
+            passed(|| limiter.lane(1).check_at(micros(24_000), 1).is_ok()),
+            90,
+            "{uses:?}"
+        );
+    }
+}
+
+/// A lane that used nothing has changed nothing: what was kept, and until when that counts, stays as it was.
+#[test]
+fn an_own_lane_that_is_not_used_leaves_no_trace() {
+    let (limiter, clock) = striped(30, 1, 10);
+    clock.advance(CELL);
+    assert!(limiter.check_n(20).is_ok());
+    let mut own = limiter.lane(0).own();
+    assert!(own.check_n(7).is_ok());
+    // Too little is left, and the ring has no room: the seven are kept.
+    assert!(own.check_n(5).is_err() && !own.is_own());
+    drop(own);
+    let before = format!("{limiter:?}");
+    assert!(
+        before.contains("count: 7, dated: true, claimed: false"),
+        "{before}"
+    );
+    let own = limiter.lane(0).own();
+    assert!(own.is_own());
+    drop(own);
+    assert_eq!(format!("{limiter:?}"), before);
+    // The seven no longer count, and so are not used along with what is left.
+    clock.advance(2 * WINDOW);
+    assert_eq!(limiter.remaining(), 30);
+    assert_eq!(passed(|| limiter.lane(0).own().check().is_ok()), 30);
+}
+
+/// Where the ring was full the stripe is everybody's; when there is room, the lane has it again.
+#[test]
+fn an_own_lane_takes_its_stripe_again() {
+    let (limiter, clock) = striped(100, 2, 10);
+    let mut own = limiter.lane(0).own();
+    for _ in 0..3 {
+        assert_eq!(passed(|| own.check().is_ok()), 100);
+        assert!(!own.is_own());
+        clock.advance(2 * WINDOW);
+        assert!(own.check().is_ok());
+        assert!(own.check().is_ok() && own.is_own());
+        drop(own);
+        assert_eq!(passed(|| limiter.lane(1).check().is_ok()), 98);
+        clock.advance(2 * WINDOW);
+        own = limiter.lane(0).own();
+    }
+}
+
+/// Whoever goes on charges what others have left behind, with a lane of his own too.
+#[test]
+fn nothing_stays_uncharged_while_an_own_lane_goes_on() {
+    let (limiter, clock) = striped(1_000, 4, 10);
+    for lane in 1..4 {
+        assert!(limiter.lane(lane).check_n(7).is_ok());
+    }
+    let mut own = limiter.lane(0).own();
+    for _ in 0..40 {
+        clock.advance(WINDOW / 16);
+        assert!(own.check_n(10).is_ok() && own.is_own());
+    }
+    let debug = format!("{limiter:?}");
+    assert!(debug.matches("count: 0").count() >= 3, "{debug}");
+}

@@ -1,0 +1,92 @@
+//! Threads that sleep where it matters, at a clock that stops them there.
+
+use alloc::sync::Arc;
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use ringgate::{Clock, Nanos};
+
+use super::{builder, passed};
+
+/// A clock at which a thread can be stopped.
+#[derive(Clone, Default)]
+struct Gate {
+    /// After how many readings, and where.
+    stop: Arc<Mutex<Option<(usize, Arc<Barrier>)>>>,
+}
+
+impl Gate {
+    /// Stops whoever reads it after `readings` readings: the barrier at which it waits twice, once to say that it is there
+    /// and once to go on.
+    fn stop_after(&self, readings: usize) -> Arc<Barrier> {
+        let barrier = Arc::new(Barrier::new(2));
+        *self.stop.lock().expect("not poisoned") = Some((readings, Arc::clone(&barrier)));
+        barrier
+    }
+
+    /// The barrier, when it is time.
+    fn stopped(&self) -> Option<Arc<Barrier>> {
+        let mut stop = self.stop.lock().expect("not poisoned");
+        let (readings, barrier) = stop.take()?;
+        if readings == 0 {
+            return Some(barrier);
+        }
+        *stop = Some((readings - 1, barrier));
+        None
+    }
+}
+
+impl Clock for Gate {
+    fn now(&self) -> Nanos {
+        if let Some(barrier) = self.stopped() {
+            barrier.wait();
+            barrier.wait();
+        }
+        Nanos::ZERO
+    }
+}
+
+/// A thread that sleeps in the middle of a charge has its stripe, and nothing else.
+#[test]
+fn a_sleeper_keeps_one_stripe_from_the_others() {
+    let gate = Gate::default();
+    let limiter = builder(100)
+        .stripes(4)
+        .hold(5)
+        .build_with(gate.clone())
+        .expect("a limiter");
+    let barrier = gate.stop_after(0);
+    thread::scope(|scope| {
+        scope.spawn(|| (0..5).for_each(|_| assert!(limiter.lane(0).check().is_ok())));
+        barrier.wait();
+        // Five are used; the sleeper's stripe holds no more.
+        assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 95);
+        barrier.wait();
+    });
+    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0, "nothing was left");
+}
+
+/// Whoever has found no room in a stripe, and then none in the ring, looks again: the stripe may have been given back in
+/// between.
+#[test]
+fn what_has_come_free_meanwhile_is_had() {
+    let gate = Gate::default();
+    let limiter = builder(100)
+        .stripes(2)
+        .hold(5)
+        .build_with(gate.clone())
+        .expect("a limiter");
+    let own = limiter.lane(0).own();
+    assert!(limiter.lane(1).check_n(4).is_ok());
+    // The first reading is for the search, which finds one stripe taken; the second for the charge of the other.
+    let barrier = gate.stop_after(1);
+    thread::scope(|scope| {
+        let asker = scope.spawn(|| limiter.lane(0).check_n(2).is_ok());
+        barrier.wait();
+        assert!(limiter.lane(0).check_n(90).is_ok(), "all that the ring has");
+        drop(own);
+        barrier.wait();
+        assert!(asker.join().expect("no panic"), "five were free");
+    });
+    assert_eq!(limiter.remaining(), 4);
+}
