@@ -399,6 +399,38 @@ fn many_at_once_hold_while_their_entries_pass_on() {
     }
 }
 
+/// Whoever is handed an answer may ask for as many keys at once, those of the same batch included; and where he panics, what
+/// he was told is all that was charged.
+#[test]
+fn many_at_once_within_many_at_once() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 40, OnFull::Share);
+        let keys: Vec<u64> = (1..=20).chain(15..=20).collect();
+        let mut passed = vec![0; 21];
+        let (mut answers, mut add) = (0, |key: u64, passes: bool| {
+            passed[usize::try_from(key).expect("few keys")] += u64::from(passes);
+        });
+        let ended = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+            limiter.check_many(&keys, |&key, answer| {
+                add(key, answer.is_ok());
+                let others = [key, 21 - key, key];
+                limiter.check_many(&others, |&other, answer| add(other, answer.is_ok()));
+                answers += 1;
+                assert!(answers < 23, "enough");
+            });
+        }));
+        assert!(ended.is_err() && answers == 23);
+        for (key, passed) in (0..).zip(passed).skip(1) {
+            assert_eq!(
+                limiter.peek(&key).spent(),
+                passed,
+                "{} of key {key}",
+                subject.name
+            );
+        }
+    }
+}
+
 #[test]
 fn many_at_once_are_decided_at_one_reading() {
     let (limiter, clock) = by_hand(

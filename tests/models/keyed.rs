@@ -439,6 +439,18 @@ fn keyed_backyard() {
     });
 }
 
+/// One thread takes the last entry of the front that was never used; the other finds none there, and enters the key in the
+/// backyard.
+#[test]
+fn keyed_backyard_beside_the_last_unused() {
+    Scene::new(packed(1, 1), &[(3, W)], &[&[(1, W)], &[(1, W)]])
+        .of_entries(3)
+        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
+            assert_eq!(admitted.concat().len(), 1);
+            assert_eq!(limiter.len(), 2);
+        });
+}
+
 /// Two threads see a key for the first time at once, in entries of several words: an entry that one of them gives
 /// up can be had again.
 #[test]

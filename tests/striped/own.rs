@@ -10,29 +10,33 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_duration(Duration::from_micros(micros))
 }
 
-/// The newest time that was given for any of it is what a hold is charged at, whichever permit uses it up.
+/// The newest time that was given for any of it is what a hold is charged at, whichever permit uses it up; of a lane of
+/// one's own, and of one that is everybody's.
 #[test]
-fn an_own_lane_charges_at_the_newest_of_its_given_times() {
+fn a_hold_is_charged_at_the_newest_of_its_given_times() {
     let all_at_once: &[(Option<u64>, u64)] = &[(Some(15_000), 10)];
+    let newer_at_last = &[(Some(1_000), 4), (Some(15_000), 6)];
     let older_at_last = &[(Some(15_000), 4), (Some(1_000), 6)];
     let older_between = &[(Some(15_000), 4), (Some(1_000), 3), (None, 3)];
-    for uses in [all_at_once, older_at_last, older_between] {
-        let (limiter, _) = striped(100, 2, 10);
-        let mut own = limiter.lane(0).own();
-        for &(at, permits) in uses {
-            let admitted = match at {
-                Some(at) => own.check_at(micros(at), permits),
-                None => own.check_n(permits),
-            };
-            assert!(admitted.is_ok());
+    for uses in [all_at_once, newer_at_last, older_at_last, older_between] {
+        for is_own in [true, false] {
+            let (limiter, _) = striped(100, 2, 10);
+            let lane = limiter.lane(0);
+            let mut own = is_own.then(|| lane.own());
+            for &(at, permits) in uses {
+                let admitted = match (at, &mut own) {
+                    (Some(at), Some(own)) => own.check_at(micros(at), permits),
+                    (Some(at), None) => lane.check_at(micros(at), permits),
+                    (None, Some(own)) => own.check_n(permits),
+                    (None, None) => lane.check_n(permits),
+                };
+                assert!(admitted.is_ok());
+            }
+            drop(own);
+            // Nine milliseconds after the newest use, which is less than a window.
+            let left = passed(|| limiter.lane(1).check_at(micros(24_000), 1).is_ok());
+            assert_eq!(left, 90, "{uses:?}, own: {is_own}");
         }
-        drop(own);
-        // Nine milliseconds after the newest use, which is less than a window.
-        assert_eq!(
-            passed(|| limiter.lane(1).check_at(micros(24_000), 1).is_ok()),
-            90,
-            "{uses:?}"
-        );
     }
 }
 

@@ -63,7 +63,7 @@ pub struct OwnLane<'a, C: Clock> {
     left: u64,
     /// The account as it was claimed, without what was used since.
     claimed: Option<Account>,
-    /// The newest time that was given for anything used since.
+    /// The newest time that was given for anything used since. (What was given before is noted in the stripe.)
     given: Nanos,
 }
 
@@ -199,8 +199,6 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         }
         let claimed = stripe.claim(seen);
         if let Some(account) = claimed {
-            // The Acquire of the claim came first.
-            self.given = stripe.noted();
             self.have(account);
         }
         claimed.is_some()
