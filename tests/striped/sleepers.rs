@@ -11,28 +11,37 @@ use super::{builder, passed};
 /// A clock at which a thread can be stopped.
 #[derive(Clone, Default)]
 struct Gate {
-    /// After how many readings, and where.
-    stop: Arc<Mutex<Option<(usize, Arc<Barrier>)>>>,
+    stop: Arc<Mutex<Option<Stop>>>,
+}
+
+/// Who reads the clock after so many readings waits twice.
+struct Stop {
+    readings: usize,
+    barrier: Arc<Barrier>,
 }
 
 impl Gate {
-    /// Stops whoever reads it after `readings` readings: the barrier at which it waits twice, once to say that it is there
-    /// and once to go on.
+    /// Stops whoever reads it after `readings` readings: the barrier at which he waits, once to say that he is there and
+    /// once to go on.
     fn stop_after(&self, readings: usize) -> Arc<Barrier> {
         let barrier = Arc::new(Barrier::new(2));
-        *self.stop.lock().expect("not poisoned") = Some((readings, Arc::clone(&barrier)));
+        *self.stop.lock().expect("not poisoned") = Some(Stop {
+            readings,
+            barrier: Arc::clone(&barrier),
+        });
         barrier
     }
 
     /// The barrier, when it is time.
     fn stopped(&self) -> Option<Arc<Barrier>> {
         let mut stop = self.stop.lock().expect("not poisoned");
-        let (readings, barrier) = stop.take()?;
-        if readings == 0 {
-            return Some(barrier);
+        match stop.as_mut()? {
+            Stop { readings: 0, .. } => stop.take().map(|stop| stop.barrier),
+            Stop { readings, .. } => {
+                *readings -= 1;
+                None
+            }
         }
-        *stop = Some((readings - 1, barrier));
-        None
     }
 }
 
