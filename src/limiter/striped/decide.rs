@@ -91,12 +91,14 @@ impl<C: Clock> StripedLimiter<C> {
         let mut refused = u64::MAX;
         (0..self.stripes.len()).any(|step| {
             let index = self.index(lane.wrapping_add(step));
-            self.forget(&self.stripes[index], now);
+            let stripe = &self.stripes[index];
+            // Nothing is charged that no longer counts.
+            let still_counts = !self.is_past(stripe.look(), now) || self.forget(stripe, now);
             if self.take_and_charge(index, permits, given) {
                 return true;
             }
-            let since = self.stripes[index].look().tick();
-            if !self.empty(index, now, &mut refused) {
+            let since = stripe.look().tick();
+            if !(still_counts && self.empty(index, now, &mut refused)) {
                 return false;
             }
             let taken = self.take_and_charge(index, permits, given);
@@ -124,10 +126,6 @@ impl<C: Clock> StripedLimiter<C> {
         if !seen.is_chargeable() {
             return false;
         }
-        if self.is_over(seen, now) {
-            // Nothing is charged that no longer counts.
-            return self.forget(stripe, now);
-        }
         // A look first, so that a denial claims nothing in vain.
         if seen.count() >= *refused || self.ring.refuses(now, seen.count()) {
             *refused = seen.count().min(*refused);
@@ -142,10 +140,12 @@ impl<C: Clock> StripedLimiter<C> {
     pub(super) fn forget(&self, stripe: &Stripe, now: Nanos) -> bool {
         let seen = stripe.look();
         // The time is published first: with a clock that is set back it could count again.
-        seen.is_chargeable()
-            && self.is_over(seen, now)
-            && self.is_over(seen, self.ring.reach(now))
-            && stripe.forget(seen)
+        self.is_past(seen, now) && self.is_over(seen, self.ring.reach(now)) && stripe.forget(seen)
+    }
+
+    /// Whether there is something in the account, and none of it counts any more.
+    fn is_past(&self, account: Account, now: Nanos) -> bool {
+        account.is_chargeable() && self.is_over(account, now)
     }
 
     /// Whether all that was used in a stripe no longer counts at the beginning of the ring's cell that
@@ -222,7 +222,9 @@ impl<C: Clock> StripedLimiter<C> {
         let mut refused = u64::MAX;
         for (index, stripe) in self.stripes.iter().enumerate() {
             let seen = stripe.look();
-            if seen.is_chargeable() && seen.tick() + 1 < tick {
+            if self.is_past(seen, at) {
+                self.forget(stripe, at);
+            } else if seen.is_chargeable() && seen.tick() + 1 < tick {
                 self.empty(index, at, &mut refused);
             }
         }
@@ -231,7 +233,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// The room of a stripe at the time `now`, for somebody who empties it if that can be done.
     pub(super) fn room(&self, stripe: &Stripe, now: Nanos) -> u64 {
         let seen = stripe.look();
-        if seen.is_chargeable() && self.is_over(seen, now) {
+        if self.is_past(seen, now) {
             self.hold
         } else {
             seen.room(self.hold)
