@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that no lint of Cargo.toml fires, with all features and with none.
+# Shows that no lint of Cargo.toml fires, in any package of the workspace with all features, and in the library with none.
 source "$(dirname "$0")/common.sh"
 
-cargo clippy --locked --all-targets --all-features -- -D warnings
+cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 cargo clippy --locked --all-targets --no-default-features -- -D warnings

@@ -5,9 +5,9 @@
 source "$(dirname "$0")/common.sh"
 
 if cargo deny --version >/dev/null 2>&1; then
-    cargo deny --locked check licenses sources
+    cargo deny --locked --workspace check licenses sources
     # Versions that only tests bring in are nobody else's concern.
-    cargo deny --locked --exclude-dev check bans
+    cargo deny --locked --workspace --exclude-dev check bans
     exit
 fi
 echo "cargo-deny is not here: licences and sources only"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Shows that the crate, its tool, tests and examples build without warnings with no feature, with each alone, with all
+# Shows that the library, its tests and examples build without warnings with no feature, with each alone, with all
 # but each, and with all.
 source "$(dirname "$0")/common.sh"
 
 check() {
     echo "features: ${1:-none}"
     cargo clippy --locked --quiet --no-default-features --features "$1" \
-        --lib --bins --tests --examples -- -D warnings
+        --lib --tests --examples -- -D warnings
 }
 
 mapfile -t features < <(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z0-9_-]*\) = .*/\1/p' Cargo.toml | grep -v '^default$')

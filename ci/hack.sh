@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Shows that the crate and its tool build without warnings with every set of HACK_DEPTH features (default 2): what
+# Shows that the library builds without warnings with every set of HACK_DEPTH features (default 2): what
 # ci/features.sh leaves out, which looks at tests too, but only at single features and at all but each.
 source "$(dirname "$0")/common.sh"
 
 tool hack
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/hack
-RUSTFLAGS="-D warnings" cargo hack check --locked --quiet --lib --bins --feature-powerset --exclude-features default \
+RUSTFLAGS="-D warnings" cargo hack check --locked --quiet --lib --feature-powerset --exclude-features default \
     --depth "${HACK_DEPTH:-2}"

@@ -9,9 +9,11 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/minimal
 copy=$CARGO_TARGET_DIR/copy
 rm -rf "$copy"
 mkdir -p "$copy"
-cp -R src README.md "$copy"
-awk '/^\[/ { left_out = /dev-dependencies|^\[\[(example|bench)\]\]/ } !left_out' Cargo.toml >"$copy/Cargo.toml"
+cp -R src cli README.md "$copy"
+for manifest in Cargo.toml cli/Cargo.toml; do
+    awk '/^\[/ { left_out = /dev-dependencies|^\[\[(example|bench)\]\]/ } !left_out' "$manifest" >"$copy/$manifest"
+done
 cd "$copy"
 cargo +nightly update --quiet -Zminimal-versions
-cargo check --locked --all-features --lib --bins
+cargo check --locked --workspace --all-features --lib --bins
 cargo check --locked

@@ -7,4 +7,4 @@ toolchain "$msrv"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/msrv
 cargo "+$msrv" check --locked
 cargo "+$msrv" check --locked --no-default-features
-cargo "+$msrv" check --locked --all-features --lib --bins --tests --examples
+cargo "+$msrv" check --locked --workspace --all-features --lib --bins --tests --examples

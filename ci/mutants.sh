@@ -38,7 +38,7 @@ total=0 failed=0
 check() {
     if [[ -n ${only:-} && "$what $file $run" != *"$only"* ]]; then return; fi
     total=$((total + 1))
-    for item in Cargo.toml Cargo.lock src tests benches examples README.md; do
+    for item in Cargo.toml Cargo.lock src cli tests benches examples README.md; do
         rm -rf "${copy:?}/$item"
         cp -R "$item" "$copy/$item"
     done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that what is packed for the registry is every file of the repository but those listed below, that it builds from
-# there alone, tests, examples and benches too, and that README.md links to nothing that is not there.
+# Shows that both packages can be published: each holds the files that it should and builds from them alone (the library
+# with tests, examples and benches), and README.md links to nothing that is not packed.
 #
 #   ci/package.sh            builds
 #   ci/package.sh --tests    runs the packed tests as well
@@ -9,24 +9,31 @@ source "$(dirname "$0")/common.sh"
 [[ $# -eq 0 || $* == --tests ]] || { echo "usage: ci/package.sh [--tests]"; exit 2; }
 git ls-files >/dev/null 2>&1 || not_run "which files there should be is known from git only"
 
-# What only those need who work on the crate, and packages of their own.
-left_out='^(\.ci|\.github|ci|fuzz|benches/comparison)/|^(\.gitignore|benches/instructions\.txt|deny\.toml|rustfmt\.toml)$'
+# What only contributors need, and packages that are not published.
+left_out='^(\.ci|\.github|ci|fuzz|benches/comparison)/|^(\.gitignore|benches/instructions\.txt|deny\.toml|rustfmt\.toml)$|^cli/'
 # What cargo adds.
-added='^(\.cargo_vcs_info\.json|Cargo\.toml\.orig)$'
+added='^(Cargo\.lock|\.cargo_vcs_info\.json|Cargo\.toml\.orig)$'
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
-if ! diff <(git ls-files | grep -vE "$left_out" | sort) \
-    <(cargo package --locked --allow-dirty --list 2>/dev/null | grep -vE "$added" | sort); then
-    echo "< is not packed: it belongs into \`include\` of Cargo.toml, or to what is left out here; > is packed, and unknown to git"
-    exit 1
-fi
 
-cargo package --locked --allow-dirty
-name=$(sed -n '/^\[package\]/,/^$/s/^\(name\|version\) = "\(.*\)"$/\2/p' Cargo.toml | paste -sd-)
-cd "$CARGO_TARGET_DIR/package/$name"
-echo "$name: $(find . -type f | wc -l) files"
-while read -r link; do
-    [[ -e $link ]] || { echo "README.md leads to $link, which is not packed"; exit 1; }
-done < <(grep -o '](\(\w\|[./-]\)*)' README.md | sed 's/^](\(.*\))$/\1/')
+# $1: a package; standard input: the files that it should have.
+holds() {
+    diff <(sort) <(cargo package --locked --allow-dirty --package "$1" --list 2>/dev/null | grep -vE "$added" | sort) ||
+        { echo "$1: < is not packed, > should not be: see \`include\` in Cargo.toml, and what is left out here"; exit 1; }
+}
+git ls-files | grep -vE "$left_out|^Cargo\.lock$" | holds ringgate
+(cd cli && git ls-files | grep -v '^tests/') | holds ringgate-cli
+
+# The packages of the workspace find one another before any of them is published.
+cargo publish --dry-run --locked --allow-dirty --workspace
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
+for name in ringgate ringgate-cli; do
+    cd "$CARGO_TARGET_DIR/package/$name-$version"
+    echo "$name: $(find . -type f | wc -l) files"
+    while read -r link; do
+        [[ -e $link ]] || { echo "README.md of $name leads to $link, which is not packed"; exit 1; }
+    done < <(grep -o '](\(\w\|[./-]\)*)' README.md | sed 's/^](\(.*\))$/\1/')
+done
+cd "$CARGO_TARGET_DIR/package/ringgate-$version"
 cargo check --locked --all-features --all-targets
 if [[ $* == --tests ]]; then
     cargo test --locked --all-features

@@ -12,7 +12,7 @@ if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; the
 fi
 # As README.md's commands are built, so that one build serves both checks.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-cargo build --locked --release --features cli --bin ringgate
+cargo build --locked --release --package ringgate-cli
 tool=$(cargo metadata --locked --no-deps --format-version 1 |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/release/ringgate
 

@@ -7,12 +7,12 @@ bytes=${REPLAY_BYTES:-100000000}
 # As ci/readme.sh builds it.
 export CARGO_PROFILE_RELEASE_LTO=${CARGO_PROFILE_RELEASE_LTO:-off}
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=${CARGO_PROFILE_RELEASE_CODEGEN_UNITS:-16}
-cargo build --locked --release --features cli --bin ringgate
+cargo build --locked --release --package ringgate-cli
 tool=${CARGO_TARGET_DIR:-target}/release/ringgate
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 log=$directory/access.log
-bash tests/replay/generate.sh "$bytes" >"$log"
+bash cli/tests/replay/generate.sh "$bytes" >"$log"
 ls -l "$log"
 
 # What follows the name of the input is the same whatever that is.

@@ -10,4 +10,4 @@ baseline=${1:-$(git describe --tags --abbrev=0 2>/dev/null)} ||
     not_run "no version is tagged, so there is nothing to compare with (ci/semver.sh REV compares with a revision)"
 echo "since $baseline"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/semver
-cargo semver-checks --baseline-rev "$baseline" --all-features
+cargo semver-checks --package ringgate --baseline-rev "$baseline" --all-features

@@ -4,4 +4,4 @@
 source "$(dirname "$0")/common.sh"
 
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1}
-cargo test --locked --all-features
+cargo test --locked --workspace --all-features

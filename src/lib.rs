@@ -129,7 +129,6 @@
 //! | `tower` | no | the module `layer`: a Layer and Service of `tower`; with it comes `rules` |
 //! | `redis` | no | limits over many machines, kept by Redis or Valkey, on tokio; with it come `quanta` and `rules` |
 //! | `redis-cluster` | no | the same, kept by a Redis Cluster |
-//! | `cli` | no | the command-line tool `ringgate` |
 //!
 //! | together | give |
 //! |---|---|
@@ -137,7 +136,6 @@
 //! | `tokio`, `tower` | `layer::RateLimitLayer::wait` |
 //! | `config`, `redis` | `on_error` in files, for `redis::SharedRulesBuilder::rules` |
 //! | `observe`, `redis` | counters of shared rules: `redis::SharedRules::live_counts`; a store's health: `redis::StoreObserver` |
-//! | `cli`, `redis` | `ringgate redis doctor`, which looks at a server |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
 

@@ -43,6 +43,10 @@ mod rules;
 mod scenes;
 #[path = "redis/scripts.rs"]
 mod scripts;
+#[cfg_attr(
+    not(feature = "redis-cluster"),
+    expect(dead_code, reason = "nodes of a cluster")
+)]
 #[path = "redis/server.rs"]
 mod server;
 #[path = "redis/settings.rs"]

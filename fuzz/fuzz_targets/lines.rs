@@ -7,29 +7,29 @@ use libfuzzer_sys::fuzz_target;
 
 extern crate alloc;
 
-#[path = "../../src/bin/ringgate/calendar.rs"]
+#[path = "../../cli/src/calendar.rs"]
 mod calendar;
-#[path = "../../src/bin/ringgate/csv_line.rs"]
+#[path = "../../cli/src/csv_line.rs"]
 mod csv_line;
-#[path = "../../src/bin/ringgate/failure.rs"]
+#[path = "../../cli/src/failure.rs"]
 mod failure;
-#[path = "../../src/bin/ringgate/format.rs"]
+#[path = "../../cli/src/format.rs"]
 mod format;
-#[path = "../../src/bin/ringgate/json_line.rs"]
+#[path = "../../cli/src/json_line.rs"]
 mod json_line;
-#[path = "../../src/bin/ringgate/lines.rs"]
+#[path = "../../cli/src/lines.rs"]
 mod lines;
-#[path = "../../src/bin/ringgate/log_line.rs"]
+#[path = "../../cli/src/log_line.rs"]
 mod log_line;
-#[path = "../../src/bin/ringgate/moment.rs"]
+#[path = "../../cli/src/moment.rs"]
 mod moment;
-#[path = "../../src/bin/ringgate/row.rs"]
+#[path = "../../cli/src/row.rs"]
 mod row;
-#[path = "../../src/bin/ringgate/stamp.rs"]
+#[path = "../../cli/src/stamp.rs"]
 mod stamp;
-#[path = "../../src/bin/ringgate/syslog_line.rs"]
+#[path = "../../cli/src/syslog_line.rs"]
 mod syslog_line;
-#[path = "../../src/bin/ringgate/years.rs"]
+#[path = "../../cli/src/years.rs"]
 mod years;
 
 use format::{InputFormat, Parser, Wants};

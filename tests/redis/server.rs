@@ -18,7 +18,6 @@ pub(crate) struct Server {
     arguments: Vec<String>,
     port: u16,
     /// Where the nodes of a cluster talk.
-    #[cfg(feature = "redis-cluster")]
     bus: u16,
     folder: TempDir,
 }
@@ -81,7 +80,6 @@ impl Server {
     }
 
     /// One that can be a node of a cluster.
-    #[cfg(feature = "redis-cluster")]
     pub(crate) fn node() -> Option<Self> {
         Self::start_as(
             &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"],
@@ -113,7 +111,6 @@ impl Server {
                 child,
                 arguments: own,
                 port,
-                #[cfg(feature = "redis-cluster")]
                 bus,
                 folder,
             };
@@ -150,7 +147,6 @@ impl Server {
         self.port
     }
 
-    #[cfg(feature = "redis-cluster")]
     pub(crate) fn bus(&self) -> u16 {
         self.bus
     }

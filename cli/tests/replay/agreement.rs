@@ -149,7 +149,7 @@ fn a_log_in_no_order_is_decided_as_by_brute_force() {
 
 /// The log that is not in the repository, if it is there.
 pub(crate) fn shared_log() -> Option<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/access.log");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/access.log");
     match fs::read(path) {
         Ok(log) => Some(String::from_utf8_lossy(&log).into_owned()),
         Err(error) => {

@@ -61,7 +61,6 @@ impl DoctorArgs {
     /// # Errors
     ///
     /// When they are to be read and cannot be, or there is none.
-    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "nothing looks"))]
     pub(super) fn urls(&self) -> Result<Vec<String>, Failure> {
         if self.urls.iter().all(|url| url != "-") {
             return Ok(self.urls.clone());

@@ -18,7 +18,6 @@ pub(crate) fn run(args: &str) -> Output {
 }
 
 /// A run that reads a text.
-#[cfg(feature = "redis")]
 pub(crate) fn run_with(args: &str, text: &str) -> Output {
     use std::io::Write;
 
@@ -38,14 +37,12 @@ pub(crate) fn stderr(output: &Output) -> String {
 }
 
 /// What the doctor has said, and the status that it ended with.
-#[cfg(feature = "redis")]
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
     pub(crate) all: serde_json::Value,
 }
 
-#[cfg(feature = "redis")]
 impl Said {
     /// Of these arguments.
     pub(crate) fn to(args: &str) -> Self {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::hash::BuildHasher;
 use core::time::Duration;
 
-use ringgate::redis::{OnError, RedisStore, RedisStoreBuilder, SharedLimiter};
+use ringgate::redis::{OnError, RedisStore, SharedLimiter};
 
 use super::finding::{Finding, Level};
 use super::latency::Figures;
@@ -34,23 +34,7 @@ pub(super) fn nobodys() -> String {
     format!("{:016x}{:016x}", random(0), random(1))
 }
 
-/// A store at these addresses, and whether it is that of a cluster; `None`: one of a cluster is not built in.
-fn builder(urls: &[String], cluster: bool) -> Option<RedisStoreBuilder> {
-    if !cluster {
-        return urls.first().map(|url| RedisStore::builder(url));
-    }
-    #[cfg(feature = "redis-cluster")]
-    {
-        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-        Some(RedisStore::cluster(&urls))
-    }
-    #[cfg(not(feature = "redis-cluster"))]
-    None
-}
-
 impl Strict {
-    /// `None`: for a cluster, for which this is not built.
-    ///
     /// # Errors
     ///
     /// When the address or the prefix makes no sense.
@@ -59,9 +43,12 @@ impl Strict {
         prefix: &str,
         within: Duration,
         cluster: bool,
-    ) -> Result<Option<Self>, Failure> {
-        let Some(builder) = builder(urls, cluster) else {
-            return Ok(None);
+    ) -> Result<Self, Failure> {
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let builder = if cluster {
+            RedisStore::cluster(&urls)
+        } else {
+            RedisStore::builder(urls[0])
         };
         let store = builder
             .prefix(prefix)
@@ -79,13 +66,13 @@ impl Strict {
                 .map_err(|error| Failure::Config(error.error))
         };
         let keys = if cluster { KEYS_OF_A_CLUSTER } else { 1 };
-        Ok(Some(Self {
+        Ok(Self {
             cells: limiter(CELLS, false)?,
             log: limiter(LOG, true)?,
             keys: (0..keys).map(|_| nobodys()).collect(),
             within,
             store,
-        }))
+        })
     }
 
     /// Tries the scripts with each key, and takes their time: the figures, if they work.
@@ -176,18 +163,6 @@ fn refused(words: &str) -> Finding {
         "Strict: every such call is an error, and OnError decides. The bound is that of a server that does not answer.",
     )
     .advise(advice.map_or("Look at the server's log.", |(_, advice)| advice))
-}
-
-/// For a cluster, without what it needs.
-pub(super) fn not_built() -> Finding {
-    Finding::new(
-        CHECK,
-        Level::Note,
-        "not tried: this ringgate is built without the feature redis-cluster",
-        "Whether decisions work, and how long they take, is not known. Your program needs the feature too, and \
-         RedisStore::cluster.",
-    )
-    .advise("cargo install ringgate --features cli,redis-cluster")
 }
 
 /// For a user who may not run it all: a script that ends in the middle would leave what it has written.

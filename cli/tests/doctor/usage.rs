@@ -1,6 +1,5 @@
 //! What needs no server.
 
-#[cfg(feature = "redis")]
 use crate::tool::run_with;
 use crate::tool::{run, stderr, stdout};
 
@@ -45,21 +44,7 @@ fn help_is_no_error() {
     assert!(stdout(&run("doctor --help")).contains("Exit status:"));
 }
 
-/// Without a client it says how to get one.
-#[cfg(not(feature = "redis"))]
-#[test]
-fn what_is_not_built_says_how_to_get_it() {
-    let output = run("doctor redis://user:secret@127.0.0.1:1");
-    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
-    assert!(
-        stderr(&output).contains("cargo install ringgate --features cli,redis"),
-        "{}",
-        stderr(&output)
-    );
-}
-
 /// What is wrong with an argument is said with what is allowed.
-#[cfg(feature = "redis")]
 #[test]
 fn wrong_arguments_are_named() {
     for (args, words) in [

@@ -1,7 +1,5 @@
 //! The command-line tool, run as a user runs it, against limiters worked out by brute force.
 
-#![cfg(all(feature = "cli", not(miri), not(ringgate_loom)))]
-
 extern crate alloc;
 
 #[path = "replay/brute_force.rs"]

@@ -191,10 +191,10 @@ async fn look_at(
     report.findings.extend(of_cluster);
     report.latency.extend(pings(&wire).await?);
     let urls = if cluster { urls } else { core::slice::from_ref(url) };
-    let (finding, figures) = match Strict::new(urls, &args.prefix, within, cluster)? {
-        _ if !may => (strict::not_allowed(), Vec::new()),
-        Some(strict) => strict.judge().await,
-        None => (strict::not_built(), Vec::new()),
+    let (finding, figures) = if may {
+        Strict::new(urls, &args.prefix, within, cluster)?.judge().await
+    } else {
+        (strict::not_allowed(), Vec::new())
     };
     // A store says of a server that answers nobody any more only that it did not answer in time.
     if let Err(Trouble::Silent(why)) = wire.ask(&["PING"]).await {

@@ -47,20 +47,11 @@ pub(crate) enum Failure {
         days: u64,
     },
     /// Nobody answers.
-    #[cfg(feature = "redis")]
     Unreachable {
         /// Which address, without a password.
         server: String,
         /// What happened instead.
         why: String,
-    },
-    /// What was asked for needs more features than there are.
-    #[cfg(not(feature = "redis"))]
-    NotBuilt {
-        /// The command.
-        what: &'static str,
-        /// Those that it needs.
-        features: &'static str,
     },
 }
 
@@ -133,13 +124,7 @@ impl fmt::Display for Failure {
                 "the input goes from {first} to {last}, but with these windows a limiter counts {days} days from \
                  the first request on"
             ),
-            #[cfg(feature = "redis")]
             Self::Unreachable { server, why } => write!(f, "{server} cannot be examined: {why}"),
-            #[cfg(not(feature = "redis"))]
-            Self::NotBuilt { what, features } => write!(
-                f,
-                "`{what}` is not in this build of ringgate: cargo install ringgate --features {features}"
-            ),
         }
     }
 }
