@@ -23,7 +23,7 @@ use axum::extract::ConnectInfo;
 use axum::routing::get;
 use http::HeaderName;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use ringgate::layer::{ClientIp, HttpKey, RateLimitLayer};
+use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 use ringgate::{DenialEvents, Extractors, LiveRules, Missing, Observer, RuleSetBuilder, RulesWatcher};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

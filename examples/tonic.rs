@@ -11,7 +11,7 @@
 use core::error::Error;
 use std::env;
 
-use ringgate::layer::{ClientIp, HttpKey, RateLimitLayer};
+use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 use ringgate::{Rule, RuleSet};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;

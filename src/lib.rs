@@ -51,7 +51,7 @@
 //! | rules in a file: TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, with `Extractors` for what its names mean |
 //! | rules that follow their file (feature `watch`) | `RulesWatcher`, or `LiveRules::reload` when you say so |
 //! | bytes per window, of a connection and of all together (feature `tokio`) | `Throttled` |
-//! | http and gRPC servers limited by rules (feature `tower`) | `layer::RateLimitLayer`, with `layer::HttpKey` for what rules count by |
+//! | http and gRPC servers limited by rules (feature `tower`) | `http::RateLimitLayer`, with `http::HttpKey` for what rules count by |
 //! | one limit over many machines, by Redis or Valkey (feature `redis`) | the module `redis`: `SharedLimiter`, `SharedRules` |
 //! | the same for hot keys, decided on the node | [`Mode`]: leases, which are exact, and syncs, whose overshoot is stated |
 //! | time that you control, in tests | [`ManualClock`] |
@@ -126,14 +126,14 @@
 //! | `observe` | no | [`Observer`] and [`DenialEvents`]; with it comes `rules` |
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
 //! | `watch` | no | reloading rules when their file changes; with it comes `config` |
-//! | `tower` | no | the module `layer`: a Layer and Service of `tower`; with it comes `rules` |
+//! | `tower` | no | the module `http`: a Layer and Service of `tower`; with it comes `rules` |
 //! | `redis` | no | limits over many machines, kept by Redis or Valkey, on tokio; with it come `quanta` and `rules` |
 //! | `redis-cluster` | no | the same, kept by a Redis Cluster |
 //!
 //! | together | give |
 //! |---|---|
 //! | `tokio`, `rules` | `Fair` before rules; `Throttled` by rules |
-//! | `tokio`, `tower` | `layer::RateLimitLayer::wait` |
+//! | `tokio`, `tower` | `http::RateLimitLayer::wait` |
 //! | `config`, `redis` | `on_error` in files, for `redis::SharedRulesBuilder::rules` |
 //! | `observe`, `redis` | counters of shared rules: `redis::SharedRules::live_counts`; a store's health: `redis::StoreObserver` |
 //!
@@ -188,7 +188,7 @@ mod io;
 #[cfg(feature = "observe")]
 mod observe;
 #[cfg(feature = "tower")]
-pub mod layer;
+pub mod http;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(any(doc, doctest))]

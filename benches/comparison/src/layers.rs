@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, Response};
-use ringgate::layer::{HttpKey, PeerAddress, QuotaHeaders, RateLimitLayer};
+use ringgate::http::{HttpKey, PeerAddress, QuotaHeaders, RateLimitLayer};
 use ringgate::{Quota, Rule, RuleAlgorithm, RuleSet};
 use tower::{Layer, Service};
 use tower_governor::governor::GovernorConfigBuilder;

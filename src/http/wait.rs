@@ -5,17 +5,17 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use http::request::Parts;
-use http::{Request, Response};
+use ::http::request::Parts;
+use ::http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::answer::{Answer, Problem, RefusedRequest};
+use super::config::{Refusal, Shared};
 use super::future::{After, Pending};
-use super::judge::{Judge, Refusal};
+use super::layer::RateLimitLayer;
 use super::policy;
-use super::rate_limit_layer::RateLimitLayer;
+use super::rejection::{Problem, Rejection, RejectionResponse};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
@@ -53,7 +53,7 @@ use crate::wait::{Fair, TurnError, WaitError};
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::layer::{HttpKey, RateLimitLayer};
+/// use ringgate::http::{HttpKey, RateLimitLayer};
 /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -105,10 +105,10 @@ impl<C, A> WaitLayer<C, A> {
 }
 
 impl<S, C, A: Clone> Layer<S> for WaitLayer<C, A> {
-    type Service = Wait<S, C, A>;
+    type Service = WaitService<S, C, A>;
 
-    fn layer(&self, inner: S) -> Wait<S, C, A> {
-        Wait {
+    fn layer(&self, inner: S) -> WaitService<S, C, A> {
+        WaitService {
             inner,
             judge: self.layer.judge(),
             line: Arc::clone(&self.line),
@@ -118,19 +118,23 @@ impl<S, C, A: Clone> Layer<S> for WaitLayer<C, A> {
 }
 
 /// A service whose requests wait for room: what a [`WaitLayer`] makes of one.
-pub struct Wait<S, #[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(feature = "quanta"))] C, A = Problem>
-{
+pub struct WaitService<
+    S,
+    #[cfg(feature = "quanta")] C = QuantaClock,
+    #[cfg(not(feature = "quanta"))] C,
+    A = Problem,
+> {
     inner: S,
-    judge: Arc<Judge<C, A>>,
+    judge: Arc<Shared<C, A>>,
     line: Line<C>,
     within: Duration,
 }
 
-impl<S, C, A, Q, B> Service<Request<Q>> for Wait<S, C, A>
+impl<S, C, A, Q, B> Service<Request<Q>> for WaitService<S, C, A>
 where
     S: Service<Request<Q>, Response = Response<B>> + Clone,
     C: Clock + Clone + Send + Sync + 'static,
-    A: Answer<B>,
+    A: RejectionResponse<B>,
 {
     type Response = Response<B>;
     type Error = S::Error;
@@ -142,11 +146,11 @@ where
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let (mut head, body) = request.into_parts();
-        if self.judge.settings.skip.skips(&head) {
+        if self.judge.config.skip.skips(&head) {
             let inner = self.inner.call(Request::from_parts(head, body));
             return WaitFuture::admitted(inner, After::Nothing);
         }
-        let conditional = self.judge.settings.charge_if.is_some();
+        let conditional = self.judge.config.charge_if.is_some();
         if !conditional {
             match self.line.check(&head) {
                 Ok(passed) => {
@@ -207,7 +211,7 @@ enum Charge {
 /// A request that waits.
 struct Waiting<S, Q, C, A> {
     inner: S,
-    judge: Arc<Judge<C, A>>,
+    judge: Arc<Shared<C, A>>,
     line: Line<C>,
     /// Dropped before the head is taken back.
     turn: Turn,
@@ -239,7 +243,7 @@ impl<S, Q, C: Clock + Clone, A> Waiting<S, Q, C, A> {
         };
         let headers = judge.admit(&rules, &mut head, at, limited);
         drop(rules);
-        let after = match (charge, &judge.settings.charge_if) {
+        let after = match (charge, &judge.config.charge_if) {
             (Charge::Pending(charge), Some(count)) => {
                 let (rules, count) = (Arc::clone(&judge.rules), Arc::clone(count));
                 let pending = Pending::new(rules, *charge, count, headers);
@@ -251,11 +255,11 @@ impl<S, Q, C: Clock + Clone, A> Waiting<S, Q, C, A> {
     }
 }
 
-impl<C: Clock + Clone, A> Judge<C, A> {
+impl<C: Clock + Clone, A> Shared<C, A> {
     /// The answer to a request that does not wait, or no longer.
     fn refuse_to_wait<B>(&self, request: &Parts, error: WaitError) -> Refusal<B>
     where
-        A: Answer<B>,
+        A: RejectionResponse<B>,
     {
         let rules = self.rules.load();
         let now = rules.clock().now();
@@ -264,11 +268,11 @@ impl<C: Clock + Clone, A> Judge<C, A> {
             WaitError::Never => None,
             WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
         };
-        let refused = RefusedRequest {
+        let refused = Rejection {
             request,
             policies,
             retry_after,
-            status: self.settings.status,
+            status: self.config.status,
         };
         self.answer(refused, now)
     }
@@ -318,7 +322,7 @@ impl<S, Q, B, C, A> Future for WaitFuture<S, S::Future, Q, B, C, A>
 where
     S: Service<Request<Q>, Response = Response<B>>,
     C: Clock + Clone,
-    A: Answer<B>,
+    A: RejectionResponse<B>,
 {
     type Output = Result<Response<B>, S::Error>;
 
@@ -367,7 +371,7 @@ impl<C, A: Clone> Clone for WaitLayer<C, A> {
     }
 }
 
-impl<S: Clone, C, A> Clone for Wait<S, C, A> {
+impl<S: Clone, C, A> Clone for WaitService<S, C, A> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
@@ -387,11 +391,11 @@ impl<C: fmt::Debug, A: fmt::Debug> fmt::Debug for WaitLayer<C, A> {
     }
 }
 
-impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for Wait<S, C, A> {
+impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for WaitService<S, C, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait")
+        f.debug_struct("WaitService")
             .field("inner", &self.inner)
-            .field("settings", &self.judge.settings)
+            .field("config", &self.judge.config)
             .field("within", &self.within)
             .finish_non_exhaustive()
     }

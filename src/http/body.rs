@@ -3,17 +3,17 @@ use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
+use ::http::request::Parts;
+use ::http::{Request, Response};
 use bytes::Buf;
-use http::request::Parts;
-use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::answer::{Answer, Problem};
-use super::judge::{ChargeIf, Headers, Judge, Refusal, add_headers};
-use super::rate_limit_layer::RateLimitLayer;
+use super::config::{ChargeIf, Headers, Refusal, Shared, add_headers};
+use super::layer::RateLimitLayer;
+use super::rejection::{Problem, RejectionResponse};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
@@ -46,7 +46,7 @@ use crate::rules::{Cost, LiveRules, Reservation};
 /// A gigabyte an hour for each client:
 ///
 /// ```
-/// use ringgate::layer::{HttpKey, RateLimitLayer};
+/// use ringgate::http::{HttpKey, RateLimitLayer};
 /// use ringgate::{Cost, ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -78,10 +78,10 @@ impl<C, A> SettleLayer<C, A> {
 }
 
 impl<S, C, A: Clone> Layer<S> for SettleLayer<C, A> {
-    type Service = Settle<S, C, A>;
+    type Service = SettleService<S, C, A>;
 
-    fn layer(&self, inner: S) -> Settle<S, C, A> {
-        Settle {
+    fn layer(&self, inner: S) -> SettleService<S, C, A> {
+        SettleService {
             inner,
             judge: self.layer.judge(),
             cost: self.cost.clone(),
@@ -90,22 +90,22 @@ impl<S, C, A: Clone> Layer<S> for SettleLayer<C, A> {
 }
 
 /// A service whose answers are charged by their bytes: what a [`SettleLayer`] makes of one.
-pub struct Settle<
+pub struct SettleService<
     S,
     #[cfg(feature = "quanta")] C = QuantaClock,
     #[cfg(not(feature = "quanta"))] C,
     A = Problem,
 > {
     inner: S,
-    judge: Arc<Judge<C, A>>,
+    judge: Arc<Shared<C, A>>,
     cost: Cost<Parts>,
 }
 
-impl<S, C, A, Q, B> Service<Request<Q>> for Settle<S, C, A>
+impl<S, C, A, Q, B> Service<Request<Q>> for SettleService<S, C, A>
 where
     S: Service<Request<Q>, Response = Response<B>>,
     C: Clock + Clone,
-    A: Answer<B>,
+    A: RejectionResponse<B>,
 {
     type Response = Response<MeteredBody<B, C>>;
     type Error = S::Error;
@@ -117,7 +117,7 @@ where
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let (mut head, body) = request.into_parts();
-        let (headers, meter) = if self.judge.settings.skip.skips(&head) {
+        let (headers, meter) = if self.judge.config.skip.skips(&head) {
             (None, None)
         } else {
             match self.judge.judge(&mut head, |rules, head| rules.reserve(head)) {
@@ -125,7 +125,7 @@ where
                     let meter = Meter {
                         rules: Arc::clone(&self.judge.rules),
                         cost: self.cost.clone(),
-                        count: self.judge.settings.charge_if.clone(),
+                        count: self.judge.config.charge_if.clone(),
                         charge: Some(charge),
                         bytes: 0,
                     };
@@ -305,7 +305,7 @@ impl<C, A: Clone> Clone for SettleLayer<C, A> {
     }
 }
 
-impl<S: Clone, C, A> Clone for Settle<S, C, A> {
+impl<S: Clone, C, A> Clone for SettleService<S, C, A> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
@@ -324,11 +324,11 @@ impl<C: fmt::Debug, A: fmt::Debug> fmt::Debug for SettleLayer<C, A> {
     }
 }
 
-impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for Settle<S, C, A> {
+impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for SettleService<S, C, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settle")
+        f.debug_struct("SettleService")
             .field("inner", &self.inner)
-            .field("settings", &self.judge.settings)
+            .field("config", &self.judge.config)
             .field("cost", &self.cost)
             .finish_non_exhaustive()
     }

@@ -3,10 +3,10 @@
 use alloc::string::String;
 use core::time::Duration;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use sfv::{ItemSerializer, StringRef};
 
-use super::policy::{Policy, printable, whole_seconds};
+use super::policy::{QuotaPolicy, printable, whole_seconds};
 
 /// Which headers tell a client of its quotas, on admitted and refused answers.
 ///
@@ -15,7 +15,7 @@ use super::policy::{Policy, printable, whole_seconds};
 /// # Examples
 ///
 /// ```
-/// use ringgate::layer::{QuotaHeaders, RateLimitLayer};
+/// use ringgate::http::{QuotaHeaders, RateLimitLayer};
 /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -35,7 +35,7 @@ pub enum QuotaHeaders {
     /// `RateLimit-Policy` and `RateLimit`, of draft-ietf-httpapi-ratelimit-headers. The default.
     ///
     /// An item for each enforced quota that is about the request: `"burst";q=100;w=60` and `"burst";r=50;t=30`, under the
-    /// [policy's name](Policy::name) (what is not printable ASCII in it, and the percent sign, as `%C3%A9`). `q` is the
+    /// [policy's name](QuotaPolicy::name) (what is not printable ASCII in it, and the percent sign, as `%C3%A9`). `q` is the
     /// limit, `r` how much of it one request would still get; `w` and `t` are seconds, rounded up, so of a window
     /// shorter than a second `w` is 1. `t` is how long until there is more, and left out when nothing is
     /// spent, or there never will be; it can be more than `w`, since a strict ring counts a cell more than the window.
@@ -56,7 +56,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 impl QuotaHeaders {
     /// Says what there is to say of the policies.
-    pub(super) fn tell(self, policies: &[Policy<'_>], mut tell: impl FnMut(HeaderName, HeaderValue)) {
+    pub(super) fn tell(self, policies: &[QuotaPolicy<'_>], mut tell: impl FnMut(HeaderName, HeaderValue)) {
         if matches!(self, Self::Standard | Self::Both) {
             let (quotas, states) = lists(policies);
             for (name, list) in [(RATE_LIMIT_POLICY, quotas), (RATE_LIMIT, states)] {
@@ -101,7 +101,7 @@ pub(super) fn retry_after(wait: Option<Duration>, headers: &mut HeaderMap) {
 }
 
 /// Writes two lists (RFC 9651, 4.1.1) with an item for each policy: what it allows, and what is left.
-fn lists(policies: &[Policy<'_>]) -> (String, String) {
+fn lists(policies: &[QuotaPolicy<'_>]) -> (String, String) {
     // As much as most names and numbers take.
     let text = || String::with_capacity(policies.len() * 32);
     let (mut quotas, mut states) = (text(), text());

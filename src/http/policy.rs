@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use http::request::Parts;
+use ::http::request::Parts;
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
@@ -17,7 +17,7 @@ use crate::time::Nanos;
 /// `uploads-10s`, `uploads-60s`. While a reload is pending that changes a window, the rule has the old one
 /// too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy<'a> {
+pub struct QuotaPolicy<'a> {
     name: Cow<'a, str>,
     rule: &'a str,
     limit: u64,
@@ -30,7 +30,7 @@ pub struct Policy<'a> {
     lacks_key: bool,
 }
 
-impl<'a> Policy<'a> {
+impl<'a> QuotaPolicy<'a> {
     fn new(peek: &RulePeek<'a>) -> Self {
         let remaining = peek.remaining();
         Self {
@@ -98,7 +98,7 @@ impl<'a> Policy<'a> {
 }
 
 /// As many as most rule sets have, without an allocation.
-type Policies<'a> = SmallVec<[Policy<'a>; 4]>;
+type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
 
 /// The policies that are about a request and enforced, in the order in which rules are decided: as they are, at the
 /// reading that the request was judged at.
@@ -109,8 +109,8 @@ pub(super) fn policies<'a, C: Clock>(
 ) -> Policies<'a> {
     let mut policies = Policies::new();
     for peek in rules.peek_at(request, at).filter(RulePeek::is_enforced) {
-        let policy = Policy::new(&peek);
-        let same = |other: &&mut Policy<'_>| other.rule == policy.rule && other.window == policy.window;
+        let policy = QuotaPolicy::new(&peek);
+        let same = |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window == policy.window;
         match policies.iter_mut().find(same) {
             // While a reload is pending: the one that holds.
             Some(other) if other.remaining <= policy.remaining => {}
@@ -132,11 +132,11 @@ pub(super) fn violated<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     refused: &Refused<'a, Parts>,
     request: &'a Parts,
-) -> Vec<Policy<'a>> {
+) -> Vec<QuotaPolicy<'a>> {
     let mut policies = policies(rules, request, refused.at()).into_vec();
     for violation in refused.violations() {
         let window = violation.quota().window();
-        let of = |policy: &&mut Policy<'_>| policy.rule == violation.rule() && policy.window == window;
+        let of = |policy: &&mut QuotaPolicy<'_>| policy.rule == violation.rule() && policy.window == window;
         if let Some(policy) = policies.iter_mut().find(of) {
             policy.violated = true;
         }
@@ -150,7 +150,7 @@ pub(super) fn full<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
-) -> Vec<Policy<'a>> {
+) -> Vec<QuotaPolicy<'a>> {
     let mut policies = policies(rules, request, at).into_vec();
     for policy in &mut policies {
         policy.violated = policy.full;

@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode};
 use proptest::prelude::*;
-use ringgate::layer::{Answer, HttpKey, QuotaHeaders, RefusedRequest};
+use ringgate::http::{HttpKey, QuotaHeaders, Rejection, RejectionResponse};
 use ringgate::{Condition, TierOf};
 use sfv::{BareItem, List, ListEntry, Parser};
 
@@ -269,7 +269,7 @@ fn the_answer_can_be_of_ones_own() {
     let (live, _) = live([rule("all", "1/min"), rule("more", "5/min").cells(4)]);
     let layer = RateLimitLayer::new(live)
         .status(StatusCode::SERVICE_UNAVAILABLE)
-        .answer(|refused: &RefusedRequest<'_>| {
+        .answer(|refused: &Rejection<'_>| {
             assert_eq!(refused.retry_after_seconds(), Some(72));
             assert_eq!(refused.policies().len(), 2);
             let violated: Vec<_> = refused.violated().map(|policy| policy.rule()).collect();
@@ -292,15 +292,17 @@ fn the_answer_can_be_of_ones_own() {
 fn an_answer_keeps_the_retry_after_that_it_has() {
     #[derive(Clone)]
     struct Later;
-    impl Answer<Body> for Later {
-        fn answer(&self, _: &RefusedRequest<'_>) -> Response<Body> {
+    impl RejectionResponse<Body> for Later {
+        fn answer(&self, _: &Rejection<'_>) -> Response<Body> {
             let mut response = Response::new(Body::default());
             let value = HeaderValue::from_static("3600");
             response.headers_mut().insert("retry-after", value);
             response
         }
     }
-    let mut service = layer([rule("all", "1/min")]).answer_by(Later).layer(Hello);
+    let mut service = layer([rule("all", "1/min")])
+        .rejection_response(Later)
+        .layer(Hello);
     ask(&mut service, hello());
     let refused = ask(&mut service, hello());
     assert_eq!(header(&refused, "retry-after"), Some("3600"));

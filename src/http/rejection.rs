@@ -2,24 +2,24 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderValue};
-use http::request::Parts;
-use http::{Response, StatusCode};
+use ::http::header::{CONTENT_TYPE, HeaderValue};
+use ::http::request::Parts;
+use ::http::{Response, StatusCode};
 
 use super::grpc;
-use super::policy::{Policy, whole_seconds};
+use super::policy::{QuotaPolicy, whole_seconds};
 
 /// A request that was refused, for whoever answers it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct RefusedRequest<'a> {
+pub struct Rejection<'a> {
     pub(super) request: &'a Parts,
-    pub(super) policies: Vec<Policy<'a>>,
+    pub(super) policies: Vec<QuotaPolicy<'a>>,
     pub(super) retry_after: Option<Duration>,
     pub(super) status: StatusCode,
 }
 
-impl<'a> RefusedRequest<'a> {
+impl<'a> Rejection<'a> {
     /// The request, without its body.
     #[must_use]
     pub const fn request(&self) -> &'a Parts {
@@ -28,12 +28,12 @@ impl<'a> RefusedRequest<'a> {
 
     /// All enforced policies that are about the request.
     #[must_use]
-    pub fn policies(&self) -> &[Policy<'a>] {
+    pub fn policies(&self) -> &[QuotaPolicy<'a>] {
         &self.policies
     }
 
     /// Those that had no room.
-    pub fn violated(&self) -> impl Iterator<Item = &Policy<'a>> {
+    pub fn violated(&self) -> impl Iterator<Item = &QuotaPolicy<'a>> {
         self.policies.iter().filter(|policy| policy.is_violated())
     }
 
@@ -52,7 +52,7 @@ impl<'a> RefusedRequest<'a> {
     /// Whether it was refused because it lacks a key that it must have.
     #[must_use]
     pub fn lacks_key(&self) -> bool {
-        self.violated().any(Policy::lacks_key)
+        self.violated().any(QuotaPolicy::lacks_key)
     }
 
     /// The status that the layer is told to answer with.
@@ -64,14 +64,14 @@ impl<'a> RefusedRequest<'a> {
 
 /// Makes the answer to a request that was refused.
 ///
-/// Functions do, of a [`RefusedRequest`]; so do [`Problem`] and [`Grpc`]. The layer adds
+/// Functions do, of a [`Rejection`]; so do [`Problem`] and [`Grpc`]. The layer adds
 /// `Retry-After`, unless the answer has it, and the [quota headers](super::QuotaHeaders).
 ///
 /// # Examples
 ///
 /// ```
-/// use http::Response;
-/// use ringgate::layer::{Answer, RateLimitLayer, RefusedRequest};
+/// use ::http::Response;
+/// use ringgate::http::{RejectionResponse, RateLimitLayer, Rejection};
 /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -79,8 +79,8 @@ impl<'a> RefusedRequest<'a> {
 /// #[derive(Clone)]
 /// struct Plain;
 ///
-/// impl Answer<String> for Plain {
-///     fn answer(&self, refused: &RefusedRequest<'_>) -> Response<String> {
+/// impl RejectionResponse<String> for Plain {
+///     fn answer(&self, refused: &Rejection<'_>) -> Response<String> {
 ///         let rules: Vec<_> = refused.violated().map(|policy| policy.rule()).collect();
 ///         let mut response = Response::new(format!("too many requests: {}", rules.join(", ")));
 ///         *response.status_mut() = refused.status();
@@ -89,18 +89,18 @@ impl<'a> RefusedRequest<'a> {
 /// }
 ///
 /// let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
-/// let layer = RateLimitLayer::from(rules).answer_by(Plain);
+/// let layer = RateLimitLayer::from(rules).rejection_response(Plain);
 /// # let _ = layer;
 /// # Ok(())
 /// # }
 /// ```
-pub trait Answer<B> {
+pub trait RejectionResponse<B> {
     /// Makes the answer.
-    fn answer(&self, refused: &RefusedRequest<'_>) -> Response<B>;
+    fn answer(&self, refused: &Rejection<'_>) -> Response<B>;
 }
 
-impl<B, F: Fn(&RefusedRequest<'_>) -> Response<B>> Answer<B> for F {
-    fn answer(&self, refused: &RefusedRequest<'_>) -> Response<B> {
+impl<B, F: Fn(&Rejection<'_>) -> Response<B>> RejectionResponse<B> for F {
+    fn answer(&self, refused: &Rejection<'_>) -> Response<B> {
         self(refused)
     }
 }
@@ -119,8 +119,8 @@ impl<B, F: Fn(&RefusedRequest<'_>) -> Response<B>> Answer<B> for F {
 #[non_exhaustive]
 pub struct Problem;
 
-impl<B: From<String>> Answer<B> for Problem {
-    fn answer(&self, refused: &RefusedRequest<'_>) -> Response<B> {
+impl<B: From<String>> RejectionResponse<B> for Problem {
+    fn answer(&self, refused: &Rejection<'_>) -> Response<B> {
         if grpc::is_grpc(&refused.request.headers) {
             return grpc::response(refused, String::new().into());
         }
@@ -165,8 +165,8 @@ impl<B: From<String>> Answer<B> for Problem {
 #[non_exhaustive]
 pub struct Grpc;
 
-impl<B: Default> Answer<B> for Grpc {
-    fn answer(&self, refused: &RefusedRequest<'_>) -> Response<B> {
+impl<B: Default> RejectionResponse<B> for Grpc {
+    fn answer(&self, refused: &Rejection<'_>) -> Response<B> {
         grpc::response(refused, B::default())
     }
 }

@@ -5,24 +5,24 @@
 
 extern crate alloc;
 
-#[path = "layer/allocations.rs"]
+#[path = "http/allocations.rs"]
 mod allocations;
-#[path = "layer/answers.rs"]
-mod answers;
-#[path = "layer/charges.rs"]
+#[path = "http/rejections.rs"]
+mod rejections;
+#[path = "http/charges.rs"]
 mod charges;
-#[path = "layer/grpc.rs"]
+#[path = "http/grpc.rs"]
 mod grpc;
-#[path = "layer/keys.rs"]
+#[path = "http/keys.rs"]
 mod keys;
-#[path = "layer/proxies.rs"]
-mod proxies;
-#[path = "layer/server.rs"]
+#[path = "http/client_ip.rs"]
+mod client_ip;
+#[path = "http/server.rs"]
 mod server;
-#[path = "layer/service.rs"]
+#[path = "http/service.rs"]
 mod service;
 #[cfg(feature = "tokio")]
-#[path = "layer/wait.rs"]
+#[path = "http/wait.rs"]
 mod wait;
 
 use alloc::sync::Arc;
@@ -35,7 +35,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::Full;
-use ringgate::layer::{PeerAddress, RateLimitLayer};
+use ringgate::http::{PeerAddress, RateLimitLayer};
 use ringgate::{Key, LiveRules, ManualClock, Quota, Rule, RuleSetBuilder};
 use tower::{Layer, Service};
 

@@ -5,13 +5,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use ::http::Response;
+use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use http::Response;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::answer::RefusedRequest;
-use super::policy::{Policy, printable};
+use super::policy::{QuotaPolicy, printable};
+use super::rejection::Rejection;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -29,7 +29,7 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// The answer; `body` must be empty.
-pub(super) fn response<B>(refused: &RefusedRequest<'_>, body: B) -> Response<B> {
+pub(super) fn response<B>(refused: &Rejection<'_>, body: B) -> Response<B> {
     let code = if refused.lacks_key() {
         INVALID_ARGUMENT
     } else {
@@ -52,8 +52,8 @@ pub(super) fn response<B>(refused: &RefusedRequest<'_>, body: B) -> Response<B> 
     response
 }
 
-fn message(refused: &RefusedRequest<'_>) -> String {
-    let names: Vec<&str> = refused.violated().map(Policy::name).collect();
+fn message(refused: &Rejection<'_>) -> String {
+    let names: Vec<&str> = refused.violated().map(QuotaPolicy::name).collect();
     let what = if refused.lacks_key() {
         "request lacks what a rate limit counts by"
     } else {
@@ -63,7 +63,7 @@ fn message(refused: &RefusedRequest<'_>) -> String {
 }
 
 /// `google.rpc.Status`: code, message, details.
-fn status(code: u8, message: &str, refused: &RefusedRequest<'_>) -> Vec<u8> {
+fn status(code: u8, message: &str, refused: &Rejection<'_>) -> Vec<u8> {
     let mut status = Vec::new();
     number(&mut status, 1, u64::from(code));
     bytes(&mut status, 2, message.as_bytes());

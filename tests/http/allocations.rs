@@ -1,7 +1,7 @@
 //! What an admitted request allocates.
 
 use http::HeaderValue;
-use ringgate::layer::{ClientIp, Decision, HttpKey, QuotaHeaders};
+use ringgate::http::{ClientIp, Decision, HttpKey, QuotaHeaders};
 
 use super::*;
 

@@ -4,7 +4,7 @@ use core::hash::Hash;
 
 use http::HeaderName;
 use ringgate::Missing;
-use ringgate::layer::{ClientIp, HttpKey, RateLimitLayer};
+use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 
 use super::*;
 

@@ -3,13 +3,13 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::task::{Context, Poll};
 
-use http::request::Parts;
-use http::{Request, Response};
+use ::http::request::Parts;
+use ::http::{Request, Response};
 use tower_service::Service;
 
-use super::answer::{Answer, Problem};
+use super::config::{Refusal, Shared};
 use super::future::{After, Pending, RateLimitFuture};
-use super::judge::{Judge, Refusal};
+use super::rejection::{Problem, RejectionResponse};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
@@ -23,18 +23,18 @@ use crate::clock::QuantaClock;
 ///
 /// Clones share their rules, and decide beside each other without waiting. A service inside that reserves something when
 /// it says that it is ready keeps it for the next request when this one is refused.
-pub struct RateLimit<
+pub struct RateLimitService<
     S,
     #[cfg(feature = "quanta")] C = QuantaClock,
     #[cfg(not(feature = "quanta"))] C,
     A = Problem,
 > {
     inner: S,
-    judge: Arc<Judge<C, A>>,
+    judge: Arc<Shared<C, A>>,
 }
 
-impl<S, C, A> RateLimit<S, C, A> {
-    pub(super) const fn new(inner: S, judge: Arc<Judge<C, A>>) -> Self {
+impl<S, C, A> RateLimitService<S, C, A> {
+    pub(super) const fn new(inner: S, judge: Arc<Shared<C, A>>) -> Self {
         Self { inner, judge }
     }
 
@@ -44,11 +44,11 @@ impl<S, C, A> RateLimit<S, C, A> {
     }
 }
 
-impl<S, C, A, Q, B> Service<Request<Q>> for RateLimit<S, C, A>
+impl<S, C, A, Q, B> Service<Request<Q>> for RateLimitService<S, C, A>
 where
     S: Service<Request<Q>, Response = Response<B>>,
     C: Clock + Clone,
-    A: Answer<B>,
+    A: RejectionResponse<B>,
 {
     type Response = Response<B>;
     type Error = S::Error;
@@ -63,9 +63,9 @@ where
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let Self { inner, judge } = self;
         let (mut head, body) = request.into_parts();
-        let after = if judge.settings.skip.skips(&head) {
+        let after = if judge.config.skip.skips(&head) {
             After::Nothing
-        } else if judge.settings.charge_if.is_some() {
+        } else if judge.config.charge_if.is_some() {
             match judge.reserve(&mut head) {
                 Ok(after) => after,
                 Err(response) => return RateLimitFuture::refused(response),
@@ -86,15 +86,15 @@ where
     }
 }
 
-impl<C: Clock + Clone, A> Judge<C, A> {
+impl<C: Clock + Clone, A> Shared<C, A> {
     /// Decides about a request whose charge depends on the answer.
     #[inline(never)]
     fn reserve<B>(&self, head: &mut Parts) -> Result<After<C>, Refusal<B>>
     where
-        A: Answer<B>,
+        A: RejectionResponse<B>,
     {
         let (charge, headers) = self.judge(head, |rules, head| rules.reserve(head))?;
-        Ok(match &self.settings.charge_if {
+        Ok(match &self.config.charge_if {
             None => After::telling(headers),
             Some(count) => {
                 let (rules, count) = (Arc::clone(&self.rules), Arc::clone(count));
@@ -104,7 +104,7 @@ impl<C: Clock + Clone, A> Judge<C, A> {
     }
 }
 
-impl<S: Clone, C, A> Clone for RateLimit<S, C, A> {
+impl<S: Clone, C, A> Clone for RateLimitService<S, C, A> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
@@ -113,11 +113,11 @@ impl<S: Clone, C, A> Clone for RateLimit<S, C, A> {
     }
 }
 
-impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for RateLimit<S, C, A> {
+impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for RateLimitService<S, C, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimit")
+        f.debug_struct("RateLimitService")
             .field("inner", &self.inner)
-            .field("settings", &self.judge.settings)
+            .field("config", &self.judge.config)
             .finish_non_exhaustive()
     }
 }

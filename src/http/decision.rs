@@ -11,7 +11,7 @@ use crate::time::Nanos;
 ///
 /// ```
 /// use axum::Extension;
-/// use ringgate::layer::Decision;
+/// use ringgate::http::Decision;
 ///
 /// async fn handler(decision: Option<Extension<Decision>>) -> &'static str {
 ///     match decision {

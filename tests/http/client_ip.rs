@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use proptest::prelude::*;
-use ringgate::layer::ClientIp;
+use ringgate::http::ClientIp;
 
 use super::*;
 

@@ -5,11 +5,11 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use http::Response;
-use http::request::Parts;
+use ::http::Response;
+use ::http::request::Parts;
 use pin_project_lite::pin_project;
 
-use super::judge::{ChargeIf, Headers, Refusal, Told, add_headers};
+use super::config::{ChargeIf, Headers, Refusal, Told, add_headers};
 #[cfg(feature = "tokio")]
 use super::wait::Line;
 use crate::clock::Clock;

@@ -5,7 +5,7 @@ use core::pin::Pin;
 
 use http::StatusCode;
 use http_body::{Body as _, Frame};
-use ringgate::layer::{HttpKey, MeteredBody, SettleLayer};
+use ringgate::http::{HttpKey, MeteredBody, SettleLayer};
 use ringgate::{Cost, RuleAlgorithm};
 
 use super::*;

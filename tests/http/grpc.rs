@@ -77,7 +77,7 @@ fn grpc_requests_are_told_as_such_by_default() {
 
 #[test]
 fn a_request_without_its_key_is_an_invalid_argument() {
-    use ringgate::layer::HttpKey;
+    use ringgate::http::HttpKey;
     let key = HttpKey::peer().missing(ringgate::Missing::Refuse).key();
     let mut service = layer([rule("client", "1/min").by(&key)]).layer(Hello);
     let status = status(&ask(&mut service, grpc()));
@@ -88,7 +88,7 @@ fn a_request_without_its_key_is_an_invalid_argument() {
 /// Over a connection, with tonic on both sides.
 #[tokio::test]
 async fn a_client_of_tonic_is_told_when_to_come_back() {
-    use ringgate::layer::{ClientIp, HttpKey};
+    use ringgate::http::{ClientIp, HttpKey};
     use tokio_stream::wrappers::TcpListenerStream;
     use tonic::transport::server::TcpConnectInfo;
     use tonic::transport::{Channel, Server};

@@ -11,9 +11,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use ringgate::Missing;
-use ringgate::layer::{ClientIp, HttpKey};
+use ringgate::http::{ClientIp, HttpKey};
 
-use super::answers::items;
+use super::rejections::items;
 use super::*;
 
 /// A client of its own connections, from this address of the loopback.

@@ -1,6 +1,6 @@
 //! What the layer adds to a decision, for requests that are admitted.
 //!
-//! `cargo bench --features tower --bench layer` first prints a table of ratios, measured here in alternating rounds, then
+//! `cargo bench --features tower --bench http` first prints a table of ratios, measured here in alternating rounds, then
 //! criterion's own statistics. No figure makes this fail. See `benches/README.md` for a run.
 //!
 //! The service inside puts the request aside, so that one request is used again and again, and nothing but the layer and
@@ -21,7 +21,7 @@ use core::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderName, Request, Response};
-use ringgate::layer::{HttpKey, PeerAddress, QuotaHeaders, RateLimitLayer};
+use ringgate::http::{HttpKey, PeerAddress, QuotaHeaders, RateLimitLayer};
 use ringgate::{LiveRules, Quota, Rule, RuleSet};
 use tower::{Layer, Service};
 

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
 
 use ringgate::Clock;
-use ringgate::layer::{Decision, HttpKey, QuotaHeaders};
+use ringgate::http::{Decision, HttpKey, QuotaHeaders};
 
 use super::*;
 
@@ -89,7 +89,7 @@ fn it_is_ready_when_the_service_inside_is() {
 fn clones_share_one_budget() {
     let layer = layer([rule("all", "5/s")]);
     let service = layer.layer(Hello);
-    let admitted = |mut service: ringgate::layer::RateLimit<Hello, ManualClock>| {
+    let admitted = |mut service: ringgate::http::RateLimitService<Hello, ManualClock>| {
         let answers = (0..10).map(|_| ask(&mut service, Request::new(())));
         answers.filter(|answer| answer.status() == 200).count()
     };

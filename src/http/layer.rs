@@ -2,15 +2,15 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 
-use http::request::Parts;
-use http::{Response, StatusCode, response};
+use ::http::request::Parts;
+use ::http::{Response, StatusCode, response};
 use tower_layer::Layer;
 
-use super::answer::{Grpc, Problem, RefusedRequest};
-use super::fields::QuotaHeaders;
-use super::judge::{Judge, Settings};
-use super::rate_limit::RateLimit;
-use super::settle::SettleLayer;
+use super::body::SettleLayer;
+use super::config::{Config, Shared};
+use super::headers::QuotaHeaders;
+use super::rejection::{Grpc, Problem, Rejection};
+use super::service::RateLimitService;
 use super::skip::Skip;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
@@ -41,8 +41,8 @@ use crate::rules::{Cost, LiveRules, Refused, RuleSet};
 /// use axum::Router;
 /// use axum::extract::ConnectInfo;
 /// use axum::routing::get;
-/// use http::header::HeaderName;
-/// use ringgate::layer::{ClientIp, HttpKey, RateLimitLayer};
+/// use ::http::header::HeaderName;
+/// use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 /// use ringgate::{LiveRules, Rule, RuleSet};
 ///
 /// # #[cfg(feature = "quanta")]
@@ -76,7 +76,7 @@ pub struct RateLimitLayer<
     A = Problem,
 > {
     rules: Arc<LiveRules<Parts, C>>,
-    settings: Settings<A>,
+    config: Config<A>,
 }
 
 impl<C> RateLimitLayer<C> {
@@ -84,7 +84,7 @@ impl<C> RateLimitLayer<C> {
     pub const fn new(rules: Arc<LiveRules<Parts, C>>) -> Self {
         Self {
             rules,
-            settings: Settings {
+            config: Config {
                 answer: Problem,
                 status: StatusCode::TOO_MANY_REQUESTS,
                 missing_status: StatusCode::BAD_REQUEST,
@@ -110,31 +110,31 @@ impl<C, A> RateLimitLayer<C, A> {
         &self.rules
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings<A>)) -> Self {
-        change(&mut self.settings);
+    fn with(mut self, change: impl FnOnce(&mut Config<A>)) -> Self {
+        change(&mut self.config);
         self
     }
 
     /// Says which headers tell clients of their quotas.
     pub fn headers(self, headers: QuotaHeaders) -> Self {
-        self.with(|settings| settings.headers = headers)
+        self.with(|config| config.headers = headers)
     }
 
     /// Whether the extensions of admitted requests get a [`Decision`](super::Decision), which they do when nothing is
     /// said.
     pub fn decision_extension(self, on: bool) -> Self {
-        self.with(|settings| settings.decision = on)
+        self.with(|config| config.decision = on)
     }
 
     /// The status of a refusal, 429 when nothing is said.
     pub fn status(self, status: StatusCode) -> Self {
-        self.with(|settings| settings.status = status)
+        self.with(|config| config.status = status)
     }
 
     /// The status of the answer to a request without a key that it must have
     /// ([`Missing::Refuse`](crate::Missing::Refuse)), 400 when nothing is said.
     pub fn missing_status(self, status: StatusCode) -> Self {
-        self.with(|settings| settings.missing_status = status)
+        self.with(|config| config.missing_status = status)
     }
 
     /// Lets the preflights of browsers pass, judged by no rule: `OPTIONS` with `Origin` and
@@ -142,17 +142,17 @@ impl<C, A> RateLimitLayer<C, A> {
     ///
     /// Anybody can send them; see that what answers them is cheap.
     pub fn skip_preflight(self) -> Self {
-        self.with(|settings| settings.skip.preflight())
+        self.with(|config| config.skip.preflight())
     }
 
     /// Lets requests for this path pass, judged by no rule: health checks, say. The path must be the same to the letter.
     pub fn skip_path(self, path: impl Into<String>) -> Self {
-        self.with(|settings| settings.skip.path(path.into()))
+        self.with(|config| config.skip.path(path.into()))
     }
 
     /// Lets requests pass, judged by no rule, for which the function says true.
     pub fn skip_if(self, function: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|settings| settings.skip.function(function))
+        self.with(|config| config.skip.function(function))
     }
 
     /// Charges only requests whose answer the function says true for: failed logins, say.
@@ -174,8 +174,8 @@ impl<C, A> RateLimitLayer<C, A> {
     /// # Examples
     ///
     /// ```
-    /// use http::StatusCode;
-    /// use ringgate::layer::{HttpKey, RateLimitLayer};
+    /// use ::http::StatusCode;
+    /// use ringgate::http::{HttpKey, RateLimitLayer};
     /// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -193,26 +193,26 @@ impl<C, A> RateLimitLayer<C, A> {
     /// # }
     /// ```
     pub fn charge_if(self, count: impl Fn(&response::Parts) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|settings| settings.charge_if = Some(Arc::new(count)))
+        self.with(|config| config.charge_if = Some(Arc::new(count)))
     }
 
     /// Calls the function with every refusal: for `DenialEvents::tell`, say.
     ///
     /// It is called before the answer is made, and holds up the thread.
     pub fn on_refused(self, tell: impl Fn(&Refused<'_, Parts>) + Send + Sync + 'static) -> Self {
-        self.with(|settings| settings.on_refused = Some(Arc::new(tell)))
+        self.with(|config| config.on_refused = Some(Arc::new(tell)))
     }
 
     /// Answers refused requests by the function: for bodies of any type.
     ///
     /// ```
-    /// use http::Response;
-    /// use ringgate::layer::{RateLimitLayer, RefusedRequest};
+    /// use ::http::Response;
+    /// use ringgate::http::{RateLimitLayer, Rejection};
     /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// # let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
-    /// let layer = RateLimitLayer::from(rules).answer(|refused: &RefusedRequest<'_>| {
+    /// let layer = RateLimitLayer::from(rules).answer(|refused: &Rejection<'_>| {
     ///     let mut response = Response::new(String::from("slow down"));
     ///     *response.status_mut() = refused.status();
     ///     response
@@ -223,21 +223,21 @@ impl<C, A> RateLimitLayer<C, A> {
     /// ```
     pub fn answer<F, B>(self, answer: F) -> RateLimitLayer<C, F>
     where
-        F: Fn(&RefusedRequest<'_>) -> Response<B>,
+        F: Fn(&Rejection<'_>) -> Response<B>,
     {
-        self.answer_by(answer)
+        self.rejection_response(answer)
     }
 
     /// Answers all refused requests as a gRPC server does, for bodies that cannot be made of a `String`: tonic's.
     ///
     /// (With [`Problem`], requests that say they are gRPC are answered so, too.)
     pub fn grpc(self) -> RateLimitLayer<C, Grpc> {
-        self.answer_by(Grpc)
+        self.rejection_response(Grpc)
     }
 
-    /// Answers refused requests by what implements [`Answer`](super::Answer).
-    pub fn answer_by<B>(self, answer: B) -> RateLimitLayer<C, B> {
-        let Settings {
+    /// Answers refused requests by what implements [`RejectionResponse`](super::RejectionResponse).
+    pub fn rejection_response<B>(self, answer: B) -> RateLimitLayer<C, B> {
+        let Config {
             answer: _,
             status,
             missing_status,
@@ -246,10 +246,10 @@ impl<C, A> RateLimitLayer<C, A> {
             skip,
             charge_if,
             on_refused,
-        } = self.settings;
+        } = self.config;
         RateLimitLayer {
             rules: self.rules,
-            settings: Settings {
+            config: Config {
                 answer,
                 status,
                 missing_status,
@@ -276,19 +276,19 @@ impl<C, A> RateLimitLayer<C, A> {
 }
 
 impl<C, A: Clone> RateLimitLayer<C, A> {
-    pub(super) fn judge(&self) -> Arc<Judge<C, A>> {
-        Arc::new(Judge {
+    pub(super) fn judge(&self) -> Arc<Shared<C, A>> {
+        Arc::new(Shared {
             rules: Arc::clone(&self.rules),
-            settings: self.settings.clone(),
+            config: self.config.clone(),
         })
     }
 }
 
 impl<S, C, A: Clone> Layer<S> for RateLimitLayer<C, A> {
-    type Service = RateLimit<S, C, A>;
+    type Service = RateLimitService<S, C, A>;
 
-    fn layer(&self, inner: S) -> RateLimit<S, C, A> {
-        RateLimit::new(inner, self.judge())
+    fn layer(&self, inner: S) -> RateLimitService<S, C, A> {
+        RateLimitService::new(inner, self.judge())
     }
 }
 
@@ -296,7 +296,7 @@ impl<C, A: Clone> Clone for RateLimitLayer<C, A> {
     fn clone(&self) -> Self {
         Self {
             rules: Arc::clone(&self.rules),
-            settings: self.settings.clone(),
+            config: self.config.clone(),
         }
     }
 }
@@ -304,7 +304,7 @@ impl<C, A: Clone> Clone for RateLimitLayer<C, A> {
 impl<C: fmt::Debug, A: fmt::Debug> fmt::Debug for RateLimitLayer<C, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitLayer")
-            .field("settings", &self.settings)
+            .field("config", &self.config)
             .finish_non_exhaustive()
     }
 }

@@ -1,3 +1,6 @@
+mod forwarded;
+mod proxies;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -5,9 +8,9 @@ use core::fmt;
 use core::hash::Hash;
 use core::net::IpAddr;
 
-use http::request::Parts;
+use ::http::request::Parts;
 
-use super::proxies::{ForwardedBy, Proxies};
+use self::proxies::{ForwardedBy, Proxies};
 use crate::error::ConfigError;
 use crate::keyed::ClientAddress;
 use crate::keyed::KeyHasher;
@@ -19,7 +22,7 @@ use crate::keyed::KeyHasher;
 ///
 /// ```
 /// use core::net::IpAddr;
-/// use ringgate::layer::PeerAddress;
+/// use ringgate::http::PeerAddress;
 ///
 /// // By whoever accepts the connection, for each request on it.
 /// let accepted: IpAddr = "192.0.2.1".parse().unwrap();
@@ -57,7 +60,7 @@ pub struct PeerAddress(pub IpAddr);
 ///
 /// ```
 /// use core::net::IpAddr;
-/// use ringgate::layer::{ClientIp, PeerAddress};
+/// use ringgate::http::{ClientIp, PeerAddress};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let clients = ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?;
@@ -103,7 +106,7 @@ impl ClientIp {
     /// ```
     /// use core::net::SocketAddr;
     /// use axum::extract::ConnectInfo;
-    /// use ringgate::layer::ClientIp;
+    /// use ringgate::http::ClientIp;
     ///
     /// let of_axum = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
     /// let of_tonic = ClientIp::peer().peer_from(|info: &tonic::transport::server::TcpConnectInfo| {

@@ -2,15 +2,15 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::request::Parts;
-use http::{Response, StatusCode, response};
+use ::http::header::{HeaderMap, HeaderName, HeaderValue};
+use ::http::request::Parts;
+use ::http::{Response, StatusCode, response};
 use smallvec::SmallVec;
 
-use super::answer::{Answer, RefusedRequest};
 use super::decision::Decision;
-use super::fields::{self, QuotaHeaders};
+use super::headers::{self, QuotaHeaders};
 use super::policy;
+use super::rejection::{Rejection, RejectionResponse};
 use super::skip::Skip;
 use crate::clock::Clock;
 use crate::rules::{LiveRules, Passed, Refused, Reservation, RuleSet};
@@ -18,14 +18,14 @@ use crate::time::Nanos;
 
 /// What all services of a layer share.
 #[derive(Debug)]
-pub(super) struct Judge<C, A> {
+pub(super) struct Shared<C, A> {
     pub(super) rules: Arc<LiveRules<Parts, C>>,
-    pub(super) settings: Settings<A>,
+    pub(super) config: Config<A>,
 }
 
 /// What a layer was told.
 #[derive(Clone)]
-pub(super) struct Settings<A> {
+pub(super) struct Config<A> {
     pub(super) answer: A,
     pub(super) status: StatusCode,
     pub(super) missing_status: StatusCode,
@@ -74,7 +74,7 @@ impl Taken for Reservation<Parts> {
     }
 }
 
-impl<C: Clock + Clone, A> Judge<C, A> {
+impl<C: Clock + Clone, A> Shared<C, A> {
     /// Decides about a request, by what `take` says.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl<C: Clock + Clone, A> Judge<C, A> {
         take: impl for<'a> FnOnce(&'a RuleSet<Parts, C>, &'a Parts) -> Result<T, Refused<'a, Parts>>,
     ) -> Result<(T, Headers), Refusal<B>>
     where
-        A: Answer<B>,
+        A: RejectionResponse<B>,
     {
         let rules = self.rules.load();
         let taken = match take(&rules, request) {
@@ -107,11 +107,11 @@ impl<C: Clock + Clone, A> Judge<C, A> {
         at: Nanos,
         limited: bool,
     ) -> Headers {
-        let headers = match self.settings.headers {
+        let headers = match self.config.headers {
             QuotaHeaders::Off => None,
             which => Some(told(which, rules, request, at)),
         };
-        if self.settings.decision {
+        if self.config.decision {
             request.extensions.insert(Decision {
                 at,
                 admitted: true,
@@ -130,34 +130,34 @@ impl<C: Clock + Clone, A> Judge<C, A> {
         request: &'a Parts,
     ) -> Refusal<B>
     where
-        A: Answer<B>,
+        A: RejectionResponse<B>,
     {
-        let settings = &self.settings;
-        if let Some(on_refused) = &settings.on_refused {
+        let config = &self.config;
+        if let Some(on_refused) = &config.on_refused {
             on_refused(refused);
         }
-        let it = RefusedRequest {
+        let it = Rejection {
             request,
             policies: policy::violated(rules, refused, request),
             retry_after: refused.retry_after(),
-            status: settings.status,
+            status: config.status,
         };
         self.answer(it, refused.at())
     }
 
     /// The answer to a refused request.
-    pub(super) fn answer<B>(&self, mut refused: RefusedRequest<'_>, at: Nanos) -> Refusal<B>
+    pub(super) fn answer<B>(&self, mut refused: Rejection<'_>, at: Nanos) -> Refusal<B>
     where
-        A: Answer<B>,
+        A: RejectionResponse<B>,
     {
-        let settings = &self.settings;
+        let config = &self.config;
         if refused.lacks_key() {
-            refused.status = settings.missing_status;
+            refused.status = config.missing_status;
         }
-        let mut response = settings.answer.answer(&refused);
-        fields::retry_after(refused.retry_after, response.headers_mut());
-        settings.headers.tell(&refused.policies, |name, value| {
-            fields::put(name, value, response.headers_mut());
+        let mut response = config.answer.answer(&refused);
+        headers::retry_after(refused.retry_after, response.headers_mut());
+        config.headers.tell(&refused.policies, |name, value| {
+            headers::put(name, value, response.headers_mut());
         });
         response.extensions_mut().insert(Decision {
             at,
@@ -181,13 +181,13 @@ fn told<C: Clock>(which: QuotaHeaders, rules: &RuleSet<Parts, C>, request: &Part
 #[inline(never)]
 pub(super) fn add_headers(told: Told, to: &mut HeaderMap) {
     for (name, value) in told {
-        fields::put(name, value, to);
+        headers::put(name, value, to);
     }
 }
 
-impl<A: fmt::Debug> fmt::Debug for Settings<A> {
+impl<A: fmt::Debug> fmt::Debug for Config<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("Config")
             .field("answer", &self.answer)
             .field("status", &self.status)
             .field("headers", &self.headers)

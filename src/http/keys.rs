@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::hash::Hash;
 
-use http::header::{COOKIE, HeaderMap, HeaderName};
-use http::request::Parts;
+use ::http::header::{COOKIE, HeaderMap, HeaderName};
+use ::http::request::Parts;
 
 use super::client_ip::ClientIp;
 use crate::keyed::KeyHasher;
@@ -22,8 +22,8 @@ use crate::rules::{Key, Missing};
 /// # Examples
 ///
 /// ```
-/// use http::header::HeaderName;
-/// use ringgate::layer::{ClientIp, HttpKey};
+/// use ::http::header::HeaderName;
+/// use ringgate::http::{ClientIp, HttpKey};
 /// use ringgate::{ManualClock, Missing, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -55,7 +55,7 @@ impl HttpKey {
     ///
     /// ```
     /// use core::hash::Hash;
-    /// use ringgate::layer::HttpKey;
+    /// use ringgate::http::HttpKey;
     ///
     /// let method_and_path = HttpKey::new("endpoint", |request, key| {
     ///     (&request.method, request.uri.path()).hash(key);
@@ -73,7 +73,7 @@ impl HttpKey {
     /// A text that `find` finds in a request.
     ///
     /// ```
-    /// use ringgate::layer::HttpKey;
+    /// use ringgate::http::HttpKey;
     ///
     /// let host = HttpKey::text("host", |request| request.uri.host());
     /// # let _ = host;
@@ -145,7 +145,7 @@ impl HttpKey {
     ///
     /// ```
     /// use axum::extract::MatchedPath;
-    /// use ringgate::layer::HttpKey;
+    /// use ringgate::http::HttpKey;
     ///
     /// let route = HttpKey::route(|path: &MatchedPath| path.as_str());
     /// # let _ = route;

@@ -3,7 +3,7 @@ use alloc::format;
 use alloc::string::String;
 use core::net::IpAddr;
 
-use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
+use ::http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 
 use super::forwarded;

@@ -6,7 +6,7 @@
 //! use axum::Router;
 //! use axum::extract::ConnectInfo;
 //! use axum::routing::get;
-//! use ringgate::layer::{ClientIp, HttpKey, RateLimitLayer};
+//! use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 //! use ringgate::{Rule, RuleSet};
 //!
 //! # #[cfg(feature = "quanta")]
@@ -32,7 +32,7 @@
 //! | to count by address, header, cookie, path, route, extension | [`HttpKey`] |
 //! | clients behind proxies, without spoofing | [`ClientIp`] |
 //! | other headers, or none | [`QuotaHeaders`] |
-//! | another answer than 429 with problem+json | [`RateLimitLayer::answer`], [`Answer`] |
+//! | another answer than 429 with problem+json | [`RateLimitLayer::answer`], [`RejectionResponse`] |
 //! | gRPC | [`RateLimitLayer::grpc`] |
 //! | to leave preflights and health checks alone | [`RateLimitLayer::skip_preflight`], [`RateLimitLayer::skip_path`] |
 //! | to count failures only | [`RateLimitLayer::charge_if`] |
@@ -58,34 +58,31 @@
 //! Limits that many machines share (the module `redis`, with its feature) are asked by a middleware of one's own: the layer's
 //! rules are those of one process.
 
-mod answer;
+mod body;
 mod client_ip;
-
+mod config;
 mod decision;
-mod fields;
-mod forwarded;
 mod future;
 mod grpc;
-mod http_key;
-mod judge;
+mod headers;
+mod keys;
+mod layer;
 mod policy;
-mod proxies;
-mod rate_limit;
-mod rate_limit_layer;
-mod settle;
+mod rejection;
+mod service;
 mod skip;
 #[cfg(feature = "tokio")]
 mod wait;
 
-pub use answer::{Answer, Grpc, Problem, RefusedRequest};
+pub use body::{MeteredBody, SettleFuture, SettleLayer, SettleService};
 pub use client_ip::{ClientIp, PeerAddress};
 pub use decision::Decision;
-pub use fields::QuotaHeaders;
 pub use future::RateLimitFuture;
-pub use http_key::HttpKey;
-pub use policy::Policy;
-pub use rate_limit::RateLimit;
-pub use rate_limit_layer::RateLimitLayer;
-pub use settle::{MeteredBody, Settle, SettleFuture, SettleLayer};
+pub use headers::QuotaHeaders;
+pub use keys::HttpKey;
+pub use layer::RateLimitLayer;
+pub use policy::QuotaPolicy;
+pub use rejection::{Grpc, Problem, Rejection, RejectionResponse};
+pub use service::RateLimitService;
 #[cfg(feature = "tokio")]
-pub use wait::{Wait, WaitFuture, WaitLayer};
+pub use wait::{WaitFuture, WaitLayer, WaitService};

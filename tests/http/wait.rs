@@ -1,7 +1,7 @@
 //! Requests that wait for room, by tokio's clock, which the tests drive.
 
 use http::HeaderValue;
-use ringgate::layer::{HttpKey, QuotaHeaders, Wait, WaitLayer};
+use ringgate::http::{HttpKey, QuotaHeaders, WaitLayer, WaitService};
 use ringgate::{Missing, TokioClock};
 use tokio::time::{Instant, advance, sleep};
 use tower::ServiceExt;
@@ -33,7 +33,7 @@ where
     (start.elapsed().as_millis(), answer.status().as_u16())
 }
 
-fn hello(layer: &Waiting) -> Wait<Hello, TokioClock> {
+fn hello(layer: &Waiting) -> WaitService<Hello, TokioClock> {
     layer.layer(Hello)
 }
 

@@ -3,9 +3,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use http::Method;
-use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
-use http::request::Parts;
+use ::http::Method;
+use ::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use ::http::request::Parts;
 
 /// Which requests are none of the layer's business.
 #[derive(Clone)]
