@@ -40,8 +40,8 @@ pub(crate) enum Payer {
     Own,
     /// The key's, in the entry with this number in this generation of the table.
     Entry(usize, u32),
-    /// The catch-all's that keys share when the table is full.
-    Shared,
+    /// The catch-all's that keys share when the table is full, in this generation of the table.
+    Shared(u32),
     /// Nobody's.
     Nobody,
 }

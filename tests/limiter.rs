@@ -280,6 +280,29 @@ fn a_refund_that_comes_too_late_is_forfeited() {
     }
 }
 
+/// Restoring adds to what is spent: a receipt of before gives back its own permits at the most, and nothing of what was
+/// restored.
+#[test]
+fn a_receipt_of_before_restoring_gives_back_its_own_permits_only() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone());
+        let saved = {
+            let before = RateLimiter::with_clock(algorithm, clock);
+            assert!(before.check_n(5).is_ok());
+            before.save()
+        };
+        let taken = limiter.check_n(2).expect("fresh").into_receipt();
+        limiter.restore(&saved, Duration::ZERO);
+        assert_eq!(limiter.peek().spent(), 7, "{name}");
+        let given_back = match limiter.refund(taken) {
+            Settled::Exact => 2,
+            Settled::Forfeited(2) => 0,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(limiter.peek().spent(), 7 - given_back, "{name}");
+    }
+}
+
 #[test]
 fn settling_charges_the_actual_cost() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {

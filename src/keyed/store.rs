@@ -339,7 +339,7 @@ impl<'a, A: Reclaim> Desk<'a, A> {
             self.store.table.home(search.key).share(search.key, now, end);
         }
         if !search.is_entered_since(now) {
-            return Some(decision.map(|receipt| receipt.paid_by(Payer::Shared)));
+            return Some(decision.map(|receipt| receipt.paid_by(Payer::Shared(self.store.generation))));
         }
         if let Ok(receipt) = decision {
             // What cannot be given back stays spent, which makes the catch-all stricter.
@@ -365,9 +365,10 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         match receipt.payer() {
             _ if permits == 0 => true,
             Payer::Nobody => true,
-            Payer::Shared => {
+            Payer::Shared(generation) => {
                 let words = Shared::new(self.store.shared.get());
-                self.algorithm.refund(words, receipt, permits)
+                // After clearing, the catch-all is fresh and holds nothing of the charge.
+                generation == self.store.generation && self.algorithm.refund(words, receipt, permits)
             }
             Payer::Entry(number, generation) => {
                 let own = self.search(key, receipt.at()).own_entry();

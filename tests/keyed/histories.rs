@@ -56,6 +56,7 @@ enum Verb {
     Refund(usize),
     Reset,
     Peek(u64),
+    Clear,
 }
 
 fn forward() -> impl Strategy<Value = Move> {
@@ -78,13 +79,14 @@ fn anywhere() -> impl Strategy<Value = Move> {
 
 fn verb() -> impl Strategy<Value = Verb> {
     prop_oneof![
-        10 => (1..4_u64).prop_map(Verb::Check),
-        2 => Just(Verb::Most),
-        1 => Just(Verb::TooMany),
-        1 => Just(Verb::Check(0)),
-        2 => (0..6_usize).prop_map(Verb::Refund),
-        1 => Just(Verb::Reset),
-        1 => (0..4_u64).prop_map(Verb::Peek),
+        40 => (1..4_u64).prop_map(Verb::Check),
+        8 => Just(Verb::Most),
+        4 => Just(Verb::TooMany),
+        4 => Just(Verb::Check(0)),
+        8 => (0..6_usize).prop_map(Verb::Refund),
+        4 => Just(Verb::Reset),
+        4 => (0..4_u64).prop_map(Verb::Peek),
+        1 => Just(Verb::Clear),
     ]
 }
 
@@ -199,8 +201,41 @@ proptest! {
                 Verb::Refund(which) => world.refund(which),
                 Verb::Reset => world.reset(key, at),
                 Verb::Peek(permits) => world.peek(key, at, permits),
+                Verb::Clear => world.clear(),
             }
         }
+        world.finish();
+    }
+
+    /// Clearing makes every earlier receipt worthless, in whatever state it was charged, though the same calls at the same
+    /// times have followed.
+    #[test]
+    fn no_receipt_outlives_clearing(
+        subject in subject(),
+        on_full in on_full(),
+        keys in 1..60_u64,
+        history in prop::collection::vec((forward(), any::<u64>(), 1..3_u64), 1..80),
+    ) {
+        let hasher = Steered { crowd: false };
+        let limiter = KeyedBuilder::new(subject.algorithm.clone())
+            .capacity(1)
+            .on_full(on_full)
+            .build_with(ManualClock::new(), hasher)
+            .expect("a table");
+        let common = Some(limiter.capacity() as u64);
+        let mut world = World::new(&subject, limiter, on_full, hasher, common);
+        let span = nanos(subject.algorithm.span());
+        let play = |world: &mut World<'_, _>| {
+            let mut now = span;
+            for &(step, key, permits) in &history {
+                now = step.apply(now, span, span.div_ceil(6));
+                world.check(1 + key % keys, Nanos::new(now), permits.min(subject.algorithm.most()));
+            }
+        };
+        play(&mut world);
+        world.clear();
+        play(&mut world);
+        while world.refund_oldest() {}
         world.finish();
     }
 

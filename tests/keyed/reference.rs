@@ -39,6 +39,7 @@ pub(crate) struct World<'a, K> {
     /// Whether the catch-all may have a newer time than its words here.
     vague: bool,
     receipts: Vec<Taken>,
+    clearings: u64,
 }
 
 /// Until when admissions by the catch-all may count, and of which keys: by 13 marks, in units of 4,096 ns.
@@ -114,6 +115,8 @@ struct Taken {
     /// Of the words that it was compared with.
     expected: Option<Receipt>,
     overflow: bool,
+    /// The number of clearings before it.
+    clearings: u64,
 }
 
 fn first(state: &State) -> u64 {
@@ -143,7 +146,25 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             left_until: Nanos::ZERO,
             vague: false,
             receipts: Vec::new(),
+            clearings: 0,
         }
+    }
+
+    /// Makes everything fresh. A receipt of before gives nothing back, unless it charged no state.
+    pub(crate) fn clear(&mut self) {
+        self.limiter.clear();
+        for key in self.keys.values_mut() {
+            *key = Key {
+                tenure: key.tenure + 1,
+                ..Key::default()
+            };
+        }
+        self.catch_all = State::fresh(&self.subject.algorithm);
+        (self.reclaimed, self.left, self.left_until) = (Nanos::ZERO, 0, Nanos::ZERO);
+        self.served = Served::default();
+        self.vague = false;
+        self.clearings += 1;
+        assert!(self.limiter.is_empty());
     }
 
     /// Fresh words that have reached `now`.
@@ -380,6 +401,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
                 receipt,
                 expected: expected.and_then(|it| it.expect("it was admitted").1),
                 overflow,
+                clearings: self.clearings,
             });
             self.judge(key);
         }
@@ -410,6 +432,12 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         assert_eq!(self.subject.broken(&log), None, "key {key}");
     }
 
+    /// Gives the oldest receipt back; false if there is none.
+    pub(crate) fn refund_oldest(&mut self) -> bool {
+        let oldest = self.receipts.len().checked_sub(1);
+        oldest.inspect(|&which| self.refund(which)).is_some()
+    }
+
     /// Gives one of the receipts back, the newest being number 0.
     pub(crate) fn refund(&mut self, which: usize) {
         let Some(index) = self.receipts.len().checked_sub(1 + which) else {
@@ -422,7 +450,19 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             receipt,
             expected,
             overflow,
+            clearings,
         } = self.receipts.remove(index);
+        if clearings != self.clearings {
+            let permits = receipt.permits();
+            let uncharged = permits == 0 || (overflow && self.on_full == OnFull::Admit);
+            let expected = if uncharged {
+                Settled::Exact
+            } else {
+                Settled::Forfeited(permits)
+            };
+            assert_eq!(self.limiter.refund(&key, receipt), expected, "of key {key}");
+            return;
+        }
         let it = &self.subject.algorithm;
         let state = self.keys.get_mut(&key).expect("it was admitted");
         if !overflow && tenure != state.tenure && receipt.permits() > 0 {

@@ -132,6 +132,51 @@ fn what_was_taken_before_clearing_is_forfeited() {
     }
 }
 
+/// Clearing makes the catch-all fresh too: a charge to the old one is no part of what the new one holds.
+#[test]
+fn what_the_catch_all_took_before_clearing_is_forfeited() {
+    for subject in subjects(quota("10/s")) {
+        let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
+        let most = limiter.peek(&1).remaining();
+        let before = limiter.check_n(&1, most).expect("the catch-all is fresh");
+        assert!(before.is_overflow());
+        let before = before.into_receipt();
+        limiter.clear();
+        for key in keys_of(&limiter) {
+            assert!(limiter.check(&key).is_ok(), "{}", subject.name);
+        }
+        let taken = limiter.check_n(&2, most).expect("the catch-all is fresh again");
+        assert!(taken.is_overflow());
+        let settled = limiter.refund(&1, before);
+        assert_eq!(settled, Settled::Forfeited(most), "{}", subject.name);
+        assert_eq!(limiter.peek(&3).spent(), most, "{}", subject.name);
+        assert!(limiter.check_n(&3, 1).is_err(), "{}", subject.name);
+    }
+}
+
+/// A receipt without a charge is worth as much after clearing as before: nothing is charged, nothing is given back.
+#[test]
+fn what_was_charged_to_no_state_is_refunded_after_clearing() {
+    for subject in subjects(quota("10/s")) {
+        let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
+        let most = subject.algorithm.most();
+        let uncounted = limiter.check_n(&1, most).expect("uncounted").into_receipt();
+        let nothing = limiter.check_n(&1_000, 0).expect("nothing").into_receipt();
+        limiter.clear();
+        assert!(limiter.check_n(&1, most).is_ok() && limiter.check_n(&1_000, most).is_ok());
+        assert_eq!(limiter.refund(&1, uncounted), Settled::Exact, "{}", subject.name);
+        assert_eq!(
+            limiter.refund(&1_000, nothing),
+            Settled::Exact,
+            "{}",
+            subject.name
+        );
+        for key in [1, 1_000] {
+            assert_eq!(limiter.peek(&key).spent(), most, "{}", subject.name);
+        }
+    }
+}
+
 #[test]
 fn what_the_catch_all_took_goes_back_to_it() {
     for subject in subjects(quota("10/s")) {

@@ -18,6 +18,61 @@ fn a_refund_after_a_change_of_window_is_forfeited() {
     assert_eq!(passed(&live, &user(1), 20), 11);
 }
 
+/// A charge to the catch-all of a rule is given back in the same state, and in no other.
+#[test]
+fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
+    for algorithm in [
+        RuleAlgorithm::Counter,
+        RuleAlgorithm::Classic,
+        RuleAlgorithm::Even,
+        RuleAlgorithm::Fixed,
+        RuleAlgorithm::Gcra,
+    ] {
+        let each = |quota, keys| {
+            let rule = rule("each", quota).by(&by_user()).algorithm(algorithm);
+            rule.capacity(keys).on_full(OnFull::Share)
+        };
+        let (live, _) = live([each("40/10s", 1)]);
+        // All entries are taken by single requests.
+        assert!(
+            (100..112).all(|id| live.load().check(&user(id)).is_ok()),
+            "{algorithm:?}"
+        );
+        let reserve = |id| live.load().reserve(&user(id)).expect("room in the catch-all");
+        let (first, second) = (reserve(1), reserve(2));
+        // The catch-all goes on: a charge to it can be given back.
+        assert_eq!(live.store(&set([each("30/10s", 1)])), Ok(Reloaded::Done));
+        assert_eq!(live.load().refund(second), Settled::Exact, "{algorithm:?}");
+        // Another state has inherited the charge: it stays spent there.
+        assert_eq!(live.store(&set([each("30/10s", 2)])), Ok(Reloaded::Done));
+        let spent = || -> Vec<u64> {
+            let looks = |id| live.load().peek(&user(id)).map(|look| look.spent()).sum();
+            (0..200).map(looks).collect()
+        };
+        let before = spent();
+        assert_eq!(live.load().refund(first), Settled::Forfeited(1), "{algorithm:?}");
+        assert_eq!(spent(), before, "{algorithm:?}");
+    }
+}
+
+/// An earlier state that comes back by its name is another one: it holds nothing of what was charged before.
+#[test]
+fn a_refund_to_a_rule_that_was_gone_is_forfeited() {
+    for keyed in [false, true] {
+        let all = || {
+            let all = rule("all", "4/10s");
+            if keyed { all.by(&by_user()) } else { all }
+        };
+        let (live, _) = live([all()]);
+        let before = live.load().reserve(&user(1)).expect("the first");
+        assert_eq!(live.store(&set([])), Ok(Reloaded::Done));
+        assert_eq!(live.store(&set([all()])), Ok(Reloaded::Done));
+        assert_eq!(passed(&live, &user(1), 20), 4);
+        assert_eq!(live.load().refund(before), Settled::Forfeited(1));
+        assert_eq!(passed(&live, &user(1), 20), 0);
+    }
+}
+
 /// Debt of whoever is in no tier is paid at the rule's rate, and not at that of a slower tier.
 #[test]
 fn debt_is_paid_at_the_rate_of_its_own_tier() {
