@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
 use core::mem::size_of;
+#[cfg(feature = "rules")]
+use core::ops::Range;
 
 use crate::error::ConfigError;
 use crate::sync::{self, AtomicU64};
@@ -183,12 +185,14 @@ impl Table {
     /// Marks the keys that `from` has marks for until `end`.
     #[cfg(feature = "rules")]
     pub(crate) fn inherit_marks(&self, from: &Self, now: Nanos, end: Nanos) {
-        let (here, there) = (self.homes().len(), from.homes().len());
-        for (index, home) in self.homes().enumerate() {
-            // Both divide the same hashes evenly, so these are the homes that the same keys have there.
-            let others = index * there / here..=((index + 1) * there / here).min(there - 1);
-            for other in others {
-                home.share_marks_of(from.home_at(other), now, end);
+        let [here, there] = [self, from].map(|table| {
+            let homes = table.homes().len();
+            u32::try_from(homes).expect("2^27 homes at the most")
+        });
+        for (index, home) in (0..).zip(self.homes()) {
+            let same = homes_of_same_keys(index, here, there);
+            for other in from.homes().take(same.end).skip(same.start) {
+                home.share_marks_of(other, now, end);
             }
         }
     }
@@ -204,6 +208,18 @@ impl Table {
     }
 }
 
+/// The homes, of `there`, that the keys of a home of `here` have; perhaps one more.
+///
+/// Both tables divide the same hashes evenly.
+#[cfg(feature = "rules")]
+fn homes_of_same_keys(index: u32, here: u32, there: u32) -> Range<usize> {
+    // In 64 bits: the product of two numbers of homes needs more than a `usize` of 32.
+    let first = |index| u64::from(index) * u64::from(there) / u64::from(here);
+    #[expect(clippy::cast_possible_truncation, reason = "no more than there are homes")]
+    let homes = |number: u64| number.min(u64::from(there)) as usize;
+    homes(first(index))..homes(first(index + 1) + 1)
+}
+
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table")
@@ -217,6 +233,24 @@ impl fmt::Debug for Table {
 mod tests {
     use super::*;
     use crate::word::{Stage, Staged};
+
+    /// Whatever the sizes of the two tables are, up to the largest.
+    #[test]
+    #[cfg(feature = "rules")]
+    fn the_homes_of_a_key_in_two_tables_belong_together() {
+        let most = 1_u32 << 27;
+        let sizes = [1, 2, 3, 65_535, 65_536, 65_537, 83_000, 1 << 20, most - 1, most];
+        let home = |key, homes| Shape::home(key, usize::try_from(homes).expect("32 bits"));
+        for key in (1..=100_u64).map(|key| key.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            for (here, there) in sizes.iter().flat_map(|&here| sizes.map(|there| (here, there))) {
+                let index = u32::try_from(home(key, here)).expect("below 2^27");
+                let same = homes_of_same_keys(index, here, there);
+                assert!(same.contains(&home(key, there)), "{key}: {here}, {there}");
+                let most = there.div_ceil(here) + 1;
+                assert!(same.len() <= most.try_into().expect("32 bits"), "{here}, {there}");
+            }
+        }
+    }
 
     /// Gives every candidate of `key` to another key that has the same byte.
     fn fill(table: &Table, key: u64) {
