@@ -1,6 +1,6 @@
 //! What one decision costs: one thread, one limiter, nobody else.
 //!
-//! `cargo bench --bench decision` first prints a table of ratios, measured here, then criterion's
+//! `cargo bench -p ringgate-benches --bench decision` first prints a table of ratios, measured here, then criterion's
 //! own statistics of the same loops. A figure in nanoseconds says as much about the machine as
 //! about the crate, and on a shared machine little about either; so what counts is the ratio to the
 //! least that any limiter must do, measured in the same process within the same few milliseconds:
@@ -20,13 +20,10 @@ use ringgate::{
     Algorithm, Clock, ConfigError, CounterRing, Gcra, Nanos, QuantaClock, Quota, RateLimiter, TimestampRing,
 };
 
-#[path = "ratios/mod.rs"]
-mod ratios;
-
-use ratios::{Case, Work, count, counted};
+use ringgate_benches::{Case, Work, count, counted};
 
 fn main() -> Result<(), ConfigError> {
-    ratios::run(cases()?);
+    ringgate_benches::run(cases()?);
     Ok(())
 }
 

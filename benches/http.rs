@@ -1,6 +1,6 @@
 //! What the layer adds to a decision, for requests that are admitted.
 //!
-//! `cargo bench --features tower --bench http` first prints a table of ratios, measured here in alternating rounds, then
+//! `cargo bench -p ringgate-benches --bench http` first prints a table of ratios, measured here in alternating rounds, then
 //! criterion's own statistics. No figure makes this fail. See `benches/README.md` for a run.
 //!
 //! The service inside puts the request aside, so that one request is used again and again, and nothing but the layer and
@@ -25,10 +25,7 @@ use ringgate::http::{HttpKey, PeerAddress, QuotaHeaders, RateLimitLayer};
 use ringgate::{LiveRules, Quota, Rule, RuleSet};
 use tower::{Layer, Service};
 
-#[path = "ratios/mod.rs"]
-mod ratios;
-
-use ratios::{Case, Work, counted};
+use ringgate_benches::{Case, Work, counted};
 
 type Error = Box<dyn core::error::Error>;
 
@@ -77,7 +74,7 @@ fn main() -> Result<(), Error> {
             case("layer, decision, headers", None, layer(rules, |layer| layer)?),
         ]);
     }
-    ratios::run(cases);
+    ringgate_benches::run(cases);
     Ok(())
 }
 

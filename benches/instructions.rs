@@ -2,7 +2,7 @@
 //! them under valgrind and compares them with `benches/instructions.txt`.
 //!
 //! `instructions N` makes N decisions by each path, in the order in which it prints their names. All that is counted
-//! happens in [`counted_turns`], one call for each path. Without a number (`cargo bench --bench instructions`) it
+//! happens in [`counted_turns`], one call for each path. Without a number (`cargo bench -p ringgate-benches --bench instructions`) it
 //! makes a few by each, and shows that every one ends as its name says.
 //!
 //! Windows are of a day, so that no cell ends while decisions are counted; seeds, stripes and holds are fixed.

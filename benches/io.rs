@@ -1,6 +1,6 @@
 //! What it costs to throttle: reads and writes of 8 KiB, with as much room as they want, beside those of what is inside.
 //!
-//! `cargo bench --features tokio --bench io` prints a table of ratios. No figure makes this fail.
+//! `cargo bench -p ringgate-benches --bench io` prints a table of ratios. No figure makes this fail.
 
 extern crate alloc;
 
@@ -13,9 +13,7 @@ use std::io;
 use ringgate::{ConfigError, CounterRing, Fair, QuantaClock, Quota, RateLimiter, Throttled};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-mod ratios;
-
-use ratios::{Case, Work, counted};
+use ringgate_benches::{Case, Work, counted};
 
 const BYTES: usize = 8 * 1024;
 
@@ -26,7 +24,7 @@ fn main() -> Result<(), ConfigError> {
     let limiter = || RateLimiter::with_clock(ring.clone(), clock.clone());
     let shared = || Arc::new(Fair::new(limiter()));
     let builder = || Throttled::builder(Memory::new());
-    ratios::run(vec![
+    ringgate_benches::run(vec![
         case("read, 8 KiB", "bare", reads(Memory::new())),
         case("read, 8 KiB", "no limit", reads(builder().build()?)),
         case(

@@ -1,7 +1,7 @@
 //! What a limit over many machines costs: bare scripts through the same client, and the limiter around them; and what a
 //! node decides by itself, beside the limiters of one process.
 //!
-//! `cargo bench --features redis --bench redis` starts a `redis-server` of its own on a Unix socket, and prints a table of
+//! `cargo bench -p ringgate-benches --bench redis` starts a `redis-server` of its own on a Unix socket, and prints a table of
 //! ratios, measured in one process in alternating rounds. No figure makes this fail. See `benches/README.md` for a run.
 
 extern crate alloc;

@@ -1,6 +1,6 @@
 //! What judging several limits as one costs, compared with keyed limiters alone.
 //!
-//! `cargo bench --features rules --bench rules` first prints a table of ratios, measured here in alternating rounds,
+//! `cargo bench -p ringgate-benches --bench rules` first prints a table of ratios, measured here in alternating rounds,
 //! then what reloads cost those who decide, then criterion's own statistics. No figure makes this fail. See
 //! `benches/README.md` for a run.
 
@@ -13,10 +13,7 @@ use std::time::Instant;
 
 use ringgate::{ConfigError, CounterRing, Key, KeyedRateLimiter, LiveRules, Quota, Rule, RuleSet};
 
-#[path = "ratios/mod.rs"]
-mod ratios;
-
-use ratios::{Case, Work, counted};
+use ringgate_benches::{Case, Work, counted};
 
 /// What a rule may count by.
 #[derive(Clone, Copy)]
@@ -82,7 +79,7 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
     if std::env::args().any(|arg| arg == "--bench") {
         reloads()?;
     }
-    ratios::run(cases);
+    ringgate_benches::run(cases);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! What a striped limiter gains: the same decisions by a plain strict ring, and by stripes before one.
 //!
-//! `cargo bench --bench striped` prints a table of ratios, measured in one process in alternating
+//! `cargo bench -p ringgate-benches --bench striped` prints a table of ratios, measured in one process in alternating
 //! rounds: one thread, and as many as there are cores. Everything is admitted, but for the last
 //! group. No figure makes this fail. See `benches/README.md` for a run.
 

@@ -7,7 +7,9 @@ source "$(dirname "$0")/common.sh"
 if cargo deny --version >/dev/null 2>&1; then
     cargo deny --locked --workspace check licenses sources
     # Versions that only tests bring in are nobody else's concern.
-    cargo deny --locked --workspace --exclude-dev check bans
+    for manifest in Cargo.toml cli/Cargo.toml; do
+        cargo deny --locked --manifest-path "$manifest" --exclude-dev check bans
+    done
     exit
 fi
 echo "cargo-deny is not here: licences and sources only"

@@ -16,7 +16,7 @@ fi
 
 # As users build it: flags for a processor or a sanitizer are another program.
 export RUSTFLAGS=
-program=$(cargo build --locked --release --features rules --bench instructions --message-format json-render-diagnostics |
+program=$(cargo build --locked --release --package ringgate-benches --bench instructions --message-format json-render-diagnostics |
     sed -n 's/.*"executable":"\([^"]*\/instructions-[^"]*\)".*/\1/p')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

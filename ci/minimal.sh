@@ -13,6 +13,7 @@ cp -R src cli README.md "$copy"
 for manifest in Cargo.toml cli/Cargo.toml; do
     awk '/^\[/ { left_out = /dev-dependencies|^\[\[(example|bench)\]\]/ } !left_out' "$manifest" >"$copy/$manifest"
 done
+sed -i 's/^members = .*/members = ["cli"]/' "$copy/Cargo.toml"
 cd "$copy"
 cargo +nightly update --quiet -Zminimal-versions
 cargo check --locked --workspace --all-features --lib --bins

@@ -15,7 +15,7 @@ fi
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 cargo run --locked --release --example guard
 cargo run --locked --release --features config --example rules
-cargo run --locked --release --features tower,watch,observe --example axum -- --once
+cargo run --locked --release --package ringgate-servers --bin axum -- --once
 if command -v redis-server >/dev/null; then
     cargo run --locked --release --features redis --example redis
     # At a port of our own, and whatever it thinks of this server.

@@ -8,5 +8,6 @@ if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null
     { apt-get update && apt-get install -y redis-server; } >/dev/null 2>&1 ||
         not_run "redis-server is not here and cannot be installed"
 fi
-cargo test --locked --features observe,redis,redis-cluster --test redis --test observe
+cargo test --locked --features redis-cluster --test redis
+cargo test --locked --package ringgate-server-tests --test observe
 cargo test --locked --package ringgate-cli --test doctor

@@ -59,10 +59,8 @@ pub mod rules {}
 )]
 pub mod waiting {}
 
-#[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "tower", feature = "redis")),
-    doc = include_str!("guide/servers.md")
-)]
+// Its examples need servers: they are compiled in tests/servers.
+#[cfg_attr(not(doctest), doc = include_str!("guide/servers.md"))]
 pub mod servers {}
 
 #[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("guide/redis.md"))]

@@ -1,30 +1,7 @@
 //! Rules for http servers: a Layer and a Service of `tower`, for axum, tonic, hyper and whatever else is built of them.
 //!
-//! ```
-//! use core::net::SocketAddr;
-//!
-//! use axum::Router;
-//! use axum::extract::ConnectInfo;
-//! use axum::routing::get;
-//! use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
-//! use ringgate::{Rule, RuleSet};
-//!
-//! # #[cfg(feature = "quanta")]
-//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
-//! // Where axum puts it: serve with `into_make_service_with_connect_info`, or nobody has an address.
-//! let peer = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
-//! let rules = RuleSet::builder()
-//!     .rule(Rule::new("client", "100/min".parse()?).by(&HttpKey::client(peer).key()))
-//!     .rule(Rule::new("everybody", "1000/s".parse()?))
-//!     .build()?;
-//! let app: Router = Router::new()
-//!     .route("/", get(|| async { "hello" }))
-//!     .layer(RateLimitLayer::from(rules));
-//! # Ok(())
-//! # }
-//! # #[cfg(not(feature = "quanta"))]
-//! # fn main() {}
-//! ```
+// Compiled in tests/servers, so that the library itself needs no server to be tested.
+#![cfg_attr(not(doctest), doc = include_str!("http/axum.md"))]
 //!
 //! | you want | see |
 //! |---|---|

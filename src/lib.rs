@@ -238,16 +238,3 @@ pub use wait::{
     Ask, Fair, PacedSink, PacedStream, Runtime, TokioAlarm, TokioClock, TokioRuntime, TurnError, Until,
     WaitError,
 };
-
-// The examples of `README.md`, for the tests of the documentation alone.
-#[cfg(all(
-    doctest,
-    feature = "quanta",
-    feature = "keyed",
-    feature = "rules",
-    feature = "tokio",
-    feature = "tower",
-    feature = "redis"
-))]
-#[doc = include_str!("../README.md")]
-mod readme {}

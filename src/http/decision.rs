@@ -7,15 +7,14 @@ use crate::time::Nanos;
 ///
 /// # Examples
 ///
-/// In a handler of axum:
+/// In a handler (one of axum gets it as an argument, `Option<Extension<Decision>>`):
 ///
 /// ```
-/// use axum::Extension;
 /// use ringgate::http::Decision;
 ///
-/// async fn handler(decision: Option<Extension<Decision>>) -> &'static str {
-///     match decision {
-///         Some(Extension(decision)) if decision.is_limited() => "within your limits",
+/// fn handler(request: &::http::Request<()>) -> &'static str {
+///     match request.extensions().get::<Decision>() {
+///         Some(decision) if decision.is_limited() => "within your limits",
 ///         _ => "not limited",
 ///     }
 /// }

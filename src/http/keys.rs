@@ -144,6 +144,12 @@ impl HttpKey {
     /// The layer must be where the route is known. In axum, that is by `Router::route_layer` or `MethodRouter::layer`.
     ///
     /// ```
+    /// # mod axum {
+    /// #     pub mod extract {
+    /// #         pub struct MatchedPath(String);
+    /// #         impl MatchedPath { pub fn as_str(&self) -> &str { &self.0 } }
+    /// #     }
+    /// # }
     /// use axum::extract::MatchedPath;
     /// use ringgate::http::HttpKey;
     ///

@@ -54,30 +54,10 @@ use crate::rules::{LiveCounts, RuleSet, Tallies};
 ///
 /// In a handler of `/metrics`, with a Prometheus recorder:
 ///
-/// ```
-/// use metrics_exporter_prometheus::PrometheusBuilder;
-/// use ringgate::{LiveRules, ManualClock, Observer, Rule, RuleSetBuilder};
+// Compiled in tests/servers, so that the library itself needs no exporter to be tested.
+#[cfg_attr(not(doctest), doc = include_str!("prometheus.md"))]
 ///
-/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let recorder = PrometheusBuilder::new().build_recorder();
-/// let handle = recorder.handle();
-/// metrics::set_global_recorder(recorder)?;
-///
-/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "2/s".parse()?));
-/// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
-/// for _ in 0..5 {
-///     let _ = live.load().check("request");
-/// }
-///
-/// let observer = Observer::new();
-/// observer.publish(&live.load());
-/// let text = handle.render();
-/// assert!(text.contains(r#"ringgate_decisions_total{rule="all",outcome="denied"} 3"#));
-/// # Ok(())
-/// # }
-/// ```
-///
-/// `cargo run --release --features observe --example metrics -- --once` sends 20,000 requests under three rules, one of
+/// `cargo run --release --package ringgate-servers --bin metrics -- --once` sends 20,000 requests under three rules, one of
 /// them in the shadow, and prints for example (who is refused by which rule depends on which thread is faster; without
 /// the lines of help, those that are 0, and in another order):
 ///

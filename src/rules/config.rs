@@ -18,7 +18,7 @@ mod node;
 mod place;
 mod reader;
 mod reload;
-#[cfg(all(test, not(miri)))] // Its dependencies are not there for Miri.
+#[cfg(all(test, not(miri)))]
 mod schema;
 mod toml;
 mod words;

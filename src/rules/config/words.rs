@@ -91,3 +91,24 @@ pub(super) fn percent(text: &str) -> Option<f64> {
         .then(|| number.parse().ok())
         .flatten()
 }
+
+#[cfg(test)]
+#[test]
+fn shares_are_read_as_percent() {
+    for (text, share) in [
+        ("0%", Some(0.0)),
+        ("12.5%", Some(12.5)),
+        ("100 %", Some(100.0)),
+        ("", None),
+        ("%", None),
+        ("10", None),
+        ("-1%", None),
+        ("1e1%", None),
+        (".5%", None),
+        ("5.%", None),
+        ("inf%", None),
+        ("NaN%", None),
+    ] {
+        assert_eq!(percent(text), share, "{text:?}");
+    }
+}

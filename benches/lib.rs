@@ -1,25 +1,35 @@
 //! Cases of benches, measured side by side: as ratios to the first of their group in the same rounds, and by
 //! criterion.
 
+use core::fmt;
 use core::time::Duration;
 use std::time::Instant;
 
 use criterion::Criterion;
 
 /// Does something so many times, and says how long that took.
-pub(crate) type Work = Box<dyn FnMut(u64) -> Duration>;
+pub type Work = Box<dyn FnMut(u64) -> Duration>;
 
-pub(crate) struct Case {
+/// One row of the table of ratios.
+pub struct Case {
     /// What it is compared with: the first case of the same group.
-    pub(crate) group: &'static str,
-    pub(crate) name: &'static str,
+    pub group: &'static str,
+    /// What is measured.
+    pub name: &'static str,
     /// The ratio that we mean to stay within, where one was promised.
-    pub(crate) target: Option<f64>,
-    pub(crate) work: Work,
+    pub target: Option<f64>,
+    /// What is done so many times.
+    pub work: Work,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.group, self.name)
+    }
 }
 
 /// Measures all cases.
-pub(crate) fn run(mut cases: Vec<Case>) {
+pub fn run(mut cases: Vec<Case>) {
     let has = |flag: &str| std::env::args().any(|arg| arg == flag);
 
     if !has("--list") {
@@ -37,7 +47,7 @@ pub(crate) fn run(mut cases: Vec<Case>) {
 }
 
 /// Every turn must say true: an admission that was a denial would be a figure about something else.
-pub(crate) fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
+pub fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
     Box::new(move |turns| {
         let start = Instant::now();
         let count = count(turns, &mut turn);
@@ -47,8 +57,9 @@ pub(crate) fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
     })
 }
 
+/// Does something so many times, and counts how often it was true.
 #[inline]
-pub(crate) fn count(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
+pub fn count(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
     (0..turns).map(|_| u64::from(turn())).sum()
 }
 

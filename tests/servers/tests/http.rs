@@ -1,7 +1,5 @@
 //! Rules for http servers, as those who build servers see them: each promise of the layer, by itself and over a
 //! connection.
-#![cfg(not(any(miri, ringgate_loom)))]
-#![cfg(feature = "tower")]
 
 extern crate alloc;
 
@@ -21,7 +19,6 @@ mod client_ip;
 mod server;
 #[path = "http/service.rs"]
 mod service;
-#[cfg(feature = "tokio")]
 #[path = "http/wait.rs"]
 mod wait;
 

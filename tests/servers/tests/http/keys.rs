@@ -191,7 +191,6 @@ fn a_shadow_rule_refuses_nobody_for_want_of_a_key() {
     assert_eq!(counts.shadow_denied, 1);
 }
 
-#[cfg(feature = "config")]
 #[test]
 fn lists_of_a_file_match_addresses_and_texts() {
     use ringgate::{Extractors, Format};

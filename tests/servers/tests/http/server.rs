@@ -162,7 +162,6 @@ async fn sixty_four_connections_share_one_limit() {
     }
 }
 
-#[cfg(feature = "quanta")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sixty_four_connections_share_one_limit_by_the_real_clock() {
     let rules = set([rule("all", "100/1h").by(&by_client())])

@@ -1,5 +1,4 @@
 //! What those who watch are shown: counters that agree with the rules' own, and no more events than allowed.
-#![cfg(all(feature = "observe", not(any(miri, ringgate_loom))))]
 
 extern crate alloc;
 
@@ -14,11 +13,11 @@ mod counters;
 mod events;
 #[path = "observe/reloads.rs"]
 mod reloads;
-#[cfg(all(feature = "redis", unix))]
+#[cfg(unix)]
 #[path = "observe/shared.rs"]
 mod shared;
 
-#[cfg(all(feature = "redis", unix))]
+#[cfg(unix)]
 #[expect(dead_code, reason = "made for the tests of the stores themselves")]
-#[path = "redis/server.rs"]
+#[path = "../../redis/server.rs"]
 mod server;

@@ -1,8 +1,8 @@
 //! Shows rules to Prometheus: several threads send requests, and every scrape sees what the rules have done.
 //!
 //! ```text
-//! cargo run --release --features observe --example metrics -- --once
-//! cargo run --release --features observe --example metrics
+//! cargo run --release --package ringgate-servers --bin metrics -- --once
+//! cargo run --release --package ringgate-servers --bin metrics
 //! curl http://127.0.0.1:9184/metrics
 //! ```
 //!

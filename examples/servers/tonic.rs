@@ -1,8 +1,8 @@
 //! A gRPC server of tonic limited by rules, whose refusals say when to come back.
 //!
 //! ```text
-//! cargo run --release --features tower --example tonic -- --once
-//! cargo run --release --features tower --example tonic
+//! cargo run --release --package ringgate-servers --bin tonic -- --once
+//! cargo run --release --package ringgate-servers --bin tonic
 //! ```
 //!
 //! With `--once` it sends itself requests, prints what a client makes of the answers, and ends. The service is the health

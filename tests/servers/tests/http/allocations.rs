@@ -63,7 +63,6 @@ fn headers_allocate_little_but_themselves() {
 }
 
 /// The same with the clock that servers use.
-#[cfg(feature = "quanta")]
 #[test]
 fn nothing_is_allocated_with_the_default_clock() {
     let rules = set([rule("all", "1000000/s").by(&HttpKey::peer().key())]);

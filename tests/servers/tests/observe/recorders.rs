@@ -31,7 +31,7 @@ impl Scraped {
         self.values()
     }
 
-    #[cfg(all(feature = "redis", unix))]
+    #[cfg(unix)]
     pub(crate) fn scrape_counts(&self, counts: ringgate::LiveCounts<'_>) -> Values {
         metrics::with_local_recorder(&self.recorder, || self.observer.publish_counts(counts));
         self.values()

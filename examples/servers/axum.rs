@@ -1,8 +1,8 @@
 //! An axum server limited by the rules of a file, which can be edited while it serves, with its counters at `/metrics`.
 //!
 //! ```text
-//! cargo run --release --features tower,watch,observe --example axum -- --once
-//! cargo run --release --features tower,watch,observe --example axum -- examples/axum.toml
+//! cargo run --release --package ringgate-servers --bin axum -- --once
+//! cargo run --release --package ringgate-servers --bin axum -- examples/servers/axum.toml
 //! curl -i -H 'X-Api-Key: alice' http://127.0.0.1:3000/
 //! ```
 //!
@@ -28,7 +28,7 @@ use ringgate::{DenialEvents, Extractors, LiveRules, Missing, Observer, RuleSetBu
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/axum.toml");
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/axum.toml");
 
 /// Whether to end after a few requests, and the file.
 fn arguments() -> Result<(bool, PathBuf), Box<dyn Error>> {

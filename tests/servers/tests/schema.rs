@@ -1,0 +1,86 @@
+//! The JSON Schema of rules files, held against the examples and against files that the reader accepts or rejects.
+
+use std::fs;
+use std::path::Path;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+fn read(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    fs::read_to_string(path).expect(file)
+}
+
+fn validator() -> Validator {
+    let schema = serde_json::from_str(&read("schema/rules.schema.json")).expect("JSON");
+    jsonschema::validator_for(&schema).expect("a schema")
+}
+
+#[test]
+fn the_examples_are_valid_and_equal() {
+    let schema = validator();
+    let mut trees: [Value; 3] = [
+        toml::from_str(&read("examples/rules.toml")).expect("TOML"),
+        serde_json::from_str(&read("examples/rules.json")).expect("JSON"),
+        serde_yaml_ng::from_str(&read("examples/rules.yaml")).expect("YAML"),
+    ];
+    for tree in &mut trees {
+        schema
+            .validate(tree)
+            .unwrap_or_else(|error| panic!("{error}: {tree}"));
+        tree.as_object_mut().expect("a map").remove("$schema");
+    }
+    assert_eq!(trees[0], trees[1]);
+    assert_eq!(trees[1], trees[2]);
+}
+
+#[test]
+fn the_schema_rejects_files_that_the_reader_rejects() {
+    let schema = validator();
+    let is_valid = |rule: &str| {
+        let text = format!("rules: [{{ {rule} }}]");
+        let tree = serde_yaml_ng::from_str(&text).expect("YAML");
+        schema.is_valid(&tree)
+    };
+    for rule in [
+        "name: a, quota: 1/s",
+        "name: a, quota: ' 1_000  per  0.5 H '",
+        "name: a, quotas: [1/s, 10 in 500ms]",
+        "name: a, quota: 1/s, enforce: 12.5 %, shadow: false",
+        "name: a, quota: 1/s, tiers: { by: plan, limits: { free: 1 } }",
+        "name: a, quota: 1/s, mode: local",
+        "name: a, quota: 1/s, mode: { lease: { permits: 100 } }",
+        "name: a, quota: 1/s, mode: { sync: { period: 100ms, pending: 50 } }",
+    ] {
+        assert!(is_valid(rule), "{rule}");
+    }
+    for rule in [
+        "quota: 1/s",
+        "name: '', quota: 1/s",
+        "name: a",
+        "name: a, quota: 1/s, quotas: [1/s]",
+        "name: a, quotas: []",
+        "name: a, quota: 5",
+        "name: a, quota: 5 a second",
+        "name: a, quota: 1/s, qouta: 1/s",
+        "name: a, quota: 1/s, was: null",
+        "name: a, quota: 1/s, algorithm: null",
+        "name: a, quota: 1/s, algorithm: Counter",
+        "name: a, quota: 1/s, cells: 0",
+        "name: a, quota: 1/s, cells: 2.5",
+        "name: a, quota: 1/s, enforce: '10'",
+        "name: a, quota: 1/s, enforce: 101%",
+        "name: a, quota: 1/s, enforce: 100.5%",
+        "name: a, quota: 1/s, enforce: 10%, shadow: true",
+        "name: a, quota: 1/s, tiers: { by: plan }",
+        "name: a, quota: 1/s, tiers: { by: plan, limits: { free: 0 } }",
+        "name: a, quota: 1/s, allow: bob",
+        "name: a, quota: 1/s, mode: lease",
+        "name: a, quota: 1/s, mode: { lease: { permits: 0 } }",
+        "name: a, quota: 1/s, mode: { lease: { permits: 1 }, sync: { period: 1s, pending: 1 } }",
+        "name: a, quota: 1/s, mode: { sync: { period: 100, pending: 50 } }",
+        "name: a, quota: 1/s, mode: { sync: { pending: 50 } }",
+    ] {
+        assert!(!is_valid(rule), "{rule}");
+    }
+}
