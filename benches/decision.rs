@@ -200,7 +200,7 @@ fn admitted_given<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
 /// Limiters of a usual quota, each from its first admission to its last; made outside the measured time.
 fn admitted_afresh(model: RateLimiter<CounterRing>) -> Work {
     Box::new(move |decisions| {
-        let each = model.algorithm().most();
+        let each = model.algorithm().max_request();
         let (mut time, mut left) = (Duration::ZERO, decisions);
         while left > 0 {
             let new = || RateLimiter::with_clock(model.algorithm().clone(), model.clock().clone());
@@ -232,7 +232,7 @@ fn denied_retry<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
 }
 
 fn use_up<A: Algorithm>(limiter: &RateLimiter<A>) {
-    assert!(limiter.check_n(limiter.algorithm().most()).is_ok());
+    assert!(limiter.check_n(limiter.algorithm().max_request()).is_ok());
 }
 
 /// On cache lines of its own, as a limiter's state is.

@@ -150,7 +150,7 @@ impl Account {
         self.balance.give_back(epoch, permits)
     }
 
-    /// Begins a question: what was spent leaves the account to be charged, and no more than `most` is uncharged from now
+    /// Begins a question: what was spent leaves the account to be charged, and no more than `max_request` is uncharged from now
     /// on, unless more is already.
     pub(crate) fn ask(&self, most: u64) -> Question {
         self.balance.ask(most)

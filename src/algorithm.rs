@@ -60,7 +60,7 @@ pub trait Algorithm {
     fn words(&self) -> usize;
 
     /// The most permits that one request can ever get; a request for more is never admitted.
-    fn most(&self) -> u64;
+    fn max_request(&self) -> u64;
 
     /// The most permits admitted in any interval of one window, by the readings that the decisions
     /// used.
@@ -99,7 +99,7 @@ pub trait Algorithm {
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        earliest(self, words, now, permits, self.most())
+        earliest(self, words, now, permits, self.max_request())
     }
 
     /// The most permits that one request would get at the time `now`.

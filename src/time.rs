@@ -64,7 +64,7 @@ impl Nanos {
         self.0
     }
 
-    /// The instant `later` after this one, [`MAX`](Self::MAX) at the most.
+    /// The instant `advance` after this one, [`MAX`](Self::MAX) at the most.
     #[must_use]
     pub const fn saturating_add(self, later: Duration) -> Self {
         // Both are at most 2^63 - 1, so the sum of two fits in a u64.

@@ -374,7 +374,7 @@ fn a_limiter_says_what_it_promises() {
     assert_eq!(limiter.bound(), 20);
     let promise = limiter.promise();
     assert_eq!((promise.permits, promise.interval), (20, Duration::from_secs(1)));
-    assert_eq!(limiter.algorithm().most(), 10);
+    assert_eq!(limiter.algorithm().max_request(), 10);
     let debug = format!("{limiter:?}");
     assert!(
         debug.starts_with("RateLimiter") && debug.contains("ManualClock"),

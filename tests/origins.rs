@@ -106,20 +106,20 @@ fn o3_the_four_classics_state_their_bounds_and_reach_them() {
     let after_silence = [(millis(999), 50), (millis(1), 1), (millis(998), 50)];
 
     let fixed = CounterRing::fixed_window(quota("10/s")).expect("a ring");
-    assert_eq!((fixed.most(), fixed.bound()), (10, 20));
+    assert_eq!((fixed.max_request(), fixed.bound()), (10, 20));
     assert_eq!(worst_second(fixed.into(), &around_the_edge), 20);
 
     let sliding_counter = strict("10/s");
-    assert_eq!((sliding_counter.most(), sliding_counter.bound()), (10, 10));
+    assert_eq!((sliding_counter.max_request(), sliding_counter.bound()), (10, 10));
     assert_eq!(worst_second(sliding_counter.into(), &around_the_edge), 10);
 
     let sliding_log = stamps("10/s");
-    assert_eq!((sliding_log.most(), sliding_log.bound()), (10, 10));
+    assert_eq!((sliding_log.max_request(), sliding_log.bound()), (10, 10));
     assert_eq!(worst_second(sliding_log.into(), &around_the_edge), 10);
 
     let token_bucket = Gcra::token_bucket(quota("10/s"), 5).expect("a bucket");
     assert_eq!(
-        (token_bucket.most(), token_bucket.burst(), token_bucket.bound()),
+        (token_bucket.max_request(), token_bucket.burst(), token_bucket.bound()),
         (5, 5, 15)
     );
     // A burst of 5, and 10 refilled in a second, of which the last is due when the first burst leaves.
@@ -128,7 +128,7 @@ fn o3_the_four_classics_state_their_bounds_and_reach_them() {
     assert_eq!(worst_second(token_bucket.into(), &every_tenth), 14);
 
     let leaky_bucket = Gcra::leaky_bucket(quota("10/s"), 5).expect("a bucket");
-    assert_eq!((leaky_bucket.most(), leaky_bucket.bound()), (5, 15));
+    assert_eq!((leaky_bucket.max_request(), leaky_bucket.bound()), (5, 15));
     assert_eq!(worst_second(leaky_bucket.into(), &after_silence), 10);
 }
 

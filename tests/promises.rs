@@ -129,7 +129,7 @@ fn nothing_is_allocated_by_the_default_clock() {
 fn a_decision_touches_what_is_documented() {
     for subject in subjects() {
         let (it, state) = (&subject.algorithm, State::fresh(&subject.algorithm));
-        let most = it.most();
+        let most = it.max_request();
         // The first look at a cell may enter it, if only to deny.
         assert!(!cost(it, &state, 0, u64::MAX).0);
         let (admitted, loads, exchanges) = cost(it, &state, 0, 1);
@@ -175,14 +175,14 @@ fn a_flood_of_denials_writes_nothing() {
             Any::Counter(ring) => u64::try_from(ring.cell().as_nanos()).expect("a second at most"),
             _ => 1,
         };
-        let (_, _, entered) = cost(it, &state, cell, it.most() + 1);
+        let (_, _, entered) = cost(it, &state, cell, it.max_request() + 1);
         assert!(
             entered == 0 || matches!(it, Any::Counter(_)) && it.words() > 1,
             "{}",
             subject.name
         );
         // An even ring gives the next cell's share, and no more than the most.
-        let too_many = [it.most(), it.most() + 1, u64::MAX];
+        let too_many = [it.max_request(), it.max_request() + 1, u64::MAX];
         let too_many = if subject.name.starts_with("even") {
             &too_many[1..]
         } else {

@@ -112,7 +112,7 @@ fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
 /// windows, some more) the limiter gives all it has, in one of the next cells.
 fn is_as_good_as_new<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, now: Nanos) -> bool {
     let later = now.saturating_add(25 * WINDOW);
-    let most = limiter.algorithm().most();
+    let most = limiter.algorithm().max_request();
     (0..16).any(|cell| {
         limiter
             .check_at(later.saturating_add(WINDOW / 4 * cell), most)

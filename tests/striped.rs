@@ -152,7 +152,7 @@ proptest! {
                     // What is used and charged late, in each stripe once, and what is idle in pieces.
                     let reason = (limit + 1).saturating_sub(2 * stripes * hold + permits);
                     prop_assert!(used >= reason, "{} permits, {} used of {}", permits, used, limit);
-                    if permits > limiter.most() {
+                    if permits > limiter.max_request() {
                         prop_assert_eq!(denied.retry_after(), None);
                     } else {
                         let after = denied.retry_after().expect("not too many");
@@ -316,12 +316,12 @@ fn what_is_over_is_free_while_the_ring_is_full() {
         let (limiter, clock) = striped(limit, stripes, hold);
         assert!(format!("{limiter:?}").contains(form));
         let (lane, all) = (limiter.lane(0), stripes * hold);
-        assert!(lane.check_n(limiter.most()).is_ok());
+        assert!(lane.check_n(limiter.max_request()).is_ok());
         clock.advance(Duration::from_millis(9));
         assert_eq!(passed(|| lane.check().is_ok()), all);
         // The ring's turn is three milliseconds later than that of the stripes.
         clock.advance(Duration::from_millis(3));
-        assert!(lane.check_n(limiter.most()).is_ok());
+        assert!(lane.check_n(limiter.max_request()).is_ok());
         clock.advance(Duration::from_millis(8) - Duration::from_nanos(1));
         let denied = lane.check().expect_err("all is used");
         assert_eq!(denied.retry_after(), Some(Duration::from_nanos(1)));
@@ -473,7 +473,7 @@ fn a_small_limit_is_kept_by_the_ring_alone() {
     for limit in [1, 2, 100, 255] {
         let limiter = builder(limit).build_with(ManualClock::new()).expect("a limiter");
         assert_eq!((limiter.stripes(), limiter.hold()), (0, 0));
-        assert_eq!((limiter.bound(), limiter.most()), (limit, limit));
+        assert_eq!((limiter.bound(), limiter.max_request()), (limit, limit));
         assert_eq!(passed(|| limiter.check().is_ok()), limit);
         assert!(limiter.check_n(0).is_ok());
         assert_eq!(
@@ -496,7 +496,7 @@ fn holds_are_chosen_from_the_limit_and_the_cores() {
         let limiter = builder(limit).build_with(ManualClock::new()).expect("a limiter");
         assert_eq!((limiter.stripes(), limiter.hold()), (cores, hold.min(4_096)));
         assert_eq!(limiter.bound(), limit);
-        assert!(limiter.most() >= limit - limit / 32);
+        assert!(limiter.max_request() >= limit - limit / 32);
     }
     // Fewer stripes rather than holds of less than eight permits.
     let limiter = builder(256).build_with(ManualClock::new()).expect("a limiter");

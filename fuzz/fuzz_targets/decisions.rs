@@ -53,7 +53,7 @@ impl Run<'_> {
         }
         match decision {
             Ok(receipt) => {
-                assert!(permits <= algorithm.most() || permits == 0);
+                assert!(permits <= algorithm.max_request() || permits == 0);
                 assert_eq!(receipt.permits(), permits);
                 if permits == 0 {
                     assert_eq!(contents(&self.words), words, "zero permits touch nothing");
@@ -101,7 +101,7 @@ impl Run<'_> {
         };
 
         let remaining = algorithm.remaining(words, now);
-        assert!(remaining <= algorithm.most());
+        assert!(remaining <= algorithm.max_request());
         assert!(admits(now, remaining));
         assert!(!admits(now, remaining + 1));
 
@@ -112,7 +112,7 @@ impl Run<'_> {
                 assert!(!admits(Nanos::MAX, permits));
             }
             Some(ready) => {
-                assert!(permits <= algorithm.most() || permits == 0);
+                assert!(permits <= algorithm.max_request() || permits == 0);
                 assert!(ready >= now);
                 assert!(
                     admits(ready, permits),
@@ -286,7 +286,7 @@ fuzz_target!(|input: (Setting, Vec<Op>)| -> Corpus {
                 // Mostly one or two, as much as fits at the most.
                 let permits = match permits {
                     permits @ ..128 => 1 + u64::from(permits % 2),
-                    permits @ 128.. => u64::from(permits - 128) % (algorithm.most() + 2),
+                    permits @ 128.. => u64::from(permits - 128) % (algorithm.max_request() + 2),
                 };
                 run.check(now, permits);
             }
@@ -301,7 +301,7 @@ fuzz_target!(|input: (Setting, Vec<Op>)| -> Corpus {
             }
             Op::Look { step, permits } => {
                 let now = reading(step);
-                run.look(now, u64::from(permits) % (algorithm.most() + 2));
+                run.look(now, u64::from(permits) % (algorithm.max_request() + 2));
             }
         }
         assert_eq!(contents(&run.words), contents(&run.plain));

@@ -113,7 +113,7 @@ fuzz_target!(|input: Input| -> Corpus {
             } => {
                 let permits = match permits {
                     permits @ ..128 => 1 + u64::from(permits % 2),
-                    permits @ 128.. => u64::from(permits - 128) % (algorithm.most() + 2),
+                    permits @ 128.. => u64::from(permits - 128) % (algorithm.max_request() + 2),
                 };
                 world.check(key(of), reading(step), permits);
             }
@@ -129,7 +129,7 @@ fuzz_target!(|input: Input| -> Corpus {
                 key: of,
                 permits,
             } => {
-                let permits = u64::from(permits) % (algorithm.most() + 2);
+                let permits = u64::from(permits) % (algorithm.max_request() + 2);
                 world.peek(key(of), reading(step), permits);
             }
         }

@@ -55,7 +55,7 @@ fn same_from_its_text(quota: Quota) {
 
 fn exercise(algorithm: &Any, calls: &[(u64, u64)]) {
     assert!(algorithm.words() > 0);
-    assert!((1..=algorithm.bound()).contains(&algorithm.most()));
+    assert!((1..=algorithm.bound()).contains(&algorithm.max_request()));
     assert!(algorithm.window() >= Quota::MIN_WINDOW);
     // Larger states differ from these in length only, and zeroing them takes most of the time.
     if algorithm.words() > 1 << 10 {
@@ -63,12 +63,12 @@ fn exercise(algorithm: &Any, calls: &[(u64, u64)]) {
     }
     let words = fresh(algorithm.words());
     let words = Shared::new(&words);
-    let ready = algorithm.ready_at(words, Nanos::ZERO, algorithm.most());
+    let ready = algorithm.ready_at(words, Nanos::ZERO, algorithm.max_request());
     assert!(
         ready.is_some(),
         "a fresh limiter admits the most at its origin or soon after"
     );
-    assert_eq!(algorithm.ready_at(words, Nanos::ZERO, algorithm.most() + 1), None);
+    assert_eq!(algorithm.ready_at(words, Nanos::ZERO, algorithm.max_request() + 1), None);
     for &(now, permits) in calls.iter().take(16) {
         let now = Nanos::new(now);
         let decision = algorithm.decide(words, now, permits);

@@ -105,7 +105,7 @@ impl Run<'_> {
         };
         let permits = match call.permits {
             permits @ ..192 => 1 + u64::from(permits % 2),
-            permits @ 192.. => u64::from(permits - 192) % (self.algorithm.most() + 1),
+            permits @ 192.. => u64::from(permits - 192) % (self.algorithm.max_request() + 1),
         };
         match call.what {
             What::Check => {
@@ -131,7 +131,7 @@ impl Run<'_> {
                 let _ = self.algorithm.charge(words, now, permits);
             }
             What::Look => {
-                assert!(self.algorithm.remaining(words, now) <= self.algorithm.most());
+                assert!(self.algorithm.remaining(words, now) <= self.algorithm.max_request());
                 assert!(
                     self.algorithm
                         .ready_at(words, now, permits)

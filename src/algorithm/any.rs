@@ -70,8 +70,8 @@ impl Algorithm for AnyAlgorithm {
         each!(self, it => it.words())
     }
 
-    fn most(&self) -> u64 {
-        each!(self, it => it.most())
+    fn max_request(&self) -> u64 {
+        each!(self, it => it.max_request())
     }
 
     fn bound(&self) -> u64 {
@@ -131,20 +131,20 @@ impl Reclaim for AnyAlgorithm {
         each!(self, it => it.is_idle(first, now))
     }
 
-    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
-        each!(self, it => it.later(first, now))
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        each!(self, it => it.advance(first, now))
     }
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {
         each!(self, it => it.idle_from(first))
     }
 
-    fn reached(&self, first: u64) -> Nanos {
-        each!(self, it => it.reached(first))
+    fn latest_time(&self, first: u64) -> Nanos {
+        each!(self, it => it.latest_time(first))
     }
 
-    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
-        Ok(each!(self, it => it.lowered(limit)?.into()))
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        Ok(each!(self, it => it.with_limit(limit)?.into()))
     }
 }
 

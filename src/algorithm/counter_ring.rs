@@ -124,8 +124,8 @@ impl CounterRing {
         Duration::from_nanos(either!(self, form => form.cells()).width())
     }
 
-    /// As [`lowered`](Reclaim::lowered), with a limit for each window.
-    pub(crate) fn lowered_to(&self, limits: &[u64]) -> Result<Self, ConfigError> {
+    /// As [`with_limit`](Reclaim::with_limit), with a limit for each window.
+    pub(crate) fn with_limits(&self, limits: &[u64]) -> Result<Self, ConfigError> {
         let most = self.limits();
         if most.len() != limits.len() {
             return Err(ConfigError::new(
@@ -146,8 +146,8 @@ impl CounterRing {
             ));
         }
         let form = match &self.form {
-            Form::Packed(packed) => Form::Packed(packed.lowered(limits[0])),
-            Form::Wide(wide) => Form::Wide(wide.lowered(limits)),
+            Form::Packed(packed) => Form::Packed(packed.with_limit(limits[0])),
+            Form::Wide(wide) => Form::Wide(wide.with_limit(limits)),
         };
         Ok(Self {
             window: self.window,
@@ -196,10 +196,10 @@ impl Algorithm for CounterRing {
         }
     }
 
-    fn most(&self) -> u64 {
+    fn max_request(&self) -> u64 {
         match &self.form {
-            Form::Packed(packed) => packed.span().most(),
-            Form::Wide(wide) => wide.spans().map(Span::most).min().unwrap_or(0),
+            Form::Packed(packed) => packed.span().max_request(),
+            Form::Wide(wide) => wide.spans().map(Span::max_request).min().unwrap_or(0),
         }
     }
 
@@ -227,13 +227,13 @@ impl Algorithm for CounterRing {
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
         match permits {
             0 => Some(now),
-            permits if permits > self.most() => None,
+            permits if permits > self.max_request() => None,
             permits => either!(self, form => form.ready_at(words, now, permits)),
         }
     }
 
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        let most = self.most();
+        let most = self.max_request();
         // Shares come one after the other, so what is more than some of them may be had sooner in parts.
         let shared = most < either!(self, form => form.span().limit());
         earliest(self, words, now, permits, if shared { 1 } else { most })
@@ -284,7 +284,7 @@ impl Reclaim for CounterRing {
         }
         either!(self, form => {
             let tick = form.cells().tick(now);
-            form.attempt_or_advance(words, tick, permits)
+            form.attempt_or_enter(words, tick, permits)
                 .answered(|taken| answer(form.cells(), now, tick, permits, taken))
         })
     }
@@ -293,22 +293,22 @@ impl Reclaim for CounterRing {
         either!(self, form => form.is_idle(first, now))
     }
 
-    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
-        either!(self, form => form.later(first, now))
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        either!(self, form => form.advance(first, now))
     }
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {
         either!(self, form => form.idle_from(first))
     }
 
-    fn reached(&self, first: u64) -> Nanos {
-        either!(self, form => form.reached(first))
+    fn latest_time(&self, first: u64) -> Nanos {
+        either!(self, form => form.latest_time(first))
     }
 
     /// Cells stay what they are, so that the counts keep their meaning; of an even ring, the shares
     /// are those of the lower limit.
-    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
-        self.lowered_to(&[limit])
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        self.with_limits(&[limit])
     }
 }
 

@@ -264,7 +264,7 @@ impl Algorithm for Gcra {
         1
     }
 
-    fn most(&self) -> u64 {
+    fn max_request(&self) -> u64 {
         self.burst
     }
 
@@ -375,7 +375,7 @@ impl Reclaim for Gcra {
     }
 
     /// For a state that is not idle, this is above `first`, but not above a word that a refund has taken back.
-    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let later = Self::units(now).max(Word(first).time() + 1);
         (later <= LARGEST).then(|| Word::charged(later).0)
     }
@@ -389,12 +389,12 @@ impl Reclaim for Gcra {
     }
 
     /// An older reading finds the word further ahead, and is refused for it.
-    fn reached(&self, first: u64) -> Nanos {
+    fn latest_time(&self, first: u64) -> Nanos {
         Self::instant(Word(first).time())
     }
 
     /// The burst is lowered with the limit, in proportion, rounded down, and to no less than one permit.
-    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         let most = self.quota.limit();
         if limit == 0 || limit > most {
             return Err(ConfigError::new(

@@ -70,9 +70,9 @@ impl PackedRing {
     }
 
     /// The same ring over the same word, with a lower limit.
-    pub(super) fn lowered(&self, limit: u64) -> Self {
+    pub(super) fn with_limit(&self, limit: u64) -> Self {
         Self {
-            span: self.span.lowered(limit),
+            span: self.span.with_limit(limit),
             ..*self
         }
     }
@@ -97,7 +97,7 @@ impl PackedRing {
     #[inline]
     fn carried(word: Packed, tick: u64) -> Packed {
         if tick > word.tick() {
-            word.later(tick - word.tick())
+            word.advance(tick - word.tick())
         } else {
             word
         }
@@ -143,7 +143,7 @@ impl PackedRing {
 
     /// Decides as `attempt`: there is nothing to do before.
     #[inline(always)]
-    pub(super) fn attempt_or_advance<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
         self.attempt(words, tick, permits)
     }
 
@@ -152,7 +152,7 @@ impl PackedRing {
         tick > word.tick() && Self::carried(word, tick).window() == 0
     }
 
-    pub(super) fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+    pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let word = self.layout.decode(first);
         let here = self.cells.tick(now);
         let tick = here.max(word.tick() + 1);
@@ -161,11 +161,11 @@ impl PackedRing {
 
     pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
         let word = self.layout.decode(first);
-        let empty = (1..=self.span.summed()).find(|&later| word.later(later).window() == 0)?;
+        let empty = (1..=self.span.summed()).find(|&later| word.advance(later).window() == 0)?;
         self.cells.start(word.tick() + empty)
     }
 
-    pub(super) fn reached(&self, first: u64) -> Nanos {
+    pub(super) fn latest_time(&self, first: u64) -> Nanos {
         self.cells
             .start(self.layout.decode(first).tick())
             .unwrap_or(Nanos::MAX)
@@ -200,7 +200,7 @@ impl PackedRing {
         let horizon = self.span.summed() + self.span.shares().map_or(0, super::span::Shares::cells);
         (1..=horizon)
             .take_while(|later| word.tick() + later <= self.layout.last_tick())
-            .find(|&later| wanted(word.later(later)))
+            .find(|&later| wanted(word.advance(later)))
             .and_then(|later| self.cells.start(word.tick() + later))
     }
 

@@ -10,7 +10,7 @@ use crate::time::Nanos;
 /// table of keys needs.
 ///
 /// Such a table hands the words of an idle key over by one exchange of word 0, from what it has read to
-/// [`later`](Self::later) of it. Threads may be in the middle of a decision on the old key: they
+/// [`advance`](Self::advance) of it. Threads may be in the middle of a decision on the old key: they
 /// read words before the exchange, and write after it. They must do no harm.
 ///
 /// # What an implementation promises
@@ -20,7 +20,7 @@ use crate::time::Nanos;
 /// - **Word 0 orders everything.** Whatever changes what the key may do (a decision, a charge, a
 ///   refund) takes effect by one exchange of word 0, from a value that the same call has loaded from word 0
 ///   before it read any other word.
-/// - **Word 0 grows with time.** Time (or the tick) is in its highest bits, so [`later`](Self::later)
+/// - **Word 0 grows with time.** Time (or the tick) is in its highest bits, so [`advance`](Self::advance)
 ///   is above every word 0 that this key ever had, not only the present one. Within a tick it may
 ///   fall, as by a refund.
 /// - **Word 0 is below 2^62, and 0 only as long as it was never written.** The two highest bits
@@ -48,7 +48,7 @@ use crate::time::Nanos;
 /// let now = Nanos::from_duration(ring.span());
 /// let seen = words[0].load(Ordering::Relaxed);
 /// assert!(ring.is_idle(seen, now));
-/// let later = ring.later(seen, now).expect("time goes on for decades");
+/// let later = ring.advance(seen, now).expect("time goes on for decades");
 /// assert!(words[0].compare_exchange(seen, later, Ordering::Relaxed, Ordering::Relaxed).is_ok());
 /// assert_eq!(ring.remaining(Shared::new(&words), now), 5);
 /// # Ok(())
@@ -82,7 +82,7 @@ pub trait Reclaim: Algorithm {
     /// Whether the state that begins with the word `first` is equal to a fresh one from `now` on,
     /// judged by these two alone. May say no though it is, never the other way round.
     ///
-    /// When it is, [`later`](Self::later) of the same exists, and is not ahead of `now`.
+    /// When it is, [`advance`](Self::advance) of the same exists, and is not ahead of `now`.
     fn is_idle(&self, first: u64, now: Nanos) -> bool;
 
     /// A first word for the same state, which is above `first` and above every first word before it.
@@ -94,7 +94,7 @@ pub trait Reclaim: Algorithm {
     ///
     /// `None` where time ends; where `first` is ahead of `now` already; and while a cell is being
     /// entered, which another [attempt](Self::attempt) changes.
-    fn later(&self, first: u64, now: Nanos) -> Option<u64>;
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64>;
 
     /// The earliest instant at which the state that begins with the word `first`
     /// [is idle](Self::is_idle), if nobody uses it; `None` when time ends before, and while a cell
@@ -103,7 +103,7 @@ pub trait Reclaim: Algorithm {
 
     /// The instant that the state which begins with the word `first` has reached: a decision with an
     /// older reading is made as of that instant, or is as strict as if it were.
-    fn reached(&self, first: u64) -> Nanos;
+    fn latest_time(&self, first: u64) -> Nanos;
 
     /// The same algorithm over the same words with the limit `limit`, for keys that are allowed
     /// less: what one of them has counted the other understands. A state that holds more than the
@@ -114,7 +114,7 @@ pub trait Reclaim: Algorithm {
     /// - `limit`: zero, or more than this algorithm's own; for a [`TimestampRing`](crate::TimestampRing) any
     ///   but its own, since it has one slot per permit;
     /// - `windows`: more than one, of which it is not said which the limit is for.
-    fn lowered(&self, limit: u64) -> Result<Self, ConfigError>
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError>
     where
         Self: Sized;
 }

@@ -53,7 +53,7 @@ impl Span {
     }
 
     /// The same cells, up to a lower limit.
-    pub(super) fn lowered(&self, limit: u64) -> Self {
+    pub(super) fn with_limit(&self, limit: u64) -> Self {
         let cells = match self.variant {
             Variant::Strict => self.summed - 1,
             Variant::Classic | Variant::Even => self.summed,
@@ -80,7 +80,7 @@ impl Span {
     }
 
     /// The most permits that one request can ever get.
-    pub(super) fn most(&self) -> u64 {
+    pub(super) fn max_request(&self) -> u64 {
         self.shares.map_or(self.limit, |shares| shares.largest())
     }
 
@@ -145,7 +145,7 @@ mod tests {
                 for first in 0..2 * cells {
                     let sum: u64 = (first..first + cells).map(|tick| shares.of(tick)).sum();
                     assert_eq!(sum, limit);
-                    assert!(shares.of(first) <= span.most());
+                    assert!(shares.of(first) <= span.max_request());
                 }
             }
         }

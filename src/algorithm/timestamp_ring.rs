@@ -273,7 +273,7 @@ impl Algorithm for TimestampRing {
         1 + usize::try_from(self.layout.slots()).expect("a limit of at most 2^20")
     }
 
-    fn most(&self) -> u64 {
+    fn max_request(&self) -> u64 {
         self.quota.limit()
     }
 
@@ -389,7 +389,7 @@ impl Reclaim for TimestampRing {
 
     /// The same place, and the newest time is now. A slot whose claimer has slept ever since counts as taken
     /// now, which it is filled with.
-    fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
         let here = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
         let newest = here.max(head.newest() + 1);
@@ -402,12 +402,12 @@ impl Reclaim for TimestampRing {
         (idle <= self.layout.last_time()).then(|| self.instant(idle))
     }
 
-    fn reached(&self, first: u64) -> Nanos {
+    fn latest_time(&self, first: u64) -> Nanos {
         // As in `asked`: what is certain is the unit before.
         self.instant(self.layout.decode(first).newest().saturating_sub(1))
     }
 
-    fn lowered(&self, limit: u64) -> Result<Self, ConfigError> {
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         if limit == self.quota.limit() {
             return Ok(self.clone());
         }

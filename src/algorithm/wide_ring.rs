@@ -44,11 +44,11 @@ impl WideRing {
     }
 
     /// The same ring over the same words, with a lower limit for each window.
-    pub(super) fn lowered(&self, limits: &[u64]) -> Self {
+    pub(super) fn with_limit(&self, limits: &[u64]) -> Self {
         let mut ring = self.clone();
         let windows = core::iter::once(&mut ring.first).chain(&mut ring.rest);
         for (window, &limit) in windows.zip(limits) {
-            window.span = window.span.lowered(limit);
+            window.span = window.span.with_limit(limit);
         }
         ring
     }
@@ -93,7 +93,7 @@ impl WideRing {
 
     /// Decides as `attempt`; if that is not possible, does one step towards it.
     #[inline(always)]
-    pub(super) fn attempt_or_advance<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
         let attempt = self.attempt(words, tick, permits);
         if matches!(attempt, Attempt::Again) {
             self.step(words, tick);
@@ -118,7 +118,7 @@ impl WideRing {
     #[inline(never)]
     fn step<W: Words>(&self, words: W, tick: u64) {
         let state = self.state(words);
-        self.advance(state, state.control(), tick);
+        self.enter_cell(state, state.control(), tick);
     }
 
     /// Decides, if the cell is open and nobody else is faster: the tick that is charged.
@@ -214,7 +214,7 @@ impl WideRing {
 
     /// Brings the control word nearer to being open at `tick`, unless it is open there or later.
     #[cold]
-    fn advance<W: Words>(&self, state: State<W>, seen: Mark, tick: u64) {
+    fn enter_cell<W: Words>(&self, state: State<W>, seen: Mark, tick: u64) {
         if seen.entering() {
             self.finish(state, seen);
         } else if seen.tick() < tick {
@@ -263,7 +263,7 @@ impl WideRing {
     }
 
     /// The next control word has its cell yet to be entered: whoever decides does so.
-    pub(super) fn later(&self, first: u64, now: Nanos) -> Option<u64> {
+    pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let control = self.layout.decode(first);
         let here = self.cells.tick(now);
         let tick = here.max(control.tick() + 1);
@@ -281,7 +281,7 @@ impl WideRing {
         self.cells.start(self.windows().map(passed).fold(0, u64::max))
     }
 
-    pub(super) fn reached(&self, first: u64) -> Nanos {
+    pub(super) fn latest_time(&self, first: u64) -> Nanos {
         self.cells
             .start(self.layout.decode(first).tick())
             .unwrap_or(Nanos::MAX)
@@ -311,7 +311,7 @@ impl WideRing {
         loop {
             let seen = state.control();
             if seen.entering() || seen.tick() < tick {
-                self.advance(state, seen, tick);
+                self.enter_cell(state, seen, tick);
                 continue;
             }
             // Every window's sum must stay within what the total can tell apart.

@@ -97,14 +97,14 @@ impl<A: Algorithm> fmt::Display for Denied<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.retry_after() {
             Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => never(f, self.permits, self.peek.algorithm().most()),
+            None => never(f, self.permits, self.peek.algorithm().max_request()),
         }
     }
 }
 
 impl<A: Algorithm> core::error::Error for Denied<'_, A> {}
 
-/// Why so many `permits` are never admitted, of which one request can get `most`.
+/// Why so many `permits` are never admitted, of which one request can get `max_request`.
 pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, most: u64) -> fmt::Result {
     if permits > most {
         write!(

@@ -39,7 +39,7 @@ const BY_RULES: u64 = 8 * 1024;
 impl Quantum {
     pub(super) fn of<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>) -> Self {
         let algorithm = limiter.algorithm();
-        let (most, window) = (algorithm.most(), algorithm.window().as_nanos().max(1));
+        let (most, window) = (algorithm.max_request(), algorithm.window().as_nanos().max(1));
         let within = |time: Duration| {
             let bytes = u128::from(algorithm.bound()) * time.as_nanos() / window;
             u64::try_from(bytes).unwrap_or(u64::MAX)

@@ -106,7 +106,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// - `capacity`: zero or more than 2^32 keys, or more than there is memory for;
     /// - `limit`: a tier's, zero or above the algorithm's, or any other than its own for a
     ///   [`TimestampRing`](crate::TimestampRing); `windows`: a tier of a ring of several windows
-    ///   ([`Reclaim::lowered`]);
+    ///   ([`Reclaim::with_limit`]);
     /// - `algorithm`: one of your own that has no words.
     pub fn build_with<C: Clock, K>(
         self,
@@ -115,7 +115,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     ) -> Result<KeyedRateLimiter<A, C, K>, ConfigError> {
         let mut algorithms = Vec::with_capacity(1 + self.tiers.len());
         for limit in &self.tiers {
-            algorithms.push(self.algorithm.lowered(*limit)?);
+            algorithms.push(self.algorithm.with_limit(*limit)?);
         }
         algorithms.insert(0, self.algorithm);
         let words = algorithms[0].words();

@@ -106,7 +106,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
         if home.shared(self.key) > Nanos::ZERO {
             return None;
         }
-        let word = self.algorithm.later(0, now)?;
+        let word = self.algorithm.advance(0, now)?;
         let claimed = entry.claim(Staged::decode(0), word)?;
         entry.rename(self.key);
         let tentative = entry.announce(claimed);
@@ -137,11 +137,11 @@ impl<'a, A: Reclaim> Search<'a, A> {
         let Some(room) = room else {
             return Some(Place::Full(now));
         };
-        let Some(word) = self.algorithm.later(room.look.first.word(), now) else {
+        let Some(word) = self.algorithm.advance(room.look.first.word(), now) else {
             return Some(Place::Full(now));
         };
         let shared = self.home().shared(self.key);
-        if shared > Nanos::ZERO && self.algorithm.reached(word) < self.begin(shared) {
+        if shared > Nanos::ZERO && self.algorithm.latest_time(word) < self.begin(shared) {
             return Some(Place::Barred(now, self.entered_from(shared)));
         }
         self.take_over(room, word)
@@ -191,7 +191,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
                 free.look.get_or_insert(look);
                 continue;
             }
-            if look.first.is_open() && self.algorithm.later(look.first.word(), self.now).is_none() {
+            if look.first.is_open() && self.algorithm.advance(look.first.word(), self.now).is_none() {
                 // Somebody sleeps in the middle of a step, and the key may never ask again.
                 self.finish(look.candidate.entry, look.owner);
                 (look.first, look.owner) = look.candidate.entry.look(self.key);
@@ -210,11 +210,11 @@ impl<'a, A: Reclaim> Search<'a, A> {
             return false;
         }
         let first = look.first.word();
-        let Some(later) = self.algorithm.later(first, self.now) else {
+        let Some(later) = self.algorithm.advance(first, self.now) else {
             return false;
         };
         // A state that was not used is fresh as soon as a later word is not ahead of time.
-        let unspent = look.owner == Entry::UNSPENT && self.algorithm.reached(later) <= self.now;
+        let unspent = look.owner == Entry::UNSPENT && self.algorithm.latest_time(later) <= self.now;
         unspent || self.algorithm.is_idle(first, self.now)
     }
 
@@ -281,7 +281,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
                 }
             }
             let latest = shared.max(self.home().reclaimed());
-            if latest > Nanos::ZERO && self.algorithm.reached(tentative.word()) < self.begin(latest) {
+            if latest > Nanos::ZERO && self.algorithm.latest_time(tentative.word()) < self.begin(latest) {
                 // What the key was admitted before, by the catch-all or with an entry that it has
                 // lost since, may still count at the entry's time.
                 self.withdraw(candidate.entry, tentative);
@@ -302,8 +302,8 @@ impl<'a, A: Reclaim> Search<'a, A> {
 
     /// What a fresh state has reached that begins at `time`.
     fn begin(&self, time: Nanos) -> Nanos {
-        let fresh = self.algorithm.later(0, time);
-        fresh.map_or(Nanos::MAX, |first| self.algorithm.reached(first))
+        let fresh = self.algorithm.advance(0, time);
+        fresh.map_or(Nanos::MAX, |first| self.algorithm.latest_time(first))
     }
 
     /// When a key enters that is barred until `shared`: a counter ring, with the cell of that time.
@@ -327,8 +327,8 @@ impl<'a, A: Reclaim> Search<'a, A> {
         while let Some(look) = self.own_entry() {
             let entry = look.candidate.entry;
             let first = look.first.word();
-            let now = self.now.max(self.algorithm.reached(first));
-            let Some(word) = self.algorithm.later(first, now) else {
+            let now = self.now.max(self.algorithm.latest_time(first));
+            let Some(word) = self.algorithm.advance(first, now) else {
                 if self.finish(entry, self.key).is_some() {
                     // Nothing was begun: time has ended.
                     return false;
@@ -400,7 +400,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
         };
         self.looks()
             .filter(|look| {
-                look.first.is_open() && self.algorithm.later(look.first.word(), self.now).is_some()
+                look.first.is_open() && self.algorithm.advance(look.first.word(), self.now).is_some()
             })
             .min_by_key(spent)
     }

@@ -80,7 +80,7 @@ impl Store {
         let first = from.shared.get()[0].load(Ordering::Relaxed);
         let at = match old {
             AnyAlgorithm::Gcra(_) => now,
-            old => now.max(old.reached(first)),
+            old => now.max(old.latest_time(first)),
         };
         let spent = old.spent(Shared::new(from.shared.get()), at);
         let shared = Shared::new(self.shared.get());
@@ -247,7 +247,7 @@ impl<'a, A: Reclaim> Desk<'a, A> {
     fn enter_key(self, key: u64, now: Nanos, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let search = self.search(key, now);
         // Otherwise the answer is the same for every state, so none is needed.
-        let matters = permits > 0 && permits <= self.algorithm.most();
+        let matters = permits > 0 && permits <= self.algorithm.max_request();
         if matters && let Some((entry, receipt)) = search.enter_unused(permits) {
             let decision = match receipt {
                 Some(receipt) => Some(Ok(self.charged(receipt, entry))),

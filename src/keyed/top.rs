@@ -118,7 +118,7 @@ impl<K: Hash + Eq + Clone> TopKeys<K> {
         state.order.insert((entry.count, place));
     }
 
-    /// The `most` keys that came up most often, the most frequent first.
+    /// The `max_request` keys that came up most often, the most frequent first.
     #[must_use]
     pub fn top(&self, most: usize) -> Vec<TopKey<K>> {
         let state = self.lock();

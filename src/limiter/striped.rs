@@ -62,7 +62,7 @@ pub use own_lane::OwnLane;
 /// - What is used and not yet charged when a thread goes silent is charged when somebody comes by,
 ///   which is later than it was used: until then, and for a window more, up to all holds are missing
 ///   from the limit. (A charge must not be dated earlier than the use, and nobody has read the clock.)
-/// - One request gets at most the limit less all holds ([`most`](Self::most)), since it is admitted at
+/// - One request gets at most the limit less all holds ([`max_request`](Self::max_request)), since it is admitted at
 ///   one place: in one stripe or in the ring. A request for several permits may be denied while as
 ///   many lie in different places.
 /// - A clock that steps back by d makes the window of what was uncharged shorter by d. (A
@@ -159,7 +159,7 @@ impl<C: Clock> StripedLimiter<C> {
     ///
     /// # Errors
     ///
-    /// When there is no such place; nothing is consumed then. More than [`most`](Self::most) are
+    /// When there is no such place; nothing is consumed then. More than [`max_request`](Self::max_request) are
     /// never admitted, and the answer says so.
     ///
     /// # Concurrency
@@ -218,8 +218,8 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// The most permits that one request can ever get: the limit less all holds.
     #[must_use]
-    pub fn most(&self) -> u64 {
-        self.ring.policy().most()
+    pub fn max_request(&self) -> u64 {
+        self.ring.policy().max_request()
     }
 
     /// The bound in true time: the clock's error is taken off the window.

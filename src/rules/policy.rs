@@ -147,9 +147,9 @@ impl Policy {
         let Layout::Counter { roomy, .. } = &layout else {
             unreachable!("of rings")
         };
-        let mut algorithms = alloc::vec![AnyAlgorithm::from(roomy.lowered_to(&own)?)];
+        let mut algorithms = alloc::vec![AnyAlgorithm::from(roomy.with_limits(&own)?)];
         for &limit in tiers {
-            algorithms.push(roomy.lowered_to(&[limit])?.into());
+            algorithms.push(roomy.with_limits(&[limit])?.into());
         }
         Ok(Self {
             bookers: algorithms.iter().map(|_| booker.clone()).collect(),
@@ -270,7 +270,7 @@ impl Policy {
             .map(|(place, (own, roomy))| if gone(place) { roomy } else { own })
             .collect();
         let mut policy = self.clone();
-        if let Ok(ring) = roomy.lowered_to(&limits) {
+        if let Ok(ring) = roomy.with_limits(&limits) {
             policy.tiers[0] = ring.into();
         }
         policy

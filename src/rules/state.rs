@@ -128,7 +128,7 @@ impl State {
     }
 
     /// The time that a key's state has reached, if it has one that knows: no clock is behind it there.
-    pub(super) fn reached(&self, algorithm: &AnyAlgorithm, key: u64) -> Nanos {
+    pub(super) fn latest_time(&self, algorithm: &AnyAlgorithm, key: u64) -> Nanos {
         let first = match self {
             // Relaxed: what the caller is to see of it was seen before.
             Self::Everybody(words) => words.get()[0].load(Ordering::Relaxed),
@@ -137,7 +137,7 @@ impl State {
         match algorithm {
             // Its time is when it will be empty.
             AnyAlgorithm::Gcra(_) => Nanos::ZERO,
-            algorithm => algorithm.reached(first),
+            algorithm => algorithm.latest_time(first),
         }
     }
 }

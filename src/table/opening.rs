@@ -121,7 +121,7 @@ mod tests {
         let log = TimestampRing::new(Quota::new(1, Duration::from_nanos(1_000)).unwrap()).unwrap();
         let words: [AtomicU64; 4] = core::array::from_fn(|_| AtomicU64::new(0));
         let entry = Entry::new(&words);
-        let claimed = entry.claim(Staged::decode(0), log.later(0, now).unwrap());
+        let claimed = entry.claim(Staged::decode(0), log.advance(0, now).unwrap());
         entry.rename(key);
         let tentative = entry.announce(claimed.unwrap());
         let sleeper = Opening::new(entry, tentative);

@@ -107,7 +107,7 @@ impl Packed {
 
     /// The same ring, `ticks` cells later.
     #[inline]
-    pub(crate) const fn later(self, ticks: u64) -> Self {
+    pub(crate) const fn advance(self, ticks: u64) -> Self {
         let layout = self.layout;
         let sums_mask = (1_u64 << layout.sums_bits) - 1;
         let tick = self.tick() + ticks;
@@ -200,7 +200,7 @@ mod tests {
                         if word.tick() + ticks > layout.last_tick() {
                             break;
                         }
-                        word = word.later(ticks);
+                        word = word.advance(ticks);
                         for _ in 0..ticks.min(span) {
                             counts.pop_back();
                             counts.push_front(0);
@@ -215,15 +215,15 @@ mod tests {
     #[test]
     fn a_charge_beyond_the_limit_stops_every_sum_at_its_largest_value() {
         let layout = PackedLayout::new(5, 3).unwrap();
-        let word = layout.decode(0).plus(5).later(1).charged(2);
+        let word = layout.decode(0).plus(5).advance(1).charged(2);
         assert_eq!((word.window(), word.newest()), (7, 2));
-        let word = word.later(1).charged(u64::MAX);
+        let word = word.advance(1).charged(u64::MAX);
         assert_eq!((word.tick(), word.window(), word.newest()), (2, 7, 7));
         assert!(word.is_full());
         // The stopped sums leave with their cells, as exact ones would.
-        assert_eq!(word.later(2).window(), 7);
-        assert_eq!(word.later(3).window(), 0);
-        assert_eq!(word.later(layout.last_tick() - word.tick()).window(), 0);
+        assert_eq!(word.advance(2).window(), 7);
+        assert_eq!(word.advance(3).window(), 0);
+        assert_eq!(word.advance(layout.last_tick() - word.tick()).window(), 0);
     }
 
     #[test]

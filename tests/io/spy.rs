@@ -78,8 +78,8 @@ impl Algorithm for Spy {
         self.algorithm.words()
     }
 
-    fn most(&self) -> u64 {
-        self.algorithm.most()
+    fn max_request(&self) -> u64 {
+        self.algorithm.max_request()
     }
 
     fn bound(&self) -> u64 {

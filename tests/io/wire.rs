@@ -77,7 +77,7 @@ impl Wire {
         (self.next() >> 20) as u8 <= often && often > 0
     }
 
-    /// How many of `most` bytes are moved this time.
+    /// How many of `max_request` bytes are moved this time.
     fn poll_count(&mut self, context: &Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         if self.happens(self.habits.pending) {
             context.waker().wake_by_ref();

@@ -55,7 +55,7 @@ fn a_barred_key_gets_its_entry_when_it_is_told() {
         } else {
             NANO
         };
-        for (part, permits) in [(11, 1), (5, 1), (7, 2), (16, it.most())] {
+        for (part, permits) in [(11, 1), (5, 1), (7, 2), (16, it.max_request())] {
             let (limiter, clock) = filled(it.clone(), OnFull::Share, 0);
             let name = format!("{}, {part}", subject.name);
             clock.advance(it.span() * part / 17);
@@ -72,7 +72,7 @@ fn a_barred_key_gets_its_entry_when_it_is_told() {
             assert_eq!((peek.at(), peek.is_overflow()), (now(&clock), true), "{name}");
             assert_eq!((peek.remaining(), peek.spent()), (0, 0), "{name}");
             assert_eq!(peek.retry_after(permits), Some(wait), "{name}");
-            assert_eq!(peek.retry_after(it.most() + 1), None, "{name}");
+            assert_eq!(peek.retry_after(it.max_request() + 1), None, "{name}");
             assert_eq!(limiter.counts().overflowed, 2, "{name}");
             // So is the 13th after it, which has the same mark; the ones between are not.
             assert!(limiter.check(&14).is_err(), "{name}");
@@ -153,7 +153,7 @@ fn a_full_table_never_hands_out_a_fresh_budget() {
 #[test]
 fn denied_keys_are_told_when_there_is_room() {
     for subject in subjects(quota("10/s")) {
-        let most = subject.algorithm.most();
+        let most = subject.algorithm.max_request();
         for permits in [1, most] {
             let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Deny);
             // The third is idle first.
@@ -191,7 +191,7 @@ fn denied_keys_are_told_when_there_is_room() {
 fn admitted_keys_are_not_counted() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
-        let most = subject.algorithm.most();
+        let most = subject.algorithm.max_request();
         for turn in 1..=30 {
             let taken = limiter.check_n(&1, most).expect("uncounted");
             assert!(taken.is_overflow());
@@ -320,7 +320,7 @@ fn a_denial_of_an_even_ring_waits_for_a_large_enough_share() {
     for unpacked in [false, true] {
         let builder = CounterRing::builder(quota("7/s")).even().cells(5);
         let even = built(if unpacked { builder.unpacked() } else { builder });
-        let most = even.most();
+        let most = even.max_request();
         for start in 0..50 {
             let (limiter, clock) = by_hand(even.clone(), 1, OnFull::Deny);
             clock.advance(Duration::from_millis(37 * start));

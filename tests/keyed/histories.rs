@@ -188,7 +188,7 @@ proptest! {
             .expect("a table");
         let common = (crowd || limiter.capacity() as u64 == COMMON).then_some(COMMON);
         let mut world = World::new(&subject, limiter, on_full, hasher, common);
-        let (most, span) = (subject.algorithm.most(), nanos(subject.algorithm.span()));
+        let (most, span) = (subject.algorithm.max_request(), nanos(subject.algorithm.span()));
         let mut now = span;
         for (step, key, verb) in history {
             now = step.apply(now, span, span.div_ceil(6));
@@ -311,7 +311,7 @@ proptest! {
         history in prop::collection::vec((forward(), any::<u64>(), 1..4_u64), 20..80),
         permits in any::<u64>(),
     ) {
-        let permits = 1 + permits % subject.algorithm.most();
+        let permits = 1 + permits % subject.algorithm.max_request();
         let span = nanos(subject.algorithm.span());
         let played = || {
             let limiter = KeyedBuilder::new(subject.algorithm.clone())

@@ -173,7 +173,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         let word = self
             .subject
             .algorithm
-            .later(0, now)
+            .advance(0, now)
             .expect("whoever gets an entry has time left");
         let set = state
             .shared()
@@ -190,8 +190,8 @@ impl<'a, K: Keys<u64>> World<'a, K> {
 
     /// What a fresh state has reached that begins at `time`.
     fn begin(&self, time: Nanos) -> Nanos {
-        let first = self.subject.algorithm.later(0, time);
-        first.map_or(Nanos::MAX, |first| self.subject.algorithm.reached(first))
+        let first = self.subject.algorithm.advance(0, time);
+        first.map_or(Nanos::MAX, |first| self.subject.algorithm.latest_time(first))
     }
 
     /// Until when admissions of `key` by the catch-all may count.
@@ -254,7 +254,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             let it = &self.subject.algorithm;
             let can_forget = |key: &Key| {
                 let words = key.words.as_ref().filter(|_| key.entered && !key.may_be_lost);
-                words.is_some_and(|words| it.later(first(words), now).is_some())
+                words.is_some_and(|words| it.advance(first(words), now).is_some())
             };
             let some = self.common.is_some() && self.keys.values().any(can_forget);
             return Chances {
@@ -304,7 +304,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         let fresh = lost > 0 || self.on_full != OnFull::Forget || now >= self.left_until;
         let renewed = (entered == 1 && forgotten == 0 && fresh).then(|| self.renewed(as_of));
         let state = self.keys.entry(key).or_default();
-        let needs_one = permits > 0 && permits <= it.most();
+        let needs_one = permits > 0 && permits <= it.max_request();
         if state.entered && !state.may_be_lost {
             assert!(entered == 0 && !overflow, "a key keeps its entry while it counts");
         } else if !state.entered && needs_one && !overflow {
@@ -503,7 +503,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             let reached = state
                 .words
                 .as_ref()
-                .map(|words| self.subject.algorithm.reached(first(words)));
+                .map(|words| self.subject.algorithm.latest_time(first(words)));
             let until = reached.map(|it| it.max(now).saturating_add(3 * self.subject.algorithm.span()));
             self.left_until = self.left_until.max(until.unwrap_or(Nanos::MAX));
             for admission in state.admissions.iter_mut().filter(|it| !it.overflow) {

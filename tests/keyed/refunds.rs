@@ -102,7 +102,7 @@ fn what_a_key_took_that_has_lost_its_entry_is_forfeited() {
 fn what_was_taken_before_a_reset_is_forfeited() {
     for subject in subjects(quota("10/s")) {
         let (limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
-        let most = subject.algorithm.most();
+        let most = subject.algorithm.max_request();
         let before = limiter.check_n(&1, most).expect("fresh").into_receipt();
         assert!(limiter.reset(&1), "{}", subject.name);
         assert!(limiter.check_n(&1, most).is_ok(), "{}", subject.name);
@@ -119,7 +119,7 @@ fn what_was_taken_before_clearing_is_forfeited() {
     for subject in subjects(quota("10/s")) {
         for times in 1..5 {
             let (mut limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
-            let most = subject.algorithm.most();
+            let most = subject.algorithm.max_request();
             let before = limiter.check_n(&1, most).expect("fresh").into_receipt();
             for _ in 0..times {
                 limiter.clear();
@@ -205,7 +205,7 @@ fn what_the_catch_all_took_goes_back_to_it() {
 fn what_was_admitted_uncounted_is_refunded_for_nothing() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
-        let most = subject.algorithm.most();
+        let most = subject.algorithm.max_request();
         let taken = limiter.check_n(&1, most).expect("uncounted");
         assert_eq!((taken.at(), taken.is_overflow()), (now(&clock), true));
         assert_eq!(limiter.refund(&1, taken), Settled::Exact, "{}", subject.name);

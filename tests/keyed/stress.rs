@@ -167,7 +167,7 @@ fn run(subject: &Subject, capacity: u64, on_full: OnFull, zipf: &Zipf) -> TableC
 /// next cells.
 fn every_key_is_as_good_as_new(limiter: &KeyedRateLimiter<Any, QuantaClock>, calls: &[Call], name: &str) {
     let later = limiter.clock().now().saturating_add(50 * WINDOW);
-    let most = limiter.algorithm().most();
+    let most = limiter.algorithm().max_request();
     for of_key in calls.chunk_by(|one, other| one.key == other.key).take(2_000) {
         let key = of_key[0].key;
         let fresh = (0..10).any(|part| {

@@ -100,7 +100,7 @@ fn nothing_and_too_much_do_not_enter_a_key() {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             let (empty, clock) = by_hand(subject.algorithm.clone(), 10, on_full);
             let (full, _) = filled(subject.algorithm.clone(), on_full, 0);
-            let most = subject.algorithm.most();
+            let most = subject.algorithm.max_request();
             for limiter in [&empty, &full] {
                 let before = limiter.counts();
                 let nothing = limiter.check_n(&1, 0).expect("nothing is always admitted");
@@ -181,7 +181,7 @@ fn a_peek_enters_no_key_and_changes_nothing() {
             let fresh = limiter.peek(&1);
             assert_eq!((fresh.at(), fresh.spent()), (now(&clock), 0));
             assert_eq!(fresh.retry_after(1), Some(Duration::ZERO));
-            assert_eq!(fresh.retry_after(subject.algorithm.most() + 1), None);
+            assert_eq!(fresh.retry_after(subject.algorithm.max_request() + 1), None);
             assert!(!fresh.is_overflow());
             assert_eq!(limiter.counts(), TableCounts::default());
             // On a full table neither, and nothing is counted, forgotten, or taken.
@@ -366,7 +366,7 @@ fn many_at_once_are_as_so_many_checks() {
 #[test]
 fn many_at_once_hold_while_their_entries_pass_on() {
     for subject in subjects(quota("10/s")) {
-        let most = subject.algorithm.most();
+        let most = subject.algorithm.max_request();
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
         for key in 0..12_u64 {
             assert!(limiter.check(&key).is_ok());

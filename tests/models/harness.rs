@@ -375,9 +375,9 @@ fn comes_to_rest<A: Algorithm>(algorithm: &A, words: &Plain, before: &[Call], th
         })
         .sum();
     let later = Nanos::new(latest(before, threads) + 8 * window + debts);
-    assert_eq!(algorithm.remaining(words, later), algorithm.most());
+    assert_eq!(algorithm.remaining(words, later), algorithm.max_request());
     assert_eq!(algorithm.idle_at(words, later), Some(later));
-    assert!(algorithm.decide(words, later, algorithm.most()).is_ok());
+    assert!(algorithm.decide(words, later, algorithm.max_request()).is_ok());
     assert_eq!(algorithm.remaining(words, later), 0);
     assert!(algorithm.decide(words, later, 1).is_err());
 }

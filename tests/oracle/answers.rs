@@ -21,7 +21,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     pub(crate) fn at(it: &Any, state: &State, now: Nanos) -> Self {
-        let most = it.most();
+        let most = it.max_request();
         let sizes = (0..8).chain([most / 3, most / 2, most - 1, most, most + 1, u64::MAX]);
         Self {
             remaining: it.remaining(state.shared(), now),
@@ -35,11 +35,11 @@ impl Answers {
 
     /// The answers at `now` and at many times after it, until long after everything has left the window.
     pub(crate) fn from(it: &Any, state: &State, now: Nanos) -> Vec<Self> {
-        later(it, now).map(|then| Self::at(it, state, then)).collect()
+        advance(it, now).map(|then| Self::at(it, state, then)).collect()
     }
 }
 
-pub(crate) fn later(it: &Any, now: Nanos) -> impl Iterator<Item = Nanos> {
+pub(crate) fn advance(it: &Any, now: Nanos) -> impl Iterator<Item = Nanos> {
     let window = nanos(it.window());
     let parts = (0..).map(move |part| window / 7 * part).take(16);
     [0, 1, window - 1, window, window + 1, 10 * window]
@@ -63,15 +63,15 @@ proptest! {
         let it = walk.algorithm;
         for op in history {
             walk.step(op);
-            for permits in [1, it.most() / 2, it.most(), more.of(it.most())] {
+            for permits in [1, it.max_request() / 2, it.max_request(), more.of(it.max_request())] {
                 let now = walk.at();
                 let Some(ready) = it.ready_at(walk.state.shared(), now, permits) else {
                     // Within the horizon only too large a request is never admitted, or one behind
                     // a debt of decades.
-                    prop_assert!(permits > it.most() || walk.in_debt);
+                    prop_assert!(permits > it.max_request() || walk.in_debt);
                     continue;
                 };
-                prop_assert!(permits <= it.most() && ready >= now);
+                prop_assert!(permits <= it.max_request() && ready >= now);
                 prop_assert_eq!(ready == now, permits <= it.remaining(walk.state.shared(), now));
                 let copy = walk.state.clone();
                 if ready > now {
@@ -127,7 +127,7 @@ proptest! {
         let it = walk.algorithm;
         for op in history {
             walk.step(op);
-            for permits in [1, it.most()] {
+            for permits in [1, it.max_request()] {
                 let now = walk.at();
                 let ready = it.ready_at(walk.state.shared(), now, permits);
                 if let Some(ready) = ready {
@@ -149,7 +149,7 @@ proptest! {
         for op in history {
             walk.step(op);
             let remaining = it.remaining(walk.state.shared(), walk.at());
-            prop_assert!(remaining <= it.most());
+            prop_assert!(remaining <= it.max_request());
             prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining).is_ok());
             prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining + 1).is_err());
         }
@@ -187,7 +187,7 @@ proptest! {
         for op in history {
             walk.step(op);
         }
-        let most = it.most();
+        let most = it.max_request();
         let Some(ready) = it.ready_at(walk.state.shared(), walk.at(), most) else {
             return Ok(());
         };
@@ -273,7 +273,7 @@ proptest! {
                 let cells = windows.div_ceil(cell);
                 if exact { (cells + 1) * cell } else { 2 * windows + 26 * cell }
             }
-            Any::Log(_) => windows + 2 * super::reference::unit(it.most()),
+            Any::Log(_) => windows + 2 * super::reference::unit(it.max_request()),
             Any::Gcra(gcra) => {
                 let limit = gcra.bound() - gcra.burst();
                 (windows * gcra.burst()).div_ceil(limit) + gcra.burst()
@@ -285,9 +285,9 @@ proptest! {
         prop_assert_eq!(it.spent(walk.state.shared(), walk.at()), 0);
         prop_assert_eq!(Answers::at(it, &walk.state, walk.at()), Answers::at(it, &fresh, walk.at()));
         // Even rings give the largest share in some cells only.
-        let ready = it.ready_at(walk.state.shared(), walk.at(), it.most()).expect("it is the most");
+        let ready = it.ready_at(walk.state.shared(), walk.at(), it.max_request()).expect("it is the most");
         prop_assert!(ready.get() <= walk.now + nanos(it.window()));
-        prop_assert!(it.decide(walk.state.shared(), ready, it.most()).is_ok());
+        prop_assert!(it.decide(walk.state.shared(), ready, it.max_request()).is_ok());
     }
 
     /// What is charged beyond the limit is seen by every later decision: a state in debt admits at
@@ -306,7 +306,7 @@ proptest! {
         }
         let mut twin = State::clone(&walk.state);
         let left = it.remaining(walk.state.shared(), walk.at());
-        let debt = debt.of(it.most());
+        let debt = debt.of(it.max_request());
         walk.act(Act::Charge(super::walk::Size::Exactly(debt)));
         prop_assert_eq!(it.remaining(walk.state.shared(), walk.at()), left.saturating_sub(debt));
         for (step, act) in after {
@@ -315,7 +315,7 @@ proptest! {
             prop_assert!(
                 it.remaining(walk.state.shared(), walk.at()) <= it.remaining(twin.shared(), walk.at())
             );
-            let permits = size.of(it.most());
+            let permits = size.of(it.max_request());
             // What the state in debt admits the other does, and then both hold it.
             if walk.ask(permits) == Outcome::Admitted(permits) {
                 prop_assert!(it.decide(twin.exclusive(), walk.at(), permits).is_ok());
@@ -343,7 +343,7 @@ proptest! {
             restored.go(step);
             walk.go(step);
             let Act::Ask(size) = act else { continue };
-            let permits = size.of(it.most());
+            let permits = size.of(it.max_request());
             prop_assert!(
                 it.remaining(restored.state.shared(), restored.at())
                     <= it.remaining(walk.state.shared(), walk.at())

@@ -69,10 +69,10 @@ proptest! {
         let (it, now) = (walk.algorithm, Nanos::new(now));
         let state = walk.state.clone();
         let spent = it.spent(state.shared(), now);
-        prop_assert!(it.remaining(state.shared(), now) <= it.most());
+        prop_assert!(it.remaining(state.shared(), now) <= it.max_request());
         prop_assert!(spent > 0 || it.idle_at(state.shared(), now) == Some(now));
         if let Some(ready) = it.ready_at(state.shared(), now, permits) {
-            prop_assert!(ready >= now && permits <= it.most());
+            prop_assert!(ready >= now && permits <= it.max_request());
         }
         prop_assert!(it.charge(state.shared(), now, permits) <= permits);
         let receipt = it.decide(state.shared(), now, 0).expect("zero permits are always admitted");
@@ -302,7 +302,7 @@ fn saturated_throughput_is_as_promised() {
         let limit = match &subject.algorithm {
             Any::Gcra(gcra) => gcra.bound() - gcra.burst(),
             it if name.starts_with("classic") || name.starts_with("fixed") => it.bound() / 2,
-            it if name.starts_with("even") => it.bound() - it.most(),
+            it if name.starts_with("even") => it.bound() - it.max_request(),
             it => it.bound(),
         };
         while walk.now < windows * window {

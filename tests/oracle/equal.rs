@@ -31,7 +31,7 @@ proptest! {
             let at = Nanos::new(now);
             match act {
                 Act::Ask(size) => {
-                    let permits = size.of(it.most());
+                    let permits = size.of(it.max_request());
                     let present = model.present(now);
                     let decision = it.decide(state.shared(), at, permits);
                     prop_assert_eq!(
@@ -49,7 +49,7 @@ proptest! {
                     }
                 }
                 Act::Charge(size) => {
-                    let permits = size.of(it.most());
+                    let permits = size.of(it.max_request());
                     let spent = model.spent(now);
                     let booked = it.charge(state.shared(), at, permits);
                     // What a word has no room for is forgiven, and makes no difference while it is
@@ -63,8 +63,8 @@ proptest! {
             let held_back = |spent: u64| if debt == 0 { spent } else { spent.min(ring.limit + 1) };
             prop_assert_eq!(held_back(it.spent(state.shared(), at)), held_back(model.spent(now)));
             prop_assert_eq!(it.idle_at(state.shared(), at).map(Nanos::get), model.idle_at(now));
-            for permits in [0, 1, 2, it.most() / 2, it.most()] {
-                if permits <= it.most() {
+            for permits in [0, 1, 2, it.max_request() / 2, it.max_request()] {
+                if permits <= it.max_request() {
                     prop_assert_eq!(
                         it.ready_at(state.shared(), at, permits).map(Nanos::get),
                         model.ready_at(now, permits)
@@ -299,7 +299,7 @@ proptest! {
             let at = Nanos::new(now);
             match act {
                 Act::Ask(size) => {
-                    let permits = size.of(packed.most());
+                    let permits = size.of(packed.max_request());
                     let one = packed.decide(left.shared(), at, permits);
                     let other = unpacked.decide(right.shared(), at, permits);
                     prop_assert_eq!(one.is_ok(), other.is_ok());
@@ -313,7 +313,7 @@ proptest! {
                     }
                 }
                 Act::Charge(size) => {
-                    let permits = size.of(packed.most());
+                    let permits = size.of(packed.max_request());
                     // More than this the other form forgives.
                     if unpacked.spent(right.shared(), at) + permits > 2 * ring.limit + 1 {
                         continue;
@@ -331,7 +331,7 @@ proptest! {
             );
             prop_assert_eq!(packed.remaining(left.shared(), at), unpacked.remaining(right.shared(), at));
             prop_assert_eq!(packed.idle_at(left.shared(), at), unpacked.idle_at(right.shared(), at));
-            for permits in [0, 1, 2, packed.most(), packed.most() + 1] {
+            for permits in [0, 1, 2, packed.max_request(), packed.max_request() + 1] {
                 prop_assert_eq!(
                     packed.ready_at(left.shared(), at, permits),
                     unpacked.ready_at(right.shared(), at, permits)
@@ -350,7 +350,7 @@ proptest! {
         for (step, act) in history {
             now = step.apply(now, window, window.div_ceil(5));
             let Act::Ask(size) = act else { continue };
-            let (at, permits) = (Nanos::new(now), size.of(it.most()));
+            let (at, permits) = (Nanos::new(now), size.of(it.max_request()));
             prop_assert_eq!(
                 it.decide(shared.shared(), at, permits),
                 it.decide(owned.exclusive(), at, permits)
@@ -371,7 +371,7 @@ proptest! {
         for (step, size) in moves {
             walk.go(step);
             let room = ring.limit - walk.log.count(walk.now, wider).min(ring.limit);
-            let permits = size.of(it.most()).min(room);
+            let permits = size.of(it.max_request()).min(room);
             prop_assert_eq!(walk.ask(permits), Outcome::Admitted(permits));
         }
     }

@@ -81,7 +81,7 @@ proptest! {
             let word = first(&walk.state);
             highest = highest.max(word);
             let now = walk.at();
-            let later = it.later(word, now);
+            let later = it.advance(word, now);
             if it.is_idle(word, now) {
                 prop_assert!(later.is_some_and(|later| later > highest));
             }
@@ -133,8 +133,8 @@ proptest! {
             // Debt counts for longer.
             prop_assume!(it.is_idle(word, walk.at()));
         }
-        let later = it.later(word, walk.at()).expect("it is idle");
-        let reached = it.reached(later);
+        let later = it.advance(word, walk.at()).expect("it is idle");
+        let reached = it.latest_time(later);
         prop_assert!(reached <= walk.at());
         let cell = nanos(it.span());
         prop_assert!(reached.get() + cell > walk.now);
@@ -169,7 +169,7 @@ proptest! {
             // Debt counts for longer.
             prop_assume!(it.is_idle(first(&walk.state), walk.at()));
         }
-        let later = it.later(first(&walk.state), walk.at()).expect("it is idle");
+        let later = it.advance(first(&walk.state), walk.at()).expect("it is idle");
         let begin = walk.now;
         let used = walk.state.clone();
         for state in [used.clone(), with_first(&used, later)] {
@@ -219,18 +219,18 @@ proptest! {
             walk.step(op);
         }
         walk.now = walk.newest;
-        let Some(later) = it.later(first(&walk.state), walk.at()) else { return Ok(()) };
+        let Some(later) = it.advance(first(&walk.state), walk.at()) else { return Ok(()) };
         let (one, other) = (with_first(&walk.state, later), walk.state.clone());
         // From the beginning of the tick that follows, both are at the same.
         let tick = match it {
             Any::Counter(ring) => nanos(ring.cell()),
-            Any::Log(ring) => 2 * unit(ring.most()),
+            Any::Log(ring) => 2 * unit(ring.max_request()),
             _ => 0,
         };
         walk.now = walk.newest + tick;
         for (step, size) in after {
             walk.go(step);
-            let permits = size.of(it.most());
+            let permits = size.of(it.max_request());
             let taken = it.decide(one.shared(), walk.at(), permits).is_ok();
             prop_assert!(!taken || it.decide(other.shared(), walk.at(), permits).is_ok());
         }
@@ -246,7 +246,7 @@ proptest! {
         for (step, act) in history {
             now = step.apply(now, window, window.div_ceil(5));
             let Act::Ask(size) = act else { continue };
-            let (at, permits) = (Nanos::new(now), size.of(it.most()));
+            let (at, permits) = (Nanos::new(now), size.of(it.max_request()));
             // Alone, what has to be done first takes one attempt: entering a cell.
             let tried = it
                 .attempt(one.shared(), at, permits)
@@ -266,7 +266,7 @@ proptest! {
         size in size(),
     ) {
         let it = &subject.algorithm;
-        let (now, permits) = (Nanos::new(now), size.of(it.most()));
+        let (now, permits) = (Nanos::new(now), size.of(it.max_request()));
         let steps = Cell::new(0);
         let zeros = vec![0; it.words()];
         let garbage: Vec<u64> = garbage.iter().cycle().take(it.words()).map(|word| word & !TABLE).collect();
@@ -294,11 +294,11 @@ proptest! {
         history in history(forward(), asks()),
     ) {
         let limit = (ring.limit * part / 1000).max(1);
-        let lowered = ring.build().lowered(limit).expect("at most its own");
+        let lowered = ring.build().with_limit(limit).expect("at most its own");
         let built = Ring { limit, ..ring }.build();
         prop_assert_eq!(
-            (lowered.bound(), lowered.most(), lowered.window(), lowered.span()),
-            (built.bound(), built.most(), built.window(), built.span())
+            (lowered.bound(), lowered.max_request(), lowered.window(), lowered.span()),
+            (built.bound(), built.max_request(), built.window(), built.span())
         );
         prop_assert_eq!(lowered.words(), ring.build().words());
         alike(&lowered.into(), &built.into(), history)?;
@@ -314,7 +314,7 @@ proptest! {
     ) {
         let Ok(bucket) = Gcra::new(quota(limit, window)) else { return Ok(()) };
         let limit = (limit * part / 1000).max(1);
-        let lowered = bucket.lowered(limit).expect("at most its own");
+        let lowered = bucket.with_limit(limit).expect("at most its own");
         let built = Gcra::new(quota(limit, window)).expect("fewer");
         prop_assert_eq!((lowered.bound(), lowered.burst()), (built.bound(), built.burst()));
         alike(&lowered.into(), &built.into(), history)?;
@@ -326,7 +326,7 @@ proptest! {
         prop_assume!(ring.kind != Kind::Even);
         let it = Any::from(ring.build());
         let limit = (ring.limit * part / 1000).max(1);
-        let lowered = it.lowered(limit).expect("at most its own");
+        let lowered = it.with_limit(limit).expect("at most its own");
         let mut walk = Walk::new(&it);
         for op in history {
             walk.step(op);
@@ -369,7 +369,7 @@ fn fresh_words_are_idle_at_any_time() {
         for now in [0, 1, 1_000_000_000, super::walk::HORIZON] {
             let now = Nanos::new(now);
             assert!(it.is_idle(0, now));
-            let later = it.later(0, now).expect("time goes on");
+            let later = it.advance(0, now).expect("time goes on");
             assert!(later > 0 && later & TABLE == 0);
             let fresh = State::fresh(&it);
             let handed = with_first(&fresh, later);
@@ -416,7 +416,7 @@ fn a_log_passes_on_while_a_claimer_sleeps() {
         let now = Nanos::new(now);
         if it.is_idle(first(&state), now) {
             idle += 1;
-            let later = it.later(first(&state), now).expect("it is idle");
+            let later = it.advance(first(&state), now).expect("it is idle");
             let handed = with_first(&state, later);
             assert_eq!(it.remaining(handed.shared(), now), 1);
             assert!(it.decide(handed.shared(), now, 1).is_ok());
@@ -458,7 +458,7 @@ fn a_bucket_is_not_idle_before_what_was_refunded_is_past() {
         let word = first(&state);
         if it.is_idle(word, now) {
             assert!(
-                it.later(word, now).is_some_and(|later| later > highest),
+                it.advance(word, now).is_some_and(|later| later > highest),
                 "{now:?}"
             );
         }
@@ -471,18 +471,18 @@ fn a_limit_is_lowered_within_its_range() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
     let ring = CounterRing::new(quota("10/s")).expect("a ring");
     for limit in [0, 11, u64::MAX] {
-        assert_eq!(ring.lowered(limit).expect_err("out of range").field, "limit");
+        assert_eq!(ring.with_limit(limit).expect_err("out of range").field, "limit");
     }
     let several = CounterRing::builder(quota("10/s")).also(quota("100/min")).build();
-    let error = several.expect("a ring").lowered(5).expect_err("which of them?");
+    let error = several.expect("a ring").with_limit(5).expect_err("which of them?");
     assert_eq!(error.field, "windows");
     let log = TimestampRing::new(quota("10/s")).expect("a ring");
-    assert!(log.lowered(10).is_ok());
-    assert_eq!(log.lowered(5).expect_err("ten slots").field, "limit");
+    assert!(log.with_limit(10).is_ok());
+    assert_eq!(log.with_limit(5).expect_err("ten slots").field, "limit");
     let bucket = Gcra::token_bucket(quota("10/s"), 5).expect("a bucket");
-    assert_eq!(bucket.lowered(0).expect_err("no permits").field, "limit");
-    assert_eq!(bucket.lowered(11).expect_err("more").field, "limit");
+    assert_eq!(bucket.with_limit(0).expect_err("no permits").field, "limit");
+    assert_eq!(bucket.with_limit(11).expect_err("more").field, "limit");
     // The burst in proportion, and at least one.
-    let bursts = [10, 9, 2, 1].map(|limit| bucket.lowered(limit).expect("fewer").burst());
+    let bursts = [10, 9, 2, 1].map(|limit| bucket.with_limit(limit).expect("fewer").burst());
     assert_eq!(bursts, [5, 4, 1, 1]);
 }

@@ -35,7 +35,7 @@ proptest! {
         prop_assert!(kept == 0 || it.decide(twin.shared(), walk.at(), kept).is_ok());
         for (step, size) in between {
             walk.go(step);
-            let more = size.of(it.most());
+            let more = size.of(it.max_request());
             if it.decide(walk.state.shared(), walk.at(), more).is_ok() {
                 prop_assert!(it.decide(twin.shared(), walk.at(), more).is_ok());
             }
@@ -49,7 +49,7 @@ proptest! {
         for (step, act) in after {
             walk.go(step);
             let Act::Ask(size) = act else { continue };
-            let permits = size.of(it.most());
+            let permits = size.of(it.max_request());
             prop_assert_eq!(
                 it.decide(walk.state.shared(), walk.at(), permits).is_ok(),
                 it.decide(twin.shared(), walk.at(), permits).is_ok()
@@ -68,7 +68,7 @@ proptest! {
         for (step, act) in history {
             walk.go(step);
             let Act::Ask(size) = act else { continue };
-            let permits = size.of(it.most());
+            let permits = size.of(it.max_request());
             let left = it.remaining(walk.state.shared(), walk.at());
             if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), permits) {
                 if matches!(it, Any::Log(_)) {

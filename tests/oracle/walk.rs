@@ -431,7 +431,7 @@ impl<'a> Walk<'a> {
 
     pub(crate) fn act(&mut self, act: Act) -> Outcome {
         match act {
-            Act::Ask(size) => self.ask(size.of(self.algorithm.most())),
+            Act::Ask(size) => self.ask(size.of(self.algorithm.max_request())),
             Act::Refund(which, part) => {
                 let Some(which) = self.held.len().checked_sub(which + 1) else {
                     return Outcome::Nothing;
@@ -446,7 +446,7 @@ impl<'a> Walk<'a> {
                 Outcome::GivenBack(done)
             }
             Act::Charge(size) => {
-                let permits = size.of(self.algorithm.most());
+                let permits = size.of(self.algorithm.max_request());
                 let booked = self.algorithm.charge(self.state.shared(), self.at(), permits);
                 assert!(booked <= permits);
                 self.in_debt |= permits > 0;

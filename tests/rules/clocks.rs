@@ -113,7 +113,7 @@ proptest! {
                     Err(refused) => {
                         let named: Vec<_> = refused.violations().map(|it| it.rule().to_string()).collect();
                         prop_assert_eq!(&named, &full);
-                        let never = (0..states.len()).any(|number| permits(number) > states[number].0.most());
+                        let never = (0..states.len()).any(|number| permits(number) > states[number].0.max_request());
                         let retry = refused.retry_after();
                         prop_assert_eq!(never, retry.is_none());
                         prop_assert!(retry != Some(Duration::ZERO));

@@ -244,7 +244,7 @@ impl Meter {
     }
 
     /// The most that one request can ever get.
-    fn most(self) -> u64 {
+    fn max_request(self) -> u64 {
         match self {
             Self::Cells {
                 limit,
@@ -351,7 +351,7 @@ impl Reference {
     pub(crate) fn is_hopeless(&self, request: &Request, enforced: &[bool]) -> bool {
         (0..self.specs.len()).any(|rule| {
             let spec = &self.specs[rule];
-            let too_many = |quota| spec.permits(request) > spec.meter(quota, request).most();
+            let too_many = |quota| spec.permits(request) > spec.meter(quota, request).max_request();
             enforced[rule]
                 && spec.is_about(request)
                 && (spec.denies(request) || (0..spec.quotas.len()).any(too_many))

@@ -39,7 +39,7 @@ fn nothing_is_forgotten_because_time_ends() {
         let mut log = Log::default();
         let mut drain = |before_the_end| {
             clock.set(Nanos::new(Nanos::MAX.get() - before_the_end));
-            for permits in [limiter.most(), 1] {
+            for permits in [limiter.max_request(), 1] {
                 while limiter.lane(0).check_n(permits).is_ok() {
                     log.add(clock.now(), permits);
                 }
@@ -75,7 +75,7 @@ fn nothing_is_forgotten_where_the_ring_stands_still() {
         .expect("a limiter");
     let clock = limiter.clock();
     clock.advance(years(100));
-    assert!(limiter.check_n(limiter.most()).is_ok());
+    assert!(limiter.check_n(limiter.max_request()).is_ok());
     assert_eq!(passed(|| limiter.check().is_ok()), 20);
     for _ in 0..3 {
         clock.advance(years(1));

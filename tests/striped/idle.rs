@@ -101,14 +101,14 @@ proptest! {
         let (limiter, clock) = played();
         let denied = limiter.lane(lane).check_n(permits).expect_err("all is used");
         if let Some(wait) = denied.retry_after() {
-            prop_assert!(permits <= limiter.most() && wait > Duration::ZERO);
+            prop_assert!(permits <= limiter.max_request() && wait > Duration::ZERO);
             clock.advance(wait);
             prop_assert!(limiter.lane(lane).check_n(permits).is_ok(), "too early: {:?}", wait);
             let (limiter, clock) = played();
             clock.advance(wait - Duration::from_nanos(1));
             prop_assert!(limiter.lane(lane).check_n(permits).is_err(), "too late: {:?}", wait);
         } else {
-            prop_assert!(permits > limiter.most());
+            prop_assert!(permits > limiter.max_request());
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::word::{FIRST_WORD_BITS, MarkLayout};
 /// let fine = CounterRing::builder("100/min".parse()?).cells(60).build()?;
 /// // A tenth of the limit in each tenth of the window, and not all at once.
 /// let even = CounterRing::builder("100/s".parse()?).cells(10).even().build()?;
-/// assert_eq!((fine.bound(), even.bound(), even.most()), (100, 110, 10));
+/// assert_eq!((fine.bound(), even.bound(), even.max_request()), (100, 110, 10));
 /// # Ok(())
 /// # }
 /// ```

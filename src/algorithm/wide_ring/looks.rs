@@ -77,7 +77,7 @@ impl WideRing {
         if permits == 0 {
             return Some(now);
         }
-        if permits > window.span.most() {
+        if permits > window.span.max_request() {
             return None;
         }
         self.observe(words, now, |state, seen, tick| {

@@ -28,7 +28,7 @@ use crate::quota::Quota;
 ///     .build_with(ManualClock::new())?;
 /// // 400 permits are set aside for the stripes, and the rest is what one request can get.
 /// assert_eq!(limiter.bound(), 10_000);
-/// assert_eq!(limiter.most(), 9_600);
+/// assert_eq!(limiter.max_request(), 9_600);
 /// # Ok(())
 /// # }
 /// ```

@@ -208,7 +208,7 @@ impl<C: Clock> StripedLimiter<C> {
             Ok((at, account.charged(tick)))
         } else {
             // Dated no earlier than what has been published, even if the clock was set back.
-            Err(account.kept(tick.max(self.periods.tick(self.ring.reached()))))
+            Err(account.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }
     }
 

@@ -47,7 +47,7 @@ impl<C: Clock> StripedDenied<'_, C> {
     }
 
     /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked;
-    /// `None`: never, since it is for more permits than [`most`](StripedLimiter::most), or the limiter's time
+    /// `None`: never, since it is for more permits than [`max_request`](StripedLimiter::max_request), or the limiter's time
     /// ends before (20 years after the clock's origin at the earliest). One cell earlier it would not be.
     /// Worked out when asked for.
     ///
@@ -74,7 +74,7 @@ impl<C: Clock> fmt::Display for StripedDenied<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.retry_after() {
             Some(after) => write!(f, "rate limit reached; try again in {after:?}"),
-            None => never(f, self.permits, self.limiter.most()),
+            None => never(f, self.permits, self.limiter.max_request()),
         }
     }
 }

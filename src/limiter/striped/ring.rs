@@ -38,8 +38,8 @@ impl Ring {
     pub(super) fn new(policy: CounterRing) -> Self {
         let words = OwnWords::new(policy.words());
         let cell = Nanos::from_duration(policy.cell()).get();
-        let last = policy.later(0, Nanos::MAX);
-        let last = last.map_or(Nanos::ZERO, |last| policy.reached(last));
+        let last = policy.advance(0, Nanos::MAX);
+        let last = last.map_or(Nanos::ZERO, |last| policy.latest_time(last));
         Self {
             policy,
             words,
@@ -77,8 +77,8 @@ impl Ring {
     }
 
     /// The time that has been published: every decision from now on is made as of that instant or later.
-    pub(super) fn reached(&self) -> Nanos {
-        self.policy.reached(self.first())
+    pub(super) fn latest_time(&self) -> Nanos {
+        self.policy.latest_time(self.first())
     }
 
     /// Publishes the time `now`, as far as that is told apart: the [beginning](Self::cell_start) of its
@@ -89,8 +89,8 @@ impl Ring {
         let _ = self.policy.decide(self.words(), now, u64::MAX);
         if self.policy.words() == 1 {
             let first = self.first();
-            let later = self.policy.later(first, now);
-            if let Some(later) = later.filter(|&later| self.policy.reached(later) <= now) {
+            let later = self.policy.advance(first, now);
+            if let Some(later) = later.filter(|&later| self.policy.latest_time(later) <= now) {
                 // Relaxed, both: the word is the whole state. If it has changed, somebody else has
                 // published a time, and what that is is looked at below.
                 let _ = self
@@ -98,7 +98,7 @@ impl Ring {
                     .exchange(0, first, later, Ordering::Relaxed, Ordering::Relaxed);
             }
         }
-        self.reached()
+        self.latest_time()
     }
 
     /// The beginning of the cell that `at` falls into, or of the last one.

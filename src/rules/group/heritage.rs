@@ -175,7 +175,7 @@ impl<R: ?Sized> Group<R> {
             *spent = (spent.0.saturating_add(permits), spent.1.max(at));
         };
         let mut note = |key: u64| {
-            let at = old.state.reached(&old.policy.gauge, key).max(now);
+            let at = old.state.latest_time(&old.policy.gauge, key).max(now);
             add(key, old.gauging(key).peek(&old.state, at).spent(), at);
         };
         match (&*old.state, &*self.state) {
