@@ -1,151 +1,32 @@
-//! What an algorithm says about one request, as plain values.
+//! What a caller learns beside the decision, worked out from the state when it is asked for.
 
+use crate::receipt::Receipt;
 use crate::time::Nanos;
 
-/// A request was admitted, and this is what was charged.
-///
-/// Plain data that may outlive the limiter's borrow: hand it back to the limiter that made it to
-/// [refund](crate::RateLimiter::refund) or [settle](crate::RateLimiter::settle) the charge. It can be
-/// handed back once; that is why it is not `Clone`.
-///
-/// # Examples
-///
-/// ```
-/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, Receipt, Settled};
-///
-/// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, ManualClock::new());
-/// // It borrows nothing, so it can be kept beside the request, or sent to another thread.
-/// let receipt: Receipt = limiter.check_n(3).expect("ten are free").into_receipt();
-/// assert_eq!(limiter.settle(receipt, 1), Settled::Exact);
-/// assert_eq!(limiter.peek().spent(), 1);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, PartialEq, Eq)]
-#[must_use = "a receipt is the proof of admission, and what a refund needs"]
-pub struct Receipt {
-    at: Nanos,
+mod admitted;
+mod denied;
+mod state_ref;
+mod peek;
+
+pub use admitted::Admitted;
+pub use denied::Denied;
+pub use peek::Peek;
+
+#[cfg(feature = "striped")]
+pub(crate) use denied::never;
+pub(crate) use state_ref::StateRef;
+
+/// Joins a plain decision with the state that it was about.
+#[inline(always)]
+pub(crate) fn answer<'a, A>(
+    algorithm: &'a A,
+    held: StateRef<'a>,
+    now: Nanos,
     permits: u64,
-    mark: u64,
-    #[cfg(feature = "keyed")]
-    payer: Payer,
-}
-
-/// Whose state a charge is in.
-#[cfg(feature = "keyed")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Payer {
-    /// The limiter's.
-    Own,
-    /// The key's, in the entry with this number in this generation of the table.
-    Entry(usize, u32),
-    /// The catch-all's that keys share when the table is full, in this generation of the table.
-    Shared(u32),
-    /// Nobody's.
-    Nobody,
-}
-
-impl Receipt {
-    /// States that `permits` were charged at the time `at`. `mark` is the algorithm's own, for
-    /// recognising the charge when it is handed back.
-    pub const fn new(at: Nanos, permits: u64, mark: u64) -> Self {
-        Self {
-            at,
-            permits,
-            mark,
-            #[cfg(feature = "keyed")]
-            payer: Payer::Own,
-        }
+    receipt: Option<Receipt>,
+) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+    match receipt {
+        Some(receipt) => Ok(Admitted::new(Peek::new(algorithm, held, receipt.at()), receipt)),
+        None => Err(Denied::new(Peek::new(algorithm, held, now), permits)),
     }
-
-    /// The same, in another's state.
-    #[cfg(feature = "keyed")]
-    pub(crate) fn paid_by(self, payer: Payer) -> Self {
-        Self { payer, ..self }
-    }
-
-    #[cfg(feature = "keyed")]
-    pub(crate) const fn payer(&self) -> Payer {
-        self.payer
-    }
-
-    /// The time that the decision used: the caller's reading, or a newer one that was published
-    /// before it. Any interval of length W of these times holds at most the promised bound.
-    #[must_use]
-    pub const fn at(&self) -> Nanos {
-        self.at
-    }
-
-    /// How many permits were charged.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.permits
-    }
-
-    /// The algorithm's own mark.
-    #[must_use]
-    pub const fn mark(&self) -> u64 {
-        self.mark
-    }
-}
-
-/// A request was denied. Nothing was consumed, and nothing was extended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a refusal that nobody reads admits the request"]
-pub struct Refusal {
-    at: Nanos,
-    permits: u64,
-}
-
-impl Refusal {
-    /// States that `permits` were refused to a caller whose own reading was `at`.
-    pub const fn new(at: Nanos, permits: u64) -> Self {
-        Self { at, permits }
-    }
-
-    /// The reading that the caller gave.
-    #[must_use]
-    pub const fn at(&self) -> Nanos {
-        self.at
-    }
-
-    /// How many permits were asked for.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.permits
-    }
-}
-
-/// What became of a charge that was settled at its actual cost. May be ignored: the state is right
-/// either way.
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, Settled};
-///
-/// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let clock = ManualClock::new();
-/// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, clock.clone());
-/// let receipt = limiter.check_n(5).expect("ten are free").into_receipt();
-/// // Another cell has begun, and somebody was decided in it: what is not used stays spent.
-/// clock.advance(Duration::from_millis(200));
-/// assert!(limiter.check().is_ok());
-/// assert_eq!(limiter.settle(receipt, 2), Settled::Forfeited(3));
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Settled {
-    /// The estimate was exact, or the difference was booked in full.
-    Exact,
-    /// The actual cost was lower, but this many permits could not be given back and stay spent:
-    /// what came after the charge has been decided with them counted.
-    Forfeited(u64),
-    /// The actual cost was higher, and this many permits could not be booked as debt: the state
-    /// already counts as much as it can hold.
-    Forgiven(u64),
 }

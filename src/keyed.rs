@@ -6,13 +6,13 @@ use core::fmt;
 #[cfg(feature = "quanta")]
 use crate::algorithm::CounterRing;
 use crate::algorithm::Reclaim;
-use crate::answer::{Admitted, Denied, Peek};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::decision::{Receipt, Settled};
+use crate::decision::{Admitted, Denied, Peek};
 #[cfg(feature = "quanta")]
 use crate::error::ConfigError;
+use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
 mod builder;

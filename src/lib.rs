@@ -169,13 +169,12 @@ mod account;
 mod time;
 mod error;
 mod quota;
-mod word;
-mod decision;
+mod receipt;
 mod clock;
 mod algorithm;
 #[cfg(feature = "keyed")]
 mod table;
-mod answer;
+mod decision;
 mod limiter;
 #[cfg(feature = "keyed")]
 mod keyed;
@@ -194,12 +193,13 @@ pub mod redis;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 
-pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing};
-pub use answer::{Admitted, Denied, Peek};
+pub use algorithm::{
+    Algorithm, AnyAlgorithm, Attempt, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing,
+};
 pub use clock::{Clock, ManualClock};
 #[cfg(feature = "quanta")]
 pub use clock::{CoarseClock, CoarseClockError, QuantaClock};
-pub use decision::{Receipt, Refusal, Settled};
+pub use decision::{Admitted, Denied, Peek};
 pub use error::ConfigError;
 #[cfg(feature = "tokio")]
 pub use io::{Throttled, ThrottledBuilder};
@@ -216,6 +216,7 @@ pub use limiter::{Promise, RateLimiter, SavedState};
 #[cfg(feature = "observe")]
 pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
+pub use receipt::{Receipt, Settled};
 #[cfg(feature = "redis")]
 pub use rules::KeyParts;
 #[cfg(feature = "observe")]

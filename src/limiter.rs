@@ -6,11 +6,11 @@ use core::time::Duration;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "quanta")]
 use crate::algorithm::CounterRing;
-use crate::answer::{Admitted, Denied, Held, Peek, answer};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::decision::{Receipt, Settled};
+use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
+use crate::receipt::{Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
@@ -178,8 +178,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
-        let decision = self.algorithm.decide(Shared::new(words), now, permits);
-        answer(&self.algorithm, Held::Own(words), decision)
+        let receipt = self.algorithm.decide(Shared::new(words), now, permits);
+        answer(&self.algorithm, StateRef::Own(words), now, permits, receipt)
     }
 
     /// As [`check`](Self::check), without any locked instruction: for a limiter that one connection
@@ -214,8 +214,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     #[inline(always)]
     pub fn check_at_mut(&mut self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get_mut();
-        let decision = self.algorithm.decide(Exclusive::new(words), now, permits);
-        answer(&self.algorithm, Held::Own(words), decision)
+        let receipt = self.algorithm.decide(Exclusive::new(words), now, permits);
+        answer(&self.algorithm, StateRef::Own(words), now, permits, receipt)
     }
 
     /// Looks at the limiter as of now, and changes nothing.
@@ -224,7 +224,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// Only the clock is read now. The state is read when the [`Peek`] is asked.
     pub fn peek(&self) -> Peek<'_, A> {
-        Peek::new(&self.algorithm, Held::Own(self.words.get()), self.clock.now())
+        Peek::new(&self.algorithm, StateRef::Own(self.words.get()), self.clock.now())
     }
 
     /// Gives back what was taken, if that can still be done exactly: for counter rings while no

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::decision::Settled;
+use crate::receipt::Settled;
 use crate::time::Nanos;
 
 mod builder;

@@ -20,12 +20,14 @@ mod opening;
 mod seat;
 mod set;
 mod shape;
+mod staged;
 
 pub(crate) use entry::Entry;
 pub(crate) use home::Home;
 pub(crate) use opening::Opening;
 pub(crate) use seat::Seat;
 pub(crate) use set::{Candidate, Set};
+pub(crate) use staged::{Stage, Staged};
 
 use hints::Hints;
 use shape::{Shape, WAYS};
@@ -232,7 +234,7 @@ impl fmt::Debug for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::word::{Stage, Staged};
+    use crate::table::{Stage, Staged};
 
     /// Whatever the sizes of the two tables are, up to the largest.
     #[test]

@@ -119,7 +119,11 @@ fn o3_the_four_classics_state_their_bounds_and_reach_them() {
 
     let token_bucket = Gcra::token_bucket(quota("10/s"), 5).expect("a bucket");
     assert_eq!(
-        (token_bucket.max_request(), token_bucket.burst(), token_bucket.bound()),
+        (
+            token_bucket.max_request(),
+            token_bucket.burst(),
+            token_bucket.bound()
+        ),
         (5, 5, 15)
     );
     // A burst of 5, and 10 refilled in a second, of which the last is due when the first burst leaves.

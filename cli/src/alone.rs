@@ -112,7 +112,7 @@ impl Trial {
             State::Few(words) => self.policy.decide(Exclusive::new(words), now, asked.permits),
             State::Many(words) => self.policy.decide(&*words, now, asked.permits),
         }
-        .is_ok()
+        .is_some()
     }
 
     fn next_key(&mut self) {

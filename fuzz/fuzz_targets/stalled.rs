@@ -109,7 +109,7 @@ impl Run<'_> {
         };
         match call.what {
             What::Check => {
-                if let Ok(receipt) = self.algorithm.decide(words, now, permits) {
+                if let Some(receipt) = self.algorithm.decide(words, now, permits) {
                     self.log.borrow_mut().add(receipt.at(), permits);
                     self.receipts.borrow_mut().push(receipt);
                 }

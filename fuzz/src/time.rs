@@ -32,8 +32,8 @@ impl Step {
         let later = |nanos| now.saturating_add(Duration::from_nanos(nanos));
         match self {
             Self::Stay => now,
-            Self::Nanos(nanos) => advance(nanos.into()),
-            Self::Parts(parts) => advance(width / 256 * u64::from(parts)),
+            Self::Nanos(nanos) => later(nanos.into()),
+            Self::Parts(parts) => later(width / 256 * u64::from(parts)),
             Self::Edge { ago, beside } => {
                 let edge = match past.len().checked_sub(1 + usize::from(ago) / 2) {
                     Some(at) if ago % 2 == 1 => past[at].get().saturating_add(width),
@@ -42,7 +42,7 @@ impl Step {
                 // Within 2 units of a timestamp ring, mostly exactly.
                 Nanos::new(edge.saturating_add_signed(i64::from(beside / 32)))
             }
-            Self::Windows(windows) => advance(width.saturating_mul(windows.into())),
+            Self::Windows(windows) => later(width.saturating_mul(windows.into())),
             Self::Back(parts) => Nanos::new(now.get().saturating_sub(width / 64 * u64::from(parts))),
             Self::Jump(nanos) => Nanos::new(nanos),
         }

@@ -1,8 +1,12 @@
 use core::time::Duration;
 
-use super::{Algorithm, CounterRing, Gcra, Reclaim, TimestampRing};
-use crate::decision::{Receipt, Refusal};
+use super::attempt::Attempt;
+use super::counter_ring::CounterRing;
+use super::gcra::Gcra;
+use super::timestamp_ring::TimestampRing;
+use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
+use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
@@ -83,7 +87,7 @@ impl Algorithm for AnyAlgorithm {
     }
 
     #[inline(always)]
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
         each!(self, it => it.decide(words, now, permits))
     }
 
@@ -123,7 +127,7 @@ impl Reclaim for AnyAlgorithm {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         each!(self, it => it.attempt(words, now, permits))
     }
 

@@ -4,15 +4,16 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::attempt::Attempt;
+use super::cell_window::CellWindow;
 use super::packed_ring::PackedRing;
-use super::span::Span;
+use super::traits::{Algorithm, Reclaim, earliest};
 use super::wide_ring::WideRing;
-use super::{Algorithm, Reclaim, earliest};
-use crate::decision::{Receipt, Refusal};
 use crate::error::ConfigError;
 use crate::quota::Quota;
+use crate::receipt::Receipt;
 use crate::sync::Words;
-use crate::time::{Cells, Nanos};
+use crate::time::Nanos;
 
 mod builder;
 
@@ -65,12 +66,12 @@ pub use builder::CounterRingBuilder;
 #[doc(alias = "sliding window")]
 pub struct CounterRing {
     window: Duration,
-    form: Form,
+    form: Repr,
 }
 
 /// The two forms of a ring. They differ in words, not in decisions.
 #[derive(Clone, Debug)]
-enum Form {
+enum Repr {
     Packed(PackedRing),
     Wide(WideRing),
 }
@@ -79,8 +80,8 @@ enum Form {
 macro_rules! either {
     ($ring:expr, $form:ident => $work:expr) => {
         match &$ring.form {
-            Form::Packed($form) => $work,
-            Form::Wide($form) => $work,
+            Repr::Packed($form) => $work,
+            Repr::Wide($form) => $work,
         }
     };
 }
@@ -146,8 +147,8 @@ impl CounterRing {
             ));
         }
         let form = match &self.form {
-            Form::Packed(packed) => Form::Packed(packed.with_limit(limits[0])),
-            Form::Wide(wide) => Form::Wide(wide.with_limit(limits)),
+            Repr::Packed(packed) => Repr::Packed(packed.with_limit(limits[0])),
+            Repr::Wide(wide) => Repr::Wide(wide.with_limit(limits)),
         };
         Ok(Self {
             window: self.window,
@@ -158,8 +159,8 @@ impl CounterRing {
     /// The limit of each window.
     pub(crate) fn limits(&self) -> Vec<u64> {
         match &self.form {
-            Form::Packed(packed) => alloc::vec![packed.span().limit()],
-            Form::Wide(wide) => wide.spans().map(Span::limit).collect(),
+            Repr::Packed(packed) => alloc::vec![packed.span().limit()],
+            Repr::Wide(wide) => wide.spans().map(CellWindow::limit).collect(),
         }
     }
 
@@ -167,8 +168,8 @@ impl CounterRing {
     #[cfg(feature = "rules")]
     pub(crate) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match &self.form {
-            Form::Packed(packed) => packed.remaining(words, now),
-            Form::Wide(wide) => wide.room_of(window, words, now),
+            Repr::Packed(packed) => packed.remaining(words, now),
+            Repr::Wide(wide) => wide.room_of(window, words, now),
         }
     }
 
@@ -182,8 +183,8 @@ impl CounterRing {
         permits: u64,
     ) -> Option<Nanos> {
         match &self.form {
-            Form::Packed(_) => self.ready_at(words, now, permits),
-            Form::Wide(wide) => wide.room_from(window, words, now, permits),
+            Repr::Packed(_) => self.ready_at(words, now, permits),
+            Repr::Wide(wide) => wide.room_from(window, words, now, permits),
         }
     }
 }
@@ -191,15 +192,15 @@ impl CounterRing {
 impl Algorithm for CounterRing {
     fn words(&self) -> usize {
         match &self.form {
-            Form::Packed(_) => 1,
-            Form::Wide(wide) => wide.words(),
+            Repr::Packed(_) => 1,
+            Repr::Wide(wide) => wide.words(),
         }
     }
 
     fn max_request(&self) -> u64 {
         match &self.form {
-            Form::Packed(packed) => packed.span().max_request(),
-            Form::Wide(wide) => wide.spans().map(Span::max_request).min().unwrap_or(0),
+            Repr::Packed(packed) => packed.span().max_request(),
+            Repr::Wide(wide) => wide.spans().map(CellWindow::max_request).min().unwrap_or(0),
         }
     }
 
@@ -214,13 +215,14 @@ impl Algorithm for CounterRing {
     }
 
     #[inline(always)]
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
         if permits == 0 {
-            return Ok(Receipt::new(now, 0, 0));
+            return Some(Receipt::new(now, 0, 0));
         }
         either!(self, form => {
             let tick = form.cells().tick(now);
-            answer(form.cells(), now, tick, permits, form.decide(words, tick, permits))
+            form.decide(words, tick, permits)
+                .map(|charged| Receipt::new(form.cells().stamp(now, tick, charged), permits, charged))
         })
     }
 
@@ -269,8 +271,8 @@ impl Algorithm for CounterRing {
 impl Reclaim for CounterRing {
     fn span(&self) -> Duration {
         let ticks = match &self.form {
-            Form::Packed(packed) => packed.span().summed(),
-            Form::Wide(wide) => wide.longest(),
+            Repr::Packed(packed) => packed.span().summed(),
+            Repr::Wide(wide) => wide.longest(),
         };
         // A window is at most 366 days; with its cells rounded up, still below 2^63 nanoseconds.
         let width = either!(self, form => form.cells()).width();
@@ -278,14 +280,14 @@ impl Reclaim for CounterRing {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
-            return Some(Ok(Receipt::new(now, 0, 0)));
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         either!(self, form => {
             let tick = form.cells().tick(now);
             form.attempt_or_enter(words, tick, permits)
-                .answered(|taken| answer(form.cells(), now, tick, permits, taken))
+                .map(|charged| Receipt::new(form.cells().stamp(now, tick, charged), permits, charged))
         })
     }
 
@@ -310,19 +312,4 @@ impl Reclaim for CounterRing {
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         self.with_limits(&[limit])
     }
-}
-
-/// What a caller with the reading `now`, in the cell at `tick`, is told when the cell at `taken` was
-/// charged, or none.
-#[inline(always)]
-fn answer(
-    cells: &Cells,
-    now: Nanos,
-    tick: u64,
-    permits: u64,
-    taken: Option<u64>,
-) -> Result<Receipt, Refusal> {
-    taken
-        .map(|taken| Receipt::new(cells.stamp(now, tick, taken), permits, taken))
-        .ok_or(Refusal::new(now, permits))
 }

@@ -39,13 +39,14 @@
 use alloc::format;
 use core::time::Duration;
 
-use super::{Algorithm, Attempt, Reclaim};
-use crate::decision::{Receipt, Refusal};
+use super::attempt::{Attempt, until_decided};
+use super::traits::FIRST_WORD_BITS;
+use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::quota::Quota;
+use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
-use crate::word::FIRST_WORD_BITS;
 
 mod state;
 
@@ -221,24 +222,17 @@ impl Gcra {
 
     /// Decides, if nobody else is faster: the time that was there before.
     #[inline(always)]
-    fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt {
+    fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt<u64> {
         let state = State(words);
         let seen = state.observe();
         let after = self.later_by(seen.time_from(now), permits);
         if after - now > self.tolerance() {
-            Attempt::Settled(None)
+            Attempt::Denied
         } else if state.replace(seen, Word::charged(after)) {
-            Attempt::Settled(Some(seen.time()))
+            Attempt::Admitted(seen.time())
         } else {
-            Attempt::Again
+            Attempt::Retry
         }
-    }
-
-    #[inline(always)]
-    fn answer(now: Nanos, permits: u64, taken: Option<u64>) -> Result<Receipt, Refusal> {
-        taken
-            .map(|before| Receipt::new(now, permits, before))
-            .ok_or(Refusal::new(now, permits))
     }
 
     /// The time after an admission of `permits` at `now`, whether they fit or not.
@@ -277,16 +271,13 @@ impl Algorithm for Gcra {
     }
 
     #[inline(always)]
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
         if permits == 0 {
-            return Ok(Receipt::new(now, 0, 0));
+            return Some(Receipt::new(now, 0, 0));
         }
         let units = Self::units(now);
-        loop {
-            if let Attempt::Settled(taken) = self.attempt_once(words, units, permits) {
-                return Self::answer(now, permits, taken);
-            }
-        }
+        until_decided(|| self.attempt_once(words, units, permits))
+            .map(|before| Receipt::new(now, permits, before))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -360,12 +351,12 @@ impl Reclaim for Gcra {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
-            return Some(Ok(Receipt::new(now, 0, 0)));
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         self.attempt_once(words, Self::units(now), permits)
-            .answered(|taken| Self::answer(now, permits, taken))
+            .map(|before| Receipt::new(now, permits, before))
     }
 
     /// Only when the word is older than `now` by another [`span`](Reclaim::span) (or window, whichever

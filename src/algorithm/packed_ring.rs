@@ -2,7 +2,7 @@
 //!
 //! # States and protocol
 //!
-//! The word (see [`Packed`]) is the whole state, so there is one event, *admit*: load the word,
+//! The word (see [`PackedWord`]) is the whole state, so there is one event, *admit*: load the word,
 //! carry it to the current tick by a shift, and if the window has room exchange it for the same
 //! with the permits added. Entering a cell is no event of its own: it happens within the admission
 //! that first charges the cell, and a denial writes nothing at all.
@@ -18,18 +18,20 @@
 
 use core::sync::atomic::Ordering;
 
-use super::Attempt;
-use super::span::Span;
-use crate::decision::Receipt;
+use super::attempt::{Attempt, until_decided};
+use super::cell_window::CellWindow;
+use crate::receipt::Receipt;
 use crate::sync::Words;
+mod word;
+
+use self::word::{PackedLayout, PackedWord};
 use crate::time::{Cells, Nanos};
-use crate::word::{Packed, PackedLayout};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedRing {
     layout: PackedLayout,
     cells: Cells,
-    span: Span,
+    span: CellWindow,
 }
 
 /// The one word, and what may happen to it.
@@ -41,13 +43,13 @@ struct State<W> {
 
 impl<W: Words> State<W> {
     #[inline]
-    fn observe(self) -> Packed {
+    fn observe(self) -> PackedWord {
         // Relaxed: the word is the whole state, nothing is published beside it.
         self.layout.decode(self.words.load(0, Ordering::Relaxed))
     }
 
     #[inline]
-    fn replace(self, seen: Packed, new: Packed) -> bool {
+    fn replace(self, seen: PackedWord, new: PackedWord) -> bool {
         // Relaxed, both: as in `observe`; the exchange itself validates what was judged.
         self.words
             .exchange(0, seen.raw(), new.raw(), Ordering::Relaxed, Ordering::Relaxed)
@@ -57,7 +59,7 @@ impl<W: Words> State<W> {
 
 impl PackedRing {
     /// `None` when the sums leave too few bits for ticks that count `horizon` cells.
-    pub(super) fn new(span: Span, width: u64, horizon: u64) -> Option<Self> {
+    pub(super) fn new(span: CellWindow, width: u64, horizon: u64) -> Option<Self> {
         let layout = PackedLayout::new(span.limit(), span.summed())?;
         // Not 0, so that a written word is not; and a multiple of the cells that shares repeat after, so
         // that they fall on the same cells as in a wide ring.
@@ -77,7 +79,7 @@ impl PackedRing {
         }
     }
 
-    pub(super) const fn span(&self) -> &Span {
+    pub(super) const fn span(&self) -> &CellWindow {
         &self.span
     }
 
@@ -95,7 +97,7 @@ impl PackedRing {
     /// The word carried to `tick`; to its own tick when that is newer (a clock that ran ahead of
     /// the caller's has published it).
     #[inline]
-    fn carried(word: Packed, tick: u64) -> Packed {
+    fn carried(word: PackedWord, tick: u64) -> PackedWord {
         if tick > word.tick() {
             word.advance(tick - word.tick())
         } else {
@@ -104,7 +106,7 @@ impl PackedRing {
     }
 
     #[inline]
-    fn room(&self, word: Packed) -> u64 {
+    fn room(&self, word: PackedWord) -> u64 {
         self.span.room(word.window(), word.tick(), || word.newest())
     }
 
@@ -119,31 +121,27 @@ impl PackedRing {
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        loop {
-            if let Attempt::Settled(taken) = self.attempt(words, tick, permits) {
-                return taken;
-            }
-        }
+        until_decided(|| self.attempt(words, tick, permits))
     }
 
     /// Decides, if nobody else is faster: the tick that is charged.
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         let seen = state.observe();
         let word = Self::carried(seen, tick);
         if permits > self.room(word) {
-            Attempt::Settled(None)
+            Attempt::Denied
         } else if state.replace(seen, word.plus(permits)) {
-            Attempt::Settled(Some(word.tick()))
+            Attempt::Admitted(word.tick())
         } else {
-            Attempt::Again
+            Attempt::Retry
         }
     }
 
     /// Decides as `attempt`: there is nothing to do before.
     #[inline(always)]
-    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         self.attempt(words, tick, permits)
     }
 
@@ -190,14 +188,14 @@ impl PackedRing {
     }
 
     /// The first instant from `now` on at which the word, left alone, is as `wanted`.
-    fn first_at<W: Words>(&self, words: W, now: Nanos, wanted: impl Fn(Packed) -> bool) -> Option<Nanos> {
+    fn first_at<W: Words>(&self, words: W, now: Nanos, wanted: impl Fn(PackedWord) -> bool) -> Option<Nanos> {
         let tick = self.cells.tick(now);
         let word = Self::carried(self.state(words).observe(), tick);
         if wanted(word) {
             return Some(now);
         }
         // By then the window is empty and every share has come round.
-        let horizon = self.span.summed() + self.span.shares().map_or(0, super::span::Shares::cells);
+        let horizon = self.span.summed() + self.span.shares().map_or(0, super::cell_window::Shares::cells);
         (1..=horizon)
             .take_while(|later| word.tick() + later <= self.layout.last_tick())
             .find(|&later| wanted(word.advance(later)))

@@ -4,15 +4,17 @@ use alloc::format;
 use core::time::Duration;
 
 use self::state::State;
-use super::{Algorithm, Attempt, Reclaim};
-use crate::decision::{Receipt, Refusal};
+use self::word::{HeadWord, LogLayout, Position, SlotWord};
+use super::attempt::{Attempt, until_decided};
+use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::quota::Quota;
+use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Divider, HORIZON, Nanos};
-use crate::word::{Head, LapLayout, Place, Slot};
 
 mod state;
+mod word;
 
 /// The sliding log, "compare the oldest of L": the times of the last L admissions, in a ring.
 ///
@@ -47,7 +49,7 @@ mod state;
 #[doc(alias = "sliding log")]
 pub struct TimestampRing {
     quota: Quota,
-    layout: LapLayout,
+    layout: LogLayout,
     /// Nanoseconds per unit of time.
     unit: Divider,
     /// W in units, rounded up.
@@ -75,7 +77,7 @@ impl TimestampRing {
                 format!("1 to {} permits for a timestamp ring", Self::MAX_LIMIT),
             ));
         }
-        let layout = LapLayout::new(quota.limit());
+        let layout = LogLayout::new(quota.limit());
         let unit = Self::unit(HORIZON.div_ceil(layout.last_time()));
         let window = quota.window_nanos().div_ceil(unit);
         if window < 10 {
@@ -115,7 +117,7 @@ impl TimestampRing {
 
     /// The time to judge at, rounded down.
     #[inline]
-    fn asked(&self, now: Nanos, head: Head) -> u64 {
+    fn asked(&self, now: Nanos, head: HeadWord) -> u64 {
         let time = self.unit.quotient(now.get()) + self.first;
         // The newest time was rounded up: what is certain is that a clock has shown the unit before it.
         time.min(self.layout.last_time())
@@ -124,7 +126,7 @@ impl TimestampRing {
 
     /// The time to record, rounded up and never before what was recorded last.
     #[inline]
-    fn recorded(&self, now: Nanos, head: Head) -> u64 {
+    fn recorded(&self, now: Nanos, head: HeadWord) -> u64 {
         let whole = self.unit.quotient(now.get());
         let part = u64::from(whole * self.unit.divisor() < now.get());
         let time = whole + part + self.first;
@@ -141,103 +143,95 @@ impl TimestampRing {
 
     /// Stores the time of a claim in its slots, where nobody has done so yet.
     #[inline]
-    fn record<W: Words>(&self, state: State<W>, first: Place, permits: u64, time: u64) {
-        for position in 0..permits {
-            let place = self.layout.after(first, position);
-            let slot = state.slot(place);
+    fn record<W: Words>(&self, state: State<W>, first: Position, permits: u64, time: u64) {
+        for offset in 0..permits {
+            let position = self.layout.after(first, offset);
+            let slot = state.slot(position);
             // At the claim the slot's time was earlier than the claim's. Whoever stored there
             // since, for this claim or a later lap's, left no earlier time than the claim's.
             if slot.time() < time {
-                state.store(place, slot, Slot::stored(time, place.lap));
+                state.store(position, slot, SlotWord::stored(time, position.lap));
             }
         }
     }
 
     /// The latest time among the next `permits` slots, which decides about them; `None` to start over.
     #[inline]
-    fn latest<W: Words>(&self, state: State<W>, head: Head, permits: u64) -> Option<u64> {
+    fn latest<W: Words>(&self, state: State<W>, head: HeadWord, permits: u64) -> Option<u64> {
         let mut latest = 0;
-        for position in 0..permits {
-            let place = self.layout.after(head.place(), position);
-            latest = latest.max(state.settled(head, place)?.time());
+        for offset in 0..permits {
+            let position = self.layout.after(head.position(), offset);
+            latest = latest.max(state.settled(head, position)?.time());
         }
         Some(latest)
     }
 
     /// Decides about one permit, unless a claim was not stored yet or somebody else was faster.
     #[inline(always)]
-    fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         let head = state.head();
         let asked = self.asked(now, head);
-        let place = head.place();
-        let slot = state.slot(place);
+        let position = head.position();
+        let slot = state.slot(position);
         let young = slot.time() + self.window > asked;
-        if permits != 1 || !slot.is_due(place.lap) || (young && state.head() != head) {
-            return Attempt::Again;
+        if permits != 1 || !slot.is_due(position.lap) || (young && state.head() != head) {
+            return Attempt::Retry;
         }
         if young {
             // The slot was read between two looks at one head: at the second, it was too young.
-            return Attempt::Settled(None);
+            return Attempt::Denied;
         }
         let time = self.recorded(now, head);
-        let next = head.at(time, self.layout.after(place, 1));
+        let next = head.at(time, self.layout.after(position, 1));
         if !state.claim(head, next) {
-            return Attempt::Again;
+            return Attempt::Retry;
         }
         // If it fails, somebody has stored on our behalf, or for a later lap: no earlier than our
         // time. What was read does not come back: it is earlier than all that is stored in the slot
         // from the claim on.
-        state.store(place, slot, Slot::stored(time, place.lap));
-        Attempt::Settled(Some(next.raw()))
+        state.store(position, slot, SlotWord::stored(time, position.lap));
+        Attempt::Admitted(next.raw())
     }
 
     /// Takes `permits`, however long that takes.
     #[inline(never)]
     fn take<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<u64> {
-        loop {
-            if let Attempt::Settled(taken) = self.attempt_many(words, now, permits) {
-                return taken;
-            }
-        }
+        until_decided(|| self.attempt_many(words, now, permits))
     }
 
     /// Decides about any number of permits, unless a claim was not stored yet (now it is) or somebody
     /// else was faster.
     #[inline(never)]
-    fn attempt_many<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+    fn attempt_many<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         if permits > self.quota.limit() {
-            return Attempt::Settled(None);
+            return Attempt::Denied;
         }
         let state = self.state(words);
         let head = state.head();
         let asked = self.asked(now, head);
         let Some(latest) = self.latest(state, head, permits) else {
-            return Attempt::Again;
+            return Attempt::Retry;
         };
         let young = latest + self.window > asked;
         if young && state.head() == head {
-            return Attempt::Settled(None); // As in `attempt_one`.
+            return Attempt::Denied; // As in `attempt_one`.
         }
         let time = self.recorded(now, head);
-        let next = head.at(time, self.layout.after(head.place(), permits));
+        let next = head.at(time, self.layout.after(head.position(), permits));
         if young || !state.claim(head, next) {
-            return Attempt::Again;
+            return Attempt::Retry;
         }
-        self.record(state, head.place(), permits, time);
-        Attempt::Settled(Some(next.raw()))
+        self.record(state, head.position(), permits, time);
+        Attempt::Admitted(next.raw())
     }
 
-    /// What a caller with the reading `now` is told when the head was claimed as `taken`, or not.
+    /// The receipt of a caller with the reading `now` whose claim left the head `claimed`.
     #[inline(always)]
-    fn answer(&self, now: Nanos, permits: u64, taken: Option<u64>) -> Result<Receipt, Refusal> {
-        let receipt = |taken| {
-            // The time that it was judged at: it made the head newer by its own reading, rounded
-            // up, at the most.
-            let asked = self.asked(now, self.layout.decode(taken));
-            Receipt::new(now.max(self.instant(asked)), permits, taken)
-        };
-        taken.map(receipt).ok_or(Refusal::new(now, permits))
+    fn receipt(&self, now: Nanos, permits: u64, claimed: u64) -> Receipt {
+        // The claim advanced the head at most to its own reading, rounded up.
+        let asked = self.asked(now, self.layout.decode(claimed));
+        Receipt::new(now.max(self.instant(asked)), permits, claimed)
     }
 
     /// Works out something from one state of the words: again and again until the head stood still meanwhile.
@@ -245,15 +239,15 @@ impl TimestampRing {
     fn observe<W: Words, T>(
         &self,
         words: W,
-        mut work: impl FnMut(Head, &mut dyn Iterator<Item = u64>) -> T,
+        mut work: impl FnMut(HeadWord, &mut dyn Iterator<Item = u64>) -> T,
     ) -> T {
         let state = self.state(words);
         loop {
             let head = state.head();
-            let mut times = (0..self.layout.slots()).map(|position| {
-                let place = self.layout.after(head.place(), position);
-                let slot = state.slot(place);
-                if slot.is_due(place.lap) {
+            let mut times = (0..self.layout.slots()).map(|offset| {
+                let position = self.layout.after(head.position(), offset);
+                let slot = state.slot(position);
+                if slot.is_due(position.lap) {
                     slot.time()
                 } else {
                     head.newest()
@@ -286,13 +280,13 @@ impl Algorithm for TimestampRing {
     }
 
     #[inline(always)]
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
         if permits == 0 {
-            return Ok(Receipt::new(now, 0, 0));
+            return Some(Receipt::new(now, 0, 0));
         }
         let first = self.attempt_one(words, now, permits);
-        let taken = first.or_else(|| self.take(words, now, permits));
-        self.answer(now, permits, taken)
+        let claimed = first.or_else(|| self.take(words, now, permits));
+        claimed.map(|claimed| self.receipt(now, permits, claimed))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -332,7 +326,7 @@ impl Algorithm for TimestampRing {
         while booked < permits {
             let head = state.head();
             let time = self.recorded(now, head);
-            let Some(slot) = state.settled(head, head.place()) else {
+            let Some(slot) = state.settled(head, head.position()) else {
                 continue;
             };
             if slot.time() >= time {
@@ -342,9 +336,9 @@ impl Algorithm for TimestampRing {
                 }
                 continue;
             }
-            let next = head.at(time, self.layout.after(head.place(), 1));
+            let next = head.at(time, self.layout.after(head.position(), 1));
             if state.claim(head, next) {
-                self.record(state, head.place(), 1, time);
+                self.record(state, head.position(), 1, time);
                 booked += 1;
             }
         }
@@ -370,15 +364,15 @@ impl Reclaim for TimestampRing {
     }
 
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Result<Receipt, Refusal>> {
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
-            return Some(Ok(Receipt::new(now, 0, 0)));
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         let attempt = match self.attempt_one(words, now, permits) {
-            Attempt::Again => self.attempt_many(words, now, permits),
+            Attempt::Retry => self.attempt_many(words, now, permits),
             settled => settled,
         };
-        attempt.answered(|taken| self.answer(now, permits, taken))
+        attempt.map(|claimed| self.receipt(now, permits, claimed))
     }
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
@@ -387,14 +381,14 @@ impl Reclaim for TimestampRing {
         head.newest() + self.window < self.asked(now, head)
     }
 
-    /// The same place, and the newest time is now. A slot whose claimer has slept ever since counts as taken
+    /// The same position, and the newest time is now. A slot whose claimer has slept ever since counts as taken
     /// now, which it is filled with.
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
         let here = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
         let newest = here.max(head.newest() + 1);
         // What a reading has recorded is rounded up, so it may be a unit ahead itself.
-        (newest <= self.layout.last_time().min(here + 2)).then(|| head.at(newest, head.place()).raw())
+        (newest <= self.layout.last_time().min(here + 2)).then(|| head.at(newest, head.position()).raw())
     }
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {

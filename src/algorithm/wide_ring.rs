@@ -5,20 +5,23 @@ use alloc::vec::Vec;
 
 use self::state::State;
 use self::window::Window;
-use super::Attempt;
-use super::span::Span;
-use crate::decision::Receipt;
+use self::word::TotalWord;
+use super::attempt::{Attempt, until_decided};
+use super::cell_window::CellWindow;
+use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Cells, Nanos};
-use crate::word::{Mark, MarkLayout};
 
-mod looks;
+mod queries;
 mod state;
 mod window;
+mod word;
+
+pub(super) use word::TotalLayout;
 
 #[derive(Clone, Debug)]
 pub(super) struct WideRing {
-    layout: MarkLayout,
+    layout: TotalLayout,
     cells: Cells,
     /// The window that was given first: the only one in a ring with shares.
     first: Window,
@@ -27,7 +30,7 @@ pub(super) struct WideRing {
 
 impl WideRing {
     /// The spans, with the width of their cells in ticks.
-    pub(super) fn new(layout: MarkLayout, width: u64, first_tick: u64, spans: &[(Span, u64)]) -> Self {
+    pub(super) fn new(layout: TotalLayout, width: u64, first_tick: u64, spans: &[(CellWindow, u64)]) -> Self {
         let mut base = 1;
         let mut windows: Vec<Window> = Vec::with_capacity(spans.len());
         for &(span, ticks) in spans {
@@ -59,11 +62,11 @@ impl WideRing {
         self.windows().map(ticks).max().unwrap_or(0)
     }
 
-    pub(super) const fn span(&self) -> &Span {
+    pub(super) const fn span(&self) -> &CellWindow {
         &self.first.span
     }
 
-    pub(super) fn spans(&self) -> impl Iterator<Item = &Span> {
+    pub(super) fn spans(&self) -> impl Iterator<Item = &CellWindow> {
         self.windows().map(|window| &window.span)
     }
 
@@ -93,9 +96,9 @@ impl WideRing {
 
     /// Decides as `attempt`; if that is not possible, does one step towards it.
     #[inline(always)]
-    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+    pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         let attempt = self.attempt(words, tick, permits);
-        if matches!(attempt, Attempt::Again) {
+        if matches!(attempt, Attempt::Retry) {
             self.step(words, tick);
         }
         attempt
@@ -105,12 +108,10 @@ impl WideRing {
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        loop {
+        until_decided(|| {
             self.step(words, tick);
-            if let Attempt::Settled(taken) = self.attempt(words, tick, permits) {
-                return taken;
-            }
-        }
+            self.attempt(words, tick, permits)
+        })
     }
 
     /// Brings the words nearer to being open at `tick`, whoever has entered what.
@@ -123,7 +124,7 @@ impl WideRing {
 
     /// Decides, if the cell is open and nobody else is faster: the tick that is charged.
     #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+    fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         if self.is_plain() {
             self.attempt_where(
                 words,
@@ -138,7 +139,7 @@ impl WideRing {
 
     /// As `attempt`, with shares and further windows.
     #[inline(never)]
-    fn attempt_in_full<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt {
+    fn attempt_in_full<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         self.attempt_where(
             words,
             tick,
@@ -152,24 +153,24 @@ impl WideRing {
         &self,
         words: W,
         tick: u64,
-        fits: impl FnOnce(State<W>, Mark) -> bool,
+        fits: impl FnOnce(State<W>, TotalWord) -> bool,
         permits: u64,
-    ) -> Attempt {
+    ) -> Attempt<u64> {
         let state = self.state(words);
         let seen = state.control();
         if seen.entering() || seen.tick() < tick {
-            return Attempt::Again;
+            return Attempt::Retry;
         }
         if fits(state, seen) {
             if state.move_on(seen, seen.plus(permits)) {
-                return Attempt::Settled(Some(seen.tick()));
+                return Attempt::Admitted(seen.tick());
             }
         } else if state.control() == seen {
             // The bases were read between two looks at one control word: at the second, the window
             // had no room.
-            return Attempt::Settled(None);
+            return Attempt::Denied;
         }
-        Attempt::Again
+        Attempt::Retry
     }
 
     /// Whether there is one window, without shares.
@@ -181,13 +182,13 @@ impl WideRing {
     /// Whether every window has room at an open control word. Right only if it still is the control
     /// word afterwards.
     #[inline]
-    fn fits<W: Words>(&self, state: State<W>, seen: Mark, permits: u64) -> bool {
+    fn fits<W: Words>(&self, state: State<W>, seen: TotalWord, permits: u64) -> bool {
         permits <= self.room_in(state, seen)
     }
 
     /// What every window has room for at an open control word, with the same reservation.
     #[inline]
-    fn room_in<W: Words>(&self, state: State<W>, seen: Mark) -> u64 {
+    fn room_in<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
         let first = match self.first.span.shares() {
             None => Self::left(state, &self.first, seen),
@@ -199,22 +200,22 @@ impl WideRing {
 
     /// What is left of a window's limit.
     #[inline]
-    fn left<W: Words>(state: State<W>, window: &Window, seen: Mark) -> u64 {
-        let sum = seen.since(state.mark(window.base));
+    fn left<W: Words>(state: State<W>, window: &Window, seen: TotalWord) -> u64 {
+        let sum = seen.since(state.total(window.base));
         window.span.limit().saturating_sub(sum)
     }
 
     /// What is left of the share of the first window's current cell.
     #[inline]
-    fn share_left<W: Words>(&self, state: State<W>, seen: Mark) -> u64 {
+    fn share_left<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         let cell = self.first.cell(seen.tick());
-        let newest = || seen.since(state.mark(self.first.slot(cell)));
+        let newest = || seen.since(state.total(self.first.slot(cell)));
         self.first.span.room(0, cell, newest)
     }
 
     /// Brings the control word nearer to being open at `tick`, unless it is open there or later.
     #[cold]
-    fn enter_cell<W: Words>(&self, state: State<W>, seen: Mark, tick: u64) {
+    fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         if seen.entering() {
             self.finish(state, seen);
         } else if seen.tick() < tick {
@@ -227,13 +228,13 @@ impl WideRing {
 
     /// Publishes the bases and slots of the cell that is being entered, and opens it. Anybody may do
     /// this, any number of times, however late.
-    fn finish<W: Words>(&self, state: State<W>, entering: Mark) {
+    fn finish<W: Words>(&self, state: State<W>, entering: TotalWord) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let here = entering.at(cell);
             // The base first: the slot takes the place of the oldest cell's, which the base tells of. Whoever
             // has found that gone finds the base published.
-            let base = Self::first_mark(state, window, window.oldest(cell)..cell).unwrap_or(here);
+            let base = Self::first_entered(state, window, window.oldest(cell)..cell).unwrap_or(here);
             state.publish(window.base, base.at(cell));
             state.publish(window.slot(cell), here);
         }
@@ -241,16 +242,16 @@ impl WideRing {
     }
 
     /// The mark of the first cell among `cells` that was ever entered, if a slot still tells of it.
-    fn first_mark<W: Words>(
+    fn first_entered<W: Words>(
         state: State<W>,
         window: &Window,
         mut cells: impl Iterator<Item = u64>,
-    ) -> Option<Mark> {
-        cells.find_map(|cell| Self::mark_of(state, window, cell))
+    ) -> Option<TotalWord> {
+        cells.find_map(|cell| Self::slot_of(state, window, cell))
     }
 
-    fn mark_of<W: Words>(state: State<W>, window: &Window, cell: u64) -> Option<Mark> {
-        let mark = state.mark(window.slot(cell));
+    fn slot_of<W: Words>(state: State<W>, window: &Window, cell: u64) -> Option<TotalWord> {
+        let mark = state.total(window.slot(cell));
         (mark.tick() == cell).then_some(mark)
     }
 
@@ -294,7 +295,7 @@ impl WideRing {
             if seen.entering() || seen.tick() != receipt.mark() {
                 return false;
             }
-            let here = state.mark(self.first.slot(self.first.cell(seen.tick())));
+            let here = state.total(self.first.slot(self.first.cell(seen.tick())));
             if permits <= seen.since(here) {
                 if state.move_on(seen, seen.minus(permits)) {
                     return true;
@@ -315,7 +316,7 @@ impl WideRing {
                 continue;
             }
             // Every window's sum must stay within what the total can tell apart.
-            let room = |window: &Window| self.layout.largest_sum() - seen.since(state.mark(window.base));
+            let room = |window: &Window| self.layout.largest_sum() - seen.since(state.total(window.base));
             let booked = self.windows().map(room).fold(permits, u64::min);
             if state.move_on(seen, seen.plus(booked)) {
                 return booked;

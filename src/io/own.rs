@@ -7,8 +7,8 @@ use super::quantum::Quantum;
 use super::side::refusal;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
-use crate::decision::Receipt;
 use crate::limiter::RateLimiter;
+use crate::receipt::Receipt;
 use crate::time::Nanos;
 use crate::wait::{Runtime, TokioAlarm, TokioRuntime, WaitError};
 

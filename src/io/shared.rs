@@ -10,8 +10,8 @@ use super::place::Place;
 use super::quantum::Quantum;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
-use crate::decision::{Receipt, Settled};
 use crate::limiter::RateLimiter;
+use crate::receipt::{Receipt, Settled};
 #[cfg(feature = "rules")]
 use crate::rules::{Cost, Reservation};
 #[cfg(feature = "rules")]

@@ -1,8 +1,8 @@
 use super::KeyedRateLimiter;
 use super::keys::Keys;
 use crate::algorithm::Reclaim;
-use crate::answer::{Admitted, Denied};
 use crate::clock::Clock;
+use crate::decision::{Admitted, Denied};
 
 /// Keys whose lines are on the way at once: about as many as a core can wait for.
 const AHEAD: usize = 16;

@@ -1,9 +1,9 @@
 use super::counts::{Counts, Event};
-use crate::algorithm::Reclaim;
-use crate::decision::{Receipt, Refusal};
+use crate::algorithm::{Attempt, Reclaim};
+use crate::receipt::Receipt;
 use crate::table::{Candidate, Entry, Home, Opening, Seat, Set, Table};
+use crate::table::{Stage, Staged};
 use crate::time::Nanos;
-use crate::word::{Stage, Staged};
 
 /// Looks for the entry of one key among those that it may have, and enters the key if it has none:
 /// [the protocol](crate::table), for somebody whose reading is `now`.
@@ -118,7 +118,13 @@ impl<'a, A: Reclaim> Search<'a, A> {
             let decision = self.algorithm.attempt(&words, self.now, permits);
             if words.is_open() {
                 self.entered(candidate);
-                return Some((entry, decision.and_then(Result::ok)));
+                return Some((
+                    entry,
+                    match decision {
+                        Attempt::Admitted(receipt) => Some(receipt),
+                        Attempt::Denied | Attempt::Retry => None,
+                    },
+                ));
             }
             // Somebody else has opened or withdrawn it, or the reading is too old for a decision.
         }
@@ -193,7 +199,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             }
             if look.first.is_open() && self.algorithm.advance(look.first.word(), self.now).is_none() {
                 // Somebody sleeps in the middle of a step, and the key may never ask again.
-                self.finish(look.candidate.entry, look.owner);
+                let _ = self.finish(look.candidate.entry, look.owner);
                 (look.first, look.owner) = look.candidate.entry.look(self.key);
             }
             if self.is_free(&look) {
@@ -219,7 +225,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
     }
 
     /// Finishes a step of several that somebody has begun: an attempt at what is never admitted does.
-    fn finish(&self, entry: Entry<'a>, owner: u64) -> Option<Result<Receipt, Refusal>> {
+    fn finish(&self, entry: Entry<'a>, owner: u64) -> Attempt {
         let seat = Seat::new(entry, owner);
         self.algorithm.attempt(&seat, self.now, u64::MAX)
     }
@@ -329,7 +335,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             let first = look.first.word();
             let now = self.now.max(self.algorithm.latest_time(first));
             let Some(word) = self.algorithm.advance(first, now) else {
-                if self.finish(entry, self.key).is_some() {
+                if self.finish(entry, self.key) != Attempt::Retry {
                     // Nothing was begun: time has ended.
                     return false;
                 }

@@ -3,13 +3,13 @@ use core::fmt;
 use super::counts::{Counts, Event};
 use super::on_full::OnFull;
 use super::search::{Place, Search, View};
-use crate::algorithm::Reclaim;
 #[cfg(feature = "rules")]
 use crate::algorithm::{Algorithm, AnyAlgorithm};
-use crate::answer::{Admitted, Denied, Held, Peek, answer};
-use crate::decision::{Payer, Receipt, Refusal, Settled};
+use crate::algorithm::{Attempt, Reclaim};
+use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
 use crate::error::ConfigError;
 use crate::limiter::OwnWords;
+use crate::receipt::{Payer, Receipt, Settled};
 #[cfg(feature = "rules")]
 use crate::sync::Ordering;
 use crate::sync::Shared;
@@ -190,30 +190,42 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         // For nothing no word of the entry would be read, and so not show whose it is.
         if permits > 0
             && let Some(entry) = found
-            && let Some(decision) = self.attempt(entry, key, now, permits)
+            && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
         {
-            return answer(self.algorithm, Held::Entry(entry, key), decision);
+            return decision;
         }
         Self::enter(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
-    /// Decides with an entry; `None`: the key has lost it, or somebody else was faster.
+    /// Decides with an entry. `None` if the key has lost it, or another thread was faster.
     #[inline(always)]
-    fn attempt(
+    fn decide_by_entry(
         self,
-        entry: Entry<'_>,
+        entry: Entry<'a>,
         key: u64,
         now: Nanos,
         permits: u64,
-    ) -> Option<Result<Receipt, Refusal>> {
+    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
+        let receipt = match self.attempt(entry, key, now, permits) {
+            Attempt::Admitted(receipt) => Some(receipt),
+            Attempt::Denied => None,
+            Attempt::Retry => return None,
+        };
+        let held = StateRef::Entry(entry, key);
+        Some(answer(self.algorithm, held, now, permits, receipt))
+    }
+
+    /// Decides with an entry; `Retry`: the key has lost it, or another thread was faster.
+    #[inline(always)]
+    fn attempt(self, entry: Entry<'_>, key: u64, now: Nanos, permits: u64) -> Attempt {
         let seat = Seat::new(entry, key);
-        let decision = self.algorithm.attempt(&seat, now, permits)?;
-        match decision {
-            Ok(receipt) => Some(Ok(self.charged(receipt, entry))),
+        match self.algorithm.attempt(&seat, now, permits) {
+            Attempt::Admitted(receipt) => Attempt::Admitted(self.charged(receipt, entry)),
+            Attempt::Retry => Attempt::Retry,
             // It may be of the zeros of a lost entry, or of the word of a key that had the entry in between: the
             // fingerprint that was read after it was its own only if the word still stands.
-            Err(_) if seat.seen() != Seat::UNSEEN && !entry.still(seat.seen()) => None,
-            Err(refusal) => Some(Err(refusal)),
+            Attempt::Denied if seat.seen() != Seat::UNSEEN && !entry.still(seat.seen()) => Attempt::Retry,
+            Attempt::Denied => Attempt::Denied,
         }
     }
 
@@ -249,26 +261,24 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         // Otherwise the answer is the same for every state, so none is needed.
         let matters = permits > 0 && permits <= self.algorithm.max_request();
         if matters && let Some((entry, receipt)) = search.enter_unused(permits) {
-            let decision = match receipt {
-                Some(receipt) => Some(Ok(self.charged(receipt, entry))),
-                None => self.attempt(entry, key, now, permits),
-            };
-            if let Some(decision) = decision {
-                return answer(self.algorithm, Held::Entry(entry, key), decision);
+            let held = StateRef::Entry(entry, key);
+            if let Some(receipt) = receipt {
+                let receipt = self.charged(receipt, entry);
+                return answer(self.algorithm, held, now, permits, Some(receipt));
+            }
+            if let Some(decision) = self.decide_by_entry(entry, key, now, permits) {
+                return decision;
             }
         }
         let table = &self.store.table;
         if let Some(entry) = table.find_in_front(key).or_else(|| table.find_in_backyard(key))
-            && let Some(decision) = self.attempt(entry, key, now, permits)
+            && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
         {
-            return answer(self.algorithm, Held::Entry(entry, key), decision);
+            return decision;
         }
         if !matters {
-            let decision = match permits {
-                0 => Ok(Receipt::new(now, 0, 0)),
-                _ => Err(Refusal::new(now, permits)),
-            };
-            return answer(self.algorithm, Held::Fresh, decision);
+            let receipt = (permits == 0).then(|| Receipt::new(now, 0, 0));
+            return answer(self.algorithm, StateRef::Fresh, now, permits, receipt);
         }
         self.enter_anywhere(&search, permits)
     }
@@ -278,84 +288,85 @@ impl<'a, A: Reclaim> Desk<'a, A> {
     fn enter_anywhere(self, search: &Search<'a, A>, permits: u64) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         let (key, now) = (search.key, search.now);
         loop {
-            let (held, decision) = match search.enter(self.on_full == OnFull::Forget) {
-                Place::Entry(entry) => (Held::Entry(entry, key), self.attempt(entry, key, now, permits)),
-                Place::Full(now) => {
-                    let held = self.overflow(search);
-                    (held, self.decide_without_entry(search, held, now, permits))
-                }
-                Place::Barred(now, until) => {
-                    let held = Held::NoRoom(Some(until));
-                    (held, self.decide_without_entry(search, held, now, permits))
-                }
+            let (held, now) = match search.enter(self.on_full == OnFull::Forget) {
+                Place::Entry(entry) => match self.decide_by_entry(entry, key, now, permits) {
+                    Some(decision) => return decision,
+                    None => continue,
+                },
+                Place::Full(now) => (self.overflow(search), now),
+                Place::Barred(now, until) => (StateRef::NoRoom(Some(until)), now),
             };
-            if let Some(decision) = decision {
-                return answer(self.algorithm, held, decision);
+            match self.decide_without_entry(search, held, now, permits) {
+                Attempt::Admitted(receipt) => {
+                    return answer(self.algorithm, held, now, permits, Some(receipt));
+                }
+                Attempt::Denied => return answer(self.algorithm, held, now, permits, None),
+                Attempt::Retry => {}
             }
         }
     }
 
     /// What stands in for the entry of a key that gets none.
-    fn overflow(self, search: &Search<'a, A>) -> Held<'a> {
+    fn overflow(self, search: &Search<'a, A>) -> StateRef<'a> {
         match self.on_full {
             // Forget comes here when every entry is changing hands at this instant.
-            OnFull::Share | OnFull::Forget => Held::Shared(self.store.shared.get()),
-            OnFull::Deny => Held::NoRoom(search.room_at()),
-            OnFull::Admit => Held::Unlimited,
+            OnFull::Share | OnFull::Forget => StateRef::Shared(self.store.shared.get()),
+            OnFull::Deny => StateRef::NoRoom(search.room_at()),
+            OnFull::Admit => StateRef::Unlimited,
         }
     }
 
-    /// Decides for a key that gets no entry; `None`: it has one by now.
+    /// Decides for a key that gets no entry; `Retry`: it has one by now.
     fn decide_without_entry(
         self,
         search: &Search<'_, A>,
-        held: Held<'_>,
+        held: StateRef<'_>,
         now: Nanos,
         permits: u64,
-    ) -> Option<Result<Receipt, Refusal>> {
+    ) -> Attempt {
         let decision = match held {
-            Held::Shared(_) => self.decide_with_others(search, now, permits)?,
-            Held::Unlimited => Ok(Receipt::new(now, permits, 0).paid_by(Payer::Nobody)),
-            _ => Err(Refusal::new(now, permits)),
+            StateRef::Shared(_) => self.decide_with_others(search, now, permits),
+            StateRef::Unlimited => Attempt::Admitted(Receipt::new(now, permits, 0).paid_by(Payer::Nobody)),
+            _ => Attempt::Denied,
         };
-        self.store.counts.add(search.key, Event::Overflowed);
-        Some(decision)
+        if !matches!(decision, Attempt::Retry) {
+            self.store.counts.add(search.key, Event::Overflowed);
+        }
+        decision
     }
 
     /// Decides by the catch-all. The key gets no entry of its own before the admission has stopped
     /// counting; if it got one meanwhile, the admission is taken back.
-    fn decide_with_others(
-        self,
-        search: &Search<'_, A>,
-        now: Nanos,
-        permits: u64,
-    ) -> Option<Result<Receipt, Refusal>> {
+    fn decide_with_others(self, search: &Search<'_, A>, now: Nanos, permits: u64) -> Attempt {
         let algorithm = self.algorithm;
         let words = Shared::new(self.store.shared.get());
-        let decision = algorithm.decide(words, now, permits);
-        if let Ok(receipt) = &decision {
+        let receipt = algorithm.decide(words, now, permits);
+        if let Some(receipt) = &receipt {
             // Before the look: somebody who is entering the key sees this, or is seen.
             let end = receipt.at().saturating_add(algorithm.span());
             self.store.table.home(search.key).share(search.key, now, end);
         }
         if !search.is_entered_since(now) {
-            return Some(decision.map(|receipt| receipt.paid_by(Payer::Shared(self.store.generation))));
+            return match receipt {
+                Some(receipt) => Attempt::Admitted(receipt.paid_by(Payer::Shared(self.store.generation))),
+                None => Attempt::Denied,
+            };
         }
-        if let Ok(receipt) = decision {
+        if let Some(receipt) = receipt {
             // What cannot be given back stays spent, which makes the catch-all stricter.
             algorithm.refund(words, &receipt, permits);
         }
-        None
+        Attempt::Retry
     }
 
     /// Looks at the state of `key`, and changes nothing: it is not entered.
     pub(crate) fn peek(self, key: u64, now: Nanos) -> Peek<'a, A> {
         let search = self.search(key, now);
         let (held, now) = match search.peek(self.on_full == OnFull::Forget) {
-            View::Entry(entry, owner, now) => (Held::Entry(entry, owner), now),
-            View::Fresh(now) => (Held::Fresh, now),
+            View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
+            View::Fresh(now) => (StateRef::Fresh, now),
             View::Full(now) => (self.overflow(&search), now),
-            View::Barred(now, until) => (Held::NoRoom(Some(until)), now),
+            View::Barred(now, until) => (StateRef::NoRoom(Some(until)), now),
         };
         Peek::new(self.algorithm, held, now)
     }

@@ -11,8 +11,8 @@ use super::shared_rules_builder::SharedRulesBuilder;
 use super::standing::Standing;
 use super::store::Store;
 use super::store_error::StoreError;
-use crate::decision::Settled;
 use crate::quota::Quota;
+use crate::receipt::Settled;
 use crate::rules::{Key, Mode, OnError, Rule, RuleAlgorithm, RuleError};
 
 /// One limit for each of many keys, over counts that many machines share: a [`SharedRules`] of one rule.

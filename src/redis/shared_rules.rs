@@ -9,7 +9,7 @@ use super::shared_rules_builder::SharedRulesBuilder;
 use super::standing::Standing;
 use super::store::{Part, Store};
 use super::store_error::StoreError;
-use crate::decision::Settled;
+use crate::receipt::Settled;
 use crate::rules::{Mode, Plan, Planned, RuleCounts, SharedPlan};
 
 /// Several rules, judged as one, over counts that many machines share: a request is admitted when every rule that

@@ -12,12 +12,12 @@ use super::rule::{Enforced, Listed};
 use super::share::Share;
 use super::state::{Decided, Place, Ruling, State, Taken};
 use crate::algorithm::AnyAlgorithm;
-use crate::answer::Peek;
-use crate::decision::Receipt;
+use crate::decision::Peek;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, SeededState, Store};
 use crate::limiter::OwnWords;
 use crate::quota::Quota;
+use crate::receipt::Receipt;
 use crate::time::Nanos;
 
 mod heritage;

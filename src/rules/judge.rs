@@ -8,7 +8,7 @@ use super::group::{Group, Subject};
 use super::refused::{Passed, Refused, Violated};
 use super::reservation::{Charge, Reservation};
 use super::state::{Place, Taken};
-use crate::decision::Receipt;
+use crate::receipt::Receipt;
 use crate::time::Nanos;
 
 /// One state that decides about a request.

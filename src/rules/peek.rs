@@ -4,7 +4,7 @@ use core::time::Duration;
 use super::Rules;
 use super::group::Subject;
 use crate::algorithm::AnyAlgorithm;
-use crate::answer::Peek;
+use crate::decision::Peek;
 use crate::quota::Quota;
 use crate::time::Nanos;
 

@@ -7,7 +7,7 @@ use super::Rules;
 use super::counts::{Me, Outcome};
 use super::group::{Group, Subject};
 use super::key::Cost;
-use crate::decision::{Receipt, Settled};
+use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
 /// What an admitted request was charged, rule by rule: to be handed back to

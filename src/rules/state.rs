@@ -1,10 +1,10 @@
 use core::fmt;
 
 use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
-use crate::answer::{Held, Peek};
-use crate::decision::Receipt;
+use crate::decision::{Peek, StateRef};
 use crate::keyed::{Desk, OnFull, Store};
 use crate::limiter::OwnWords;
+use crate::receipt::Receipt;
 use crate::sync::{Ordering, Shared};
 use crate::table::{Entry, Seat};
 use crate::time::Nanos;
@@ -99,7 +99,7 @@ impl State {
                 let decision = algorithm.decide(Shared::new(words.get()), at, permits);
                 Decided {
                     at,
-                    admitted: decision.is_ok(),
+                    admitted: decision.is_some(),
                     overflow: false,
                 }
             }
@@ -207,11 +207,11 @@ impl<'a> Ruling<'a> {
     pub(super) fn take(self, place: Place<'_>, now: Nanos, permits: u64) -> Result<Taken, bool> {
         match place {
             Place::Everybody(words) => match self.algorithm.decide(Shared::new(words.get()), now, permits) {
-                Ok(receipt) => Ok(Taken {
+                Some(receipt) => Ok(Taken {
                     receipt,
                     overflow: false,
                 }),
-                Err(_) => Err(false),
+                None => Err(false),
             },
             Place::Each(store, found) => match self.desk(store).decide_with(found, self.key, now, permits) {
                 Ok(admitted) => Ok(Taken {
@@ -236,7 +236,7 @@ impl<'a> Ruling<'a> {
     #[inline(never)]
     pub(super) fn peek(self, state: &'a State, now: Nanos) -> Peek<'a, AnyAlgorithm> {
         match state {
-            State::Everybody(words) => Peek::new(self.algorithm, Held::Own(words.get()), now),
+            State::Everybody(words) => Peek::new(self.algorithm, StateRef::Own(words.get()), now),
             State::Each(store) => self.desk(store).peek(self.key, now),
         }
     }

@@ -2,8 +2,8 @@ use core::time::Duration;
 
 use super::{RuleSet, Rules};
 use crate::algorithm::AnyAlgorithm;
-use crate::answer::Peek;
 use crate::clock::Clock;
+use crate::decision::Peek;
 
 /// A state that a request needs permits of.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@ use core::fmt;
 use core::sync::atomic::Ordering;
 
 use crate::sync::AtomicU64;
-use crate::word::{Stage, Staged};
+use crate::table::{Stage, Staged};
 
 /// An entry of the table: the fingerprint of the key that has it, and the words of that key's state.
 ///

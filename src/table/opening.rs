@@ -3,7 +3,7 @@ use core::sync::atomic::Ordering;
 
 use super::{Entry, Seat};
 use crate::sync::Words;
-use crate::word::Staged;
+use crate::table::Staged;
 
 /// The words of an entry that is tentative, for an algorithm that opens it by the first exchange of its first word:
 /// mostly a decision, so that the key's first one needs no exchange of its own.
@@ -108,11 +108,11 @@ mod tests {
 
     use super::super::{Entry, Seat};
     use super::Opening;
-    use crate::algorithm::{Reclaim, TimestampRing};
+    use crate::algorithm::{Attempt, Reclaim, TimestampRing};
     use crate::quota::Quota;
     use crate::sync::{AtomicU64, Ordering};
+    use crate::table::Staged;
     use crate::time::Nanos;
-    use crate::word::Staged;
 
     /// Who has slept while another opened the entry and used it changes none of its words.
     #[test]
@@ -128,9 +128,9 @@ mod tests {
 
         assert!(entry.open(tentative));
         let other = log.attempt(&Seat::new(entry, key), now, 1);
-        assert!(matches!(other, Some(Ok(_))));
+        assert!(matches!(other, Attempt::Admitted(_)));
         let before = words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        assert!(!matches!(log.attempt(&sleeper, now, 1), Some(Ok(_))));
+        assert!(!matches!(log.attempt(&sleeper, now, 1), Attempt::Admitted(_)));
         assert!(!sleeper.is_open());
         let after = words.each_ref().map(|word| word.load(Ordering::Relaxed));
         assert_eq!(after, before);

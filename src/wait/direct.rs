@@ -12,8 +12,8 @@ use super::runtime::Runtime;
 use super::until::Until;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
-use crate::decision::{Receipt, Settled};
 use crate::limiter::RateLimiter;
+use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
 impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {

@@ -13,8 +13,8 @@ use super::runtime::Runtime;
 use super::until::Until;
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
-use crate::decision::{Receipt, Settled};
 use crate::keyed::{KeyedRateLimiter, Keys};
+use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
 impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {

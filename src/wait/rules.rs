@@ -11,7 +11,7 @@ use super::room::Room;
 use super::runtime::Runtime;
 use super::until::Until;
 use crate::clock::Clock;
-use crate::decision::Settled;
+use crate::receipt::Settled;
 use crate::rules::{Cost, LiveRules, Passed, Reservation, RuleSet, Waited};
 use crate::time::Nanos;
 

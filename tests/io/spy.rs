@@ -6,8 +6,7 @@ use core::time::Duration;
 
 use ringgate::sync::Words;
 use ringgate::{
-    Algorithm, AnyAlgorithm, CounterRing, Gcra, Nanos, Quota, RateLimiter, Receipt, Refusal, TimestampRing,
-    TokioClock,
+    Algorithm, AnyAlgorithm, CounterRing, Gcra, Nanos, Quota, RateLimiter, Receipt, TimestampRing, TokioClock,
 };
 
 /// An algorithm, and what it has done.
@@ -90,10 +89,10 @@ impl Algorithm for Spy {
         self.algorithm.window()
     }
 
-    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Result<Receipt, Refusal> {
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
         self.books.step::<W>();
         let decided = self.algorithm.decide(words, now, permits);
-        if decided.is_ok() {
+        if decided.is_some() {
             self.books.admitted.fetch_add(permits, Ordering::Relaxed);
         }
         decided

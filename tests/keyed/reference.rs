@@ -369,7 +369,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
                     } else if !self.vague {
                         assert_eq!(retry, denied_at(catch_all), "{key} at {as_of:?}");
                     }
-                    let decision = decision.map(|it| (it.at(), Some(it))).map_err(|it| it.at());
+                    let decision = decision.map(|it| (it.at(), Some(it))).ok_or(as_of);
                     (!self.vague).then_some(decision)
                 }
             }
@@ -378,7 +378,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         } else {
             state.words.as_ref().map(|words| {
                 let decision = it.decide(words.shared(), now, permits);
-                decision.map(|it| (it.at(), Some(it))).map_err(|it| it.at())
+                decision.map(|it| (it.at(), Some(it))).ok_or(now)
             })
         };
         match (&answer, &expected) {

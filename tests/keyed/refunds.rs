@@ -159,7 +159,7 @@ fn what_the_catch_all_took_before_clearing_is_forfeited() {
 fn what_was_charged_to_no_state_is_refunded_after_clearing() {
     for subject in subjects(quota("10/s")) {
         let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
-        let most = subject.algorithm.most();
+        let most = subject.algorithm.max_request();
         let uncounted = limiter.check_n(&1, most).expect("uncounted").into_receipt();
         let nothing = limiter.check_n(&1_000, 0).expect("nothing").into_receipt();
         limiter.clear();

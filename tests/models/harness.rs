@@ -203,12 +203,12 @@ fn answer<A: Algorithm, W: Words>(
 ) -> Answer {
     match call {
         Call::Take(now, permits) => match algorithm.decide(words, Nanos::new(now), permits) {
-            Ok(taken) => {
+            Some(taken) => {
                 let at = taken.at().get();
                 *receipt = Some(taken);
                 Answer::Admitted { at, permits }
             }
-            Err(_) => Answer::Denied,
+            None => Answer::Denied,
         },
         Call::GiveBack(permits) => match receipt.take() {
             Some(taken) => Answer::GivenBack(algorithm.refund(words, &taken, permits)),
@@ -274,7 +274,7 @@ fn extend<A: Algorithm>(
         // A call that moves the window may do so in a step of its own, before it is decided.
         if let (false, Call::Take(now, _) | Call::Charge(now, _)) = (kept.entered, call) {
             let words = words.twin();
-            assert!(algorithm.decide(&words, Nanos::new(now), u64::MAX).is_err());
+            assert!(algorithm.decide(&words, Nanos::new(now), u64::MAX).is_none());
             players[index].entered = true;
             extend(algorithm, before, threads, &words, players, seen);
             players[index] = kept.clone();
@@ -377,7 +377,7 @@ fn comes_to_rest<A: Algorithm>(algorithm: &A, words: &Plain, before: &[Call], th
     let later = Nanos::new(latest(before, threads) + 8 * window + debts);
     assert_eq!(algorithm.remaining(words, later), algorithm.max_request());
     assert_eq!(algorithm.idle_at(words, later), Some(later));
-    assert!(algorithm.decide(words, later, algorithm.max_request()).is_ok());
+    assert!(algorithm.decide(words, later, algorithm.max_request()).is_some());
     assert_eq!(algorithm.remaining(words, later), 0);
-    assert!(algorithm.decide(words, later, 1).is_err());
+    assert!(algorithm.decide(words, later, 1).is_none());
 }

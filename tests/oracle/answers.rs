@@ -77,11 +77,11 @@ proptest! {
                 if ready > now {
                     let before = Nanos::new(ready.get() - 1);
                     prop_assert!(it.remaining(copy.shared(), before) < permits);
-                    prop_assert!(it.decide(copy.clone().shared(), before, permits).is_err());
-                    prop_assert!(it.decide(copy.clone().shared(), now, permits).is_err());
+                    prop_assert!(it.decide(copy.clone().shared(), before, permits).is_none());
+                    prop_assert!(it.decide(copy.clone().shared(), now, permits).is_none());
                 }
                 prop_assert!(it.remaining(copy.shared(), ready) >= permits);
-                prop_assert!(it.decide(copy.shared(), ready, permits).is_ok());
+                prop_assert!(it.decide(copy.shared(), ready, permits).is_some());
             }
         }
     }
@@ -104,7 +104,7 @@ proptest! {
         let mut now = began;
         for taken in 1..=many {
             now = it.ready_at(state.shared(), now, 1).expect("one is possible");
-            prop_assert!(it.decide(state.shared(), now, 1).is_ok());
+            prop_assert!(it.decide(state.shared(), now, 1).is_some());
             prop_assert!(earliest(taken) <= now, "{} by {:?} instead of {:?}", taken, now, earliest(taken));
             if matches!(it, Any::Gcra(_)) {
                 // Each request comes at a whole nanosecond, up to one after it might.
@@ -131,11 +131,11 @@ proptest! {
                 let now = walk.at();
                 let ready = it.ready_at(walk.state.shared(), now, permits);
                 if let Some(ready) = ready {
-                    prop_assert!(it.decide(walk.state.clone().shared(), ready, permits).is_ok());
+                    prop_assert!(it.decide(walk.state.clone().shared(), ready, permits).is_some());
                 }
                 let before = ready.map_or(Nanos::MAX, |ready| Nanos::new(ready.get().saturating_sub(1)));
                 if before >= now && ready != Some(now) {
-                    prop_assert!(it.decide(walk.state.clone().shared(), before, permits).is_err());
+                    prop_assert!(it.decide(walk.state.clone().shared(), before, permits).is_none());
                 }
             }
         }
@@ -150,8 +150,8 @@ proptest! {
             walk.step(op);
             let remaining = it.remaining(walk.state.shared(), walk.at());
             prop_assert!(remaining <= it.max_request());
-            prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining).is_ok());
-            prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining + 1).is_err());
+            prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining).is_some());
+            prop_assert!(it.decide(walk.state.clone().shared(), walk.at(), remaining + 1).is_none());
         }
     }
 
@@ -287,7 +287,7 @@ proptest! {
         // Even rings give the largest share in some cells only.
         let ready = it.ready_at(walk.state.shared(), walk.at(), it.max_request()).expect("it is the most");
         prop_assert!(ready.get() <= walk.now + nanos(it.window()));
-        prop_assert!(it.decide(walk.state.shared(), ready, it.max_request()).is_ok());
+        prop_assert!(it.decide(walk.state.shared(), ready, it.max_request()).is_some());
     }
 
     /// What is charged beyond the limit is seen by every later decision: a state in debt admits at
@@ -318,7 +318,7 @@ proptest! {
             let permits = size.of(it.max_request());
             // What the state in debt admits the other does, and then both hold it.
             if walk.ask(permits) == Outcome::Admitted(permits) {
-                prop_assert!(it.decide(twin.exclusive(), walk.at(), permits).is_ok());
+                prop_assert!(it.decide(twin.exclusive(), walk.at(), permits).is_some());
             }
         }
     }

@@ -27,17 +27,17 @@ proptest! {
             walk.step(op);
         }
         let twin = walk.state.clone();
-        let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), permits) else {
+        let Some(receipt) = it.decide(walk.state.shared(), walk.at(), permits) else {
             return Ok(());
         };
         let back = permits * part / 1000;
         let kept = permits - back;
-        prop_assert!(kept == 0 || it.decide(twin.shared(), walk.at(), kept).is_ok());
+        prop_assert!(kept == 0 || it.decide(twin.shared(), walk.at(), kept).is_some());
         for (step, size) in between {
             walk.go(step);
             let more = size.of(it.max_request());
-            if it.decide(walk.state.shared(), walk.at(), more).is_ok() {
-                prop_assert!(it.decide(twin.shared(), walk.at(), more).is_ok());
+            if it.decide(walk.state.shared(), walk.at(), more).is_some() {
+                prop_assert!(it.decide(twin.shared(), walk.at(), more).is_some());
             }
         }
         let untouched = walk.state.clone();
@@ -51,8 +51,8 @@ proptest! {
             let Act::Ask(size) = act else { continue };
             let permits = size.of(it.max_request());
             prop_assert_eq!(
-                it.decide(walk.state.shared(), walk.at(), permits).is_ok(),
-                it.decide(twin.shared(), walk.at(), permits).is_ok()
+                it.decide(walk.state.shared(), walk.at(), permits).is_some(),
+                it.decide(twin.shared(), walk.at(), permits).is_some()
             );
         }
     }
@@ -70,7 +70,7 @@ proptest! {
             let Act::Ask(size) = act else { continue };
             let permits = size.of(it.max_request());
             let left = it.remaining(walk.state.shared(), walk.at());
-            if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), permits) {
+            if let Some(receipt) = it.decide(walk.state.shared(), walk.at(), permits) {
                 if matches!(it, Any::Log(_)) {
                     // A log only moves on.
                     prop_assert_eq!(it.refund(walk.state.shared(), &receipt, permits), permits == 0);
@@ -94,8 +94,8 @@ proptest! {
     ) {
         let it = &subject.algorithm;
         let (state, now) = (State::fresh(it), Nanos::new(1_000_000));
-        let _: Result<_, _> = it.decide(state.shared(), now, others);
-        if let Ok(receipt) = it.decide(state.shared(), now, permits) {
+        let _: Option<_> = it.decide(state.shared(), now, others);
+        if let Some(receipt) = it.decide(state.shared(), now, permits) {
             let before = format!("{state:?}");
             prop_assert!(!it.refund(state.shared(), &receipt, permits + excess));
             prop_assert_eq!(format!("{state:?}"), before);
@@ -114,10 +114,10 @@ proptest! {
         for op in history {
             walk.step(op);
         }
-        if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), 1) {
+        if let Some(receipt) = it.decide(walk.state.shared(), walk.at(), 1) {
             walk.go(Move::NextCell);
             walk.go(Move::Window(0));
-            if it.decide(walk.state.shared(), walk.at(), 1).is_ok() {
+            if it.decide(walk.state.shared(), walk.at(), 1).is_some() {
                 let before = format!("{:?}", walk.state);
                 prop_assert!(!it.refund(walk.state.shared(), &receipt, 1));
                 prop_assert_eq!(format!("{:?}", walk.state), before);
@@ -141,7 +141,7 @@ fn windows_in_any_order_give_back_what_was_taken() {
         let mut walk = Walk::new(&it);
         for step in 0..3_000 {
             walk.go(Move::Nanos(step * step % 31 * 113_000_000));
-            if let Ok(receipt) = it.decide(walk.state.shared(), walk.at(), 1) {
+            if let Some(receipt) = it.decide(walk.state.shared(), walk.at(), 1) {
                 assert!(
                     it.refund(walk.state.shared(), &receipt, 1),
                     "{first} and {second} at step {step}"

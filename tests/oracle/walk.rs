@@ -411,16 +411,13 @@ impl<'a> Walk<'a> {
 
     pub(crate) fn ask(&mut self, permits: u64) -> Outcome {
         match self.algorithm.decide(self.state.shared(), self.at(), permits) {
-            Ok(receipt) => {
+            Some(receipt) => {
                 self.log.add(receipt.at(), receipt.permits());
                 assert_eq!(receipt.permits(), permits);
                 self.held.push((receipt, self.log.len() - 1));
                 Outcome::Admitted(permits)
             }
-            Err(refusal) => {
-                assert_eq!((refusal.at(), refusal.permits()), (self.at(), permits));
-                Outcome::Denied(permits)
-            }
+            None => Outcome::Denied(permits),
         }
     }
 

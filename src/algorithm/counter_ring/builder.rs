@@ -2,14 +2,15 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{CounterRing, Form};
+use super::{CounterRing, Repr};
+use crate::algorithm::cell_window::{CellWindow, Variant};
 use crate::algorithm::packed_ring::PackedRing;
-use crate::algorithm::span::{Span, Variant};
+use crate::algorithm::traits::FIRST_WORD_BITS;
+use crate::algorithm::wide_ring::TotalLayout;
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::time::HORIZON;
-use crate::word::{FIRST_WORD_BITS, MarkLayout};
 
 /// A [`CounterRing`] in the making.
 ///
@@ -131,19 +132,19 @@ impl CounterRingBuilder {
             ));
         }
         let (width, ticks) = ticks(&quotas, self.cells);
-        let spans: Vec<(Span, u64)> = quotas
+        let spans: Vec<(CellWindow, u64)> = quotas
             .iter()
             .zip(ticks)
-            .map(|(quota, ticks)| (Span::new(self.variant, quota.limit(), self.cells), ticks))
+            .map(|(quota, ticks)| (CellWindow::new(self.variant, quota.limit(), self.cells), ticks))
             .collect();
         let horizon = HORIZON / width;
         let form = match spans.as_slice() {
-            &[(span, _)] if self.packed => PackedRing::new(span, width, horizon).map(Form::Packed),
+            &[(span, _)] if self.packed => PackedRing::new(span, width, horizon).map(Repr::Packed),
             _ => None,
         };
         let form = match form {
             Some(form) => form,
-            None => Form::Wide(wide(&quotas, width, horizon, &spans)?),
+            None => Repr::Wide(wide(&quotas, width, horizon, &spans)?),
         };
         Ok(CounterRing { window, form })
     }
@@ -180,7 +181,12 @@ fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
     )
 }
 
-fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Result<WideRing, ConfigError> {
+fn wide(
+    quotas: &[Quota],
+    width: u64,
+    horizon: u64,
+    spans: &[(CellWindow, u64)],
+) -> Result<WideRing, ConfigError> {
     let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
     // Later than one span of every window, so that a zeroed slot is in none; and a multiple of the
     // span's cells, so that shares fall on the same cells as in a packed ring, whose first tick is
@@ -190,7 +196,7 @@ fn wide(quotas: &[Quota], width: u64, horizon: u64, spans: &[(Span, u64)]) -> Re
         .map(|(span, ticks)| 2 * span.summed() * ticks)
         .max()
         .unwrap_or(0);
-    let layout = MarkLayout::new(limit);
+    let layout = TotalLayout::new(limit);
     let last = horizon + first_tick;
     if layout.last_tick() < last {
         // One bit is the flag, one keeps debt apart; the rest is for the tick and the limit.

@@ -1,25 +1,25 @@
 use core::sync::atomic::Ordering;
 
+use super::word::{HeadWord, LogLayout, Position, SlotWord};
 use crate::sync::Words;
-use crate::word::{Head, LapLayout, Place, Slot};
 
 /// The words of one key, and what may happen to them.
 #[derive(Clone, Copy)]
 pub(super) struct State<W> {
     words: W,
-    layout: LapLayout,
+    layout: LogLayout,
 }
 
 impl<W: Words> State<W> {
     const HEAD: usize = 0;
 
     #[inline]
-    pub(super) fn new(words: W, layout: LapLayout) -> Self {
+    pub(super) fn new(words: W, layout: LogLayout) -> Self {
         Self { words, layout }
     }
 
     #[inline]
-    pub(super) fn head(self) -> Head {
+    pub(super) fn head(self) -> HeadWord {
         // Acquire: pairs with the Release in `claim`; whoever sees a claim sees of each slot what its claimer
         // saw, so never a value two laps old, whose tag would look right.
         self.layout.decode(self.words.load(Self::HEAD, Ordering::Acquire))
@@ -27,7 +27,7 @@ impl<W: Words> State<W> {
 
     /// Claims positions.
     #[inline]
-    pub(super) fn claim(self, seen: Head, new: Head) -> bool {
+    pub(super) fn claim(self, seen: HeadWord, new: HeadWord) -> bool {
         // Release: pairs with the Acquire in `head`; publishes which slots the claimer has seen.
         // Relaxed on failure: the caller starts over from `head`, or gives up.
         self.words
@@ -42,19 +42,19 @@ impl<W: Words> State<W> {
     }
 
     #[inline]
-    pub(super) fn slot(self, place: Place) -> Slot {
+    pub(super) fn slot(self, position: Position) -> SlotWord {
         // Acquire: pairs with the Release in `store`; whoever sees a slot of a later lap sees the
         // head that had claimed it, so its exchange or its second look at the head fails.
-        Slot::decode(self.words.load(Self::index(place), Ordering::Acquire))
+        SlotWord::decode(self.words.load(Self::index(position), Ordering::Acquire))
     }
 
     #[inline]
-    pub(super) fn store(self, place: Place, seen: Slot, new: Slot) -> bool {
+    pub(super) fn store(self, position: Position, seen: SlotWord, new: SlotWord) -> bool {
         // Release: pairs with the Acquire in `slot`; publishes the claim that the slot tells of.
         // Relaxed on failure: whoever came first has stored as much or more.
         self.words
             .exchange(
-                Self::index(place),
+                Self::index(position),
                 seen.raw(),
                 new.raw(),
                 Ordering::Release,
@@ -64,12 +64,12 @@ impl<W: Words> State<W> {
     }
 
     #[inline]
-    pub(super) fn index(place: Place) -> usize {
+    pub(super) fn index(position: Position) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "below the number of slots, which are in memory"
         )]
-        let index = place.index as usize;
+        let index = position.index as usize;
         index + 1
     }
 
@@ -78,20 +78,20 @@ impl<W: Words> State<W> {
     /// If it is not, the claimer sleeps between claim and store. Nobody waits for it: the slot is filled with
     /// the newest time of all, which is no earlier than the claimer's, and `None` says to start over.
     #[inline]
-    pub(super) fn settled(self, head: Head, place: Place) -> Option<Slot> {
-        let slot = self.slot(place);
-        if slot.is_due(place.lap) {
+    pub(super) fn settled(self, head: HeadWord, position: Position) -> Option<SlotWord> {
+        let slot = self.slot(position);
+        if slot.is_due(position.lap) {
             return Some(slot);
         }
-        self.fill(head, place, slot);
+        self.fill(head, position, slot);
         None
     }
 
     #[cold]
-    pub(super) fn fill(self, head: Head, place: Place, slot: Slot) {
+    pub(super) fn fill(self, head: HeadWord, position: Position, slot: SlotWord) {
         // Only if the head still stands: else the slot may be of a later lap, and nothing is missing.
         if self.head() == head {
-            self.store(place, slot, Slot::stored(head.newest(), place.lap ^ 1));
+            self.store(position, slot, SlotWord::stored(head.newest(), position.lap ^ 1));
         }
     }
 }

@@ -1,25 +1,25 @@
 use core::sync::atomic::Ordering;
 
+use super::word::{TotalLayout, TotalWord};
 use crate::sync::Words;
-use crate::word::{Mark, MarkLayout};
 
 /// The words of one key, and what may happen to them.
 #[derive(Clone, Copy)]
 pub(super) struct State<W> {
     words: W,
-    layout: MarkLayout,
+    layout: TotalLayout,
 }
 
 impl<W: Words> State<W> {
     const CONTROL: usize = 0;
 
     #[inline]
-    pub(super) fn new(words: W, layout: MarkLayout) -> Self {
+    pub(super) fn new(words: W, layout: TotalLayout) -> Self {
         Self { words, layout }
     }
 
     #[inline]
-    pub(super) fn control(self) -> Mark {
+    pub(super) fn control(self) -> TotalWord {
         // Acquire: pairs with the Release in `open`; whoever sees an open cell sees its bases and slots.
         self.layout
             .decode(self.words.load(Self::CONTROL, Ordering::Acquire))
@@ -27,7 +27,7 @@ impl<W: Words> State<W> {
 
     /// Moves the control word within a cell, or flags the next cell as being entered.
     #[inline]
-    pub(super) fn move_on(self, seen: Mark, new: Mark) -> bool {
+    pub(super) fn move_on(self, seen: TotalWord, new: TotalWord) -> bool {
         // Relaxed: publishes nothing of its own. As a read-modify-write it continues the release sequence of
         // the last `open`, so whoever reads it in `control` still synchronizes with that.
         // Relaxed on failure: the caller starts over from `control`.
@@ -43,7 +43,7 @@ impl<W: Words> State<W> {
     }
 
     /// `{ n, c, entering }` → `{ n, c, open }`; done already when it fails.
-    pub(super) fn open(self, entering: Mark) {
+    pub(super) fn open(self, entering: TotalWord) {
         // Release: pairs with the Acquire in `control`; publishes the bases and slots of the cell.
         // Relaxed on failure: another helper has opened the cell, there is nothing left to do.
         let _ = self.words.exchange(
@@ -57,7 +57,7 @@ impl<W: Words> State<W> {
 
     /// A slot or a base.
     #[inline]
-    pub(super) fn mark(self, index: usize) -> Mark {
+    pub(super) fn total(self, index: usize) -> TotalWord {
         // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees
         // the control word that had entered that cell, so its exchange or its second look fails. And
         // whoever reads a slot sees the base that was published before it.
@@ -65,8 +65,8 @@ impl<W: Words> State<W> {
     }
 
     /// Brings a slot or a base to `mark`, unless it is as new already.
-    pub(super) fn publish(self, index: usize, mark: Mark) {
-        let seen = self.mark(index);
+    pub(super) fn publish(self, index: usize, mark: TotalWord) {
+        let seen = self.total(index);
         if seen.tick() >= mark.tick() {
             return;
         }

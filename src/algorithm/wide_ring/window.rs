@@ -1,10 +1,10 @@
-use crate::algorithm::span::Span;
+use crate::algorithm::cell_window::CellWindow;
 use crate::time::Divider;
 
 /// One window over the control word's running total: where its base and its slots are.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    pub(super) span: Span,
+    pub(super) span: CellWindow,
     /// Ticks of the control word in one cell of this window.
     pub(super) ticks: Divider,
     /// Slots: one fewer than cells are summed, since the base tells of the oldest; at least one.
@@ -15,7 +15,7 @@ pub(super) struct Window {
 
 impl Window {
     /// A window whose cells are `ticks` wide, with its words from `base` on.
-    pub(super) fn new(span: Span, ticks: u64, base: usize) -> Self {
+    pub(super) fn new(span: CellWindow, ticks: u64, base: usize) -> Self {
         Self {
             span,
             ticks: Divider::new(ticks),
@@ -25,12 +25,12 @@ impl Window {
     }
 
     /// How many slots a window has.
-    fn slots(span: &Span) -> u64 {
+    fn slots(span: &CellWindow) -> u64 {
         (span.summed() - 1).max(1)
     }
 
     /// How many words a window has: its base and its slots.
-    pub(super) fn words(span: &Span) -> usize {
+    pub(super) fn words(span: &CellWindow) -> usize {
         1 + usize::try_from(Self::slots(span)).expect("a span of a few thousand cells")
     }
 

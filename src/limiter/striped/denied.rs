@@ -2,8 +2,8 @@ use core::fmt;
 use core::time::Duration;
 
 use super::StripedLimiter;
-use crate::answer::never;
 use crate::clock::Clock;
+use crate::decision::never;
 use crate::time::Nanos;
 
 /// A request to a [`StripedLimiter`] was denied. Nothing was consumed.

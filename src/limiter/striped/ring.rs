@@ -1,4 +1,4 @@
-use crate::algorithm::{Algorithm, CounterRing, Reclaim};
+use crate::algorithm::{Algorithm, Attempt, CounterRing, Reclaim};
 use crate::limiter::OwnWords;
 use crate::sync::{Ordering, Shared, Words};
 use crate::time::Nanos;
@@ -58,14 +58,14 @@ impl Ring {
 
     /// Takes `permits` at the time `now`, if there is room for all of them.
     pub(super) fn take(&self, now: Nanos, permits: u64) -> bool {
-        self.policy.decide(self.words(), now, permits).is_ok()
+        self.policy.decide(self.words(), now, permits).is_some()
     }
 
     /// Whether there is no room for `permits`, by a look that costs as much as a decision and changes
     /// nothing. If it says no, there may be.
     pub(super) fn refuses(&self, now: Nanos, permits: u64) -> bool {
         let attempt = self.policy.attempt(Sealed(self.words()), now, permits);
-        matches!(attempt, Some(Err(_)))
+        matches!(attempt, Attempt::Denied)
     }
 
     pub(super) fn remaining(&self, now: Nanos) -> u64 {

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::{Case, Plan, SharedPlan};
 use crate::clock::Clock;
-use crate::decision::Receipt;
+use crate::receipt::Receipt;
 use crate::rules::counts::{Me, Outcome};
 use crate::rules::group::Subject;
 use crate::rules::mode::Mode;

@@ -15,7 +15,7 @@ pub(super) enum Variant {
 
 /// The cells of one window: how many are summed, and up to what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct CellWindow {
     variant: Variant,
     limit: u64,
     bound: u64,
@@ -24,7 +24,7 @@ pub(super) struct Span {
     shares: Option<Shares>,
 }
 
-impl Span {
+impl CellWindow {
     pub(super) fn new(variant: Variant, limit: u64, cells: u64) -> Self {
         let shares = match variant {
             Variant::Even => Some(Shares::new(limit, cells)),
@@ -134,13 +134,13 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
-    use super::{Span, Variant};
+    use super::{CellWindow, Variant};
 
     #[test]
     fn shares_of_consecutive_cells_add_up_to_the_limit() {
         for limit in 1..40 {
             for cells in 1..20 {
-                let span = Span::new(Variant::Even, limit, cells);
+                let span = CellWindow::new(Variant::Even, limit, cells);
                 let shares = span.shares().unwrap();
                 for first in 0..2 * cells {
                     let sum: u64 = (first..first + cells).map(|tick| shares.of(tick)).sum();

@@ -1,8 +1,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::Held;
-use super::held::Look;
+use super::StateRef;
+use super::state_ref::Look;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "rules")]
 use crate::algorithm::AnyAlgorithm;
@@ -38,13 +38,13 @@ use crate::time::Nanos;
 #[must_use = "a peek works out nothing until it is asked"]
 pub struct Peek<'a, A> {
     algorithm: &'a A,
-    held: Held<'a>,
+    held: StateRef<'a>,
     now: Nanos,
 }
 
 impl<'a, A> Peek<'a, A> {
     #[inline]
-    pub(crate) fn new(algorithm: &'a A, held: Held<'a>, now: Nanos) -> Self {
+    pub(crate) fn new(algorithm: &'a A, held: StateRef<'a>, now: Nanos) -> Self {
         Self { algorithm, held, now }
     }
 }

@@ -2,7 +2,7 @@ use core::fmt;
 
 use super::Peek;
 use crate::algorithm::Algorithm;
-use crate::decision::Receipt;
+use crate::receipt::Receipt;
 use crate::time::Nanos;
 
 /// A request was admitted.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::FIRST_WORD_BITS;
+use crate::algorithm::traits::FIRST_WORD_BITS;
 
 /// A whole counter ring in one word.
 ///
@@ -19,14 +19,14 @@ use super::FIRST_WORD_BITS;
 /// A sum stops at its field's largest value, which is above the limit: it then says "at least this
 /// much", which decides every request as the exact sum would.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Packed {
+pub(in crate::algorithm) struct PackedWord {
     raw: u64,
     layout: PackedLayout,
 }
 
-/// The widths of a [`Packed`] word.
+/// The widths of a [`PackedWord`] word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PackedLayout {
+pub(in crate::algorithm) struct PackedLayout {
     /// c, the bits of one sum.
     sum_bits: u32,
     /// c · span, the bits of all sums: where the tick begins.
@@ -40,7 +40,7 @@ pub(crate) struct PackedLayout {
 impl PackedLayout {
     /// `span` sums of up to `limit`, each with one value to spare; `None` when they leave no bit for
     /// the tick.
-    pub(crate) const fn new(limit: u64, span: u64) -> Option<Self> {
+    pub(in crate::algorithm) const fn new(limit: u64, span: u64) -> Option<Self> {
         let sum_bits = u64::BITS - (limit + 1).leading_zeros();
         if span * sum_bits as u64 >= FIRST_WORD_BITS as u64 {
             return None;
@@ -62,7 +62,7 @@ impl PackedLayout {
     }
 
     /// The last tick that the word can hold.
-    pub(crate) const fn last_tick(self) -> u64 {
+    pub(in crate::algorithm) const fn last_tick(self) -> u64 {
         u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.sums_bits)
     }
 
@@ -72,42 +72,42 @@ impl PackedLayout {
     }
 
     #[inline]
-    pub(crate) const fn decode(self, raw: u64) -> Packed {
-        Packed { raw, layout: self }
+    pub(in crate::algorithm) const fn decode(self, raw: u64) -> PackedWord {
+        PackedWord { raw, layout: self }
     }
 }
 
-impl Packed {
+impl PackedWord {
     #[inline]
-    pub(crate) const fn raw(self) -> u64 {
+    pub(in crate::algorithm) const fn raw(self) -> u64 {
         self.raw
     }
 
     #[inline]
-    pub(crate) const fn tick(self) -> u64 {
+    pub(in crate::algorithm) const fn tick(self) -> u64 {
         self.raw >> self.layout.sums_bits
     }
 
     /// Permits in the whole window.
     #[inline]
-    pub(crate) const fn window(self) -> u64 {
+    pub(in crate::algorithm) const fn window(self) -> u64 {
         (self.raw >> self.layout.window_at) & self.layout.full()
     }
 
     /// Permits in the newest cell.
     #[inline]
-    pub(crate) const fn newest(self) -> u64 {
+    pub(in crate::algorithm) const fn newest(self) -> u64 {
         self.raw & self.layout.full()
     }
 
     /// Whether some sum has stopped, so that what it stands for is not known exactly.
-    pub(crate) const fn is_full(self) -> bool {
+    pub(in crate::algorithm) const fn is_full(self) -> bool {
         self.window() == self.layout.full()
     }
 
     /// The same ring, `ticks` cells later.
     #[inline]
-    pub(crate) const fn advance(self, ticks: u64) -> Self {
+    pub(in crate::algorithm) const fn advance(self, ticks: u64) -> Self {
         let layout = self.layout;
         let sums_mask = (1_u64 << layout.sums_bits) - 1;
         let tick = self.tick() + ticks;
@@ -121,20 +121,20 @@ impl Packed {
 
     /// `permits` more in the newest cell, hence in every sum. The window's sum must have room.
     #[inline]
-    pub(crate) const fn plus(self, permits: u64) -> Self {
+    pub(in crate::algorithm) const fn plus(self, permits: u64) -> Self {
         // No field overflows: each is at most the window's sum, which has room.
         self.layout
             .decode(self.raw.wrapping_add(permits.wrapping_mul(self.layout.ones)))
     }
 
     /// `permits` fewer in the newest cell, which must hold them, and in every sum.
-    pub(crate) const fn minus(self, permits: u64) -> Self {
+    pub(in crate::algorithm) const fn minus(self, permits: u64) -> Self {
         self.layout
             .decode(self.raw.wrapping_sub(permits.wrapping_mul(self.layout.ones)))
     }
 
     /// `permits` more in the newest cell; a sum without room stops at its largest value.
-    pub(crate) fn charged(self, permits: u64) -> Self {
+    pub(in crate::algorithm) fn charged(self, permits: u64) -> Self {
         let full = self.layout.full();
         let mut raw = self.raw;
         let mut at = 0;
@@ -148,9 +148,9 @@ impl Packed {
     }
 }
 
-impl fmt::Debug for Packed {
+impl fmt::Debug for PackedWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        struct Sums(Packed);
+        struct Sums(PackedWord);
         impl fmt::Debug for Sums {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let layout = self.0.layout;
@@ -160,7 +160,7 @@ impl fmt::Debug for Packed {
                 f.debug_list().entries(fields).finish()
             }
         }
-        f.debug_struct("Packed")
+        f.debug_struct("PackedWord")
             .field("tick", &self.tick())
             .field("sums", &Sums(*self))
             .finish()

@@ -7,7 +7,7 @@ use crate::time::Nanos;
 
 /// The state that an answer is about, to be looked at when somebody asks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Held<'a> {
+pub(crate) enum StateRef<'a> {
     /// Words that belong to one limiter for ever.
     Own(&'a [AtomicU64]),
     /// The entry of a key in a table: a fresh state once the key has lost it.
@@ -27,7 +27,7 @@ pub(crate) enum Held<'a> {
     NoRoom(Option<Nanos>),
 }
 
-impl Held<'_> {
+impl StateRef<'_> {
     /// Whether it is not the key's own state for want of an entry.
     #[cfg(feature = "keyed")]
     pub(super) const fn is_overflow(self) -> bool {
@@ -57,7 +57,7 @@ impl Held<'_> {
     }
 }
 
-/// A [`Held`] state as words that an algorithm may look at, and not change.
+/// A [`StateRef`] state as words that an algorithm may look at, and not change.
 pub(super) enum Look<'a> {
     Words(&'a [AtomicU64]),
     #[cfg(feature = "keyed")]
@@ -67,15 +67,15 @@ pub(super) enum Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    pub(super) fn new(held: Held<'a>) -> Self {
+    pub(super) fn new(held: StateRef<'a>) -> Self {
         match held {
-            Held::Own(words) => Self::Words(words),
+            StateRef::Own(words) => Self::Words(words),
             #[cfg(feature = "keyed")]
-            Held::Shared(words) => Self::Words(words),
+            StateRef::Shared(words) => Self::Words(words),
             #[cfg(feature = "keyed")]
-            Held::Entry(entry, key) => Self::Seat(Seat::new(entry, key)),
+            StateRef::Entry(entry, key) => Self::Seat(Seat::new(entry, key)),
             #[cfg(feature = "keyed")]
-            Held::Fresh | Held::Unlimited | Held::NoRoom(_) => Self::Fresh,
+            StateRef::Fresh | StateRef::Unlimited | StateRef::NoRoom(_) => Self::Fresh,
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::WideRing;
 use super::state::State;
 use super::window::Window;
+use super::word::TotalWord;
 use crate::sync::Words;
 use crate::time::Nanos;
-use crate::word::Mark;
 
 impl WideRing {
     /// Works out something from one state of the words, without writing: again and again until the control
@@ -14,7 +14,7 @@ impl WideRing {
         &self,
         words: W,
         now: Nanos,
-        mut work: impl FnMut(State<W>, Mark, u64) -> T,
+        mut work: impl FnMut(State<W>, TotalWord, u64) -> T,
     ) -> T {
         let state = self.state(words);
         loop {
@@ -87,20 +87,20 @@ impl WideRing {
     }
 
     /// The room in a window at `tick`, entered or not.
-    fn room_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64) -> u64 {
+    fn room_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64) -> u64 {
         let cell = window.cell(tick);
         let sum = Self::sum_at(state, window, seen, cell);
         window.span.room(sum, cell, || {
-            Self::mark_of(state, window, cell).map_or(0, |mark| seen.since(mark))
+            Self::slot_of(state, window, cell).map_or(0, |mark| seen.since(mark))
         })
     }
 
     /// The sum of a window whose current cell is `cell`, entered or not.
-    fn sum_at<W: Words>(state: State<W>, window: &Window, seen: Mark, cell: u64) -> u64 {
+    fn sum_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, cell: u64) -> u64 {
         // The base after the slots: if it is not of this cell even then, no slot was of this cell when it
         // was read, and the oldest cell's was still there.
-        let first = Self::first_mark(state, window, window.oldest(cell)..=cell);
-        let base = state.mark(window.base);
+        let first = Self::first_entered(state, window, window.oldest(cell)..=cell);
+        let base = state.total(window.base);
         let first = if base.tick() == cell { Some(base) } else { first };
         // A cell that neither tells of begins with the present total.
         first.map_or(0, |first| seen.since(first))
@@ -129,7 +129,7 @@ impl WideRing {
     }
 
     /// The first tick from `tick` on at which a window's sum, left alone, leaves room for `permits`.
-    fn roomy_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64, permits: u64) -> u64 {
+    fn roomy_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64, permits: u64) -> u64 {
         let sum = window.span.limit().saturating_sub(permits);
         Self::thinned_at(state, window, seen, tick, sum)
     }
@@ -139,7 +139,7 @@ impl WideRing {
     fn ready<W: Words>(
         &self,
         state: State<W>,
-        seen: Mark,
+        seen: TotalWord,
         (now, tick): (Nanos, u64),
         permits: u64,
         empty: u64,
@@ -164,14 +164,14 @@ impl WideRing {
     }
 
     /// The first tick from `tick` on at which a window, left alone, holds at most `sum`.
-    fn thinned_at<W: Words>(state: State<W>, window: &Window, seen: Mark, tick: u64, sum: u64) -> u64 {
+    fn thinned_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64, sum: u64) -> u64 {
         let cell = window.cell(tick);
         let oldest = window.oldest(cell);
         // The window must have left behind the newest cell since which more was admitted. Of the oldest there
         // may be no slot, but if it is none of the others it is that one.
         (oldest + 1..=cell)
             .rev()
-            .find(|&cell| Self::mark_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
+            .find(|&cell| Self::slot_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
             .or_else(|| (Self::sum_at(state, window, seen, cell) > sum).then_some(oldest))
             .map_or(tick, |last| {
                 (last + window.span.summed()) * window.ticks.divisor()

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::FIRST_WORD_BITS;
+use crate::algorithm::FIRST_WORD_BITS;
 
 /// How far an entry is in passing from one key to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

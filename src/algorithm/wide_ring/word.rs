@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::FIRST_WORD_BITS;
+use crate::algorithm::traits::FIRST_WORD_BITS;
 
 /// A word of a wide counter ring: control, base or slot.
 ///
@@ -13,74 +13,74 @@ use super::FIRST_WORD_BITS;
 /// | b | `total` | permits admitted so far, modulo 2^b |
 /// | 1 | `entering` | control only: the cell is being entered, the total is frozen |
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(in crate::algorithm) struct TotalWord {
     raw: u64,
-    layout: MarkLayout,
+    layout: TotalLayout,
 }
 
-/// The widths of a [`Mark`]: b, the bits of the running total.
+/// The widths of a [`TotalWord`]: b, the bits of the running total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MarkLayout {
+pub(in crate::algorithm) struct TotalLayout {
     total_bits: u32,
 }
 
-impl MarkLayout {
+impl TotalLayout {
     /// Room for a window sum of up to `limit`, and as much again for debt.
-    pub(crate) const fn new(limit: u64) -> Self {
+    pub(in crate::algorithm) const fn new(limit: u64) -> Self {
         Self {
             total_bits: u64::BITS - limit.leading_zeros() + 1,
         }
     }
 
     /// The last tick that a word can hold.
-    pub(crate) const fn last_tick(self) -> u64 {
+    pub(in crate::algorithm) const fn last_tick(self) -> u64 {
         u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.total_bits + 1)
     }
 
     /// The largest window sum that can be told from a smaller one.
-    pub(crate) const fn largest_sum(self) -> u64 {
+    pub(in crate::algorithm) const fn largest_sum(self) -> u64 {
         (1 << self.total_bits) - 1
     }
 
     #[inline]
-    pub(crate) const fn decode(self, raw: u64) -> Mark {
-        Mark { raw, layout: self }
+    pub(in crate::algorithm) const fn decode(self, raw: u64) -> TotalWord {
+        TotalWord { raw, layout: self }
     }
 }
 
-impl Mark {
+impl TotalWord {
     const ENTERING: u64 = 1;
 
     #[inline]
-    pub(crate) const fn raw(self) -> u64 {
+    pub(in crate::algorithm) const fn raw(self) -> u64 {
         self.raw
     }
 
     #[inline]
-    pub(crate) const fn tick(self) -> u64 {
+    pub(in crate::algorithm) const fn tick(self) -> u64 {
         self.raw >> (self.layout.total_bits + 1)
     }
 
     #[inline]
-    pub(crate) const fn entering(self) -> bool {
+    pub(in crate::algorithm) const fn entering(self) -> bool {
         self.raw & Self::ENTERING != 0
     }
 
     /// Permits admitted between `base` and this mark.
     #[inline]
-    pub(crate) const fn since(self, base: Self) -> u64 {
+    pub(in crate::algorithm) const fn since(self, base: Self) -> u64 {
         // Modulo 2^b: the totals' difference is a window sum, which stays below 2^b.
         (self.raw >> 1).wrapping_sub(base.raw >> 1) & self.layout.largest_sum()
     }
 
     /// `{ tick: t, total: c }` → `{ tick: t, total: c + permits }`, modulo 2^b.
     #[inline]
-    pub(crate) const fn plus(self, permits: u64) -> Self {
+    pub(in crate::algorithm) const fn plus(self, permits: u64) -> Self {
         self.with_total((self.raw >> 1).wrapping_add(permits))
     }
 
     /// `{ tick: t, total: c }` → `{ tick: t, total: c − permits }`, modulo 2^b.
-    pub(crate) const fn minus(self, permits: u64) -> Self {
+    pub(in crate::algorithm) const fn minus(self, permits: u64) -> Self {
         self.with_total((self.raw >> 1).wrapping_sub(permits))
     }
 
@@ -91,25 +91,25 @@ impl Mark {
     }
 
     /// The same total at another tick, open.
-    pub(crate) const fn at(self, tick: u64) -> Self {
+    pub(in crate::algorithm) const fn at(self, tick: u64) -> Self {
         let total = self.raw & (self.layout.largest_sum() << 1);
         self.layout.decode((tick << (self.layout.total_bits + 1)) | total)
     }
 
     /// `{ t, c, open }` → `{ tick, c, entering }`.
-    pub(crate) const fn enter(self, tick: u64) -> Self {
+    pub(in crate::algorithm) const fn enter(self, tick: u64) -> Self {
         self.layout.decode(self.at(tick).raw | Self::ENTERING)
     }
 
     /// `{ t, c, entering }` → `{ t, c, open }`.
-    pub(crate) const fn open(self) -> Self {
+    pub(in crate::algorithm) const fn open(self) -> Self {
         self.layout.decode(self.raw & !Self::ENTERING)
     }
 }
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for TotalWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mark")
+        f.debug_struct("TotalWord")
             .field("tick", &self.tick())
             .field("total", &((self.raw >> 1) & self.layout.largest_sum()))
             .field("entering", &self.entering())
