@@ -1,65 +1,71 @@
-//! Rules for http servers: a Layer and a Service of `tower`, for axum, tonic, hyper and whatever else is built of them.
+//! Rate limits for HTTP and gRPC servers: a `Layer` and a `Service` of `tower`, for axum, tonic and hyper.
 //!
-// Compiled in tests/servers, so that the library itself needs no server to be tested.
+// The example is compiled in `tests/servers`, which has axum.
 #![cfg_attr(not(doctest), doc = include_str!("http/axum.md"))]
 //!
-//! | you want | see |
-//! |---|---|
-//! | to limit a server | [`RateLimitLayer`] |
-//! | to count by address, header, cookie, path, route, extension | [`HttpKey`] |
-//! | clients behind proxies, without spoofing | [`ClientIp`] |
-//! | other headers, or none | [`QuotaHeaders`] |
-//! | another answer than 429 with problem+json | [`RateLimitLayer::answer`], [`RejectionResponse`] |
-//! | gRPC | [`RateLimitLayer::grpc`] |
-//! | to leave preflights and health checks alone | [`RateLimitLayer::skip_preflight`], [`RateLimitLayer::skip_path`] |
-//! | to count failures only | [`RateLimitLayer::charge_if`] |
-//! | to charge the bytes that were sent | [`RateLimitLayer::settle_body`] |
-//! | to let requests wait instead (feature `tokio`) | `RateLimitLayer::wait`, which makes a `WaitLayer` |
-//! | what becomes of requests without a key | [`HttpKey::missing`], [`RateLimitLayer::missing_status`] |
-//! | what a handler can read of the decision | [`Decision`] |
-//! | events for refusals | [`RateLimitLayer::on_refused`] |
+//! # Contents
 //!
-//! Rules are about `http::request::Parts`, so they do not depend on the type of the body; what they count by is in the
-//! head of a request and in what others have put into its extensions.
+//! | task | item |
+//! |---|---|
+//! | limit a server | [`RateLimitLayer`] |
+//! | count by address, header, cookie, path, route or extension | [`HttpKey`] |
+//! | identify clients behind proxies | [`ClientIp`] |
+//! | choose the quota headers, or turn them off | [`QuotaHeaders`] |
+//! | replace the default 429 response | [`RateLimitLayer::respond_with`], [`RejectionResponse`] |
+//! | reject with gRPC statuses | [`RateLimitLayer::grpc`] |
+//! | exempt CORS preflights and health checks | [`RateLimitLayer::skip_preflight`], [`RateLimitLayer::skip_path`] |
+//! | count failed requests only | [`RateLimitLayer::charge_if`] |
+//! | charge the bytes of response bodies | [`RateLimitLayer::settle_body`] |
+//! | delay requests instead of rejecting them (feature `tokio`) | `RateLimitLayer::wait` |
+//! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
+//! | read the decision in a handler | [`Decision`] |
+//! | observe rejections | [`RateLimitLayer::on_rejected`] |
+//!
+//! Rules of the layer evaluate `http::request::Parts`. They count by the request head and by its extensions, and do not
+//! depend on the type of the body.
 //!
 //! # Guarantees
 //!
-//! - All clones of a layer and of the services that it makes share its rules, over all connections.
-//! - A refused request is charged to no rule (as far as a [`RuleSet`](crate::RuleSet) promises), and does not reach the
-//!   service inside.
-//! - What `Retry-After` says is never 0, and never too early if nobody else asks meanwhile.
-//! - The service inside is called only when it has said that it is ready.
-//! - Nothing is boxed or allocated for an admitted request, except for the headers and the [`Decision`], which can be turned off,
-//!   and for [`charge_if`](RateLimitLayer::charge_if) and requests that wait.
+//! - All clones of a layer, and all services that it makes, share one set of rules. The limit holds over all connections.
+//! - A rejected request does not reach the inner service. It is charged to no rule, within the limits that
+//!   [`RuleSet`](crate::RuleSet) documents.
+//! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
+//!   is charged in between.
+//! - The inner service is called only after it was ready.
+//! - An admitted request allocates nothing if [`QuotaHeaders::Off`] is chosen and the [`Decision`] is turned off.
+//!   [`charge_if`](RateLimitLayer::charge_if) and waiting allocate.
 //!
-//! Limits that many machines share (the module `redis`, with its feature) are asked by a middleware of one's own: the layer's
-//! rules are those of one process.
+//! # Caveats
+//!
+//! - The rules count in one process. A limit over several machines (module `redis`) needs a middleware that awaits the
+//!   store; the guide has one in its chapter on servers.
+//! - A key is only as good as its source. [`HttpKey`] documents for each source what a client can choose.
 
 mod body;
 mod client_ip;
 mod config;
 mod decision;
-mod future;
 mod grpc;
 mod headers;
 mod keys;
 mod layer;
 mod policy;
+mod problem;
 mod rejection;
 mod service;
-mod skip;
 #[cfg(feature = "tokio")]
 mod wait;
 
 pub use body::{MeteredBody, SettleFuture, SettleLayer, SettleService};
 pub use client_ip::{ClientIp, PeerAddress};
 pub use decision::Decision;
-pub use future::RateLimitFuture;
+pub use grpc::Grpc;
 pub use headers::QuotaHeaders;
 pub use keys::HttpKey;
 pub use layer::RateLimitLayer;
 pub use policy::QuotaPolicy;
-pub use rejection::{Grpc, Problem, Rejection, RejectionResponse};
-pub use service::RateLimitService;
+pub use problem::Problem;
+pub use rejection::{Rejection, RejectionResponse};
+pub use service::{RateLimitFuture, RateLimitService};
 #[cfg(feature = "tokio")]
 pub use wait::{WaitFuture, WaitLayer, WaitService};

@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // What the names in the file mean. Behind a proxy: `ClientIp::peer().….x_forwarded_for(["10.0.0.0/8"])?`.
     let clients = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
-    let user = HttpKey::header(HeaderName::from_static("x-api-key")).missing(Missing::Skip);
+    let user = HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(Missing::Skip);
     let extractors = Extractors::new()
         .key(HttpKey::client(clients).key())?
         .key(user.key())?;
@@ -80,7 +80,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let counted = Arc::clone(&live);
     let layer = RateLimitLayer::new(live)
         .skip_preflight()
-        .on_refused(move |refused| events.tell(refused));
+        .on_rejected(move |refused| events.tell(refused));
     let app = Router::new()
         .route("/", get(|| async { "hello\n" }))
         .layer(layer)

@@ -11,35 +11,34 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::config::{ChargeIf, Headers, Refusal, Shared, add_headers};
+use super::config::{AdmittedHeaders, ChargeIf, Config, RejectedResponse, add_headers};
 use super::layer::RateLimitLayer;
-use super::rejection::{Problem, RejectionResponse};
+use super::problem::Problem;
+use super::rejection::RejectionResponse;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::rules::{Cost, LiveRules, Reservation};
 
-/// Charges the bytes of answers: an estimate before, what was sent after.
+/// Charges the bytes of response bodies: an estimate before the response, the real number after it.
 ///
-/// The rules with one [`Cost`] are charged before what it estimates. When the body has ended, or nobody wants the rest
-/// of it, they are settled by the bytes that were sent: what was taken too much is given back as far as it can
-/// be ([`RuleSet::refund`](crate::RuleSet::refund)), what was taken too little is charged as debt, which later requests
-/// have to wait for. Other rules keep their charge, unless [`charge_if`](RateLimitLayer::charge_if) says that the answer
-/// is not to be counted: then all is given back.
+/// [`RateLimitLayer::settle_body`] makes it. The rules with one [`Cost`] are charged the estimate of that cost. When the
+/// body has ended or is dropped, they are settled by the bytes that were sent: surplus is refunded as far as
+/// [`RuleSet::refund`](crate::RuleSet::refund) can, and a deficit is charged as debt, which delays later requests. Other
+/// rules keep their charge. If [`charge_if`](RateLimitLayer::charge_if) does not accept the response, everything is
+/// refunded.
 ///
-/// All else is as in the [`RateLimitLayer`] that it is made of by
-/// [`settle_body`](RateLimitLayer::settle_body). It is a layer of its own because it changes the body's type, to
-/// [`MeteredBody`].
+/// It is a layer of its own because it changes the body type to [`MeteredBody`]. The options of the [`RateLimitLayer`]
+/// stay in force.
 ///
 /// # Guarantee
 ///
-/// Every charge is settled once, whether the body ends, fails or is dropped half-way, or the service inside never answers
-/// (then by nothing). Bytes are those of data frames, as the service inside has made them.
+/// Each charge is settled once: when the body ends, fails or is dropped, or by 0 bytes if there is no response. The bytes
+/// of data frames are counted, as the inner service made them.
 ///
 /// # Caveats
 ///
-/// Without an estimate that is about right, many requests at once can go far into debt together: each is let in for
-/// what was estimated.
+/// Concurrent requests are each admitted by the estimate. If it is too low, they can go far into debt together.
 ///
 /// # Examples
 ///
@@ -51,8 +50,10 @@ use crate::rules::{Cost, LiveRules, Reservation};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let bytes = Cost::new("bytes", |_: &http::request::Parts| 10_000);
-/// let rules = RuleSetBuilder::new()
-///     .rule(Rule::new("volume", "1_000_000_000/h".parse()?).cost(&bytes).by(&HttpKey::peer().key()));
+/// let volume = Rule::new("volume", "1_000_000_000/h".parse()?)
+///     .cost(&bytes)
+///     .by(&HttpKey::peer().key());
+/// let rules = RuleSetBuilder::new().rule(volume);
 /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// # #[cfg(any())]
 /// let rules = rules.build()?;
@@ -61,51 +62,55 @@ use crate::rules::{Cost, LiveRules, Reservation};
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "a layer does nothing until a service is in it"]
+#[must_use = "a layer does nothing until it wraps a service"]
 pub struct SettleLayer<
     #[cfg(feature = "quanta")] C = QuantaClock,
     #[cfg(not(feature = "quanta"))] C,
-    A = Problem,
+    R = Problem,
 > {
-    layer: RateLimitLayer<C, A>,
+    layer: RateLimitLayer<C, R>,
     cost: Cost<Parts>,
 }
 
-impl<C, A> SettleLayer<C, A> {
-    pub(super) const fn new(layer: RateLimitLayer<C, A>, cost: Cost<Parts>) -> Self {
-        Self { layer, cost }
+impl<C, R> RateLimitLayer<C, R> {
+    /// Settles the rules with this cost by the bytes of the response body: see [`SettleLayer`].
+    pub fn settle_body(self, cost: &Cost<Parts>) -> SettleLayer<C, R> {
+        SettleLayer {
+            layer: self,
+            cost: cost.clone(),
+        }
     }
 }
 
-impl<S, C, A: Clone> Layer<S> for SettleLayer<C, A> {
-    type Service = SettleService<S, C, A>;
+impl<S, C, R: Clone> Layer<S> for SettleLayer<C, R> {
+    type Service = SettleService<S, C, R>;
 
-    fn layer(&self, inner: S) -> SettleService<S, C, A> {
+    fn layer(&self, inner: S) -> SettleService<S, C, R> {
         SettleService {
             inner,
-            judge: self.layer.judge(),
+            config: self.layer.config(),
             cost: self.cost.clone(),
         }
     }
 }
 
-/// A service whose answers are charged by their bytes: what a [`SettleLayer`] makes of one.
+/// Rate-limited service that charges the bytes of its responses, made by [`SettleLayer`].
 pub struct SettleService<
     S,
     #[cfg(feature = "quanta")] C = QuantaClock,
     #[cfg(not(feature = "quanta"))] C,
-    A = Problem,
+    R = Problem,
 > {
     inner: S,
-    judge: Arc<Shared<C, A>>,
+    config: Arc<Config<C, R>>,
     cost: Cost<Parts>,
 }
 
-impl<S, C, A, Q, B> Service<Request<Q>> for SettleService<S, C, A>
+impl<S, C, R, Q, B> Service<Request<Q>> for SettleService<S, C, R>
 where
     S: Service<Request<Q>, Response = Response<B>>,
     C: Clock + Clone,
-    A: RejectionResponse<B>,
+    R: RejectionResponse<B>,
 {
     type Response = Response<MeteredBody<B, C>>;
     type Error = S::Error;
@@ -116,16 +121,17 @@ where
     }
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
+        let config = &self.config;
         let (mut head, body) = request.into_parts();
-        let (headers, meter) = if self.judge.config.skip.skips(&head) {
+        let (headers, meter) = if config.skip.contains(&head) {
             (None, None)
         } else {
-            match self.judge.judge(&mut head, |rules, head| rules.reserve(head)) {
+            match config.check(&mut head, |rules, head| rules.reserve(head)) {
                 Ok((charge, headers)) => {
                     let meter = Meter {
-                        rules: Arc::clone(&self.judge.rules),
+                        rules: Arc::clone(&config.rules),
                         cost: self.cost.clone(),
-                        count: self.judge.config.charge_if.clone(),
+                        charge_if: config.charge_if.clone(),
                         charge: Some(charge),
                         bytes: 0,
                     };
@@ -133,7 +139,7 @@ where
                 }
                 Err(response) => {
                     return SettleFuture {
-                        state: State::Refused {
+                        state: State::Rejected {
                             response: Some(response),
                         },
                     };
@@ -152,13 +158,15 @@ where
 }
 
 pin_project! {
-    /// What becomes of a request: the answer of the service inside, whose body counts its bytes, or the refusal.
+    /// Future of a [`SettleService`]: the response of the inner service with a metered body, or the rejection.
     ///
-    /// Dropping it drops the service's own future, and settles the charge at 0 bytes.
+    /// # Cancel safety
+    ///
+    /// Dropping it drops the inner future, and settles the charge at 0 bytes.
     ///
     /// # Panics
     ///
-    /// When it is polled again after it has answered.
+    /// Panics if it is polled after it returned the rejection.
     #[must_use = "futures do nothing unless polled"]
     pub struct SettleFuture<F, B, C>
     where
@@ -180,11 +188,11 @@ pin_project! {
         Admitted {
             #[pin]
             inner: F,
-            headers: Headers,
+            headers: AdmittedHeaders,
             meter: Option<Meter<C>>,
         },
-        Refused {
-            response: Option<Refusal<B>>,
+        Rejected {
+            response: Option<RejectedResponse<B>>,
         },
     }
 }
@@ -206,16 +214,16 @@ where
                 let mut response = ready!(inner.poll(cx))?;
                 let mut meter = meter.take();
                 if let Some(meter) = &mut meter {
-                    response = meter.answered(response);
+                    response = meter.apply_charge_if(response);
                 }
                 if let Some(headers) = headers.take() {
                     add_headers(*headers, response.headers_mut());
                 }
                 (response, meter)
             }
-            StateProjection::Refused { response } => match response.take() {
+            StateProjection::Rejected { response } => match response.take() {
                 Some(response) => (*response, None),
-                None => panic!("polled again after it had answered"),
+                None => panic!("`SettleFuture` polled after completion"),
             },
         };
         Poll::Ready(Ok(response.map(|inner| MeteredBody { inner, meter })))
@@ -223,7 +231,7 @@ where
 }
 
 pin_project! {
-    /// A body that counts the bytes of its data, and settles their charge when it ends or is dropped.
+    /// Body that counts the bytes of its data frames, and settles their charge when it ends or is dropped.
     pub struct MeteredBody<B, C>
     where
         C: Clock,
@@ -251,7 +259,7 @@ impl<B: Body, C: Clock + Clone> Body for MeteredBody<B, C> {
                     meter.bytes = meter.bytes.saturating_add(data.remaining() as u64);
                 }
             }
-            // Settles.
+            // The drop settles the charge.
             Some(Err(_)) | None => drop(this.meter.take()),
         }
         Poll::Ready(frame)
@@ -266,23 +274,23 @@ impl<B: Body, C: Clock + Clone> Body for MeteredBody<B, C> {
     }
 }
 
-/// A charge that is settled when it is dropped.
+/// Charge that is settled when it is dropped.
 struct Meter<C: Clock + Clone> {
     rules: Arc<LiveRules<Parts, C>>,
     cost: Cost<Parts>,
-    count: Option<Arc<ChargeIf>>,
+    charge_if: Option<Arc<ChargeIf>>,
     charge: Option<Reservation<Parts>>,
     bytes: u64,
 }
 
 impl<C: Clock + Clone> Meter<C> {
-    /// Gives all of the charge back if the answer is not to be counted.
-    fn answered<B>(&mut self, response: Response<B>) -> Response<B> {
-        let Some(count) = &self.count else {
+    /// Refunds the whole charge if `charge_if` does not accept the response.
+    fn apply_charge_if<B>(&mut self, response: Response<B>) -> Response<B> {
+        let Some(charge_if) = &self.charge_if else {
             return response;
         };
         let (head, body) = response.into_parts();
-        if !count(&head)
+        if !charge_if(&head)
             && let Some(charge) = self.charge.take()
         {
             self.rules.load().refund(charge);
@@ -299,45 +307,48 @@ impl<C: Clock + Clone> Drop for Meter<C> {
     }
 }
 
-impl<C, A: Clone> Clone for SettleLayer<C, A> {
-    fn clone(&self) -> Self {
-        Self::new(self.layer.clone(), self.cost.clone())
-    }
-}
-
-impl<S: Clone, C, A> Clone for SettleService<S, C, A> {
+impl<C, R: Clone> Clone for SettleLayer<C, R> {
     fn clone(&self) -> Self {
         Self {
-            inner: self.inner.clone(),
-            judge: Arc::clone(&self.judge),
+            layer: self.layer.clone(),
             cost: self.cost.clone(),
         }
     }
 }
 
-impl<C: fmt::Debug, A: fmt::Debug> fmt::Debug for SettleLayer<C, A> {
+impl<S: Clone, C, R> Clone for SettleService<S, C, R> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            config: Arc::clone(&self.config),
+            cost: self.cost.clone(),
+        }
+    }
+}
+
+impl<C, R: fmt::Debug> fmt::Debug for SettleLayer<C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SettleLayer")
-            .field(&self.layer)
-            .field(&self.cost)
+        f.debug_struct("SettleLayer")
+            .field("layer", &self.layer)
+            .field("cost", &self.cost)
             .finish()
     }
 }
 
-impl<S: fmt::Debug, C, A: fmt::Debug> fmt::Debug for SettleService<S, C, A> {
+impl<S: fmt::Debug, C, R: fmt::Debug> fmt::Debug for SettleService<S, C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SettleService")
             .field("inner", &self.inner)
-            .field("config", &self.judge.config)
+            .field("config", &self.config)
             .field("cost", &self.cost)
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 
 impl<F, B, C: Clock + Clone> fmt::Debug for SettleFuture<F, B, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SettleFuture")
-            .field("refused", &matches!(self.state, State::Refused { .. }))
+            .field("rejected", &matches!(self.state, State::Rejected { .. }))
             .finish_non_exhaustive()
     }
 }

@@ -10,13 +10,14 @@ use core::net::IpAddr;
 
 use ::http::request::Parts;
 
-use self::proxies::{ForwardedBy, Proxies};
+use self::proxies::{ForwardingHeader, TrustedProxies};
 use crate::error::ConfigError;
-use crate::keyed::ClientAddress;
-use crate::keyed::KeyHasher;
+use crate::keyed::{ClientAddress, KeyHasher};
 
-/// The address that a connection comes from, as an extension of the requests on it: for servers that have no such
-/// extension of their own.
+/// Address of the peer of a connection, as a request extension.
+///
+/// It is for servers that have no extension of their own. The code that accepts a connection inserts it into each
+/// request.
 ///
 /// # Examples
 ///
@@ -24,37 +25,34 @@ use crate::keyed::KeyHasher;
 /// use core::net::IpAddr;
 /// use ringgate::http::PeerAddress;
 ///
-/// // By whoever accepts the connection, for each request on it.
-/// let accepted: IpAddr = "192.0.2.1".parse().unwrap();
+/// let peer: IpAddr = "192.0.2.1".parse().unwrap();
 /// let mut request = http::Request::new(());
-/// request.extensions_mut().insert(PeerAddress(accepted));
+/// request.extensions_mut().insert(PeerAddress(peer));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerAddress(pub IpAddr);
 
-/// Says which client a request comes from: its peer, or whom the peer asks for, if the peer is a proxy that is trusted.
+/// Finds the client address of a request: the peer, or the address that a trusted proxy reports.
 ///
 /// # Guarantee
 ///
-/// No client chooses its address, unless a trusted proxy lets it:
+/// A client cannot choose its address, unless a trusted proxy forwards what the client sent:
 ///
-/// - The header is not looked at unless the peer itself is trusted.
-/// - It is read from the right, where the nearest proxy has written; the client is the first that is not trusted. Whatever
-///   stands left of it was sent by the client, and does not count.
-/// - Several lines of the header are one list, in their order.
-/// - What is no address (`unknown`, `_hidden`, garbage) ends the walk: the client is then the hop that has told it, the
-///   last one that is known, and nothing left of it counts. Of a `Forwarded` line that is not of RFC 7239's grammar
-///   nothing at all counts.
-/// - When all are trusted, the client is the leftmost.
+/// - The header is read only if the peer is a trusted proxy.
+/// - The client is the rightmost address of the header that is not a trusted proxy. Addresses to its left were sent by
+///   the client, and are ignored. If all addresses are trusted, the client is the leftmost.
+/// - Several lines of the header are one list.
+/// - An element that is not an address (`unknown`, `_hidden`) ends the search. The client is then the proxy that
+///   reported it, and elements to its left are ignored.
+/// - A `Forwarded` line that violates the grammar of RFC 7239 is treated as one such element.
 ///
 /// # Caveats
 ///
-/// - Trust only the header that your proxies write, and let them write it always: what they pass on unseen is the
-///   client's. That is why only one header is read.
-/// - Where what tells of the client is no address, or a `Forwarded` line is not of the grammar, the client is the proxy
-///   that has passed it on: a client that can send such lines shares the proxy's budget. Do not put proxies on a list
-///   of those that are always admitted.
-/// - An IPv6 client is the first 64 bits of its address, unless [`prefix`](Self::prefix) says otherwise.
+/// - Trust only a header that your proxies always write. A header that they pass through is the client's, which is why
+///   only one header is read.
+/// - A client that can make a proxy forward an invalid element shares the proxy's budget. Do not put proxies on the
+///   `allow` list of a rule.
+/// - An IPv6 client is identified by the first 64 bits of its address, unless [`prefix`](Self::prefix) is set.
 ///
 /// # Examples
 ///
@@ -63,36 +61,35 @@ pub struct PeerAddress(pub IpAddr);
 /// use ringgate::http::{ClientIp, PeerAddress};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let clients = ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?;
+/// let client = ClientIp::peer().x_forwarded_for(["10.0.0.0/8"])?;
 ///
-/// // The client says that it asks for 203.0.113.7; the proxy has seen that it is 192.0.2.1.
+/// // The client claims to be 203.0.113.7. The proxy appended the address that it saw.
 /// let request = http::Request::builder()
 ///     .extension(PeerAddress("10.0.0.1".parse()?))
 ///     .header("X-Forwarded-For", "203.0.113.7, 192.0.2.1")
 ///     .body(())?;
 /// let (parts, ()) = request.into_parts();
-/// assert_eq!(clients.find(&parts), Some("192.0.2.1".parse::<IpAddr>()?));
+/// assert_eq!(client.find(&parts), Some("192.0.2.1".parse::<IpAddr>()?));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-#[must_use = "it says nothing until it is asked, or made a key of"]
+#[must_use = "it does nothing until it is part of a key"]
 pub struct ClientIp {
-    /// Where the peer's address is found; `None`: in the extension [`PeerAddress`].
-    peer: Option<Arc<PeerOf>>,
-    proxies: Option<Proxies>,
+    /// Reads the peer address. `None` stands for the extension [`PeerAddress`].
+    peer: Option<Arc<FindPeer>>,
+    proxies: Option<TrustedProxies>,
     /// 1 to 128.
     prefix: u8,
 }
 
-type PeerOf = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
+type FindPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 
 impl ClientIp {
-    /// The peer is the client; its address is in the extension [`PeerAddress`], unless [`peer_from`](Self::peer_from) says
-    /// otherwise.
+    /// Uses the peer as the client. Its address is read from the extension [`PeerAddress`].
     ///
-    /// Neither axum nor tonic sets that extension. Where nobody does, no request has this key, and all of them share one
-    /// budget ([`Missing::Share`](crate::Missing)): say `peer_from`.
+    /// axum and tonic do not insert that extension: use [`peer_from`](Self::peer_from) with them. Requests without a peer
+    /// address have no key, and share one budget by default ([`Missing::Share`](crate::Missing)).
     pub const fn peer() -> Self {
         Self {
             peer: None,
@@ -101,7 +98,7 @@ impl ClientIp {
         }
     }
 
-    /// Finds the peer's address in an extension of another type: axum's `ConnectInfo`, tonic's `TcpConnectInfo`.
+    /// Reads the peer address from an extension of type `T`: axum's `ConnectInfo`, tonic's `TcpConnectInfo`.
     ///
     /// ```
     /// # mod axum {
@@ -111,8 +108,8 @@ impl ClientIp {
     /// use axum::extract::ConnectInfo;
     /// use ringgate::http::ClientIp;
     ///
-    /// let of_axum = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
-    /// # let _ = of_axum;
+    /// let client = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
+    /// # let _ = client;
     /// ```
     pub fn peer_from<T: Send + Sync + 'static>(
         self,
@@ -126,52 +123,52 @@ impl ClientIp {
         }
     }
 
-    /// Believes proxies in these networks what they say in `X-Forwarded-For`, and in no other header.
+    /// Reads `X-Forwarded-For` of proxies in these networks, and no other header.
     ///
-    /// Networks and addresses are written as `10.0.0.0/8`, `10.0.0.1`, `2001:db8::/32`; those of IPv4 are meant also where
-    /// an address comes as an IPv6 one (`::ffff:10.0.0.1`).
+    /// Networks and addresses are written as `10.0.0.0/8`, `10.0.0.1` or `2001:db8::/32`. An IPv4 network also matches
+    /// IPv4-mapped IPv6 addresses (`::ffff:10.0.0.1`).
     ///
     /// # Errors
     ///
-    /// With the field `trusted`, when one is neither a network nor an address.
+    /// Returns an error with the field `trusted` if a text is neither a network nor an address.
     pub fn x_forwarded_for<T: AsRef<str>>(
         self,
         trusted: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
-        self.behind(ForwardedBy::XForwardedFor, trusted)
+        self.behind(ForwardingHeader::XForwardedFor, trusted)
     }
 
-    /// Believes proxies in these networks what they say in `Forwarded` (RFC 7239), and in no other header.
+    /// Reads `Forwarded` (RFC 7239) of proxies in these networks, and no other header.
     ///
     /// # Errors
     ///
-    /// As [`x_forwarded_for`](Self::x_forwarded_for).
+    /// Returns an error with the field `trusted` if a text is neither a network nor an address.
     pub fn forwarded<T: AsRef<str>>(self, trusted: impl IntoIterator<Item = T>) -> Result<Self, ConfigError> {
-        self.behind(ForwardedBy::Forwarded, trusted)
+        self.behind(ForwardingHeader::Forwarded, trusted)
     }
 
     fn behind<T: AsRef<str>>(
         self,
-        header: ForwardedBy,
+        header: ForwardingHeader,
         trusted: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
-            proxies: Some(Proxies::new(header, trusted)?),
+            proxies: Some(TrustedProxies::new(header, trusted)?),
             ..self
         })
     }
 
-    /// So many bits of an IPv6 address stand for one client, 64 when nothing is said.
+    /// Sets how many leading bits of an IPv6 address identify a client. The default is 64.
     ///
     /// # Errors
     ///
-    /// `prefix`: not 1 to 128.
+    /// Returns an error with the field `prefix` if `bits` is not 1 to 128.
     pub fn prefix(self, bits: u8) -> Result<Self, ConfigError> {
         ClientAddress::with_prefix(IpAddr::from([0, 0, 0, 0]), bits)?;
         Ok(Self { prefix: bits, ..self })
     }
 
-    /// The client's address, whole; `None`: the request does not say who the peer is.
+    /// Returns the whole client address, or `None` if the request has no peer address.
     #[must_use]
     #[inline]
     pub fn find(&self, request: &Parts) -> Option<IpAddr> {
@@ -186,32 +183,31 @@ impl ClientIp {
         })
     }
 
-    /// What of the address stands for the client.
+    /// Hashes the client of a request. Returns `false` if the request has no peer address.
     #[inline]
-    fn client(&self, address: IpAddr) -> ClientAddress {
-        ClientAddress::masked(address, self.prefix)
-    }
-
-    /// Feeds what stands for the client into the hasher; false: nobody knows who it is.
-    #[inline]
-    pub(super) fn feed(&self, request: &Parts, key: &mut KeyHasher) -> bool {
+    pub(super) fn hash(&self, request: &Parts, hasher: &mut KeyHasher) -> bool {
         let client = match (&self.peer, &self.proxies) {
-            // The most common of all, without a detour.
+            // The masked address is canonical, so the common case needs no call of `find`.
             (None, None) => request.extensions.get().map(|&PeerAddress(peer)| peer),
             _ => self.find(request),
         };
         let Some(client) = client else { return false };
-        self.client(client).hash(key);
+        self.mask(client).hash(hasher);
         true
     }
 
-    /// Feeds an address of a list into the hasher.
-    pub(super) fn feed_text(&self, text: &str, key: &mut KeyHasher) -> Result<(), String> {
+    /// Hashes an address of an `allow` or `deny` list.
+    pub(super) fn hash_text(&self, text: &str, hasher: &mut KeyHasher) -> Result<(), String> {
         let address: IpAddr = text
             .parse()
-            .map_err(|error: core::net::AddrParseError| format!("{text:?}: {error}"))?;
-        self.client(address).hash(key);
+            .map_err(|_| format!("invalid address {text:?} (expected an IPv4 or IPv6 address)"))?;
+        self.mask(address).hash(hasher);
         Ok(())
+    }
+
+    #[inline]
+    fn mask(&self, address: IpAddr) -> ClientAddress {
+        ClientAddress::masked(address, self.prefix)
     }
 }
 

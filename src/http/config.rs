@@ -1,3 +1,7 @@
+//! Configuration of a layer, and the decision that its services share.
+
+mod skip;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
@@ -7,54 +11,53 @@ use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
 use smallvec::SmallVec;
 
+pub(super) use self::skip::Skip;
 use super::decision::Decision;
 use super::headers::{self, QuotaHeaders};
 use super::policy;
 use super::rejection::{Rejection, RejectionResponse};
-use super::skip::Skip;
 use crate::clock::Clock;
 use crate::rules::{LiveRules, Passed, Refused, Reservation, RuleSet};
 use crate::time::Nanos;
+#[cfg(feature = "tokio")]
+use crate::wait::Fair;
 
-/// What all services of a layer share.
-#[derive(Debug)]
-pub(super) struct Shared<C, A> {
+/// Rules and options of a layer. `R` makes the responses to rejected requests.
+pub(super) struct Config<C, R> {
     pub(super) rules: Arc<LiveRules<Parts, C>>,
-    pub(super) config: Config<A>,
-}
-
-/// What a layer was told.
-#[derive(Clone)]
-pub(super) struct Config<A> {
-    pub(super) answer: A,
+    pub(super) rejection_response: R,
     pub(super) status: StatusCode,
-    pub(super) missing_status: StatusCode,
+    pub(super) missing_key_status: StatusCode,
     pub(super) headers: QuotaHeaders,
-    pub(super) decision: bool,
+    pub(super) decision_extension: bool,
     pub(super) skip: Skip,
     pub(super) charge_if: Option<Arc<ChargeIf>>,
-    pub(super) on_refused: Option<Arc<OnRefused>>,
+    pub(super) on_rejected: Option<Arc<OnRejected>>,
 }
 
 pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
-type OnRefused = dyn Fn(&Refused<'_, Parts>) + Send + Sync;
+type OnRejected = dyn Fn(&Refused<'_, Parts>) + Send + Sync;
 
-/// The headers that an admitted answer gets.
-pub(super) type Headers = Option<Box<Told>>;
+/// Queue of the requests that wait for permits.
+#[cfg(feature = "tokio")]
+pub(super) type Queue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
 
-/// Names and values: of the standard headers without another allocation.
-pub(super) type Told = SmallVec<[(HeaderName, HeaderValue); 2]>;
+/// Quota headers for the response to an admitted request.
+pub(super) type AdmittedHeaders = Option<Box<HeaderList>>;
 
-/// The answer to a request that was refused: boxed, so that what becomes of those that were admitted stays small.
-pub(super) type Refusal<B> = Box<Response<B>>;
+/// Header names and values. The standard headers fit in without another allocation.
+pub(super) type HeaderList = SmallVec<[(HeaderName, HeaderValue); 2]>;
 
-/// What was taken for an admitted request.
-pub(super) trait Taken {
+/// Response to a rejected request. The box keeps the futures of admitted requests small.
+pub(super) type RejectedResponse<B> = Box<Response<B>>;
+
+/// Charge of an admitted request.
+pub(super) trait Charge {
     fn at(&self) -> Nanos;
     fn is_limited(&self) -> bool;
 }
 
-impl Taken for Passed {
+impl Charge for Passed {
     fn at(&self) -> Nanos {
         self.at()
     }
@@ -64,7 +67,7 @@ impl Taken for Passed {
     }
 }
 
-impl Taken for Reservation<Parts> {
+impl Charge for Reservation<Parts> {
     fn at(&self) -> Nanos {
         self.at()
     }
@@ -74,48 +77,49 @@ impl Taken for Reservation<Parts> {
     }
 }
 
-impl<C: Clock + Clone, A> Shared<C, A> {
-    /// Decides about a request, by what `take` says.
+impl<C: Clock + Clone, R> Config<C, R> {
+    /// Decides about a request by `decide`.
     ///
     /// # Errors
     ///
-    /// With the answer, when it is refused.
+    /// Returns the response if the request is rejected.
     #[inline]
-    pub(super) fn judge<B, T: Taken>(
+    pub(super) fn check<B, T: Charge>(
         &self,
         request: &mut Parts,
-        take: impl for<'a> FnOnce(&'a RuleSet<Parts, C>, &'a Parts) -> Result<T, Refused<'a, Parts>>,
-    ) -> Result<(T, Headers), Refusal<B>>
+        decide: impl for<'a> FnOnce(&'a RuleSet<Parts, C>, &'a Parts) -> Result<T, Refused<'a, Parts>>,
+    ) -> Result<(T, AdmittedHeaders), RejectedResponse<B>>
     where
-        A: RejectionResponse<B>,
+        R: RejectionResponse<B>,
     {
         let rules = self.rules.load();
-        let taken = match take(&rules, request) {
-            Ok(taken) => taken,
-            Err(refused) => return Err(self.refuse(&rules, &refused, request)),
+        let charge = match decide(&rules, request) {
+            Ok(charge) => charge,
+            Err(denied) => return Err(self.reject_denied(&rules, &denied, request)),
         };
-        let headers = self.admit(&rules, request, taken.at(), taken.is_limited());
-        Ok((taken, headers))
+        let headers = self.admit(&rules, request, &charge);
+        Ok((charge, headers))
     }
 
-    /// Says what there is to say of an admitted request, to the service inside and to the client.
+    /// Records the decision in an admitted request, and returns the headers of its response.
     #[inline]
     pub(super) fn admit(
         &self,
         rules: &RuleSet<Parts, C>,
         request: &mut Parts,
-        at: Nanos,
-        limited: bool,
-    ) -> Headers {
-        let headers = match self.config.headers {
+        charge: &impl Charge,
+    ) -> AdmittedHeaders {
+        let headers = match self.headers {
             QuotaHeaders::Off => None,
-            which => Some(told(which, rules, request, at)),
+            QuotaHeaders::Standard | QuotaHeaders::Legacy | QuotaHeaders::Both => {
+                Some(admitted_headers(self.headers, rules, request, charge.at()))
+            }
         };
-        if self.config.decision {
+        if self.decision_extension {
             request.extensions.insert(Decision {
-                at,
+                at: charge.at(),
                 admitted: true,
-                limited,
+                limited: charge.is_limited(),
             });
         }
         headers
@@ -123,41 +127,39 @@ impl<C: Clock + Clone, A> Shared<C, A> {
 
     #[cold]
     #[inline(never)]
-    fn refuse<'a, B>(
+    fn reject_denied<'a, B>(
         &self,
         rules: &'a RuleSet<Parts, C>,
-        refused: &Refused<'a, Parts>,
+        denied: &Refused<'a, Parts>,
         request: &'a Parts,
-    ) -> Refusal<B>
+    ) -> RejectedResponse<B>
     where
-        A: RejectionResponse<B>,
+        R: RejectionResponse<B>,
     {
-        let config = &self.config;
-        if let Some(on_refused) = &config.on_refused {
-            on_refused(refused);
+        if let Some(on_rejected) = &self.on_rejected {
+            on_rejected(denied);
         }
-        let it = Rejection {
+        let rejection = Rejection {
             request,
-            policies: policy::violated(rules, refused, request),
-            retry_after: refused.retry_after(),
-            status: config.status,
+            policies: policy::denied(rules, denied, request),
+            retry_after: denied.retry_after(),
+            status: self.status,
         };
-        self.answer(it, refused.at())
+        self.reject(rejection, denied.at())
     }
 
-    /// The answer to a refused request.
-    pub(super) fn answer<B>(&self, mut refused: Rejection<'_>, at: Nanos) -> Refusal<B>
+    /// Makes the response to a rejected request.
+    pub(super) fn reject<B>(&self, mut rejection: Rejection<'_>, at: Nanos) -> RejectedResponse<B>
     where
-        A: RejectionResponse<B>,
+        R: RejectionResponse<B>,
     {
-        let config = &self.config;
-        if refused.lacks_key() {
-            refused.status = config.missing_status;
+        if rejection.lacks_key() {
+            rejection.status = self.missing_key_status;
         }
-        let mut response = config.answer.answer(&refused);
-        headers::retry_after(refused.retry_after, response.headers_mut());
-        config.headers.tell(&refused.policies, |name, value| {
-            headers::put(name, value, response.headers_mut());
+        let mut response = self.rejection_response.response(&rejection);
+        headers::add_retry_after(rejection.retry_after, response.headers_mut());
+        self.headers.for_each(&rejection.policies, |name, value| {
+            headers::add(name, value, response.headers_mut());
         });
         response.extensions_mut().insert(Decision {
             at,
@@ -169,26 +171,47 @@ impl<C: Clock + Clone, A> Shared<C, A> {
 }
 
 #[inline(never)]
-fn told<C: Clock>(which: QuotaHeaders, rules: &RuleSet<Parts, C>, request: &Parts, at: Nanos) -> Box<Told> {
-    let mut told = Box::new(Told::new());
-    which.tell(&policy::policies(rules, request, at), |name, value| {
-        told.push((name, value));
+fn admitted_headers<C: Clock>(
+    which: QuotaHeaders,
+    rules: &RuleSet<Parts, C>,
+    request: &Parts,
+    at: Nanos,
+) -> Box<HeaderList> {
+    let mut list = Box::new(HeaderList::new());
+    which.for_each(&policy::policies(rules, request, at), |name, value| {
+        list.push((name, value));
     });
-    told
+    list
 }
 
-/// Adds what was told to the headers of an answer.
+/// Adds quota headers to the response of the inner service.
 #[inline(never)]
-pub(super) fn add_headers(told: Told, to: &mut HeaderMap) {
-    for (name, value) in told {
-        headers::put(name, value, to);
+pub(super) fn add_headers(list: HeaderList, headers: &mut HeaderMap) {
+    for (name, value) in list {
+        headers::add(name, value, headers);
     }
 }
 
-impl<A: fmt::Debug> fmt::Debug for Config<A> {
+impl<C, R: Clone> Clone for Config<C, R> {
+    fn clone(&self) -> Self {
+        Self {
+            rules: Arc::clone(&self.rules),
+            rejection_response: self.rejection_response.clone(),
+            status: self.status,
+            missing_key_status: self.missing_key_status,
+            headers: self.headers,
+            decision_extension: self.decision_extension,
+            skip: self.skip.clone(),
+            charge_if: self.charge_if.clone(),
+            on_rejected: self.on_rejected.clone(),
+        }
+    }
+}
+
+impl<C, R: fmt::Debug> fmt::Debug for Config<C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
-            .field("answer", &self.answer)
+            .field("rejection_response", &self.rejection_response)
             .field("status", &self.status)
             .field("headers", &self.headers)
             .field("skip", &self.skip)

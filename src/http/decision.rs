@@ -1,18 +1,18 @@
 use crate::time::Nanos;
 
-/// What the layer has decided: in the extensions of an admitted request, for handlers, and in those of a refusal's
-/// answer, for layers further outside.
+/// Decision of the layer about one request.
 ///
-/// A request that the layer [skips](super::RateLimitLayer::skip_if) has none.
+/// The layer inserts it into the extensions of an admitted request, for handlers, and into the extensions of a rejection
+/// response, for outer layers. A request that the layer [skips](super::RateLimitLayer::skip_if) has none.
 ///
 /// # Examples
 ///
-/// In a handler (one of axum gets it as an argument, `Option<Extension<Decision>>`):
+/// A handler reads it from the request. A handler of axum can take it as an argument, `Option<Extension<Decision>>`.
 ///
 /// ```
 /// use ringgate::http::Decision;
 ///
-/// fn handler(request: &::http::Request<()>) -> &'static str {
+/// fn handler(request: &http::Request<()>) -> &'static str {
 ///     match request.extensions().get::<Decision>() {
 ///         Some(decision) if decision.is_limited() => "within your limits",
 ///         _ => "not limited",
@@ -28,19 +28,19 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The reading of the rules' clock that the request was judged at.
+    /// Returns the clock reading at which the rules decided.
     #[must_use]
     pub const fn at(self) -> Nanos {
         self.at
     }
 
-    /// Whether the request was admitted.
+    /// Returns whether the request was admitted.
     #[must_use]
     pub const fn is_admitted(self) -> bool {
         self.admitted
     }
 
-    /// Whether any rule was about the request: it was charged to one, or refused by one.
+    /// Returns whether a rule applied to the request: it was charged or rejected by at least one.
     #[must_use]
     pub const fn is_limited(self) -> bool {
         self.limited

@@ -1,4 +1,4 @@
-//! What a client is told in headers.
+//! Quota headers of responses.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -6,11 +6,11 @@ use core::time::Duration;
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use sfv::{ItemSerializer, StringRef};
 
-use super::policy::{QuotaPolicy, printable, whole_seconds};
+use super::policy::{QuotaPolicy, percent_encode, whole_seconds};
 
-/// Which headers tell a client of its quotas, on admitted and refused answers.
+/// Headers that tell a client its quotas, on responses to admitted and rejected requests.
 ///
-/// `Retry-After` comes with every refusal that has an end, whichever of these is chosen.
+/// `Retry-After` is independent of this choice: each rejection has it, unless the request is never admitted.
 ///
 /// # Examples
 ///
@@ -19,8 +19,10 @@ use super::policy::{QuotaPolicy, printable, whole_seconds};
 /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
-/// // Nobody reads them, and they take longer than the decision.
+/// let rules = RuleSetBuilder::new()
+///     .rule(Rule::new("total", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1; 4])?;
+/// // The headers cost more than the decision.
 /// let layer = RateLimitLayer::from(rules).headers(QuotaHeaders::Off).decision_extension(false);
 /// # let _ = layer;
 /// # Ok(())
@@ -29,22 +31,29 @@ use super::policy::{QuotaPolicy, printable, whole_seconds};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuotaHeaders {
-    /// None. With [`decision_extension`](super::RateLimitLayer::decision_extension) off too, an admitted request
-    /// allocates nothing.
+    /// No quota headers.
     Off,
-    /// `RateLimit-Policy` and `RateLimit`, of draft-ietf-httpapi-ratelimit-headers. The default.
+    /// `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. The default.
     ///
-    /// An item for each enforced quota that is about the request: `"burst";q=100;w=60` and `"burst";r=50;t=30`, under the
-    /// [policy's name](QuotaPolicy::name) (what is not printable ASCII in it, and the percent sign, as `%C3%A9`). `q` is the
-    /// limit, `r` how much of it one request would still get; `w` and `t` are seconds, rounded up, so of a window
-    /// shorter than a second `w` is 1. `t` is how long until there is more, and left out when nothing is
-    /// spent, or there never will be; it can be more than `w`, since a strict ring counts a cell more than the window.
+    /// Both are lists with one item for each enforced quota that applies to the request, such as `"burst";q=100;w=60` and
+    /// `"burst";r=50;t=30`. An item is named after the [policy](QuotaPolicy::name); `%` and bytes that are not
+    /// printable ASCII are written as `%C3%A9`. The parameters are:
+    ///
+    /// | parameter | value |
+    /// |---|---|
+    /// | `q` | limit |
+    /// | `w` | window in seconds, rounded up |
+    /// | `r` | permits that one request could take now |
+    /// | `t` | seconds until `r` grows, rounded up; omitted if nothing was charged or `r` never grows |
+    ///
+    /// `t` can exceed `w`, because a strict ring counts up to one cell more than the window.
     #[default]
     Standard,
-    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the policy with the least left: the last
-    /// is seconds until there is more, rounded up, or 0 when nothing is spent.
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the policy with the fewest remaining permits.
+    ///
+    /// `X-RateLimit-Reset` is the time until more permits remain: seconds, rounded up, or 0 if nothing was charged.
     Legacy,
-    /// Both.
+    /// The headers of [`Standard`](Self::Standard) and of [`Legacy`](Self::Legacy).
     Both,
 }
 
@@ -55,15 +64,15 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 impl QuotaHeaders {
-    /// Says what there is to say of the policies.
-    pub(super) fn tell(self, policies: &[QuotaPolicy<'_>], mut tell: impl FnMut(HeaderName, HeaderValue)) {
+    /// Passes each header for these policies to `add`.
+    pub(super) fn for_each(self, policies: &[QuotaPolicy<'_>], mut add: impl FnMut(HeaderName, HeaderValue)) {
         if matches!(self, Self::Standard | Self::Both) {
             let (quotas, states) = lists(policies);
             for (name, list) in [(RATE_LIMIT_POLICY, quotas), (RATE_LIMIT, states)] {
                 if !list.is_empty()
                     && let Ok(value) = HeaderValue::from_str(&list)
                 {
-                    tell(name, value);
+                    add(name, value);
                 }
             }
         }
@@ -73,17 +82,18 @@ impl QuotaHeaders {
             for (name, value) in [
                 (LIMIT, scarcest.limit()),
                 (REMAINING, scarcest.remaining()),
-                (RESET, scarcest.more_after().map_or(0, whole_seconds)),
+                (RESET, scarcest.reset_after().map_or(0, whole_seconds)),
             ] {
-                tell(name, HeaderValue::from(value));
+                add(name, HeaderValue::from(value));
             }
         }
     }
 }
 
-/// Adds a header to what an answer has. A layer further inside may have added its own: a list may come in several lines,
-/// and of the others the one from inside stays.
-pub(super) fn put(name: HeaderName, value: HeaderValue, headers: &mut HeaderMap) {
+/// Adds a quota header to a response that may have headers of an inner layer.
+///
+/// The standard headers are lists, which may have several lines. Of the other headers the inner value is kept.
+pub(super) fn add(name: HeaderName, value: HeaderValue, headers: &mut HeaderMap) {
     if name == RATE_LIMIT || name == RATE_LIMIT_POLICY {
         headers.append(name, value);
     } else {
@@ -91,23 +101,23 @@ pub(super) fn put(name: HeaderName, value: HeaderValue, headers: &mut HeaderMap)
     }
 }
 
-/// Says when to come back.
-pub(super) fn retry_after(wait: Option<Duration>, headers: &mut HeaderMap) {
-    if let Some(wait) = wait {
+/// Adds `Retry-After`, unless the response has one.
+pub(super) fn add_retry_after(retry_after: Option<Duration>, headers: &mut HeaderMap) {
+    if let Some(retry_after) = retry_after {
         headers
             .entry(RETRY_AFTER)
-            .or_insert_with(|| HeaderValue::from(whole_seconds(wait)));
+            .or_insert_with(|| HeaderValue::from(whole_seconds(retry_after)));
     }
 }
 
-/// Writes two lists (RFC 9651, 4.1.1) with an item for each policy: what it allows, and what is left.
+/// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state.
 fn lists(policies: &[QuotaPolicy<'_>]) -> (String, String) {
-    // As much as most names and numbers take.
-    let text = || String::with_capacity(policies.len() * 32);
-    let (mut quotas, mut states) = (text(), text());
+    // Long enough for most names and numbers.
+    let list = || String::with_capacity(policies.len() * 32);
+    let (mut quotas, mut states) = (list(), list());
     for policy in policies {
-        // Always right by now; a name that is not is left out rather than to fail.
-        let name = printable(policy.name());
+        // Percent-encoded names are valid strings.
+        let name = percent_encode(policy.name());
         let Ok(name) = StringRef::from_str(&name) else {
             continue;
         };
@@ -121,23 +131,24 @@ fn lists(policies: &[QuotaPolicy<'_>]) -> (String, String) {
         push_parameter(&mut quotas, ";q=", policy.limit());
         push_parameter(&mut quotas, ";w=", whole_seconds(policy.window()));
         push_parameter(&mut states, ";r=", policy.remaining());
-        if let Some(wait) = policy.more_after() {
-            push_parameter(&mut states, ";t=", whole_seconds(wait));
+        if let Some(reset_after) = policy.reset_after() {
+            push_parameter(&mut states, ";t=", whole_seconds(reset_after));
         }
     }
     (quotas, states)
 }
 
-/// Writes a parameter that is an integer, which has 15 digits at most (RFC 9651, 3.3.1). By hand, since there are four for
-/// each policy of each request, and a formatter takes several times as long.
-fn push_parameter(text: &mut String, key: &'static str, value: u64) {
-    text.push_str(key);
-    push_digits(text, value.min(999_999_999_999_999));
+/// Writes an integer parameter, which has at most 15 digits (RFC 9651, section 3.3.1).
+///
+/// Each request writes up to four for each policy. `core::fmt` takes several times as long as these digits.
+fn push_parameter(list: &mut String, key: &'static str, value: u64) {
+    list.push_str(key);
+    push_digits(list, value.min(999_999_999_999_999));
 }
 
-fn push_digits(text: &mut String, value: u64) {
+fn push_digits(list: &mut String, value: u64) {
     if value > 9 {
-        push_digits(text, value / 10);
+        push_digits(list, value / 10);
     }
-    text.push(char::from(b'0' + (value % 10) as u8));
+    list.push(char::from(b'0' + (value % 10) as u8));
 }

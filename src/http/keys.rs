@@ -11,26 +11,26 @@ use super::client_ip::ClientIp;
 use crate::keyed::KeyHasher;
 use crate::rules::{Key, Missing};
 
-/// Which part of an http request a rule counts by: a [`Key`] in the making.
+/// Builder of a [`Key`] that is a part of an HTTP request.
 ///
-/// When nothing is said, all requests that have no such part share one budget ([`Missing::Share`]).
+/// By default all requests without that part share one budget ([`Missing::Share`]).
 ///
 /// # Cost
 ///
-/// What is found is hashed where it stands, and neither copied nor stored.
+/// The part is hashed in place. It is neither copied nor stored.
 ///
 /// # Examples
 ///
 /// ```
-/// use ::http::header::HeaderName;
+/// use http::header::HeaderName;
 /// use ringgate::http::{ClientIp, HttpKey};
 /// use ringgate::{ManualClock, Missing, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let client = HttpKey::client(ClientIp::peer()).key();
-/// // Whoever has no key of ours is limited by the address alone.
+/// // The rule `user` does not apply to requests without an API key.
 /// let user = HttpKey::header(HeaderName::from_static("x-api-key"))
-///     .missing(Missing::Skip)
+///     .on_missing(Missing::Skip)
 ///     .key();
 /// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("client", "100/min".parse()?).by(&client))
@@ -40,25 +40,27 @@ use crate::rules::{Key, Missing};
 /// # }
 /// ```
 ///
-/// In a configuration file, rules name it: hand it to `Extractors::key`.
-#[must_use = "it is no key yet"]
+/// Rules of a configuration file refer to keys by name. `Extractors::key` registers a key for them.
+#[must_use = "call `key` to make a key"]
 pub struct HttpKey {
     name: Arc<str>,
-    missing: Missing,
-    make: Box<Make>,
+    on_missing: Missing,
+    build: Box<Build>,
 }
 
-type Make = dyn FnOnce(Arc<str>, Missing) -> Key<Parts> + Send + Sync;
+type Build = dyn FnOnce(Arc<str>, Missing) -> Key<Parts> + Send + Sync;
 
 impl HttpKey {
-    /// Whatever `hash` feeds into the hasher of a request, if the request has it: it says whether.
+    /// Creates a key from a function that hashes a part of the request.
+    ///
+    /// The function returns `false` if the request has no such part.
     ///
     /// ```
     /// use core::hash::Hash;
     /// use ringgate::http::HttpKey;
     ///
-    /// let method_and_path = HttpKey::new("endpoint", |request, key| {
-    ///     (&request.method, request.uri.path()).hash(key);
+    /// let method_and_path = HttpKey::new("endpoint", |request, hasher| {
+    ///     (&request.method, request.uri.path()).hash(hasher);
     ///     true
     /// });
     /// # let _ = method_and_path;
@@ -67,10 +69,10 @@ impl HttpKey {
         name: impl Into<Arc<str>>,
         hash: impl Fn(&Parts, &mut KeyHasher) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self::made(name, move |name, missing| Key::optional(name, missing, hash))
+        Self::from_build(name, move |name, missing| Key::optional(name, missing, hash))
     }
 
-    /// A text that `find` finds in a request.
+    /// Creates a key from a function that returns a text of the request, if it has one.
     ///
     /// ```
     /// use ringgate::http::HttpKey;
@@ -80,51 +82,52 @@ impl HttpKey {
     /// ```
     pub fn text(
         name: impl Into<Arc<str>>,
-        find: impl for<'a> Fn(&'a Parts) -> Option<&'a str> + Send + Sync + 'static,
+        text: impl for<'a> Fn(&'a Parts) -> Option<&'a str> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, move |request, key| {
-            let found = find(request);
-            found.inspect(|text| text.hash(key)).is_some()
+        Self::new(name, move |request, hasher| {
+            text(request).inspect(|text| text.hash(hasher)).is_some()
         })
     }
 
-    /// The client's address, under the name `client`: of an IPv6 address, as many bits as stand for one client.
-    pub fn client(clients: ClientIp) -> Self {
-        Self::made("client", move |name, missing| {
-            let listed = clients.clone();
-            Key::optional(name, missing, move |request, key| clients.feed(request, key))
-                .listed(move |text, key| listed.feed_text(text, key))
+    /// Creates a key named `client` from the client address. IPv6 clients are identified by a prefix of the address.
+    pub fn client(client: ClientIp) -> Self {
+        Self::from_build("client", move |name, missing| {
+            let of_list = client.clone();
+            Key::optional(name, missing, move |request, hasher| client.hash(request, hasher))
+                .listed(move |text, hasher| of_list.hash_text(text, hasher))
         })
     }
 
-    /// The address in the extension [`PeerAddress`](super::PeerAddress), under the name `peer`; which is for whoever accepts
-    /// connections to set ([`ClientIp::peer`]).
+    /// Creates a key named `peer` from the extension [`PeerAddress`](super::PeerAddress).
+    ///
+    /// The code that accepts connections must insert the extension; see [`ClientIp::peer`].
     pub fn peer() -> Self {
         Self::client(ClientIp::peer()).named("peer")
     }
 
-    /// A header, under its own name: of several lines the first.
+    /// Creates a key from a header, named after it. The first of several lines counts.
     ///
-    /// See that the application goes by the first, too; and that what it says cannot be made up at will, or everybody has
-    /// as many budgets as they like.
+    /// The application must use the first line too, and must verify the value. A client that can choose the value at
+    /// will gets a budget for each value.
     pub fn header(header: HeaderName) -> Self {
         let name = String::from(header.as_str());
-        Self::new(name, move |request, key| {
+        Self::new(name, move |request, hasher| {
             let value = request.headers.get(&header);
             value
                 .inspect(|value| match value.to_str() {
-                    // As the text of a list is fed.
-                    Ok(text) => text.hash(key),
-                    Err(_) => value.as_bytes().hash(key),
+                    // Hashed as texts of `allow` and `deny` lists are.
+                    Ok(text) => text.hash(hasher),
+                    Err(_) => value.as_bytes().hash(hasher),
                 })
                 .is_some()
         })
     }
 
-    /// A cookie, under its own name: of several the first, as it was sent, but for quotation marks around it.
+    /// Creates a key from a cookie, named after it. The first of several cookies counts, without quotation marks around it.
     ///
-    /// See that the application goes by the same: some take the last, and some decode what is written as `%61`, and then a client
-    /// has as many budgets as it likes. For sessions, have the application say who it is, in an [`extension`](Self::extension).
+    /// The value is not decoded. If the application uses another of several cookies, or decodes values such as `%61`, then
+    /// a client can get several budgets for one session. Prefer an [`extension`](Self::extension) that is set after the
+    /// session is verified.
     pub fn cookie(cookie: impl Into<Arc<str>>) -> Self {
         let cookie: Arc<str> = cookie.into();
         Self::text(Arc::clone(&cookie), move |request| {
@@ -132,16 +135,16 @@ impl HttpKey {
         })
     }
 
-    /// The path as it was sent, under the name `path`: without the query, and nothing decoded or normalized.
+    /// Creates a key named `path` from the path as it was sent: without the query, not decoded, not normalized.
     ///
-    /// Prefer a [`route`](Self::route): of paths there are as many as anybody likes to send.
+    /// A client can choose any number of paths. Prefer a [`route`](Self::route).
     pub fn path() -> Self {
         Self::text("path", |request| Some(request.uri.path()))
     }
 
-    /// The route that the request was found to be for, under the name `route`: from an extension of the router's type.
+    /// Creates a key named `route` from the matched route, which the router stores in an extension of type `T`.
     ///
-    /// The layer must be where the route is known. In axum, that is by `Router::route_layer` or `MethodRouter::layer`.
+    /// The layer must run after the router has matched: in axum, use `Router::route_layer` or `MethodRouter::layer`.
     ///
     /// ```
     /// # mod axum {
@@ -164,26 +167,26 @@ impl HttpKey {
         })
     }
 
-    /// An extension that somebody before the layer has put in: the user who is logged in, say.
+    /// Creates a key from an extension of type `T` that an outer layer has inserted, such as the authenticated user.
     pub fn extension<T: Hash + Send + Sync + 'static>(name: impl Into<Arc<str>>) -> Self {
-        Self::new(name, |request, key| {
-            let found = request.extensions.get::<T>();
-            found.inspect(|found| found.hash(key)).is_some()
+        Self::new(name, |request, hasher| {
+            let extension = request.extensions.get::<T>();
+            extension.inspect(|extension| extension.hash(hasher)).is_some()
         })
     }
 
-    fn made(
+    fn from_build(
         name: impl Into<Arc<str>>,
-        make: impl FnOnce(Arc<str>, Missing) -> Key<Parts> + Send + Sync + 'static,
+        build: impl FnOnce(Arc<str>, Missing) -> Key<Parts> + Send + Sync + 'static,
     ) -> Self {
         Self {
             name: name.into(),
-            missing: Missing::default(),
-            make: Box::new(make),
+            on_missing: Missing::default(),
+            build: Box::new(build),
         }
     }
 
-    /// Gives it another name. A rule that keeps its name and its key's name keeps its counts over a reload.
+    /// Renames the key. A rule that keeps its name and its key's name keeps its counts over a reload.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -191,18 +194,18 @@ impl HttpKey {
         }
     }
 
-    /// Says what becomes of requests that have none.
+    /// Chooses how requests without the key are treated. The default is [`Missing::Share`].
     ///
-    /// With [`Missing::Refuse`] they are answered 400, or what
-    /// [`missing_status`](super::RateLimitLayer::missing_status) says, and charged to no rule.
-    pub fn missing(self, missing: Missing) -> Self {
-        Self { missing, ..self }
+    /// With [`Missing::Refuse`] they are rejected with status 400, or with
+    /// [`missing_key_status`](super::RateLimitLayer::missing_key_status), and charged to no rule.
+    pub fn on_missing(self, on_missing: Missing) -> Self {
+        Self { on_missing, ..self }
     }
 
-    /// Makes the key. Rules that are given clones of it, or the same one, are decided in one step where they can be.
+    /// Makes the key. Rules with the same key, or with clones of it, are evaluated in one step where possible.
     #[must_use]
     pub fn key(self) -> Key<Parts> {
-        (self.make)(self.name, self.missing)
+        (self.build)(self.name, self.on_missing)
     }
 }
 
@@ -216,12 +219,12 @@ impl fmt::Debug for HttpKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpKey")
             .field("name", &self.name)
-            .field("missing", &self.missing)
+            .field("on_missing", &self.on_missing)
             .finish_non_exhaustive()
     }
 }
 
-/// The value of the first cookie of this name (RFC 6265, 4.2.1).
+/// Returns the value of the first cookie of this name (RFC 6265, section 4.2.1).
 fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).iter();
     let pairs = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b';'));

@@ -6,37 +6,38 @@ use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
 use tower_layer::Layer;
 
-use super::body::SettleLayer;
-use super::config::{Config, Shared};
+use super::config::{Config, Skip};
+use super::grpc::Grpc;
 use super::headers::QuotaHeaders;
-use super::rejection::{Grpc, Problem, Rejection};
+use super::problem::Problem;
+use super::rejection::Rejection;
 use super::service::RateLimitService;
-use super::skip::Skip;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::rules::{Cost, LiveRules, Refused, RuleSet};
+use crate::rules::{LiveRules, Refused, RuleSet};
 
 /// Limits the requests to a service by rules.
 ///
-/// When nothing is said, every request is judged; a refused one is answered 429 with a body that says why
-/// ([`Problem`]), `Retry-After`, and the headers `RateLimit` and `RateLimit-Policy`, which admitted ones get too.
+/// By default every request is evaluated. A rejection is a response 429 with `Retry-After`, `RateLimit`,
+/// `RateLimit-Policy` and a body that names the violated rules ([`Problem`]). Responses to admitted requests have
+/// `RateLimit` and `RateLimit-Policy` too.
 ///
-/// The rules are shared by all services that the layer and its clones make, however many connections there are, and
-/// can be replaced meanwhile: by `store` of the [`LiveRules`], or by whatever else reloads them.
+/// All services that the layer and its clones make share the rules. [`LiveRules::store`] replaces the rules while
+/// requests are served.
 ///
 /// # Cost
 ///
-/// For an admitted request, the decision and a move of its head; with the headers, a look at each rule and two
-/// short texts; for the [`Decision`](super::Decision), what an extension takes: a box, and the map of extensions if
-/// there was none.
+/// An admitted request costs the decision and a move of the request head. The quota headers read the state of each
+/// rule again, and allocate. The [`Decision`](super::Decision) costs an insertion into the extensions: one box, and the
+/// map if the request had no extensions.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::sync::Arc;
 ///
-/// use ::http::header::HeaderName;
+/// use http::header::HeaderName;
 /// use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 /// use ringgate::{LiveRules, Rule, RuleSet};
 ///
@@ -53,36 +54,35 @@ use crate::rules::{Cost, LiveRules, Refused, RuleSet};
 ///     .skip_preflight()
 ///     .skip_path("/health");
 /// # let _ = layer;
-/// // By whoever reads new rules: `live.store(&rules)?`.
+/// // `live.store(&rules)?` replaces the rules.
 /// # Ok(())
 /// # }
 /// # #[cfg(not(feature = "quanta"))]
 /// # fn main() {}
 /// ```
-#[must_use = "a layer does nothing until a service is in it"]
+#[must_use = "a layer does nothing until it wraps a service"]
 pub struct RateLimitLayer<
     #[cfg(feature = "quanta")] C = QuantaClock,
     #[cfg(not(feature = "quanta"))] C,
-    A = Problem,
+    R = Problem,
 > {
-    rules: Arc<LiveRules<Parts, C>>,
-    config: Config<A>,
+    config: Config<C, R>,
 }
 
 impl<C> RateLimitLayer<C> {
-    /// Judges by these rules, which others may share and replace.
+    /// Creates a layer over rules that may be shared and replaced.
     pub const fn new(rules: Arc<LiveRules<Parts, C>>) -> Self {
         Self {
-            rules,
             config: Config {
-                answer: Problem,
+                rules,
+                rejection_response: Problem,
                 status: StatusCode::TOO_MANY_REQUESTS,
-                missing_status: StatusCode::BAD_REQUEST,
+                missing_key_status: StatusCode::BAD_REQUEST,
                 headers: QuotaHeaders::Standard,
-                decision: true,
+                decision_extension: true,
                 skip: Skip::new(),
                 charge_if: None,
-                on_refused: None,
+                on_rejected: None,
             },
         }
     }
@@ -94,77 +94,82 @@ impl<C: Clock + Clone> From<RuleSet<Parts, C>> for RateLimitLayer<C> {
     }
 }
 
-impl<C, A> RateLimitLayer<C, A> {
-    /// The rules.
+impl<C, R> RateLimitLayer<C, R> {
+    /// Returns the rules.
     pub const fn rules(&self) -> &Arc<LiveRules<Parts, C>> {
-        &self.rules
+        &self.config.rules
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Config<A>)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut Config<C, R>)) -> Self {
         change(&mut self.config);
         self
     }
 
-    /// Says which headers tell clients of their quotas.
+    /// Chooses the quota headers. The default is [`QuotaHeaders::Standard`].
     pub fn headers(self, headers: QuotaHeaders) -> Self {
         self.with(|config| config.headers = headers)
     }
 
-    /// Whether the extensions of admitted requests get a [`Decision`](super::Decision), which they do when nothing is
-    /// said.
-    pub fn decision_extension(self, on: bool) -> Self {
-        self.with(|config| config.decision = on)
+    /// Sets whether admitted requests get a [`Decision`](super::Decision) in their extensions. The default is `true`.
+    pub fn decision_extension(self, enabled: bool) -> Self {
+        self.with(|config| config.decision_extension = enabled)
     }
 
-    /// The status of a refusal, 429 when nothing is said.
+    /// Sets the status of rejections. The default is 429.
     pub fn status(self, status: StatusCode) -> Self {
         self.with(|config| config.status = status)
     }
 
-    /// The status of the answer to a request without a key that it must have
-    /// ([`Missing::Refuse`](crate::Missing::Refuse)), 400 when nothing is said.
-    pub fn missing_status(self, status: StatusCode) -> Self {
-        self.with(|config| config.missing_status = status)
+    /// Sets the status of rejections for want of a key. The default is 400.
+    ///
+    /// Rules reject such requests only with [`Missing::Refuse`](crate::Missing::Refuse).
+    pub fn missing_key_status(self, status: StatusCode) -> Self {
+        self.with(|config| config.missing_key_status = status)
     }
 
-    /// Lets the preflights of browsers pass, judged by no rule: `OPTIONS` with `Origin` and
-    /// `Access-Control-Request-Method`.
+    /// Exempts CORS preflights: `OPTIONS` with `Origin` and `Access-Control-Request-Method`.
     ///
-    /// Anybody can send them; see that what answers them is cheap.
+    /// Any client can send them, so the response to a preflight should be cheap.
     pub fn skip_preflight(self) -> Self {
-        self.with(|config| config.skip.preflight())
+        self.with(|config| config.skip.add_preflight())
     }
 
-    /// Lets requests for this path pass, judged by no rule: health checks, say. The path must be the same to the letter.
+    /// Exempts requests for exactly this path, such as a health check.
     pub fn skip_path(self, path: impl Into<String>) -> Self {
-        self.with(|config| config.skip.path(path.into()))
+        self.with(|config| config.skip.add_path(path.into()))
     }
 
-    /// Lets requests pass, judged by no rule, for which the function says true.
-    pub fn skip_if(self, function: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|config| config.skip.function(function))
+    /// Exempts requests that satisfy a predicate.
+    pub fn skip_if(self, predicate: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
+        self.with(|config| config.skip.add_predicate(predicate))
     }
 
-    /// Charges only requests whose answer the function says true for: failed logins, say.
+    /// Charges only requests whose response satisfies a predicate, such as failed logins.
     ///
-    /// A request is charged before it is served, so that no number of them at once passes the limit, and the charge is
-    /// given back when the answer is not to be counted. Without an answer (the service inside has failed, or nobody
-    /// waited for it) it stays.
+    /// A request is charged before it is served, and refunded if the predicate returns `false`. Concurrent requests
+    /// therefore cannot exceed the limit. The charge stays if there is no response: the inner service failed, or the
+    /// future was dropped.
     ///
-    /// What is given back depends on the algorithm: of a [`Fixed`](crate::RuleAlgorithm::Fixed) rule everything in the
-    /// same window, of a counter ring in the same cell (a fifth of the window when nothing is said), of a
-    /// [`Gcra`](crate::RuleAlgorithm::Gcra) rule only while nobody else was admitted in between, of a log nothing. The
-    /// rest stays spent, and is counted in [`RuleCounts::forfeited`](crate::RuleCounts): with the last two, requests
-    /// that overlap use up a limit that none of them is to be counted against.
+    /// The algorithm determines how much can be refunded. [`RuleCounts::forfeited`](crate::RuleCounts) counts the rest,
+    /// which stays charged:
+    ///
+    /// | algorithm | refunded |
+    /// |---|---|
+    /// | [`Fixed`](crate::RuleAlgorithm::Fixed) | everything in the same window |
+    /// | counter ring | everything in the same cell, a fifth of the window by default |
+    /// | [`Gcra`](crate::RuleAlgorithm::Gcra) | only if no other request was charged in between |
+    /// | log | nothing |
+    ///
+    /// With the last two, concurrent requests use up the limit even if none of them is to be charged.
     ///
     /// # Cost
     ///
-    /// A box for each admitted request, and two references counted for each state that is charged.
+    /// Each admitted request allocates one box, and counts two references for each state that it charges.
     ///
     /// # Examples
     ///
     /// ```
-    /// use ::http::StatusCode;
+    /// use http::StatusCode;
     /// use ringgate::http::{HttpKey, RateLimitLayer};
     /// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSetBuilder};
     ///
@@ -182,119 +187,106 @@ impl<C, A> RateLimitLayer<C, A> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn charge_if(self, count: impl Fn(&response::Parts) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|config| config.charge_if = Some(Arc::new(count)))
+    pub fn charge_if(self, predicate: impl Fn(&response::Parts) -> bool + Send + Sync + 'static) -> Self {
+        self.with(|config| config.charge_if = Some(Arc::new(predicate)))
     }
 
-    /// Calls the function with every refusal: for `DenialEvents::tell`, say.
+    /// Calls a function with each denial by the rules, before the response is made.
     ///
-    /// It is called before the answer is made, and holds up the thread.
-    pub fn on_refused(self, tell: impl Fn(&Refused<'_, Parts>) + Send + Sync + 'static) -> Self {
-        self.with(|config| config.on_refused = Some(Arc::new(tell)))
+    /// The function runs on the thread that serves the request. [`DenialEvents`](crate::DenialEvents) (feature
+    /// `observe`) samples denials as events of `tracing`.
+    pub fn on_rejected(self, function: impl Fn(&Refused<'_, Parts>) + Send + Sync + 'static) -> Self {
+        self.with(|config| config.on_rejected = Some(Arc::new(function)))
     }
 
-    /// Answers refused requests by the function: for bodies of any type.
+    /// Makes the responses to rejected requests by a function, for any body type.
     ///
     /// ```
-    /// use ::http::Response;
+    /// use http::Response;
     /// use ringgate::http::{RateLimitLayer, Rejection};
     /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// # let rules = RuleSetBuilder::new().rule(Rule::new("all", "2/s".parse()?)).build_with(ManualClock::new(), [1; 4])?;
-    /// let layer = RateLimitLayer::from(rules).answer(|refused: &Rejection<'_>| {
+    /// # let rules = RuleSetBuilder::new()
+    /// #     .rule(Rule::new("total", "2/s".parse()?))
+    /// #     .build_with(ManualClock::new(), [1; 4])?;
+    /// let layer = RateLimitLayer::from(rules).respond_with(|rejection: &Rejection<'_>| {
     ///     let mut response = Response::new(String::from("slow down"));
-    ///     *response.status_mut() = refused.status();
+    ///     *response.status_mut() = rejection.status();
     ///     response
     /// });
     /// # let _ = layer;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn answer<F, B>(self, answer: F) -> RateLimitLayer<C, F>
+    pub fn respond_with<F, B>(self, response: F) -> RateLimitLayer<C, F>
     where
         F: Fn(&Rejection<'_>) -> Response<B>,
     {
-        self.rejection_response(answer)
+        self.rejection_response(response)
     }
 
-    /// Answers all refused requests as a gRPC server does, for bodies that cannot be made of a `String`: tonic's.
+    /// Rejects all requests with gRPC statuses, for body types that cannot be made from a `String`, such as tonic's.
     ///
-    /// (With [`Problem`], requests that say they are gRPC are answered so, too.)
+    /// The default, [`Problem`], does so for requests with a gRPC content type.
     pub fn grpc(self) -> RateLimitLayer<C, Grpc> {
         self.rejection_response(Grpc)
     }
 
-    /// Answers refused requests by what implements [`RejectionResponse`](super::RejectionResponse).
-    pub fn rejection_response<B>(self, answer: B) -> RateLimitLayer<C, B> {
+    /// Makes the responses to rejected requests by a [`RejectionResponse`](super::RejectionResponse).
+    pub fn rejection_response<T>(self, rejection_response: T) -> RateLimitLayer<C, T> {
         let Config {
-            answer: _,
+            rules,
+            rejection_response: _,
             status,
-            missing_status,
+            missing_key_status,
             headers,
-            decision,
+            decision_extension,
             skip,
             charge_if,
-            on_refused,
+            on_rejected,
         } = self.config;
         RateLimitLayer {
-            rules: self.rules,
             config: Config {
-                answer,
+                rules,
+                rejection_response,
                 status,
-                missing_status,
+                missing_key_status,
                 headers,
-                decision,
+                decision_extension,
                 skip,
                 charge_if,
-                on_refused,
+                on_rejected,
             },
         }
     }
+}
 
-    /// Lets requests wait for room up to so long, instead of refusing them: see [`WaitLayer`](super::WaitLayer). Set
-    /// everything else first. The service inside must be `Clone`.
-    #[cfg(feature = "tokio")]
-    pub fn wait(self, within: core::time::Duration) -> super::WaitLayer<C, A> {
-        super::WaitLayer::new(self, within)
-    }
-
-    /// Settles the rules with this cost by the bytes of the answer's body: see [`SettleLayer`].
-    pub fn settle_body(self, cost: &Cost<Parts>) -> SettleLayer<C, A> {
-        SettleLayer::new(self, cost.clone())
+impl<C, R: Clone> RateLimitLayer<C, R> {
+    /// Returns the configuration for a service, which shares it with its clones.
+    pub(super) fn config(&self) -> Arc<Config<C, R>> {
+        Arc::new(self.config.clone())
     }
 }
 
-impl<C, A: Clone> RateLimitLayer<C, A> {
-    pub(super) fn judge(&self) -> Arc<Shared<C, A>> {
-        Arc::new(Shared {
-            rules: Arc::clone(&self.rules),
-            config: self.config.clone(),
-        })
+impl<S, C, R: Clone> Layer<S> for RateLimitLayer<C, R> {
+    type Service = RateLimitService<S, C, R>;
+
+    fn layer(&self, inner: S) -> RateLimitService<S, C, R> {
+        RateLimitService::new(inner, self.config())
     }
 }
 
-impl<S, C, A: Clone> Layer<S> for RateLimitLayer<C, A> {
-    type Service = RateLimitService<S, C, A>;
-
-    fn layer(&self, inner: S) -> RateLimitService<S, C, A> {
-        RateLimitService::new(inner, self.judge())
-    }
-}
-
-impl<C, A: Clone> Clone for RateLimitLayer<C, A> {
+impl<C, R: Clone> Clone for RateLimitLayer<C, R> {
     fn clone(&self) -> Self {
         Self {
-            rules: Arc::clone(&self.rules),
             config: self.config.clone(),
         }
     }
 }
 
-impl<C: fmt::Debug, A: fmt::Debug> fmt::Debug for RateLimitLayer<C, A> {
+impl<C, R: fmt::Debug> fmt::Debug for RateLimitLayer<C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimitLayer")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
+        f.debug_tuple("RateLimitLayer").field(&self.config).finish()
     }
 }

@@ -1,74 +1,73 @@
-//! Addresses in `X-Forwarded-For` and `Forwarded` (RFC 7239), read without an allocation and without trust.
+//! Parsers of `X-Forwarded-For` and `Forwarded` (RFC 7239) that do not allocate.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Hands over the addresses of an `X-Forwarded-For` line from left to right; `None` stands for what is no address.
-pub(super) fn x_forwarded_for(line: &str, mut element: impl FnMut(Option<IpAddr>)) {
+/// Passes the addresses of an `X-Forwarded-For` line to `hop` from left to right, and `None` for other elements.
+pub(super) fn parse_x_forwarded_for(line: &str, mut hop: impl FnMut(Option<IpAddr>)) {
     for text in line.split(',') {
         let text = text.trim_matches(is_space);
-        // An IPv6 address comes here without brackets.
-        element(address(text).or_else(|| text.parse().ok().map(IpAddr::V6)));
+        // Unlike `Forwarded`, this header has IPv6 addresses without brackets.
+        hop(node_address(text).or_else(|| text.parse().ok().map(IpAddr::V6)));
     }
 }
 
-/// Hands over the addresses of the elements of a `Forwarded` line from left to right; `None` stands for an element that
-/// tells none.
+/// Passes the addresses of a `Forwarded` line to `hop` from left to right, and `None` for elements without one.
 ///
 /// # Errors
 ///
-/// When anything in the line is not of the grammar. Then nothing in it counts: with a quotation mark that was slipped in,
-/// what a proxy has written between such marks would be outside of them.
-pub(super) fn forwarded(line: &str, mut element: impl FnMut(Option<IpAddr>)) -> Result<(), Malformed> {
-    let mut rest = Rest(line);
+/// Returns an error if the line violates the grammar. The caller must then ignore the whole line: a quotation mark sent
+/// by the client could turn quoted text of a proxy into elements.
+pub(super) fn parse_forwarded(line: &str, mut hop: impl FnMut(Option<IpAddr>)) -> Result<(), Malformed> {
+    let mut cursor = Cursor(line);
     loop {
-        element(forwarded_element(&mut rest)?);
-        if rest.0.is_empty() {
+        hop(forwarded_element(&mut cursor)?);
+        if cursor.0.is_empty() {
             return Ok(());
         }
-        rest.expect(',')?;
+        cursor.expect(',')?;
     }
 }
 
-/// A line that is not of the grammar.
+/// Violation of the grammar of `Forwarded`.
 #[derive(Debug)]
 pub(super) struct Malformed;
 
-/// One element: pairs with semicolons between them, up to a comma or the end.
-fn forwarded_element(rest: &mut Rest<'_>) -> Result<Option<IpAddr>, Malformed> {
-    let mut told = None;
-    let mut seen = false;
+/// Parses one element: pairs separated by semicolons, up to a comma or the end.
+fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<IpAddr>, Malformed> {
+    let mut address = None;
+    let mut has_for = false;
     loop {
-        rest.skip_spaces();
-        let name = rest.token();
+        cursor.skip_spaces();
+        let name = cursor.token();
         if !name.is_empty() {
-            rest.expect('=')?;
-            let value = match rest.0.strip_prefix('"') {
-                Some(quoted) => rest.quoted(quoted)?,
-                None => match rest.token() {
+            cursor.expect('=')?;
+            let value = match cursor.0.strip_prefix('"') {
+                Some(quoted) => cursor.quoted(quoted)?,
+                None => match cursor.token() {
                     "" => return Err(Malformed),
                     token => token,
                 },
             };
             if name.eq_ignore_ascii_case("for") {
-                // Each parameter may come once.
-                if core::mem::replace(&mut seen, true) {
+                // A parameter occurs at most once in an element.
+                if core::mem::replace(&mut has_for, true) {
                     return Err(Malformed);
                 }
-                told = address(value);
+                address = node_address(value);
             }
-            rest.skip_spaces();
+            cursor.skip_spaces();
         }
-        match rest.0.strip_prefix(';') {
-            Some(next) => rest.0 = next,
-            None => return Ok(told),
+        match cursor.0.strip_prefix(';') {
+            Some(rest) => cursor.0 = rest,
+            None => return Ok(address),
         }
     }
 }
 
-/// What of a line is still to be read.
-struct Rest<'a>(&'a str);
+/// Unread rest of a line.
+struct Cursor<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> Cursor<'a> {
     fn skip_spaces(&mut self) {
         self.0 = self.0.trim_start_matches(is_space);
     }
@@ -85,17 +84,16 @@ impl<'a> Rest<'a> {
         token
     }
 
-    /// What stands between quotation marks, of which the first is behind us. Escapes stay as they are, so an address
-    /// with one is none.
+    /// Reads a quoted string, whose opening mark was consumed. Escapes are kept, so an address with one is invalid.
     fn quoted(&mut self, text: &'a str) -> Result<&'a str, Malformed> {
         let mut escaped = false;
-        for (at, c) in text.char_indices() {
+        for (index, c) in text.char_indices() {
             match c {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
                 '"' => {
-                    self.0 = &text[at + 1..];
-                    return Ok(&text[..at]);
+                    self.0 = &text[index + 1..];
+                    return Ok(&text[..index]);
                 }
                 _ => {}
             }
@@ -108,14 +106,15 @@ const fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t')
 }
 
-/// RFC 9110, 5.6.2.
+/// Returns whether a character may occur in a token (RFC 9110, section 5.6.2).
 const fn is_token(c: char) -> bool {
     matches!(c, '!' | '#'..='\'' | '*' | '+' | '-' | '.' | '^'..='`' | '|' | '~') || c.is_ascii_alphanumeric()
 }
 
-/// The address of a node (RFC 7239, 6): `192.0.2.1`, `[2001:db8::1]`, with a port or without. `None`: it is unknown,
-/// obfuscated, or nothing of the sort.
-fn address(node: &str) -> Option<IpAddr> {
+/// Parses the address of a node (RFC 7239, section 6): `192.0.2.1` or `[2001:db8::1]`, with or without a port.
+///
+/// Returns `None` if the node is unknown, obfuscated or invalid.
+fn node_address(node: &str) -> Option<IpAddr> {
     let (address, port) = match node.strip_prefix('[') {
         Some(rest) => {
             let (address, rest) = rest.split_once(']')?;

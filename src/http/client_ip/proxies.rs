@@ -9,23 +9,23 @@ use ipnet::IpNet;
 use super::forwarded;
 use crate::error::ConfigError;
 
-/// Proxies that are believed, and the header that they tell the client in.
+/// Proxies whose forwarding header is believed.
 #[derive(Clone, Debug)]
-pub(super) struct Proxies {
-    header: ForwardedBy,
-    trusted: Box<[IpNet]>,
+pub(super) struct TrustedProxies {
+    header: ForwardingHeader,
+    networks: Box<[IpNet]>,
 }
 
-/// The header in which proxies say for whom they ask.
+/// Header in which a proxy reports the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ForwardedBy {
+pub(super) enum ForwardingHeader {
     Forwarded,
     XForwardedFor,
 }
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-impl ForwardedBy {
+impl ForwardingHeader {
     const fn name(self) -> HeaderName {
         match self {
             Self::Forwarded => FORWARDED,
@@ -34,60 +34,61 @@ impl ForwardedBy {
     }
 }
 
-impl Proxies {
+impl TrustedProxies {
     pub(super) fn new<T: AsRef<str>>(
-        header: ForwardedBy,
+        header: ForwardingHeader,
         networks: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
-        let trusted = networks.into_iter().map(|text| network(text.as_ref()));
+        let networks = networks.into_iter().map(|text| parse_network(text.as_ref()));
         Ok(Self {
             header,
-            trusted: trusted.collect::<Result<_, _>>()?,
+            networks: networks.collect::<Result<_, _>>()?,
         })
     }
 
-    /// The client on whose behalf `peer` asks: the rightmost that is not trusted.
+    /// Returns the client of a request from `peer`: the rightmost address that is not trusted.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;
         }
-        let mut walk = Walk {
+        let mut scan = HopScan {
             proxies: self,
             client: None,
         };
         for line in headers.get_all(self.header.name()) {
-            walk.line(line);
+            scan.line(line);
         }
-        walk.client.unwrap_or(peer)
+        scan.client.unwrap_or(peer)
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
-        self.trusted.iter().any(|network| network.contains(&address))
+        self.networks.iter().any(|network| network.contains(&address))
     }
 }
 
-/// The walk along the hops. It is taken from the left, where the first of them stands, so that nothing has to be kept:
-/// whatever is found further right replaces what was found before, except that a trusted hop only fills a gap.
+/// Scan of the hops from left to right, which needs no storage for them.
+///
+/// An untrusted hop replaces the client found so far. A trusted hop becomes the client only if none was found.
 #[derive(Clone, Copy)]
-struct Walk<'a> {
-    proxies: &'a Proxies,
-    /// The client, by what was read so far; `None`: what comes next to the right, in the end the peer.
+struct HopScan<'a> {
+    proxies: &'a TrustedProxies,
+    /// Client by the hops read so far. `None` stands for the next hop to the right, or the peer.
     client: Option<IpAddr>,
 }
 
-impl Walk<'_> {
+impl HopScan<'_> {
     fn line(&mut self, line: &HeaderValue) {
         let before = *self;
-        // What is no text stands for itself, so that a client cannot spoil what a proxy writes after it.
+        // A lossy conversion: bytes that a client sends must not hide what a proxy appends to them.
         let text = String::from_utf8_lossy(line.as_bytes());
-        let read = match self.proxies.header {
-            ForwardedBy::Forwarded => forwarded::forwarded(&text, |hop| self.hop(hop)),
-            ForwardedBy::XForwardedFor => {
-                forwarded::x_forwarded_for(&text, |hop| self.hop(hop));
+        let parsed = match self.proxies.header {
+            ForwardingHeader::Forwarded => forwarded::parse_forwarded(&text, |hop| self.hop(hop)),
+            ForwardingHeader::XForwardedFor => {
+                forwarded::parse_x_forwarded_for(&text, |hop| self.hop(hop));
                 Ok(())
             }
         };
-        if read.is_err() {
+        if parsed.is_err() {
             *self = before;
             self.hop(None);
         }
@@ -95,16 +96,16 @@ impl Walk<'_> {
 
     fn hop(&mut self, hop: Option<IpAddr>) {
         self.client = match hop.map(|hop| hop.to_canonical()) {
-            // Whoever says so is the last who is known, and nothing left of it counts.
+            // Not an address: the hop to its right reported it, and is the client.
             None => None,
             Some(hop) if self.proxies.trusts(hop) => self.client.or(Some(hop)),
-            hop => hop,
+            Some(hop) => Some(hop),
         };
     }
 }
 
-/// Reads `10.0.0.0/8` or `10.0.0.1`.
-fn network(text: &str) -> Result<IpNet, ConfigError> {
+/// Parses `10.0.0.0/8` or `10.0.0.1`.
+fn parse_network(text: &str) -> Result<IpNet, ConfigError> {
     let network = match text.parse::<IpAddr>() {
         Ok(address) => Ok(IpNet::from(address.to_canonical())),
         Err(_) => text.parse::<IpNet>(),
@@ -118,7 +119,7 @@ fn network(text: &str) -> Result<IpNet, ConfigError> {
     })
 }
 
-/// A network of IPv4 addresses that is written as one of IPv6 addresses is what it means.
+/// Converts a network of IPv4-mapped IPv6 addresses to the IPv4 network, and clears the host bits.
 fn canonical(network: IpNet) -> IpNet {
     let bits = network.prefix_len().checked_sub(96);
     match (network.addr().to_canonical(), bits) {

@@ -1,20 +1,19 @@
-//! Rules for http servers, as those who build servers see them: each promise of the layer, by itself and over a
-//! connection.
+//! Promises of the HTTP layer, by direct calls and over connections.
 
 extern crate alloc;
 
 #[path = "http/allocations.rs"]
 mod allocations;
-#[path = "http/rejections.rs"]
-mod rejections;
 #[path = "http/charges.rs"]
 mod charges;
+#[path = "http/client_ip.rs"]
+mod client_ip;
 #[path = "http/grpc.rs"]
 mod grpc;
 #[path = "http/keys.rs"]
 mod keys;
-#[path = "http/client_ip.rs"]
-mod client_ip;
+#[path = "http/rejections.rs"]
+mod rejections;
 #[path = "http/server.rs"]
 mod server;
 #[path = "http/service.rs"]
@@ -53,7 +52,7 @@ fn set(rules: impl IntoIterator<Item = Rule<Parts>>) -> RuleSetBuilder<Parts> {
         .fold(RuleSetBuilder::new(), RuleSetBuilder::rule)
 }
 
-/// Rules at a clock of their own, which stands at an hour.
+/// Rules with a manual clock, which reads one hour.
 fn live(rules: impl IntoIterator<Item = Rule<Parts>>) -> (Arc<Live>, ManualClock) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
@@ -65,7 +64,7 @@ fn layer(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<ManualC
     RateLimitLayer::new(live(rules).0)
 }
 
-/// A request from a peer.
+/// Makes a request from a peer.
 fn from(peer: &str) -> Request<()> {
     let mut request = Request::new(());
     let peer = PeerAddress(peer.parse().expect("an address"));
@@ -79,8 +78,8 @@ fn with(name: &'static str, value: &str, mut request: Request<()>) -> Request<()
     request
 }
 
-/// The answer of a service to a request.
-fn ask<S, B>(service: &mut S, request: Request<()>) -> Response<B>
+/// Returns the response of a service to a request.
+fn send<S, B>(service: &mut S, request: Request<()>) -> Response<B>
 where
     S: Service<Request<()>, Response = Response<B>, Error = Infallible>,
 {
@@ -90,15 +89,15 @@ where
     response
 }
 
-/// What a future answers that has nothing to wait for.
+/// Returns the output of a future that is ready.
 fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("it waits"),
+        Poll::Pending => panic!("pending"),
     }
 }
 
-/// Always says hello.
+/// Always responds with `hello`.
 #[derive(Clone, Debug)]
 struct Hello;
 
@@ -116,20 +115,20 @@ impl Service<Request<()>> for Hello {
     }
 }
 
-/// The statuses of the answers to these requests, by one rule with this key, once in a long while for each.
+/// Returns the statuses of responses to these requests, under a rule that admits each key once.
 fn statuses(key: &Key<Parts>, requests: impl IntoIterator<Item = Request<()>>) -> Vec<u16> {
     let mut service = layer([rule("once", "1/h").by(key)]).layer(Hello);
-    let status = |request| ask(&mut service, request).status().as_u16();
+    let status = |request| send(&mut service, request).status().as_u16();
     requests.into_iter().map(status).collect()
 }
 
-/// A header of an answer, as text.
+/// Returns a header of a response as text.
 fn header<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     let value = response.headers().get(name)?;
     Some(value.to_str().expect("text"))
 }
 
-/// The body of an answer, as text.
+/// Returns the body of a response as text.
 fn text(response: Response<Body>) -> String {
     use http_body_util::BodyExt;
     let Ok(body) = now(response.into_body().collect());

@@ -1,18 +1,18 @@
-//! What an admitted request allocates.
+//! Allocations of an admitted request.
 
 use http::HeaderValue;
 use ringgate::http::{ClientIp, Decision, HttpKey, QuotaHeaders};
 
 use super::*;
 
-/// Allocations of a request that is admitted, when the threads' own lines are there.
+/// Counts the allocations of an admitted request, after the counters of the thread are allocated.
 fn counted(layer: &RateLimitLayer<ManualClock>, request: impl Fn() -> Request<()>) -> u64 {
     let mut service = layer.layer(Hello);
-    assert_eq!(ask(&mut service, request()).status(), 200);
+    assert_eq!(send(&mut service, request()).status(), 200);
     let request = request();
-    let mut answer = None;
-    let counted = allocation_counter::measure(|| answer = Some(ask(&mut service, request)));
-    assert_eq!(answer.expect("an answer").status(), 200);
+    let mut response = None;
+    let counted = allocation_counter::measure(|| response = Some(send(&mut service, request)));
+    assert_eq!(response.expect("a response").status(), 200);
     counted.count_total
 }
 
@@ -37,7 +37,7 @@ fn nothing_is_allocated_for_an_admitted_request() {
         with("forwarded", "for=\"[2001:db8::1]:80\", for=10.0.0.2", request)
     };
     assert_eq!(counted(&layer.clone().decision_extension(false), request), 0);
-    // The decision is what an extension costs.
+    // The decision costs as much as any extension.
     let extension = allocation_counter::measure(|| {
         let mut request = from("10.0.0.1");
         request.extensions_mut().insert(1_u64);
@@ -47,22 +47,23 @@ fn nothing_is_allocated_for_an_admitted_request() {
     assert!(size_of::<Decision>() <= 16);
 }
 
-/// Two texts, what they are put in for the answer's headers, and what keeps those until there is an answer.
+/// Two values, the header map of the response, and the box that keeps the values until there is a response.
 #[test]
-fn headers_allocate_little_but_themselves() {
+fn headers_allocate_their_values_and_one_box() {
     let (live, _) = live(["a", "b", "c", "d"].map(|name| rule(name, "100/min").by(&HttpKey::peer().key())));
     let layer = RateLimitLayer::new(live).decision_extension(false);
     let headers = allocation_counter::measure(|| {
-        let mut answer = Response::new(());
+        let mut response = Response::new(());
         for name in ["ratelimit-policy", "ratelimit"] {
             let value = HeaderValue::from_str(&String::from("a")).expect("a value");
-            answer.headers_mut().append(HeaderName::from_static(name), value);
+            response
+                .headers_mut()
+                .append(HeaderName::from_static(name), value);
         }
     });
     assert_eq!(counted(&layer, || from("192.0.2.1")), headers.count_total + 1);
 }
 
-/// The same with the clock that servers use.
 #[test]
 fn nothing_is_allocated_with_the_default_clock() {
     let rules = set([rule("all", "1000000/s").by(&HttpKey::peer().key())]);
@@ -70,11 +71,11 @@ fn nothing_is_allocated_with_the_default_clock() {
         .headers(QuotaHeaders::Off)
         .decision_extension(false)
         .layer(Hello);
-    ask(&mut service, from("192.0.2.1"));
+    send(&mut service, from("192.0.2.1"));
     let requests: Vec<_> = (0..100).map(|_| from("192.0.2.1")).collect();
     let counted = allocation_counter::measure(|| {
         for request in requests {
-            assert_eq!(ask(&mut service, request).status(), 200);
+            assert_eq!(send(&mut service, request).status(), 200);
         }
     });
     assert_eq!(counted.count_total, 0);

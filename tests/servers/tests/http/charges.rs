@@ -1,4 +1,4 @@
-//! Charges that depend on the answer.
+//! Charges that depend on the response or on the size of its body.
 
 use alloc::collections::VecDeque;
 use core::pin::Pin;
@@ -10,8 +10,8 @@ use ringgate::{Cost, RuleAlgorithm};
 
 use super::*;
 
-/// Answers with the status that the path says.
-fn as_asked(request: Request<()>) -> core::future::Ready<Result<Response<Body>, Infallible>> {
+/// Responds with the status in the path.
+fn status_of_path(request: Request<()>) -> core::future::Ready<Result<Response<Body>, Infallible>> {
     let status: u16 = request.uri().path()[1..].parse().expect("a status");
     let mut response = Response::new(Body::default());
     *response.status_mut() = StatusCode::from_u16(status).expect("a status");
@@ -32,40 +32,40 @@ fn remaining(live: &Live) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn only_failures_are_counted() {
+fn only_failures_are_charged() {
     for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Gcra, RuleAlgorithm::Fixed] {
         let (live, _) = live([rule("failures", "2/min").algorithm(algorithm)]);
         let layer = RateLimitLayer::new(Arc::clone(&live))
             .charge_if(|response| response.status == StatusCode::UNAUTHORIZED);
-        let mut service = layer.layer(tower::service_fn(as_asked));
+        let mut service = layer.layer(tower::service_fn(status_of_path));
         for _ in 0..10 {
-            assert_eq!(ask(&mut service, get("/200")).status(), 200);
+            assert_eq!(send(&mut service, get("/200")).status(), 200);
         }
-        assert_eq!(ask(&mut service, get("/401")).status(), 401);
-        assert_eq!(ask(&mut service, get("/200")).status(), 200);
-        assert_eq!(ask(&mut service, get("/401")).status(), 401);
+        assert_eq!(send(&mut service, get("/401")).status(), 401);
+        assert_eq!(send(&mut service, get("/200")).status(), 200);
+        assert_eq!(send(&mut service, get("/401")).status(), 401);
         for path in ["/200", "/401"] {
-            assert_eq!(ask(&mut service, get(path)).status(), 429, "{algorithm:?}");
+            assert_eq!(send(&mut service, get(path)).status(), 429, "{algorithm:?}");
         }
     }
 }
 
-/// The charge comes before the answer, so that no number of attempts at once gets past the limit.
+/// The charge precedes the response, so concurrent attempts cannot exceed the limit.
 #[test]
-fn attempts_at_once_do_not_pass_the_limit() {
+fn concurrent_attempts_do_not_exceed_the_limit() {
     let (live, _) = live([rule("failures", "2/min")]);
     let layer = RateLimitLayer::new(live).charge_if(|response| response.status == 401);
-    let mut service = layer.layer(tower::service_fn(as_asked));
+    let mut service = layer.layer(tower::service_fn(status_of_path));
     let attempts: Vec<_> = (0..10).map(|_| service.call(get("/401"))).collect();
     let statuses = attempts.into_iter().map(|attempt| {
-        let Ok(answer) = now(attempt);
-        answer.status()
+        let Ok(response) = now(attempt);
+        response.status()
     });
     assert_eq!(statuses.filter(|status| *status == 401).count(), 2);
 }
 
 #[test]
-fn without_an_answer_the_charge_stays() {
+fn without_a_response_the_charge_stays() {
     let (live, _) = live([rule("failures", "5/min")]);
     let layer = RateLimitLayer::new(Arc::clone(&live)).charge_if(|_| false);
     let mut never = layer.layer(tower::service_fn(|_: Request<()>| {
@@ -80,21 +80,21 @@ fn without_an_answer_the_charge_stays() {
 }
 
 #[test]
-fn a_charge_goes_back_to_the_rules_that_are_in_force_by_then() {
+fn a_refund_goes_to_the_reloaded_rules() {
     let (live, _) = live([rule("failures", "5/min")]);
     let layer = RateLimitLayer::new(Arc::clone(&live)).charge_if(|_| false);
-    let mut service = layer.layer(tower::service_fn(as_asked));
+    let mut service = layer.layer(tower::service_fn(status_of_path));
     let attempt = service.call(get("/200"));
     live.store(&set([rule("failures", "4/min")])).expect("rules");
     assert!(now(attempt).is_ok());
     assert_eq!(remaining(&live), [("failures".to_owned(), 4)]);
 }
 
-/// A body of so many pieces.
+/// Body of these frames.
 #[derive(Debug)]
-struct Pieces(VecDeque<Result<Frame<Bytes>, &'static str>>);
+struct Frames(VecDeque<Result<Frame<Bytes>, &'static str>>);
 
-impl http_body::Body for Pieces {
+impl http_body::Body for Frames {
     type Data = Bytes;
     type Error = &'static str;
 
@@ -106,7 +106,7 @@ impl http_body::Body for Pieces {
     }
 }
 
-impl From<String> for Pieces {
+impl From<String> for Frames {
     fn from(text: String) -> Self {
         Self([Ok(Frame::data(text.into()))].into())
     }
@@ -116,11 +116,11 @@ fn data(length: usize) -> Result<Frame<Bytes>, &'static str> {
     Ok(Frame::data(vec![b'x'; length].into()))
 }
 
-fn pieces(pieces: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>) -> Pieces {
-    Pieces(pieces.into_iter().collect())
+fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>) -> Frames {
+    Frames(frames.into_iter().collect())
 }
 
-/// A thousand bytes a minute, a hundred of them as an estimate, and ten requests a minute.
+/// A thousand bytes a minute with an estimate of a hundred, and ten requests a minute.
 fn volume() -> (Arc<Live>, SettleLayer<ManualClock>) {
     let bytes = Cost::new("bytes", |_: &Parts| 100);
     let (live, _) = live([
@@ -135,25 +135,25 @@ fn left(volume: u64, requests: u64) -> Vec<(String, u64)> {
     vec![("volume".to_owned(), volume), ("requests".to_owned(), requests)]
 }
 
-/// The answer of a service that has this body.
-fn answer(layer: &SettleLayer<ManualClock>, body: Pieces) -> Response<MeteredBody<Pieces, ManualClock>> {
+/// Returns the response of a service with this body.
+fn response(layer: &SettleLayer<ManualClock>, body: Frames) -> Response<MeteredBody<Frames, ManualClock>> {
     let mut body = Some(body);
     let service = tower::service_fn(move |_: Request<()>| {
         let body = body.take().expect("one request");
         core::future::ready(Ok::<_, Infallible>(Response::new(body)))
     });
-    ask(&mut layer.layer(service), get("/"))
+    send(&mut layer.layer(service), get("/"))
 }
 
-fn next(body: &mut MeteredBody<Pieces, ManualClock>) -> Option<Result<Frame<Bytes>, &'static str>> {
+fn next(body: &mut MeteredBody<Frames, ManualClock>) -> Option<Result<Frame<Bytes>, &'static str>> {
     match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(frame) => frame,
-        Poll::Pending => panic!("it waits"),
+        Poll::Pending => panic!("pending"),
     }
 }
 
 #[test]
-fn a_body_is_charged_by_its_bytes_when_it_has_ended() {
+fn a_body_is_settled_by_its_bytes_when_it_ends() {
     for (lengths, after) in [
         (vec![30, 12], 958),
         (vec![100], 900),
@@ -161,13 +161,13 @@ fn a_body_is_charged_by_its_bytes_when_it_has_ended() {
         (vec![], 1000),
     ] {
         let (live, layer) = volume();
-        let mut body = answer(&layer, pieces(lengths.iter().map(|&length| data(length)))).into_body();
+        let mut body = response(&layer, frames(lengths.iter().map(|&length| data(length)))).into_body();
         for _ in &lengths {
             assert_eq!(remaining(&live), left(900, 9));
             assert!(next(&mut body).is_some());
         }
         assert!(next(&mut body).is_none());
-        // Before it is dropped.
+        // Settled before the drop.
         assert_eq!(remaining(&live), left(after, 9));
         drop(body);
         assert_eq!(remaining(&live), left(after, 9));
@@ -175,30 +175,30 @@ fn a_body_is_charged_by_its_bytes_when_it_has_ended() {
 }
 
 #[test]
-fn a_body_that_is_dropped_half_way_is_charged_by_what_was_sent() {
+fn a_dropped_body_is_settled_by_the_bytes_sent() {
     let (live, layer) = volume();
-    let mut body = answer(&layer, pieces([data(250), data(250)])).into_body();
+    let mut body = response(&layer, frames([data(250), data(250)])).into_body();
     assert!(next(&mut body).is_some());
     drop(body);
     assert_eq!(remaining(&live), left(750, 9));
-    drop(answer(&layer, pieces([data(250)])));
+    drop(response(&layer, frames([data(250)])));
     assert_eq!(remaining(&live), left(750, 8));
 }
 
 #[test]
-fn a_body_that_fails_is_charged_by_what_was_sent() {
+fn a_failed_body_is_settled_by_the_bytes_sent() {
     let (live, layer) = volume();
-    let mut body = answer(&layer, pieces([data(250), Err("broken")])).into_body();
+    let mut body = response(&layer, frames([data(250), Err("broken")])).into_body();
     assert!(next(&mut body).is_some_and(|frame| frame.is_ok()));
     assert!(next(&mut body).is_some_and(|frame| frame.is_err()));
     assert_eq!(remaining(&live), left(750, 9));
 }
 
 #[test]
-fn without_an_answer_nothing_was_sent() {
+fn without_a_response_zero_bytes_are_charged() {
     let (live, layer) = volume();
     let mut never = layer.layer(tower::service_fn(|_: Request<()>| {
-        core::future::pending::<Result<Response<Pieces>, Infallible>>()
+        core::future::pending::<Result<Response<Frames>, Infallible>>()
     }));
     let future = never.call(get("/"));
     assert_eq!(remaining(&live), left(900, 9));
@@ -207,20 +207,20 @@ fn without_an_answer_nothing_was_sent() {
 }
 
 #[test]
-fn more_than_the_estimate_is_a_debt_that_others_wait_for() {
+fn bytes_beyond_the_estimate_delay_later_requests() {
     let (live, layer) = volume();
-    let mut body = answer(&layer, pieces([data(5000)])).into_body();
+    let mut body = response(&layer, frames([data(5000)])).into_body();
     while next(&mut body).is_some() {}
     assert_eq!(remaining(&live), left(0, 9));
-    let refused = answer(&layer, pieces([]));
-    assert_eq!(refused.status(), 429);
-    // The refusal's own body is not charged.
-    drop(refused);
+    let rejected = response(&layer, frames([]));
+    assert_eq!(rejected.status(), 429);
+    // The body of the rejection is not charged.
+    drop(rejected);
     assert_eq!(remaining(&live), left(0, 9));
 }
 
 #[test]
-fn an_answer_that_is_not_to_be_counted_gives_all_back() {
+fn a_response_that_charge_if_refuses_refunds_everything() {
     let bytes = Cost::new("bytes", |_: &Parts| 100);
     let (live, _) = live([
         rule("volume", "1000/min").cost(&bytes),
@@ -229,20 +229,20 @@ fn an_answer_that_is_not_to_be_counted_gives_all_back() {
     let layer = RateLimitLayer::new(Arc::clone(&live))
         .charge_if(|response| response.status != 304)
         .settle_body(&bytes);
-    let service = tower::service_fn(as_asked);
-    drop(ask(&mut layer.layer(service), get("/304")));
+    let service = tower::service_fn(status_of_path);
+    drop(send(&mut layer.layer(service), get("/304")));
     assert_eq!(remaining(&live), left(1000, 10));
-    drop(ask(&mut layer.layer(service), get("/200")));
+    drop(send(&mut layer.layer(service), get("/200")));
     assert_eq!(remaining(&live), left(1000, 9));
 }
 
 #[test]
-fn a_metered_body_says_the_same_of_its_size() {
+fn a_metered_body_keeps_the_size_hint() {
     let (_, layer) = volume();
     let service = tower::service_fn(|_: Request<()>| {
         core::future::ready(Ok::<_, Infallible>(Response::new(Body::from("hello"))))
     });
-    let body = ask(&mut layer.layer(service), get("/")).into_body();
+    let body = send(&mut layer.layer(service), get("/")).into_body();
     assert_eq!(body.size_hint().exact(), Some(5));
     assert!(!body.is_end_stream());
 }
@@ -254,6 +254,9 @@ fn skipped_requests_are_not_metered() {
     let layer = RateLimitLayer::new(Arc::clone(&live))
         .skip_path("/200")
         .settle_body(&bytes);
-    drop(ask(&mut layer.layer(tower::service_fn(as_asked)), get("/200")));
+    drop(send(
+        &mut layer.layer(tower::service_fn(status_of_path)),
+        get("/200"),
+    ));
     assert_eq!(live.load().counts().next().expect("a rule").1.admitted, 0);
 }

@@ -1,4 +1,4 @@
-//! Who the client is behind proxies, and that nobody can say so for themselves.
+//! The client behind proxies, and headers that a client forges.
 
 use core::net::IpAddr;
 
@@ -25,26 +25,38 @@ fn find(clients: &ClientIp, header: &'static str, peer: &str, lines: &[&str]) ->
     clients.find(&parts).expect("a client").to_string()
 }
 
-/// By `X-Forwarded-For`, asked by a trusted proxy.
-fn told(lines: &[&str]) -> String {
+/// Client by these `X-Forwarded-For` lines of a trusted proxy.
+fn client_by_x_forwarded_for(lines: &[&str]) -> String {
     find(&x_forwarded_for(), "x-forwarded-for", "10.0.0.1", lines)
 }
 
-/// By `Forwarded`, asked by a trusted proxy.
-fn told_by_forwarded(lines: &[&str]) -> String {
+/// By `Forwarded`, requests by a trusted proxy.
+fn client_by_forwarded(lines: &[&str]) -> String {
     find(&forwarded(), "forwarded", "10.0.0.1", lines)
 }
 
 #[test]
 fn the_client_is_the_rightmost_that_is_not_trusted() {
-    assert_eq!(told(&["192.0.2.1"]), "192.0.2.1");
-    assert_eq!(told(&["192.0.2.1, 10.0.0.2, 192.168.1.1"]), "192.0.2.1");
-    assert_eq!(told(&["192.0.2.1, 192.168.1.2"]), "192.168.1.2");
-    assert_eq!(told(&["192.0.2.1, 2001:db8::5"]), "192.0.2.1");
-    assert_eq!(told(&["192.0.2.1, ::ffff:10.0.0.2"]), "192.0.2.1");
-    // All are trusted: the leftmost asks for itself.
-    assert_eq!(told(&["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
-    assert_eq!(told(&[]), "10.0.0.1");
+    assert_eq!(client_by_x_forwarded_for(&["192.0.2.1"]), "192.0.2.1");
+    assert_eq!(
+        client_by_x_forwarded_for(&["192.0.2.1, 10.0.0.2, 192.168.1.1"]),
+        "192.0.2.1"
+    );
+    assert_eq!(
+        client_by_x_forwarded_for(&["192.0.2.1, 192.168.1.2"]),
+        "192.168.1.2"
+    );
+    assert_eq!(
+        client_by_x_forwarded_for(&["192.0.2.1, 2001:db8::5"]),
+        "192.0.2.1"
+    );
+    assert_eq!(
+        client_by_x_forwarded_for(&["192.0.2.1, ::ffff:10.0.0.2"]),
+        "192.0.2.1"
+    );
+    // All are trusted: the leftmost is the client.
+    assert_eq!(client_by_x_forwarded_for(&["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+    assert_eq!(client_by_x_forwarded_for(&[]), "10.0.0.1");
     assert_eq!(
         find(
             &x_forwarded_for(),
@@ -57,27 +69,36 @@ fn the_client_is_the_rightmost_that_is_not_trusted() {
 }
 
 #[test]
-fn what_the_client_has_sent_itself_does_not_count() {
-    assert_eq!(told(&["203.0.113.7, 192.0.2.1"]), "192.0.2.1");
-    assert_eq!(told(&["203.0.113.7, 10.0.0.9, 192.0.2.1"]), "192.0.2.1");
-    // The proxy's own line comes after the client's.
-    assert_eq!(told(&["203.0.113.7", "192.0.2.1"]), "192.0.2.1");
+fn addresses_that_the_client_sent_are_ignored() {
     assert_eq!(
-        told_by_forwarded(&["for=203.0.113.7", "for=192.0.2.1"]),
+        client_by_x_forwarded_for(&["203.0.113.7, 192.0.2.1"]),
         "192.0.2.1"
     );
     assert_eq!(
-        told_by_forwarded(&["for=203.0.113.7, for=192.0.2.1;proto=https"]),
+        client_by_x_forwarded_for(&["203.0.113.7, 10.0.0.9, 192.0.2.1"]),
+        "192.0.2.1"
+    );
+    // The proxy appends its line after the client's.
+    assert_eq!(
+        client_by_x_forwarded_for(&["203.0.113.7", "192.0.2.1"]),
+        "192.0.2.1"
+    );
+    assert_eq!(
+        client_by_forwarded(&["for=203.0.113.7", "for=192.0.2.1"]),
+        "192.0.2.1"
+    );
+    assert_eq!(
+        client_by_forwarded(&["for=203.0.113.7, for=192.0.2.1;proto=https"]),
         "192.0.2.1"
     );
 }
 
 #[test]
-fn a_peer_that_is_not_trusted_is_the_client_whatever_it_says() {
+fn an_untrusted_peer_is_the_client() {
     for (clients, header, line) in [
         (x_forwarded_for(), "x-forwarded-for", "203.0.113.7"),
         (forwarded(), "forwarded", "for=203.0.113.7"),
-        // Nobody is trusted by default.
+        // No proxy is trusted by default.
         (ClientIp::peer(), "x-forwarded-for", "203.0.113.7"),
     ] {
         assert_eq!(find(&clients, header, "192.0.2.1", &[line]), "192.0.2.1");
@@ -85,7 +106,7 @@ fn a_peer_that_is_not_trusted_is_the_client_whatever_it_says() {
 }
 
 #[test]
-fn only_the_header_that_was_named_is_read() {
+fn only_the_chosen_header_is_read() {
     assert_eq!(
         find(&x_forwarded_for(), "forwarded", "10.0.0.1", &["for=203.0.113.7"]),
         "10.0.0.1"
@@ -97,7 +118,7 @@ fn only_the_header_that_was_named_is_read() {
 }
 
 #[test]
-fn what_is_no_address_ends_the_walk_at_the_hop_that_told_it() {
+fn an_invalid_element_makes_its_reporter_the_client() {
     for gap in [
         "unknown",
         "_hidden",
@@ -108,18 +129,26 @@ fn what_is_no_address_ends_the_walk_at_the_hop_that_told_it() {
         "[::1",
         "fe80::1%eth0",
     ] {
-        assert_eq!(told(&[&format!("203.0.113.7, {gap}")]), "10.0.0.1", "{gap}");
         assert_eq!(
-            told(&[&format!("203.0.113.7, {gap}, 10.0.0.2")]),
+            client_by_x_forwarded_for(&[&format!("203.0.113.7, {gap}")]),
+            "10.0.0.1",
+            "{gap}"
+        );
+        assert_eq!(
+            client_by_x_forwarded_for(&[&format!("203.0.113.7, {gap}, 10.0.0.2")]),
             "10.0.0.2",
             "{gap}"
         );
         assert_eq!(
-            told(&["203.0.113.7", gap, "10.0.0.3, 10.0.0.2"]),
+            client_by_x_forwarded_for(&["203.0.113.7", gap, "10.0.0.3, 10.0.0.2"]),
             "10.0.0.3",
             "{gap}"
         );
-        assert_eq!(told(&[&format!("{gap}, 192.0.2.1")]), "192.0.2.1", "{gap}");
+        assert_eq!(
+            client_by_x_forwarded_for(&[&format!("{gap}, 192.0.2.1")]),
+            "192.0.2.1",
+            "{gap}"
+        );
     }
     for gap in [
         "for=unknown",
@@ -129,12 +158,12 @@ fn what_is_no_address_ends_the_walk_at_the_hop_that_told_it() {
         "for=\"192.0.2.\\1\"",
     ] {
         assert_eq!(
-            told_by_forwarded(&[&format!("for=203.0.113.7, {gap}")]),
+            client_by_forwarded(&[&format!("for=203.0.113.7, {gap}")]),
             "10.0.0.1",
             "{gap}"
         );
         assert_eq!(
-            told_by_forwarded(&[&format!("for=203.0.113.7, {gap}, for=10.0.0.2")]),
+            client_by_forwarded(&[&format!("for=203.0.113.7, {gap}, for=10.0.0.2")]),
             "10.0.0.2",
             "{gap}"
         );
@@ -142,7 +171,7 @@ fn what_is_no_address_ends_the_walk_at_the_hop_that_told_it() {
 }
 
 #[test]
-fn of_a_line_that_is_not_of_the_grammar_nothing_counts() {
+fn a_malformed_line_is_one_invalid_element() {
     for line in [
         "for=\"203.0.113.7",
         "for=203.0.113.7, for=",
@@ -152,13 +181,17 @@ fn of_a_line_that_is_not_of_the_grammar_nothing_counts() {
         "for=[2001:db9::1]",
         "for=203.0.113.7:80",
         "for=203.0.113.7;proto=\"https\\\"",
-        // A quotation mark that the client has sent, so that what the proxy quotes is outside.
+        // A quotation mark of the client would close before the quoted text of the proxy.
         "for=\", for=192.0.2.1;host=\", for=203.0.113.7\"",
     ] {
-        assert_eq!(told_by_forwarded(&[line]), "10.0.0.1", "{line}");
-        assert_eq!(told_by_forwarded(&[line, "for=192.0.2.1"]), "192.0.2.1", "{line}");
+        assert_eq!(client_by_forwarded(&[line]), "10.0.0.1", "{line}");
         assert_eq!(
-            told_by_forwarded(&["for=192.0.2.1", line, "for=10.0.0.2"]),
+            client_by_forwarded(&[line, "for=192.0.2.1"]),
+            "192.0.2.1",
+            "{line}"
+        );
+        assert_eq!(
+            client_by_forwarded(&["for=192.0.2.1", line, "for=10.0.0.2"]),
             "10.0.0.2",
             "{line}"
         );
@@ -166,7 +199,7 @@ fn of_a_line_that_is_not_of_the_grammar_nothing_counts() {
 }
 
 #[test]
-fn ports_brackets_and_quotes_are_no_part_of_an_address() {
+fn ports_brackets_and_quotes_are_removed() {
     for (line, client) in [
         ("192.0.2.1:4711", "192.0.2.1"),
         ("2001:db9::1", "2001:db9::1"),
@@ -174,7 +207,7 @@ fn ports_brackets_and_quotes_are_no_part_of_an_address() {
         ("[2001:db9::1]:4711", "2001:db9::1"),
         (" \t192.0.2.1 \t,10.0.0.2 ", "192.0.2.1"),
     ] {
-        assert_eq!(told(&[line]), client, "{line}");
+        assert_eq!(client_by_x_forwarded_for(&[line]), client, "{line}");
     }
     for (line, client) in [
         ("for=192.0.2.1", "192.0.2.1"),
@@ -188,13 +221,13 @@ fn ports_brackets_and_quotes_are_no_part_of_an_address() {
             "192.0.2.1",
         ),
     ] {
-        assert_eq!(told_by_forwarded(&[line]), client, "{line}");
+        assert_eq!(client_by_forwarded(&[line]), client, "{line}");
     }
 }
 
-/// Whatever bytes a client sends, what the proxy writes after them counts.
+/// Invalid bytes of a client do not hide the elements that a proxy appends.
 #[test]
-fn bytes_that_are_no_text_spoil_nothing() {
+fn invalid_utf8_hides_no_later_element() {
     let lines: [(&str, &ClientIp, &[u8]); 4] = [
         ("x-forwarded-for", &x_forwarded_for(), b"\xff, 192.0.2.1"),
         (
@@ -223,7 +256,7 @@ fn bytes_that_are_no_text_spoil_nothing() {
 }
 
 #[test]
-fn networks_of_mapped_addresses_are_what_they_mean() {
+fn a_network_of_mapped_addresses_is_an_ipv4_network() {
     let clients = ClientIp::peer()
         .x_forwarded_for(["::ffff:10.0.0.0/104"])
         .expect("a network");
@@ -238,7 +271,7 @@ fn networks_of_mapped_addresses_are_what_they_mean() {
 }
 
 #[test]
-fn networks_that_are_none_are_refused() {
+fn invalid_networks_are_errors() {
     for wrong in ["10.0.0.0/33", "ten", ""] {
         let error = ClientIp::peer().x_forwarded_for([wrong]).expect_err("no network");
         assert_eq!(error.field, "trusted");
@@ -246,7 +279,7 @@ fn networks_that_are_none_are_refused() {
     }
 }
 
-/// A hop as text, and as the walk sees it: `None` for what is no address.
+/// A hop as text and as an address, if it is one.
 type Hop = (String, Option<IpAddr>);
 
 fn hop() -> impl Strategy<Value = Hop> {
@@ -261,14 +294,18 @@ fn hop() -> impl Strategy<Value = Hop> {
     ]
 }
 
-/// By lines of hops, each written by `write`.
-fn told_by(told: impl Fn(&[&str]) -> String, lines: &[Vec<Hop>], write: impl Fn(&Hop) -> String) -> String {
+/// Client by lines of hops, each formatted by `write`.
+fn client_by(
+    client: impl Fn(&[&str]) -> String,
+    lines: &[Vec<Hop>],
+    write: impl Fn(&Hop) -> String,
+) -> String {
     let line = |hops: &Vec<Hop>| hops.iter().map(&write).collect::<Vec<_>>().join(", ");
     let lines: Vec<String> = lines.iter().map(line).collect();
-    told(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    client(&lines.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// From the right, as the documentation has it.
+/// Client by the documented definition, from right to left.
 fn naive(peer: IpAddr, hops: &[Hop]) -> IpAddr {
     let trusted = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => ip.octets()[0] == 10,
@@ -288,7 +325,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_walk_is_the_naive_one(lines in prop::collection::vec(prop::collection::vec(hop(), 1..5), 0..4)) {
+    fn the_scan_equals_the_definition(lines in prop::collection::vec(prop::collection::vec(hop(), 1..5), 0..4)) {
         let hops: Vec<_> = lines.concat();
         let peer: IpAddr = "10.0.0.1".parse().expect("an address");
         let expected = naive(peer, &hops).to_string();
@@ -297,21 +334,20 @@ proptest! {
             Some(IpAddr::V6(ip)) => format!("proto=http;for=\"[{ip}]:1\""),
             _ => format!("for={text};host=\"a,b\""),
         };
-        prop_assert_eq!(&told_by(told, &lines, plain), &expected);
-        prop_assert_eq!(&told_by(told_by_forwarded, &lines, quoted), &expected);
+        prop_assert_eq!(&client_by(client_by_x_forwarded_for, &lines, plain), &expected);
+        prop_assert_eq!(&client_by(client_by_forwarded, &lines, quoted), &expected);
     }
 
-    /// Whatever a client sends, to the left of what the proxy writes: the client is whom the proxy has seen, or the
-    /// proxy.
+    /// The client is the address that the proxy appended, or the proxy, whatever stands to its left.
     #[test]
-    fn nothing_that_a_client_sends_is_believed(
+    fn a_client_cannot_choose_its_address(
         sent in prop_oneof!["[ -~]{0,40}", "[for=\",;0-9.\\\\: ]{0,40}"],
         quoted in "[ -!#-\\[\\]-~]{0,20}",
     ) {
         let line = format!("{sent}, 192.0.2.1");
-        prop_assert_eq!(told(&[&line]), "192.0.2.1");
+        prop_assert_eq!(client_by_x_forwarded_for(&[&line]), "192.0.2.1");
         let line = format!("{sent}, for=192.0.2.1;host=\"{quoted}\"");
-        let client = told_by_forwarded(&[&line]);
+        let client = client_by_forwarded(&[&line]);
         prop_assert!(client == "192.0.2.1" || client == "10.0.0.1", "{} of {}", client, line);
     }
 }

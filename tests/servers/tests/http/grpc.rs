@@ -1,4 +1,4 @@
-//! Refusals of gRPC requests, as tonic reads them.
+//! Rejections of gRPC requests, decoded by tonic.
 
 use http_body::Body as _;
 use tonic::{Code, Status};
@@ -15,19 +15,19 @@ fn grpc() -> Request<()> {
 }
 
 #[test]
-fn a_refusal_is_resource_exhausted_with_retry_info() {
+fn a_rejection_is_resource_exhausted_with_retry_info() {
     let mut service = layer([rule("é per cent %", "1/min"), rule("roomy", "9/min").cells(6)])
         .grpc()
         .layer(Hello);
-    assert_eq!(ask(&mut service, Request::new(())).status(), 200);
-    let refused = ask(&mut service, Request::new(()));
-    assert_eq!(refused.status(), 200);
-    assert_eq!(header(&refused, "content-type"), Some("application/grpc"));
-    // Trailers only.
-    assert!(refused.body().is_end_stream());
-    let status = status(&refused);
+    assert_eq!(send(&mut service, Request::new(())).status(), 200);
+    let rejected = send(&mut service, Request::new(()));
+    assert_eq!(rejected.status(), 200);
+    assert_eq!(header(&rejected, "content-type"), Some("application/grpc"));
+    // A trailers-only response.
+    assert!(rejected.body().is_end_stream());
+    let status = status(&rejected);
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert_eq!(status.message(), "rate limit reached: é per cent %");
+    assert_eq!(status.message(), "rate limit exceeded: é per cent %");
     let details = status.get_error_details();
     let retry = details.retry_info().expect("retry info");
     assert_eq!(retry.retry_delay, Some(Duration::from_secs(72)));
@@ -35,35 +35,35 @@ fn a_refusal_is_resource_exhausted_with_retry_info() {
     assert_eq!(violations.len(), 1);
     assert_eq!(violations[0].subject, "é per cent %");
     assert_eq!(violations[0].description, "1 per 60s");
-    // What http clients and proxies look at.
-    assert_eq!(header(&refused, "retry-after"), Some("72"));
+    // For HTTP clients and proxies.
+    assert_eq!(header(&rejected, "retry-after"), Some("72"));
 }
 
-/// The wait to the nanosecond: zeroes are left out of the encoding.
+/// To the nanosecond. Zero fields are omitted in the encoding.
 #[test]
 fn the_delay_is_exact() {
     for (text, elapsed) in [("1/1ms", 0), ("1/1ms", 1), ("1/s", 1), ("1/366d", 123_456_789)] {
         let (live, clock) = live([rule("all", text).cells(1)]);
         let mut service = RateLimitLayer::new(Arc::clone(&live)).grpc().layer(Hello);
-        ask(&mut service, Request::new(()));
+        send(&mut service, Request::new(()));
         clock.advance(Duration::from_nanos(elapsed));
         let (request, ()) = Request::new(()).into_parts();
         let rules = live.load();
         let expected = rules.check(&request).expect_err("no room").retry_after();
-        let status = status(&ask(&mut service, Request::new(())));
+        let status = status(&send(&mut service, Request::new(())));
         let retry = status.get_details_retry_info().expect("retry info");
         assert_eq!(retry.retry_delay, expected, "{text}");
     }
 }
 
 #[test]
-fn grpc_requests_are_told_as_such_by_default() {
+fn the_default_rejects_grpc_requests_with_grpc_statuses() {
     let mut service = layer([rule("all", "1/min")]).layer(Hello);
-    ask(&mut service, grpc());
-    let refused = ask(&mut service, grpc());
-    assert_eq!(refused.status(), 200);
-    assert!(refused.body().is_end_stream());
-    assert_eq!(status(&refused).code(), Code::ResourceExhausted);
+    send(&mut service, grpc());
+    let rejected = send(&mut service, grpc());
+    assert_eq!(rejected.status(), 200);
+    assert!(rejected.body().is_end_stream());
+    assert_eq!(status(&rejected).code(), Code::ResourceExhausted);
     for (kind, expected) in [
         ("application/grpc+proto", 200),
         ("application/grpc;charset=x", 200),
@@ -71,23 +71,23 @@ fn grpc_requests_are_told_as_such_by_default() {
         ("application/json", 429),
     ] {
         let request = with("content-type", kind, Request::new(()));
-        assert_eq!(ask(&mut service, request).status(), expected, "{kind}");
+        assert_eq!(send(&mut service, request).status(), expected, "{kind}");
     }
 }
 
 #[test]
-fn a_request_without_its_key_is_an_invalid_argument() {
+fn a_missing_key_is_an_invalid_argument() {
     use ringgate::http::HttpKey;
-    let key = HttpKey::peer().missing(ringgate::Missing::Refuse).key();
+    let key = HttpKey::peer().on_missing(ringgate::Missing::Refuse).key();
     let mut service = layer([rule("client", "1/min").by(&key)]).layer(Hello);
-    let status = status(&ask(&mut service, grpc()));
+    let status = status(&send(&mut service, grpc()));
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.get_details_retry_info().is_none());
 }
 
-/// Over a connection, with tonic on both sides.
+/// With tonic's client and server over a connection.
 #[tokio::test]
-async fn a_client_of_tonic_is_told_when_to_come_back() {
+async fn a_tonic_client_reads_retry_info() {
     use ringgate::http::{ClientIp, HttpKey};
     use tokio_stream::wrappers::TcpListenerStream;
     use tonic::transport::server::TcpConnectInfo;
@@ -96,7 +96,9 @@ async fn a_client_of_tonic_is_told_when_to_come_back() {
     use tonic_health::pb::health_client::HealthClient;
 
     let clients = ClientIp::peer().peer_from(|info: &TcpConnectInfo| Some(info.remote_addr()?.ip()));
-    let key = HttpKey::client(clients).missing(ringgate::Missing::Refuse).key();
+    let key = HttpKey::client(clients)
+        .on_missing(ringgate::Missing::Refuse)
+        .key();
     let limited = layer([rule("client", "2/min").by(&key)]).grpc();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
@@ -109,11 +111,11 @@ async fn a_client_of_tonic_is_told_when_to_come_back() {
     let channel = Channel::from_shared(format!("http://{address}")).expect("an address");
     let mut client = HealthClient::new(channel.connect().await.expect("a connection"));
     for _ in 0..2 {
-        let answer = client
+        let response = client
             .check(HealthCheckRequest::default())
             .await
-            .expect("an answer");
-        assert!(answer.metadata().get("ratelimit").is_some());
+            .expect("a response");
+        assert!(response.metadata().get("ratelimit").is_some());
     }
     let status = client
         .check(HealthCheckRequest::default())

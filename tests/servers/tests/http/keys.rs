@@ -1,4 +1,4 @@
-//! What requests are counted by.
+//! Keys by which requests are counted.
 
 use core::hash::Hash;
 
@@ -32,8 +32,8 @@ fn extended<T: Clone + Send + Sync + 'static>(value: T) -> Request<()> {
 
 #[test]
 fn by_peer_each_address_has_its_own() {
-    let asked = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.2"].map(from);
-    assert_eq!(statuses(&HttpKey::peer().key(), asked), [200, 429, 200, 429]);
+    let requests = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.2"].map(from);
+    assert_eq!(statuses(&HttpKey::peer().key(), requests), [200, 429, 200, 429]);
 }
 
 #[test]
@@ -42,39 +42,42 @@ fn by_peer_in_an_extension_of_the_server() {
     struct Info(core::net::SocketAddr);
     let info = |text: &str| extended(Info(text.parse().expect("an address")));
     let clients = ClientIp::peer().peer_from(|info: &Info| Some(info.0.ip()));
-    let asked = ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"].map(info);
-    assert_eq!(statuses(&HttpKey::client(clients).key(), asked), [200, 429, 200]);
+    let requests = ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"].map(info);
+    assert_eq!(
+        statuses(&HttpKey::client(clients).key(), requests),
+        [200, 429, 200]
+    );
 }
 
 #[test]
 fn an_ipv6_client_is_a_prefix() {
-    let asked = || ["2001:db8:0:1::1", "2001:db8:0:1:2::", "2001:db8:0:2::1"].map(from);
-    assert_eq!(statuses(&HttpKey::peer().key(), asked()), [200, 429, 200]);
+    let requests = || ["2001:db8:0:1::1", "2001:db8:0:1:2::", "2001:db8:0:2::1"].map(from);
+    assert_eq!(statuses(&HttpKey::peer().key(), requests()), [200, 429, 200]);
     let by = |bits| HttpKey::client(ClientIp::peer().prefix(bits).expect("a prefix")).key();
-    assert_eq!(statuses(&by(48), asked()), [200, 429, 429]);
-    assert_eq!(statuses(&by(128), asked()), [200, 200, 200]);
+    assert_eq!(statuses(&by(48), requests()), [200, 429, 429]);
+    assert_eq!(statuses(&by(128), requests()), [200, 200, 200]);
     let error = ClientIp::peer().prefix(129).expect_err("too many");
     assert_eq!(error.field, "prefix");
 }
 
 #[test]
 fn by_header() {
-    let asked = ["alice", "alice", "bob", "Alice"].map(user);
-    assert_eq!(statuses(&api_key().key(), asked), [200, 429, 200, 200]);
-    // What is no text is a key like others.
+    let requests = ["alice", "alice", "bob", "Alice"].map(user);
+    assert_eq!(statuses(&api_key().key(), requests), [200, 429, 200, 200]);
+    // Values that are not text are keys too.
     let bytes = |bytes: &[u8]| {
         let mut request = Request::new(());
         let value = http::HeaderValue::from_bytes(bytes).expect("a value");
         request.headers_mut().insert("x-api-key", value);
         request
     };
-    let asked = [bytes(b"\xff"), bytes(b"\xff"), bytes(b"\xfe")];
-    assert_eq!(statuses(&api_key().key(), asked), [200, 429, 200]);
+    let requests = [bytes(b"\xff"), bytes(b"\xff"), bytes(b"\xfe")];
+    assert_eq!(statuses(&api_key().key(), requests), [200, 429, 200]);
 }
 
 #[test]
 fn by_cookie() {
-    let asked = [
+    let requests = [
         cookie("session=1; theme=dark"),
         cookie("theme=light; session=1"),
         cookie("session=\"1\""),
@@ -83,26 +86,25 @@ fn by_cookie() {
         with("cookie", "session=2", cookie("theme=dark")),
     ];
     let key = HttpKey::cookie("session").key();
-    assert_eq!(statuses(&key, asked), [200, 429, 429, 200, 200, 429]);
+    assert_eq!(statuses(&key, requests), [200, 429, 429, 200, 200, 429]);
 }
 
-/// What stands beside it need not be text.
 #[test]
-fn a_cookie_is_found_beside_bytes_that_are_no_text() {
+fn a_cookie_is_found_beside_invalid_utf8() {
     let odd = || {
         let mut request = Request::new(());
         let value = http::HeaderValue::from_bytes(b"a=\xff; session=1").expect("a value");
         request.headers_mut().append("cookie", value);
         request
     };
-    let key = HttpKey::cookie("session").missing(Missing::Skip).key();
+    let key = HttpKey::cookie("session").on_missing(Missing::Skip).key();
     assert_eq!(statuses(&key, [odd(), odd()]), [200, 429]);
 }
 
 #[test]
 fn by_path_without_the_query() {
-    let asked = ["/a?x=1", "/a?x=2", "/b"].map(path);
-    assert_eq!(statuses(&HttpKey::path().key(), asked), [200, 429, 200]);
+    let requests = ["/a?x=1", "/a?x=2", "/b"].map(path);
+    assert_eq!(statuses(&HttpKey::path().key(), requests), [200, 429, 200]);
 }
 
 #[test]
@@ -110,8 +112,8 @@ fn by_route() {
     #[derive(Clone)]
     struct Matched(&'static str);
     let key = HttpKey::route(|route: &Matched| route.0).key();
-    let asked = ["/user/{id}", "/user/{id}", "/"].map(|route| extended(Matched(route)));
-    assert_eq!(statuses(&key, asked), [200, 429, 200]);
+    let requests = ["/user/{id}", "/user/{id}", "/"].map(|route| extended(Matched(route)));
+    assert_eq!(statuses(&key, requests), [200, 429, 200]);
 }
 
 #[test]
@@ -127,19 +129,19 @@ fn by_function() {
         true
     });
     let post = |path| Request::post(path).body(()).expect("a request");
-    let asked = [path("/a"), post("/a"), post("/a")];
-    assert_eq!(statuses(&key.key(), asked), [200, 200, 429]);
+    let requests = [path("/a"), post("/a"), post("/a")];
+    assert_eq!(statuses(&key.key(), requests), [200, 200, 429]);
     let key = HttpKey::text("host", |request| request.uri.host());
-    let asked = ["http://a/1", "http://a/2", "http://b/"].map(path);
-    assert_eq!(statuses(&key.key(), asked), [200, 429, 200]);
+    let requests = ["http://a/1", "http://a/2", "http://b/"].map(path);
+    assert_eq!(statuses(&key.key(), requests), [200, 429, 200]);
 }
 
 #[test]
 fn requests_without_the_key_share_one_budget() {
     let none = || Request::new(());
-    let asked = || [none(), none(), user("alice"), user("")];
-    assert_eq!(statuses(&api_key().key(), asked()), [200, 429, 200, 200]);
-    // So with every source.
+    let requests = || [none(), none(), user("alice"), user("")];
+    assert_eq!(statuses(&api_key().key(), requests()), [200, 429, 200, 200]);
+    // The same holds for each source.
     for key in [
         HttpKey::peer(),
         HttpKey::cookie("session"),
@@ -153,40 +155,40 @@ fn requests_without_the_key_share_one_budget() {
 
 #[test]
 fn requests_without_the_key_can_be_skipped() {
-    let key = api_key().missing(Missing::Skip).key();
+    let key = api_key().on_missing(Missing::Skip).key();
     let none = || Request::new(());
-    let asked = [none(), none(), user("alice"), user("alice")];
-    assert_eq!(statuses(&key, asked), [200, 200, 200, 429]);
+    let requests = [none(), none(), user("alice"), user("alice")];
+    assert_eq!(statuses(&key, requests), [200, 200, 200, 429]);
 }
 
 #[test]
-fn requests_without_the_key_can_be_refused_and_are_charged_to_no_rule() {
-    let key = api_key().missing(Missing::Refuse).key();
+fn requests_without_the_key_can_be_rejected_and_charge_no_rule() {
+    let key = api_key().on_missing(Missing::Refuse).key();
     let (live, _) = live([rule("all", "2/h"), rule("user", "1/h").by(&key)]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     for _ in 0..5 {
-        let refused = ask(&mut service, Request::new(()));
-        assert_eq!(refused.status(), 400);
-        assert_eq!(header(&refused, "retry-after"), None);
-        let body: serde_json::Value = serde_json::from_str(&text(refused)).expect("JSON");
+        let rejected = send(&mut service, Request::new(()));
+        assert_eq!(rejected.status(), 400);
+        assert_eq!(header(&rejected, "retry-after"), None);
+        let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
         assert_eq!(body["status"], 400);
         assert_eq!(body["type"], "about:blank");
         assert_eq!(body["violated-policies"], serde_json::json!(["user"]));
     }
-    assert_eq!(ask(&mut service, user("alice")).status(), 200);
-    assert_eq!(ask(&mut service, user("bob")).status(), 200);
-    assert_eq!(ask(&mut service, user("carol")).status(), 429);
+    assert_eq!(send(&mut service, user("alice")).status(), 200);
+    assert_eq!(send(&mut service, user("bob")).status(), 200);
+    assert_eq!(send(&mut service, user("carol")).status(), 429);
 
-    let layer = RateLimitLayer::new(live).missing_status(http::StatusCode::UNAUTHORIZED);
-    assert_eq!(ask(&mut layer.layer(Hello), Request::new(())).status(), 401);
+    let layer = RateLimitLayer::new(live).missing_key_status(http::StatusCode::UNAUTHORIZED);
+    assert_eq!(send(&mut layer.layer(Hello), Request::new(())).status(), 401);
 }
 
 #[test]
-fn a_shadow_rule_refuses_nobody_for_want_of_a_key() {
-    let key = api_key().missing(Missing::Refuse).key();
+fn a_shadow_rule_rejects_no_request_without_a_key() {
+    let key = api_key().on_missing(Missing::Refuse).key();
     let (live, _) = live([rule("user", "1/h").by(&key).shadow()]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
-    assert_eq!(ask(&mut service, Request::new(())).status(), 200);
+    assert_eq!(send(&mut service, Request::new(())).status(), 200);
     let counts = live.load().counts().next().expect("a rule").1;
     assert_eq!(counts.shadow_denied, 1);
 }
@@ -196,9 +198,9 @@ fn lists_of_a_file_match_addresses_and_texts() {
     use ringgate::{Extractors, Format};
     let extractors = Extractors::new()
         .key(HttpKey::peer().key())
-        .expect("a name of its own")
-        .key(api_key().missing(Missing::Refuse).key())
-        .expect("a name of its own");
+        .expect("a unique name")
+        .key(api_key().on_missing(Missing::Refuse).key())
+        .expect("a unique name");
     let rules = |text: &str| RuleSetBuilder::from_text(text, Format::Yaml, &extractors);
     let text = "
 rules:
@@ -210,18 +212,18 @@ rules:
     let rules_of_file = rules_of_file.build_with(clock, [1, 2, 3, 4]).expect("rules");
     let mut service = RateLimitLayer::from(rules_of_file).layer(Hello);
     let mut status = |peer: &str, user: &str| {
-        ask(&mut service, with("x-api-key", user, from(peer)))
+        send(&mut service, with("x-api-key", user, from(peer)))
             .status()
             .as_u16()
     };
     assert_eq!(status("192.0.2.1", "alice"), 200);
     assert_eq!(status("192.0.2.1", "alice"), 429);
-    // Any address of the network that is allowed.
+    // Each address in the allowed prefix.
     assert_eq!(status("2001:db8:0:1::5", "alice"), 200);
     assert_eq!(status("2001:db8:0:1::6", "alice"), 200);
     assert_eq!(status("2001:db8:0:1::6", "mallory"), 429);
     assert_eq!(status("192.0.2.9", "alice"), 429);
-    assert_eq!(ask(&mut service, from("192.0.2.2")).status(), 400);
+    assert_eq!(send(&mut service, from("192.0.2.2")).status(), 400);
     let wrong = rules(&text.replace("192.0.2.9", "192.0.2.999")).expect_err("no address");
     assert!(wrong.to_string().contains("192.0.2.999"), "{wrong}");
 }

@@ -1,4 +1,4 @@
-//! What clients are told.
+//! Rejection responses and quota headers.
 
 use http::{HeaderValue, StatusCode};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use sfv::{BareItem, List, ListEntry, Parser};
 
 use super::*;
 
-/// The items of a structured field: name, and parameters in their order.
+/// Items of a structured field: name and parameters in order.
 pub(crate) fn items<B>(response: &Response<B>, name: &str) -> Vec<(String, Vec<(String, i64)>)> {
     let lines: Vec<&str> = response
         .headers()
@@ -43,91 +43,91 @@ fn hello() -> Request<()> {
 }
 
 #[test]
-fn a_refusal_is_429_and_says_when_to_come_back() {
+fn a_rejection_is_429_with_retry_after() {
     let (live, clock) = live([rule("burst", "2/10s")]);
     let mut service = RateLimitLayer::new(live).layer(Hello);
-    assert_eq!(ask(&mut service, hello()).status(), 200);
-    assert_eq!(ask(&mut service, hello()).status(), 200);
-    let refused = ask(&mut service, hello());
-    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-    // Five cells of two seconds, and the one that was begun.
-    assert_eq!(header(&refused, "retry-after"), Some("12"));
+    assert_eq!(send(&mut service, hello()).status(), 200);
+    assert_eq!(send(&mut service, hello()).status(), 200);
+    let rejected = send(&mut service, hello());
+    assert_eq!(rejected.status(), StatusCode::TOO_MANY_REQUESTS);
+    // Five cells of two seconds, and the current one.
+    assert_eq!(header(&rejected, "retry-after"), Some("12"));
     clock.advance(Duration::from_millis(1_001));
-    assert_eq!(header(&ask(&mut service, hello()), "retry-after"), Some("11"));
+    assert_eq!(header(&send(&mut service, hello()), "retry-after"), Some("11"));
     clock.advance(Duration::from_secs(11));
-    assert_eq!(ask(&mut service, hello()).status(), 200);
+    assert_eq!(send(&mut service, hello()).status(), 200);
 }
 
-/// The fault of peers: a wait of less than a second written as 0.
+/// Other crates write a wait of less than a second as 0.
 #[test]
 fn retry_after_is_never_0() {
     let (live, clock) = live([rule("fast", "1/1ms").cells(1)]);
     let mut service = RateLimitLayer::new(live).layer(Hello);
-    assert_eq!(ask(&mut service, hello()).status(), 200);
+    assert_eq!(send(&mut service, hello()).status(), 200);
     clock.advance(Duration::from_micros(999));
-    let refused = ask(&mut service, hello());
-    assert_eq!(refused.status(), 429);
-    assert_eq!(header(&refused, "retry-after"), Some("1"));
+    let rejected = send(&mut service, hello());
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(header(&rejected, "retry-after"), Some("1"));
 }
 
-/// Somebody else has given back in between: there is room by now, and still nobody is told 0.
+/// Permits are refunded between the denial and the response.
 #[test]
-fn retry_after_is_never_0_even_when_there_is_room_again() {
+fn retry_after_is_never_0_after_a_concurrent_refund() {
     let (live, _) = live([rule("all", "1/min")]);
     let (request, ()) = hello().into_parts();
     let other = std::sync::Mutex::new(live.load().reserve(&request).ok());
     let rules = Arc::clone(&live);
-    let layer = RateLimitLayer::new(live).on_refused(move |_| {
+    let layer = RateLimitLayer::new(live).on_rejected(move |_| {
         let other = other.lock().expect("no panic").take();
-        rules.load().refund(other.expect("one refusal"));
+        rules.load().refund(other.expect("one rejection"));
     });
-    let refused = ask(&mut layer.layer(Hello), hello());
-    assert_eq!(refused.status(), 429);
-    assert_eq!(header(&refused, "retry-after"), Some("1"));
+    let rejected = send(&mut layer.layer(Hello), hello());
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(header(&rejected, "retry-after"), Some("1"));
 }
 
 #[test]
-fn whoever_comes_back_after_so_many_seconds_is_admitted() {
+fn a_request_after_retry_after_is_admitted() {
     for text in ["1/1500ms", "3/7s", "2/1min"] {
         let (live, clock) = live([rule("all", text)]);
         let mut service = RateLimitLayer::new(live).layer(Hello);
         for step in 0..50 {
             clock.advance(Duration::from_millis(77 * step));
-            let answer = ask(&mut service, hello());
-            if answer.status() == 429 {
-                let wait = header(&answer, "retry-after")
+            let response = send(&mut service, hello());
+            if response.status() == 429 {
+                let wait = header(&response, "retry-after")
                     .expect("a wait")
                     .parse()
                     .expect("a number");
                 clock.advance(Duration::from_secs(wait));
-                assert_eq!(ask(&mut service, hello()).status(), 200, "{text}, step {step}");
+                assert_eq!(send(&mut service, hello()).status(), 200, "{text}, step {step}");
             }
         }
     }
 }
 
 #[test]
-fn both_fields_are_on_admitted_and_on_refused_answers() {
+fn admitted_and_rejected_responses_have_both_fields() {
     let (live, clock) = live([rule("burst", "2/60s")]);
     let mut service = RateLimitLayer::new(live).layer(Hello);
     let policy = vec![item("burst", &[("q", 2), ("w", 60)])];
     for left in [1, 0, 0] {
-        let answer = ask(&mut service, hello());
-        assert_eq!(items(&answer, "ratelimit-policy"), policy);
+        let response = send(&mut service, hello());
+        assert_eq!(items(&response, "ratelimit-policy"), policy);
         assert_eq!(
-            items(&answer, "ratelimit"),
+            items(&response, "ratelimit"),
             [item("burst", &[("r", left), ("t", 72)])]
         );
     }
-    // To the letter, as in the draft.
+    // The exact format of the draft.
     clock.advance(Duration::from_millis(500));
-    let answer = ask(&mut service, hello());
-    assert_eq!(header(&answer, "ratelimit-policy"), Some("\"burst\";q=2;w=60"));
-    assert_eq!(header(&answer, "ratelimit"), Some("\"burst\";r=0;t=72"));
+    let response = send(&mut service, hello());
+    assert_eq!(header(&response, "ratelimit-policy"), Some("\"burst\";q=2;w=60"));
+    assert_eq!(header(&response, "ratelimit"), Some("\"burst\";r=0;t=72"));
 }
 
 #[test]
-fn each_quota_has_a_policy_of_its_own_name() {
+fn each_quota_has_a_policy_with_a_unique_name() {
     let when = Condition::new("post", |request: &Parts| request.method == "POST");
     let mut service = layer([
         rule("user", "2/s")
@@ -138,8 +138,8 @@ fn each_quota_has_a_policy_of_its_own_name() {
         rule("shadow", "1/s").shadow(),
     ])
     .layer(Hello);
-    let answer = ask(&mut service, hello());
-    let mut policies = items(&answer, "ratelimit-policy");
+    let response = send(&mut service, hello());
+    let mut policies = items(&response, "ratelimit-policy");
     policies.sort();
     let expected = [
         item("all", &[("q", 3), ("w", 1)]),
@@ -148,8 +148,8 @@ fn each_quota_has_a_policy_of_its_own_name() {
         item("user-1s", &[("q", 2), ("w", 1)]),
     ];
     assert_eq!(policies, expected);
-    // Each says when it has more itself, whatever the others say.
-    let mut states = items(&answer, "ratelimit");
+    // `t` of a policy does not depend on the others.
+    let mut states = items(&response, "ratelimit");
     states.sort();
     let expected = [
         item("all", &[("r", 2), ("t", 1)]),
@@ -161,42 +161,42 @@ fn each_quota_has_a_policy_of_its_own_name() {
 }
 
 #[test]
-fn a_tier_is_told_its_own_limit() {
+fn a_policy_has_the_limit_of_the_tier() {
     let plan = TierOf::new("plan", |request: &Parts| request.uri.host());
     let mut service = layer([rule("plan", "2/min").tier_of(&plan).tier("paid", 100)]).layer(Hello);
-    let answer = ask(
+    let response = send(
         &mut service,
         Request::get("http://paid/").body(()).expect("a request"),
     );
     assert_eq!(
-        items(&answer, "ratelimit-policy"),
+        items(&response, "ratelimit-policy"),
         [item("plan", &[("q", 100), ("w", 60)])]
     );
     assert_eq!(
-        items(&answer, "ratelimit"),
+        items(&response, "ratelimit"),
         [item("plan", &[("r", 99), ("t", 72)])]
     );
 }
 
 #[test]
-fn names_that_are_no_structured_strings_stay_different() {
-    for (name, told) in [
+fn names_are_percent_encoded() {
+    for (name, encoded) in [
         ("é", "%C3%A9"),
         ("a\nb", "a%0Ab"),
         ("%C3%A9", "%25C3%25A9"),
         ("quote\" and \\", "quote\" and \\"),
     ] {
         let mut service = layer([rule(name, "2/min")]).layer(Hello);
-        assert_eq!(items(&ask(&mut service, hello()), "ratelimit")[0].0, told);
+        assert_eq!(items(&send(&mut service, hello()), "ratelimit")[0].0, encoded);
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any name and any quota: nothing panics, and what is written can be read.
+    /// Headers and bodies parse for any name and quota.
     #[test]
-    fn all_that_is_written_can_be_read(
+    fn headers_and_bodies_parse(
         name in ".{1,20}",
         limit in 1..=Quota::MAX_LIMIT,
         nanos in 1_000..=31_622_400_000_000_000_u64,
@@ -205,15 +205,15 @@ proptest! {
         let (live, clock) = live([Rule::new(name.as_str(), quota).cells(1)]);
         let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Both).layer(Hello);
         for _ in 0..2 {
-            let answer = ask(&mut service, hello());
+            let response = send(&mut service, hello());
             let seconds = i64::try_from(nanos.div_ceil(1_000_000_000)).expect("a year");
-            let policy = items(&answer, "ratelimit-policy");
+            let policy = items(&response, "ratelimit-policy");
             prop_assert_eq!(&policy[0].1[0].1, &i64::try_from(limit).expect("a limit"));
             prop_assert_eq!(&policy[0].1[1].1, &seconds);
-            let state = items(&answer, "ratelimit");
+            let state = items(&response, "ratelimit");
             prop_assert!(state[0].1[1].1 >= 1 && state[0].1[1].1 <= 2 * seconds);
-            if answer.status() == 429 {
-                let body = text(answer);
+            if response.status() == 429 {
+                let body = text(response);
                 let body: serde_json::Value = serde_json::from_str(&body).expect("JSON");
                 prop_assert_eq!(&body["violated-policies"], &serde_json::json!([name]));
             }
@@ -223,38 +223,41 @@ proptest! {
 }
 
 #[test]
-fn the_older_headers_are_of_the_policy_with_the_least_left() {
+fn legacy_headers_are_of_the_scarcest_policy() {
     let (live, _) = live([rule("many", "100/min"), rule("few", "2/10s").cells(4)]);
     let layer = RateLimitLayer::new(live).headers(QuotaHeaders::Legacy);
     let mut service = layer.layer(Hello);
     for left in ["1", "0", "0"] {
-        let answer = ask(&mut service, hello());
-        assert_eq!(header(&answer, "x-ratelimit-limit"), Some("2"));
-        assert_eq!(header(&answer, "x-ratelimit-remaining"), Some(left));
-        assert_eq!(header(&answer, "x-ratelimit-reset"), Some("13"));
-        assert_eq!(header(&answer, "ratelimit"), None);
+        let response = send(&mut service, hello());
+        assert_eq!(header(&response, "x-ratelimit-limit"), Some("2"));
+        assert_eq!(header(&response, "x-ratelimit-remaining"), Some(left));
+        assert_eq!(header(&response, "x-ratelimit-reset"), Some("13"));
+        assert_eq!(header(&response, "ratelimit"), None);
     }
 }
 
 #[test]
-fn headers_can_be_off_but_for_retry_after() {
+fn without_quota_headers_retry_after_stays() {
     let (live, _) = live([rule("all", "1/min")]);
     let mut service = RateLimitLayer::new(live).headers(QuotaHeaders::Off).layer(Hello);
-    assert!(ask(&mut service, hello()).headers().is_empty());
-    let refused = ask(&mut service, hello());
-    assert_eq!(header(&refused, "ratelimit"), None);
-    assert_eq!(header(&refused, "ratelimit-policy"), None);
-    assert_eq!(header(&refused, "retry-after"), Some("72"));
+    assert!(send(&mut service, hello()).headers().is_empty());
+    let rejected = send(&mut service, hello());
+    assert_eq!(header(&rejected, "ratelimit"), None);
+    assert_eq!(header(&rejected, "ratelimit-policy"), None);
+    assert_eq!(header(&rejected, "retry-after"), Some("72"));
 }
 
 #[test]
-fn the_body_is_a_problem_that_lists_what_was_violated() {
+fn the_body_is_a_problem_with_the_violated_policies() {
     let (live, _) = live([rule("quoted \"é\"", "1/min"), rule("roomy", "9/min").cells(6)]);
     let mut service = RateLimitLayer::new(live).layer(Hello);
-    ask(&mut service, hello());
-    let refused = ask(&mut service, hello());
-    assert_eq!(header(&refused, "content-type"), Some("application/problem+json"));
-    let body: serde_json::Value = serde_json::from_str(&text(refused)).expect("JSON");
+    send(&mut service, hello());
+    let rejected = send(&mut service, hello());
+    assert_eq!(
+        header(&rejected, "content-type"),
+        Some("application/problem+json")
+    );
+    let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
     let expected = serde_json::json!({
         "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
         "title": "Request cannot be satisfied as assigned quota has been exceeded",
@@ -265,35 +268,35 @@ fn the_body_is_a_problem_that_lists_what_was_violated() {
 }
 
 #[test]
-fn the_answer_can_be_of_ones_own() {
+fn the_response_can_be_replaced() {
     let (live, _) = live([rule("all", "1/min"), rule("more", "5/min").cells(4)]);
     let layer = RateLimitLayer::new(live)
         .status(StatusCode::SERVICE_UNAVAILABLE)
-        .answer(|refused: &Rejection<'_>| {
-            assert_eq!(refused.retry_after_seconds(), Some(72));
-            assert_eq!(refused.policies().len(), 2);
-            let violated: Vec<_> = refused.violated().map(|policy| policy.rule()).collect();
-            let text = format!("{} {}", refused.request().uri.path(), violated.join(","));
+        .respond_with(|rejected: &Rejection<'_>| {
+            assert_eq!(rejected.retry_after_seconds(), Some(72));
+            assert_eq!(rejected.policies().len(), 2);
+            let violated: Vec<_> = rejected.violated().map(|policy| policy.rule()).collect();
+            let text = format!("{} {}", rejected.request().uri.path(), violated.join(","));
             let mut response = Response::new(Body::from(text));
-            *response.status_mut() = refused.status();
+            *response.status_mut() = rejected.status();
             response
         });
     let mut service = layer.layer(Hello);
-    ask(&mut service, hello());
-    let refused = ask(&mut service, hello());
-    assert_eq!(refused.status(), 503);
-    // The headers are added all the same.
-    assert_eq!(header(&refused, "retry-after"), Some("72"));
-    assert_eq!(items(&refused, "ratelimit").len(), 2);
-    assert_eq!(text(refused), "/ all");
+    send(&mut service, hello());
+    let rejected = send(&mut service, hello());
+    assert_eq!(rejected.status(), 503);
+    // The layer adds its headers.
+    assert_eq!(header(&rejected, "retry-after"), Some("72"));
+    assert_eq!(items(&rejected, "ratelimit").len(), 2);
+    assert_eq!(text(rejected), "/ all");
 }
 
 #[test]
-fn an_answer_keeps_the_retry_after_that_it_has() {
+fn retry_after_of_the_response_is_kept() {
     #[derive(Clone)]
     struct Later;
     impl RejectionResponse<Body> for Later {
-        fn answer(&self, _: &Rejection<'_>) -> Response<Body> {
+        fn response(&self, _: &Rejection<'_>) -> Response<Body> {
             let mut response = Response::new(Body::default());
             let value = HeaderValue::from_static("3600");
             response.headers_mut().insert("retry-after", value);
@@ -303,33 +306,32 @@ fn an_answer_keeps_the_retry_after_that_it_has() {
     let mut service = layer([rule("all", "1/min")])
         .rejection_response(Later)
         .layer(Hello);
-    ask(&mut service, hello());
-    let refused = ask(&mut service, hello());
-    assert_eq!(header(&refused, "retry-after"), Some("3600"));
+    send(&mut service, hello());
+    let rejected = send(&mut service, hello());
+    assert_eq!(header(&rejected, "retry-after"), Some("3600"));
 }
 
-/// No status, no wait: what can never be admitted is not told to come back.
 #[test]
-fn whoever_is_always_refused_is_not_told_to_come_back() {
+fn a_request_that_is_never_admitted_has_no_retry_after() {
     let key = HttpKey::path().key();
     let mut service = layer([rule("all", "5/min").by(&key).deny("/")]).layer(Hello);
-    let refused = ask(&mut service, hello());
-    assert_eq!(refused.status(), 429);
-    assert_eq!(header(&refused, "retry-after"), None);
-    assert_eq!(header(&refused, "ratelimit"), Some("\"all\";r=0"));
+    let rejected = send(&mut service, hello());
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(header(&rejected, "retry-after"), None);
+    assert_eq!(header(&rejected, "ratelimit"), Some("\"all\";r=0"));
 }
 
 #[test]
-fn layers_within_layers_tell_of_all_their_policies() {
+fn nested_layers_list_all_policies() {
     let outer = layer([rule("outer", "9/min")]).headers(QuotaHeaders::Both);
     let inner = layer([rule("inner", "2/min")]).headers(QuotaHeaders::Both);
     let mut service = outer.layer(inner.layer(Hello));
-    let answer = ask(&mut service, hello());
-    let names: Vec<_> = items(&answer, "ratelimit")
+    let response = send(&mut service, hello());
+    let names: Vec<_> = items(&response, "ratelimit")
         .into_iter()
         .map(|item| item.0)
         .collect();
     assert_eq!(names, ["inner", "outer"]);
-    assert_eq!(answer.headers().get_all("x-ratelimit-limit").iter().count(), 1);
-    assert_eq!(header(&answer, "x-ratelimit-limit"), Some("2"));
+    assert_eq!(response.headers().get_all("x-ratelimit-limit").iter().count(), 1);
+    assert_eq!(header(&response, "x-ratelimit-limit"), Some("2"));
 }

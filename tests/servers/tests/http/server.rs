@@ -1,4 +1,4 @@
-//! Over connections: an axum server on the loopback, asked by hyper's client and by curl.
+//! An axum server on the loopback, with hyper's client and curl.
 
 use core::net::{IpAddr, SocketAddr};
 use std::process::Command;
@@ -16,15 +16,15 @@ use ringgate::http::{ClientIp, HttpKey};
 use super::rejections::items;
 use super::*;
 
-/// A client of its own connections, from this address of the loopback.
+/// Client with connections of its own, from one address of the loopback.
 #[derive(Clone)]
 struct Browser {
     client: Client<HttpConnector, Full<Bytes>>,
     server: SocketAddr,
 }
 
-/// An answer that has come whole.
-type Answer = Response<String>;
+/// Response with its whole body.
+type TextResponse = Response<String>;
 
 impl Browser {
     fn new(server: SocketAddr, address: &str) -> Self {
@@ -37,25 +37,25 @@ impl Browser {
         }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> TextResponse {
         self.get_as(path, None).await
     }
 
-    async fn get_as(&self, path: &str, user: Option<&str>) -> Answer {
+    async fn get_as(&self, path: &str, user: Option<&str>) -> TextResponse {
         let mut request = Request::get(format!("http://{}{path}", self.server));
         if let Some(user) = user {
             request = request.header("x-api-key", user);
         }
         let request = request.body(Full::default()).expect("a request");
-        let answer = self.client.request(request).await.expect("an answer");
-        let (head, body) = answer.into_parts();
+        let response = self.client.request(request).await.expect("a response");
+        let (head, body) = response.into_parts();
         let body = body.collect().await.expect("a body").to_bytes();
         let body = String::from_utf8(body.to_vec()).expect("text");
         Response::from_parts(head, body)
     }
 }
 
-/// Serves until the runtime ends.
+/// Serves until the runtime shuts down.
 async fn serve(app: Router) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
@@ -77,7 +77,7 @@ fn by_client() -> Key<Parts> {
 
 fn by_user() -> Key<Parts> {
     HttpKey::header(HeaderName::from_static("x-api-key"))
-        .missing(Missing::Skip)
+        .on_missing(Missing::Skip)
         .key()
 }
 
@@ -90,37 +90,43 @@ async fn rules_by_address_and_by_user() {
     let server = serve(hello().layer(RateLimitLayer::new(Arc::clone(&live)))).await;
     let [one, other] = ["127.0.0.1", "127.0.0.2"].map(|address| Browser::new(server, address));
 
-    let answer = one.get_as("/", Some("alice")).await;
-    assert_eq!((answer.status().as_u16(), answer.body().as_str()), (200, "hello"));
-    let policies = items(&answer, "ratelimit-policy");
+    let response = one.get_as("/", Some("alice")).await;
+    assert_eq!(
+        (response.status().as_u16(), response.body().as_str()),
+        (200, "hello")
+    );
+    let policies = items(&response, "ratelimit-policy");
     assert_eq!(policies.len(), 2);
     assert!(policies.iter().any(|(name, parameters)| {
         name == "user" && *parameters == [("q".to_owned(), 2), ("w".to_owned(), 60)]
     }));
-    let states = items(&answer, "ratelimit");
+    let states = items(&response, "ratelimit");
     assert!(states.iter().any(|(name, parameters)| {
         name == "user" && *parameters == [("r".to_owned(), 1), ("t".to_owned(), 72)]
     }));
 
-    // A user is one on all addresses.
+    // A user has one budget over all addresses.
     assert_eq!(other.get_as("/", Some("alice")).await.status(), 200);
-    let refused = one.get_as("/", Some("alice")).await;
-    assert_eq!(refused.status(), 429);
-    assert_eq!(header(&refused, "content-type"), Some("application/problem+json"));
-    assert_eq!(header(&refused, "retry-after"), Some("72"));
-    let body: serde_json::Value = serde_json::from_str(refused.body()).expect("JSON");
+    let rejected = one.get_as("/", Some("alice")).await;
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(
+        header(&rejected, "content-type"),
+        Some("application/problem+json")
+    );
+    assert_eq!(header(&rejected, "retry-after"), Some("72"));
+    let body: serde_json::Value = serde_json::from_str(rejected.body()).expect("JSON");
     assert_eq!(body["violated-policies"], serde_json::json!(["user"]));
 
-    // What was refused has charged the address nothing: three of four are left.
+    // The rejected request charged nothing to the address: three of four remain.
     for _ in 0..3 {
         assert_eq!(one.get("/").await.status(), 200);
     }
-    let refused = one.get("/").await;
-    let body: serde_json::Value = serde_json::from_str(refused.body()).expect("JSON");
+    let rejected = one.get("/").await;
+    let body: serde_json::Value = serde_json::from_str(rejected.body()).expect("JSON");
     assert_eq!(body["violated-policies"], serde_json::json!(["client"]));
     assert_eq!(other.get("/").await.status(), 200);
 
-    // Other rules while it serves: one more, not six.
+    // The reload adds one permit, not a fresh budget.
     let more = [
         rule("client", "5/min").by(&by_client()),
         rule("user", "2/min").by(&by_user()),
@@ -132,7 +138,7 @@ async fn rules_by_address_and_by_user() {
     assert_eq!(one.get("/").await.status(), 200);
 }
 
-/// How many of the requests are admitted that so many connections send at the same time, each so many.
+/// Counts the admitted requests of concurrent connections.
 async fn admitted(server: SocketAddr, connections: usize, requests: usize) -> usize {
     let browsers = (0..connections).map(|_| {
         let browser = Browser::new(server, "127.0.0.1");
@@ -151,7 +157,7 @@ async fn admitted(server: SocketAddr, connections: usize, requests: usize) -> us
     all
 }
 
-/// The fault of peers: 1500 passed for 5 a second, since each connection had a clone of the service.
+/// With state per clone of the service, other crates admitted 1500 for 5 a second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sixty_four_connections_share_one_limit() {
     let (live, clock) = live([rule("all", "100/10s")]);
@@ -172,7 +178,7 @@ async fn sixty_four_connections_share_one_limit_by_the_real_clock() {
 }
 
 #[tokio::test]
-async fn by_route_each_has_its_own() {
+async fn each_route_has_its_own_budget() {
     let route = HttpKey::route(|path: &MatchedPath| path.as_str()).key();
     let (live, _) = live([rule("route", "1/min").by(&route)]);
     let app = Router::new()
@@ -197,15 +203,15 @@ async fn bytes_are_settled_when_they_are_sent() {
     let browser = Browser::new(serve(app).await, "127.0.0.1");
     let mut statuses = Vec::new();
     for _ in 0..4 {
-        let answer = browser.get("/").await;
-        statuses.push(answer.status().as_u16());
+        let response = browser.get("/").await;
+        statuses.push(response.status().as_u16());
     }
     // 400, 800, 1200.
     assert_eq!(statuses, [200, 200, 200, 429]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn curl_is_told_the_same() {
+async fn curl_gets_status_headers_and_body() {
     if Command::new("curl").arg("--version").output().is_err() {
         println!("not run: there is no curl here");
         return;
@@ -219,22 +225,25 @@ async fn curl_is_told_the_same() {
             .output();
         String::from_utf8(output.expect("curl").stdout).expect("text")
     };
-    let answer = curl();
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let response = curl();
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
     assert!(
-        answer.contains("\r\nratelimit-policy: \"client\";q=1;w=60\r\n"),
-        "{answer}"
+        response.contains("\r\nratelimit-policy: \"client\";q=1;w=60\r\n"),
+        "{response}"
     );
     assert!(
-        answer.contains("\r\nratelimit: \"client\";r=0;t=72\r\n"),
-        "{answer}"
+        response.contains("\r\nratelimit: \"client\";r=0;t=72\r\n"),
+        "{response}"
     );
-    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
-    let answer = curl();
+    assert!(response.ends_with("\r\n\r\nhello"), "{response}");
+    let response = curl();
     assert!(
-        answer.starts_with("HTTP/1.1 429 Too Many Requests\r\n"),
-        "{answer}"
+        response.starts_with("HTTP/1.1 429 Too Many Requests\r\n"),
+        "{response}"
     );
-    assert!(answer.contains("\r\nretry-after: 72\r\n"), "{answer}");
-    assert!(answer.contains("\"violated-policies\":[\"client\"]"), "{answer}");
+    assert!(response.contains("\r\nretry-after: 72\r\n"), "{response}");
+    assert!(
+        response.contains("\"violated-policies\":[\"client\"]"),
+        "{response}"
+    );
 }

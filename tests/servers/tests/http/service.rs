@@ -1,4 +1,4 @@
-//! The contract of a service, and what the layer leaves alone.
+//! The contract of `tower::Service`, skipped requests and the decision extension.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,11 +9,11 @@ use ringgate::http::{Decision, HttpKey, QuotaHeaders};
 
 use super::*;
 
-/// Panics when it is called without having said that it is ready; each clone must say so itself.
+/// Panics if it is called before it was ready. Clones are not ready.
 #[derive(Debug, Default)]
 pub(crate) struct Strict {
     ready: bool,
-    /// How often any of them was called.
+    /// Calls of all clones.
     calls: Arc<AtomicU64>,
 }
 
@@ -44,23 +44,23 @@ impl Service<Request<()>> for Strict {
 }
 
 #[test]
-fn the_service_inside_is_called_only_when_it_is_ready() {
+fn the_inner_service_is_called_only_when_ready() {
     let strict = Strict::default();
     let calls = Arc::clone(&strict.calls);
     let mut service = layer([rule("all", "3/min")]).layer(strict);
     for _ in 0..5 {
-        // Clones must not take one another's readiness.
+        // A clone has its own readiness.
         drop(service.clone());
-        ask(&mut service, Request::new(()));
+        send(&mut service, Request::new(()));
         let mut clone = service.clone();
-        ask(&mut clone, Request::new(()));
+        send(&mut clone, Request::new(()));
     }
-    // And not at all for what is refused.
+    // It is not called for rejected requests.
     assert_eq!(calls.load(Ordering::Relaxed), 3);
 }
 
 #[test]
-fn it_is_ready_when_the_service_inside_is() {
+fn readiness_is_that_of_the_inner_service() {
     struct Never;
     impl Service<Request<()>> for Never {
         type Response = Response<Body>;
@@ -84,24 +84,24 @@ fn it_is_ready_when_the_service_inside_is() {
     );
 }
 
-/// The fault of peers: state per connection, because each has a clone of the service.
+/// Other crates have state per connection, because each has a clone of the service.
 #[test]
 fn clones_share_one_budget() {
     let layer = layer([rule("all", "5/s")]);
     let service = layer.layer(Hello);
     let admitted = |mut service: ringgate::http::RateLimitService<Hello, ManualClock>| {
-        let answers = (0..10).map(|_| ask(&mut service, Request::new(())));
-        answers.filter(|answer| answer.status() == 200).count()
+        let responses = (0..10).map(|_| send(&mut service, Request::new(())));
+        responses.filter(|response| response.status() == 200).count()
     };
     let all: usize = (0..300).map(|_| admitted(service.clone())).sum();
     assert_eq!(all, 5);
-    // So do services of clones of the layer.
+    // Clones of the layer share it too.
     assert_eq!(admitted(layer.clone().layer(Hello)), 0);
 }
 
-/// The fault of peers: what one policy refuses is charged to those before it.
+/// Other crates charge a rejected request to the policies before the one that rejects it.
 #[test]
-fn a_refused_request_is_charged_to_no_rule() {
+fn a_rejected_request_is_charged_to_no_rule() {
     let key = HttpKey::peer().key();
     let (live, _) = live([
         rule("first", "10/min"),
@@ -110,7 +110,7 @@ fn a_refused_request_is_charged_to_no_rule() {
     ]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     for _ in 0..100 {
-        ask(&mut service, from("192.0.2.1"));
+        send(&mut service, from("192.0.2.1"));
     }
     let (request, ()) = from("192.0.2.2").into_parts();
     let rules = live.load();
@@ -126,16 +126,16 @@ fn a_reload_gives_no_fresh_budget() {
     let (live, _) = live([rule("all", "3/min")]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     for expected in [200, 200, 200, 429] {
-        assert_eq!(ask(&mut service, Request::new(())).status(), expected);
+        assert_eq!(send(&mut service, Request::new(())).status(), expected);
     }
     live.store(&set([rule("all", "4/min")])).expect("rules");
     for expected in [200, 429] {
-        assert_eq!(ask(&mut service, Request::new(())).status(), expected);
+        assert_eq!(send(&mut service, Request::new(())).status(), expected);
     }
 }
 
 #[test]
-fn listed_paths_and_preflights_are_left_alone() {
+fn skipped_paths_and_preflights_are_not_limited() {
     let (live, _) = live([rule("all", "1/h")]);
     let layer = RateLimitLayer::new(Arc::clone(&live))
         .skip_preflight()
@@ -163,12 +163,12 @@ fn listed_paths_and_preflights_are_left_alone() {
             request("OPTIONS", "/", &preflight),
             request("GET", "/", &[("x-internal", "1")]),
         ] {
-            let answer = ask(&mut service, skipped);
-            assert_eq!(answer.status(), 200);
-            assert!(answer.headers().is_empty());
+            let response = send(&mut service, skipped);
+            assert_eq!(response.status(), 200);
+            assert!(response.headers().is_empty());
         }
     }
-    assert_eq!(ask(&mut service, request("GET", "/", &[])).status(), 200);
+    assert_eq!(send(&mut service, request("GET", "/", &[])).status(), 200);
     for judged in [
         request("GET", "/health/", &[]),
         request("GET", "/Health", &[]),
@@ -176,22 +176,22 @@ fn listed_paths_and_preflights_are_left_alone() {
         request("OPTIONS", "/", &preflight[1..]),
         request("GET", "/", &preflight),
     ] {
-        assert_eq!(ask(&mut service, judged).status(), 429);
+        assert_eq!(send(&mut service, judged).status(), 429);
     }
-    // Nothing is skipped by default.
+    // By default no request is skipped.
     let mut service = RateLimitLayer::new(live).layer(Hello);
     for judged in [
         request("GET", "/health", &[]),
         request("OPTIONS", "/", &preflight),
     ] {
-        assert_eq!(ask(&mut service, judged).status(), 429);
+        assert_eq!(send(&mut service, judged).status(), 429);
     }
 }
 
 #[test]
 fn the_decision_is_in_the_extensions() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let inside = {
+    let inner = {
         let seen = Arc::clone(&seen);
         tower::service_fn(move |request: Request<()>| {
             let decision = request.extensions().get::<Decision>().copied();
@@ -203,18 +203,18 @@ fn the_decision_is_in_the_extensions() {
         .by(&HttpKey::peer().key())
         .allow(ringgate::ClientAddress::new([192, 0, 2, 9].into()))]);
     let layer = RateLimitLayer::new(live).skip_path("/health");
-    let mut service = layer.clone().layer(inside.clone());
-    ask(&mut service, from("192.0.2.1"));
-    ask(&mut service, from("192.0.2.9"));
+    let mut service = layer.clone().layer(inner.clone());
+    send(&mut service, from("192.0.2.1"));
+    send(&mut service, from("192.0.2.9"));
     let mut health = from("192.0.2.1");
     *health.uri_mut() = "/health".parse().expect("a path");
-    ask(&mut service, health);
-    ask(
-        &mut layer.decision_extension(false).layer(inside),
+    send(&mut service, health);
+    send(
+        &mut layer.decision_extension(false).layer(inner),
         from("192.0.2.1"),
     );
-    let refused = ask(&mut service, from("192.0.2.1"));
-    let decision = refused.extensions().get::<Decision>().expect("a decision");
+    let rejected = send(&mut service, from("192.0.2.1"));
+    let decision = rejected.extensions().get::<Decision>().expect("a decision");
     assert!(!decision.is_admitted() && decision.is_limited());
 
     let seen = seen.lock().expect("no panic");
@@ -227,20 +227,23 @@ fn the_decision_is_in_the_extensions() {
 }
 
 #[test]
-fn refusals_are_told_of() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+fn on_rejected_is_called_for_each_rejection() {
+    let rejections = Arc::new(Mutex::new(Vec::new()));
+    let recorded = Arc::clone(&rejections);
     let mut service = layer([rule("all", "1/min")])
-        .on_refused(move |refused| tell.lock().expect("no panic").push(refused.to_string()))
+        .on_rejected(move |rejected| recorded.lock().expect("no panic").push(rejected.to_string()))
         .layer(Hello);
-    ask(&mut service, Request::new(()));
-    assert!(told.lock().expect("no panic").is_empty());
-    ask(&mut service, Request::new(()));
-    let told = told.lock().expect("no panic");
-    assert!(told.len() == 1 && told[0].contains("all"), "{told:?}");
+    send(&mut service, Request::new(()));
+    assert!(rejections.lock().expect("no panic").is_empty());
+    send(&mut service, Request::new(()));
+    let rejections = rejections.lock().expect("no panic");
+    assert!(
+        rejections.len() == 1 && rejections[0].contains("all"),
+        "{rejections:?}"
+    );
 }
 
-/// Says that it was dropped, and never answers.
+/// Never completes, and records its drop.
 struct Forever(Arc<AtomicBool>);
 
 impl Future for Forever {
@@ -258,7 +261,7 @@ impl Drop for Forever {
 }
 
 #[test]
-fn a_response_that_nobody_waits_for_is_dropped_and_stays_charged() {
+fn a_dropped_response_stays_charged() {
     let dropped = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&dropped);
     let (live, _) = live([rule("all", "1/min")]);
@@ -269,33 +272,32 @@ fn a_response_that_nobody_waits_for_is_dropped_and_stays_charged() {
     assert!(future.as_mut().poll(&mut cx).is_pending());
     drop(future);
     assert!(dropped.load(Ordering::Relaxed));
-    // And whoever changes the rules does not wait for it.
     assert_eq!(
-        ask(&mut RateLimitLayer::new(live).layer(Hello), Request::new(())).status(),
+        send(&mut RateLimitLayer::new(live).layer(Hello), Request::new(())).status(),
         429
     );
 }
 
 #[test]
-fn the_rules_are_held_only_while_a_request_is_decided() {
+fn the_rules_are_held_only_during_the_decision() {
     let (live, _) = live([rule("all", "9/min")]);
     let dropped = Arc::new(AtomicBool::new(false));
     let forever = tower::service_fn(move |_: Request<()>| Forever(Arc::clone(&dropped)));
     let layer = RateLimitLayer::new(Arc::clone(&live)).headers(QuotaHeaders::Both);
     let waiting = layer.layer(forever).call(Request::new(()));
-    // Another window: pending as long as anybody holds the old rules.
+    // A change of the window is pending while the old rules are referenced.
     let reloaded = live.store(&set([rule("all", "9/h")])).expect("rules");
     assert_eq!(reloaded, ringgate::Reloaded::Done);
     drop(waiting);
 }
 
 #[test]
-#[should_panic(expected = "polled again")]
-fn an_answer_is_given_once() {
+#[should_panic(expected = "polled after completion")]
+fn polling_after_completion_panics() {
     let mut service = layer([rule("all", "1/min")]).layer(Hello);
-    ask(&mut service, Request::new(()));
-    let mut refused = Box::pin(service.call(Request::new(())));
+    send(&mut service, Request::new(()));
+    let mut rejected = Box::pin(service.call(Request::new(())));
     let mut cx = Context::from_waker(Waker::noop());
-    assert!(refused.as_mut().poll(&mut cx).is_ready());
-    let _ = refused.as_mut().poll(&mut cx);
+    assert!(rejected.as_mut().poll(&mut cx).is_ready());
+    let _ = rejected.as_mut().poll(&mut cx);
 }

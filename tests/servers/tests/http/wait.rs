@@ -1,4 +1,4 @@
-//! Requests that wait for room, by tokio's clock, which the tests drive.
+//! Requests that wait, with tokio's paused clock.
 
 use http::HeaderValue;
 use ringgate::http::{HttpKey, QuotaHeaders, WaitLayer, WaitService};
@@ -11,7 +11,7 @@ use super::*;
 
 type Waiting = WaitLayer<TokioClock>;
 
-/// Rules by tokio's clock, at an hour.
+/// A layer with tokio's clock, which reads one hour.
 async fn layer_of(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<TokioClock> {
     let clock = TokioClock::new();
     advance(secs(3600)).await;
@@ -23,14 +23,14 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// When the answer comes, in milliseconds from now, and its status.
-async fn answer<S>(service: S, request: Request<()>) -> (u128, u16)
+/// Milliseconds until the response, and its status.
+async fn response<S>(service: S, request: Request<()>) -> (u128, u16)
 where
     S: Service<Request<()>, Response = Response<Body>, Error = Infallible>,
 {
     let start = Instant::now();
-    let Ok(answer) = service.oneshot(request).await;
-    (start.elapsed().as_millis(), answer.status().as_u16())
+    let Ok(response) = service.oneshot(request).await;
+    (start.elapsed().as_millis(), response.status().as_u16())
 }
 
 fn hello(layer: &Waiting) -> WaitService<Hello, TokioClock> {
@@ -38,21 +38,21 @@ fn hello(layer: &Waiting) -> WaitService<Hello, TokioClock> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_served_when_there_is_room_in_the_order_in_which_they_came() {
+async fn requests_are_served_in_order_of_arrival() {
     let layer = layer_of([rule("all", "1/s").cells(1)]).await.wait(secs(60));
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..4 {
-        answers.push(tokio::spawn(answer(hello(&layer), Request::new(()))));
-        // So that they come one after the other.
+        responses.push(tokio::spawn(response(hello(&layer), Request::new(()))));
+        // The request joins the queue.
         tokio::task::yield_now().await;
     }
     let mut times = Vec::new();
-    for answer in answers {
-        let (time, status) = answer.await.expect("no panic");
+    for response in responses {
+        let (time, status) = response.await.expect("no panic");
         assert_eq!(status, 200);
         times.push(time);
     }
-    // One cell of a second, and the one that was begun: every two seconds.
+    // One cell of a second, and the current one: every two seconds.
     assert_eq!(times[0], 0);
     for pair in times.windows(2) {
         let between = pair[1] - pair[0];
@@ -61,37 +61,36 @@ async fn requests_are_served_when_there_is_room_in_the_order_in_which_they_came(
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_be_in_time_is_refused_at_once() {
+async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
     let layer = layer_of([rule("all", "1/s")]).await.wait(secs(1));
-    assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
-    let Ok(refused) = hello(&layer).oneshot(Request::new(())).await;
-    assert_eq!(refused.status(), 429);
-    // It takes 1.2 s.
-    assert_eq!(header(&refused, "retry-after"), Some("2"));
-    assert_eq!(header(&refused, "ratelimit"), Some("\"all\";r=0;t=2"));
-    let body: serde_json::Value = serde_json::from_str(&text(refused)).expect("JSON");
+    assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
+    let Ok(rejected) = hello(&layer).oneshot(Request::new(())).await;
+    assert_eq!(rejected.status(), 429);
+    // The wait is 1.2 s.
+    assert_eq!(header(&rejected, "retry-after"), Some("2"));
+    assert_eq!(header(&rejected, "ratelimit"), Some("\"all\";r=0;t=2"));
+    let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
     assert_eq!(body["violated-policies"], serde_json::json!(["all"]));
-    assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 429));
+    assert_eq!(response(hello(&layer), Request::new(())).await, (0, 429));
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_wait_and_no_more() {
+async fn max_waiting_bounds_the_queue() {
     let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60)).max_waiting(2);
-    assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
-    let waiting = [0, 1].map(|_| tokio::spawn(answer(hello(&layer), Request::new(()))));
+    assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
+    let waiting = [0, 1].map(|_| tokio::spawn(response(hello(&layer), Request::new(()))));
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(layer.line().waiting(), 2);
-    let Ok(refused) = hello(&layer).oneshot(Request::new(())).await;
-    assert_eq!(refused.status(), 429);
-    assert_eq!(header(&refused, "retry-after"), Some("4"));
+    assert_eq!(layer.queue().waiting(), 2);
+    let Ok(rejected) = hello(&layer).oneshot(Request::new(())).await;
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(header(&rejected, "retry-after"), Some("4"));
     for waiting in waiting {
         assert_eq!(waiting.await.expect("no panic").1, 200);
     }
 }
 
-/// By what the request costs, behind those who wait.
 #[tokio::test(start_paused = true)]
-async fn a_full_line_says_when_there_is_room_for_the_request() {
+async fn retry_after_of_a_full_queue_depends_on_the_cost() {
     let cost = ringgate::Cost::new("cost", |request: &Parts| {
         if request.headers.contains_key("big") {
             10
@@ -104,20 +103,20 @@ async fn a_full_line_says_when_there_is_room_for_the_request() {
         .cost(&cost);
     let layer = layer_of([all]).await.wait(secs(60)).max_waiting(0);
     for _ in 0..3 {
-        assert_eq!(answer(hello(&layer), Request::new(())).await.1, 200);
+        assert_eq!(response(hello(&layer), Request::new(())).await.1, 200);
     }
     let big = || with("big", "yes", Request::new(()));
-    let Ok(refused) = hello(&layer).oneshot(big()).await;
-    assert_eq!(header(&refused, "retry-after"), Some("3"));
+    let Ok(rejected) = hello(&layer).oneshot(big()).await;
+    assert_eq!(header(&rejected, "retry-after"), Some("3"));
     sleep(secs(3)).await;
-    assert_eq!(answer(hello(&layer), big()).await.1, 200);
+    assert_eq!(response(hello(&layer), big()).await.1, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_comes_is_refused_at_once() {
+async fn a_request_that_is_never_admitted_is_rejected_at_once() {
     let key = HttpKey::path().key();
     let user = HttpKey::header(HeaderName::from_static("x-api-key"))
-        .missing(Missing::Refuse)
+        .on_missing(Missing::Refuse)
         .key();
     let layer = layer_of([
         rule("path", "9/s").by(&key).deny("/never"),
@@ -126,64 +125,63 @@ async fn what_never_comes_is_refused_at_once() {
     .await
     .wait(secs(60));
     let mut request = Request::new(());
-    assert_eq!(answer(hello(&layer), request.clone()).await, (0, 400));
+    assert_eq!(response(hello(&layer), request.clone()).await, (0, 400));
     request
         .headers_mut()
         .insert("x-api-key", HeaderValue::from_static("alice"));
-    assert_eq!(answer(hello(&layer), request.clone()).await, (0, 200));
+    assert_eq!(response(hello(&layer), request.clone()).await, (0, 200));
     *request.uri_mut() = "/never".parse().expect("a path");
-    let Ok(refused) = hello(&layer).oneshot(request).await;
-    assert_eq!(refused.status(), 429);
-    assert_eq!(header(&refused, "retry-after"), None);
+    let Ok(rejected) = hello(&layer).oneshot(request).await;
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(header(&rejected, "retry-after"), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_away_while_waiting_has_taken_nothing() {
+async fn a_dropped_request_is_charged_nothing() {
     let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60));
-    assert_eq!(answer(hello(&layer), Request::new(())).await.1, 200);
-    let gone = tokio::spawn(answer(hello(&layer), Request::new(())));
-    let stays = tokio::spawn(answer(hello(&layer), Request::new(())));
+    assert_eq!(response(hello(&layer), Request::new(())).await.1, 200);
+    let gone = tokio::spawn(response(hello(&layer), Request::new(())));
+    let stays = tokio::spawn(response(hello(&layer), Request::new(())));
     sleep(Duration::from_millis(1)).await;
     gone.abort();
-    // After one wait, not two.
+    // It waits once, not twice.
     let (time, status) = stays.await.expect("no panic");
     assert_eq!(status, 200);
     assert!((1_100..=1_300).contains(&time), "{time}");
-    assert_eq!(layer.line().waiting(), 0);
+    assert_eq!(layer.queue().waiting(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_service_that_was_ready_is_the_one_that_is_called_after_the_wait() {
+async fn the_service_that_was_ready_is_called_after_the_wait() {
     let strict = Strict::default();
     let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60));
     let mut service = layer.layer(strict);
     for _ in 0..5 {
-        let Ok(answer) = service.ready().await.expect("ready").call(Request::new(())).await;
-        assert_eq!(answer.status(), 200);
+        let Ok(response) = service.ready().await.expect("ready").call(Request::new(())).await;
+        assert_eq!(response.status(), 200);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn charges_that_depend_on_the_answer_wait_too() {
+async fn conditional_charges_wait_too() {
     let layer = layer_of([rule("failures", "1/s")]).await;
     let layer = layer.charge_if(|response| response.status != 200).wait(secs(60));
     for _ in 0..3 {
-        assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
+        assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
     }
     let failing = tower::service_fn(|_: Request<()>| {
         let mut response = Response::new(Body::default());
         *response.status_mut() = http::StatusCode::UNAUTHORIZED;
         core::future::ready(Ok::<_, Infallible>(response))
     });
-    assert_eq!(answer(layer.layer(failing), Request::new(())).await, (0, 401));
-    let (time, status) = answer(hello(&layer), Request::new(())).await;
+    assert_eq!(response(layer.layer(failing), Request::new(())).await, (0, 401));
+    let (time, status) = response(hello(&layer), Request::new(())).await;
     assert_eq!(status, 200);
     assert!(time >= 1_000, "{time}");
 }
 
-/// What an answer that is not counted gives back is had by those who wait, at once.
 #[tokio::test(start_paused = true)]
-async fn what_is_given_back_is_had_by_those_who_wait() {
+async fn a_refund_admits_a_waiting_request_at_once() {
     let rule = rule("failures", "1/h").algorithm(ringgate::RuleAlgorithm::Fixed);
     let layer = layer_of([rule]).await;
     let layer = layer
@@ -193,25 +191,25 @@ async fn what_is_given_back_is_had_by_those_who_wait() {
         sleep(secs(5)).await;
         Ok::<_, Infallible>(Response::new(Body::default()))
     });
-    let first = tokio::spawn(answer(layer.layer(slow), Request::new(())));
+    let first = tokio::spawn(response(layer.layer(slow), Request::new(())));
     sleep(secs(1)).await;
-    let second = answer(hello(&layer), Request::new(())).await;
+    let second = response(hello(&layer), Request::new(())).await;
     assert_eq!(second, (4_000, 200));
     assert_eq!(first.await.expect("no panic").1, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_allocated_for_a_request_that_need_not_wait() {
+async fn a_request_that_does_not_wait_allocates_nothing() {
     let layer = layer_of([rule("all", "9/s").by(&HttpKey::peer().key())]).await;
     let layer = layer
         .headers(QuotaHeaders::Off)
         .decision_extension(false)
         .wait(secs(60));
     let mut service = hello(&layer);
-    ask(&mut service, from("192.0.2.1"));
+    send(&mut service, from("192.0.2.1"));
     let request = from("192.0.2.1");
     let counted = allocation_counter::measure(|| {
-        assert_eq!(ask(&mut service, request).status(), 200);
+        assert_eq!(send(&mut service, request).status(), 200);
     });
     assert_eq!(counted.count_total, 0);
 }
@@ -221,6 +219,6 @@ async fn skipped_requests_do_not_wait() {
     let layer = layer_of([rule("all", "1/h")]).await;
     let layer = layer.skip_path("/").wait(secs(1));
     for _ in 0..3 {
-        assert_eq!(answer(hello(&layer), Request::new(())).await, (0, 200));
+        assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
     }
 }

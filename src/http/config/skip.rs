@@ -7,46 +7,49 @@ use ::http::Method;
 use ::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use ::http::request::Parts;
 
-/// Which requests are none of the layer's business.
+/// Requests that the layer passes to the inner service without evaluating rules.
 #[derive(Clone)]
-pub(super) struct Skip {
+pub(in crate::http) struct Skip {
     preflight: bool,
     paths: Vec<Arc<str>>,
-    functions: Vec<Arc<Predicate>>,
+    predicates: Vec<Arc<Predicate>>,
 }
 
 type Predicate = dyn Fn(&Parts) -> bool + Send + Sync;
 
 impl Skip {
-    pub(super) const fn new() -> Self {
+    pub(in crate::http) const fn new() -> Self {
         Self {
             preflight: false,
             paths: Vec::new(),
-            functions: Vec::new(),
+            predicates: Vec::new(),
         }
     }
 
-    pub(super) const fn preflight(&mut self) {
+    pub(in crate::http) const fn add_preflight(&mut self) {
         self.preflight = true;
     }
 
-    pub(super) fn path(&mut self, path: String) {
+    pub(in crate::http) fn add_path(&mut self, path: String) {
         self.paths.push(path.into());
     }
 
-    pub(super) fn function(&mut self, function: impl Fn(&Parts) -> bool + Send + Sync + 'static) {
-        self.functions.push(Arc::new(function));
+    pub(in crate::http) fn add_predicate(
+        &mut self,
+        predicate: impl Fn(&Parts) -> bool + Send + Sync + 'static,
+    ) {
+        self.predicates.push(Arc::new(predicate));
     }
 
     #[inline]
-    pub(super) fn skips(&self, request: &Parts) -> bool {
+    pub(in crate::http) fn contains(&self, request: &Parts) -> bool {
         self.preflight && is_preflight(request)
             || self.paths.iter().any(|path| **path == *request.uri.path())
-            || self.functions.iter().any(|function| function(request))
+            || self.predicates.iter().any(|predicate| predicate(request))
     }
 }
 
-/// As the Fetch Standard has it (3.2.2): browsers send it by themselves, before the request that is meant.
+/// Returns whether a request is a CORS preflight (Fetch Standard, section 3.3.2).
 fn is_preflight(request: &Parts) -> bool {
     request.method == Method::OPTIONS
         && request.headers.contains_key(ORIGIN)
@@ -58,7 +61,7 @@ impl fmt::Debug for Skip {
         f.debug_struct("Skip")
             .field("preflight", &self.preflight)
             .field("paths", &self.paths)
-            .field("functions", &self.functions.len())
+            .field("predicates", &self.predicates.len())
             .finish()
     }
 }

@@ -1,0 +1,72 @@
+use alloc::format;
+use alloc::string::String;
+
+use ::http::Response;
+use ::http::header::{CONTENT_TYPE, HeaderValue};
+
+use super::grpc;
+use super::rejection::{Rejection, RejectionResponse};
+
+/// Rejects with status 429 and an `application/problem+json` body (RFC 9457). The default.
+///
+/// ```json
+/// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",
+///  "title":"Request cannot be satisfied as assigned quota has been exceeded",
+///  "status":429,"violated-policies":["user"]}
+/// ```
+///
+/// A request whose content type is gRPC gets the response of [`Grpc`](super::Grpc).
+///
+/// The body type must be convertible from `String`, as axum's `Body` and `http_body_util::Full<Bytes>` are. For other
+/// body types use [`RateLimitLayer::respond_with`](super::RateLimitLayer::respond_with).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem;
+
+impl<B: From<String>> RejectionResponse<B> for Problem {
+    fn response(&self, rejection: &Rejection<'_>) -> Response<B> {
+        if grpc::is_grpc(&rejection.request.headers) {
+            return grpc::response(rejection, String::new().into());
+        }
+        let (kind, title) = if rejection.lacks_key() {
+            ("about:blank", "Request lacks the key of a rate limit")
+        } else {
+            (
+                "https://iana.org/assignments/http-problem-types#quota-exceeded",
+                "Request cannot be satisfied as assigned quota has been exceeded",
+            )
+        };
+        let mut body = String::from("{\"type\":");
+        push_json_string(&mut body, kind);
+        body.push_str(",\"title\":");
+        push_json_string(&mut body, title);
+        body.push_str(",\"status\":");
+        body.push_str(rejection.status.as_str());
+        body.push_str(",\"violated-policies\":[");
+        for (index, policy) in rejection.violated().enumerate() {
+            if index > 0 {
+                body.push(',');
+            }
+            push_json_string(&mut body, policy.name());
+        }
+        body.push_str("]}");
+        let mut response = Response::new(body.into());
+        *response.status_mut() = rejection.status;
+        let content_type = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        response
+    }
+}
+
+/// Appends a JSON string (RFC 8259, section 7).
+fn push_json_string(json: &mut String, text: &str) {
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+}
