@@ -12,6 +12,8 @@ extern crate alloc;
 mod adapters;
 #[path = "wait/cancel.rs"]
 mod cancel;
+#[path = "wait/dropped.rs"]
+mod dropped;
 #[path = "wait/faults.rs"]
 mod faults;
 #[path = "wait/limits.rs"]

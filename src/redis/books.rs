@@ -228,6 +228,18 @@ impl Books {
         }
     }
 
+    /// That the store may have room for these keys again.
+    pub(super) fn reopen(&self, keys: impl IntoIterator<Item = u64>) {
+        for key in keys {
+            let Some(at) = self.find(key) else { continue };
+            let _inside = self.lock();
+            // The account may have been passed on; from here on it is not.
+            if self.accounts[at].owner() == key {
+                self.accounts[at].reopen();
+            }
+        }
+    }
+
     pub(super) fn standing(&self) -> Standing {
         let now = self.clock.now();
         let mut standing = Standing {

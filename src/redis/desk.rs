@@ -53,8 +53,8 @@ pub(super) struct Desk {
     failures: u64,
     /// Whether the store would not begin the life that was asked for last: it is too young to grant holds.
     wary: bool,
-    /// Whether all is to be given back.
-    pub(super) yields: bool,
+    /// Whether the next question gives everything back. That question takes the mark, so no caller has to clear it.
+    releasing: bool,
     /// Whether the flusher looks after it in every period.
     pub(super) watched: bool,
 }
@@ -64,6 +64,8 @@ struct Open {
     question: Question,
     want: u64,
     begins: bool,
+    /// Whether it gives everything back.
+    releases: bool,
 }
 
 /// What a key must be asked for in a period, twice, to be worth a hold: fewer are as well decided by the store.
@@ -97,8 +99,20 @@ impl Desk {
         (self.life, self.answered)
     }
 
-    pub(super) const fn sequence(&self) -> u64 {
-        self.sequence
+    /// Has the next question give everything back, and returns its life and sequence. `None`: there is nothing to give
+    /// back, and no open question that may be granted something.
+    pub(super) fn release(&mut self, account: &Account) -> Option<(u128, u64)> {
+        if self.ticket.is_none() || self.is_released(account) {
+            return None;
+        }
+        self.releasing = true;
+        Some((self.life, self.sequence + 1))
+    }
+
+    /// Whether the account holds and owes nothing, and no open question may change that.
+    pub(super) fn is_released(&self, account: &Account) -> bool {
+        let sheet = account.balance();
+        self.open.is_none() && sheet.used() + sheet.budget() == 0
     }
 
     /// What is uncharged and not in the account, since it is being asked about.
@@ -127,14 +141,14 @@ impl Desk {
         let Some(ticket) = &self.ticket else { return true };
         let sheet = account.balance();
         let holds = ticket.is_hold && sheet.budget() > 0 && now < self.heard_at.saturating_add(ticket.term);
-        !self.away && self.open.is_none() && sheet.used() == 0 && !holds
+        !self.away && !self.releasing && self.open.is_none() && sheet.used() == 0 && !holds
     }
 
     /// Whether there is something to look after.
     pub(super) fn is_busy(&self, account: &Account) -> bool {
         let sheet = account.balance();
         let holds = self.ticket.as_ref().is_some_and(|ticket| ticket.is_hold) && sheet.budget() > 0;
-        self.away || self.open.is_some() || sheet.used() > 0 || holds || self.heat > 0
+        self.away || self.releasing || self.open.is_some() || sheet.used() > 0 || holds || self.heat > 0
     }
 
     /// What the stand-in is to be charged, since the account has admitted it.
@@ -162,14 +176,15 @@ impl Desk {
         if self.open.is_none() {
             let (most, is_hold, period) = (ticket.most, ticket.is_hold, ticket.period);
             let missed = self.count(account, period, now);
-            let want = if self.yields {
+            let releases = core::mem::take(&mut self.releasing) && !self.is_released(account);
+            let want = if releases {
                 0
             } else if is_hold {
                 self.heat.min(most)
             } else {
                 most
             };
-            if !self.is_due(account, is_hold, period, now, nudged, missed) {
+            if !releases && !self.is_due(account, is_hold, period, now, nudged, missed) {
                 return None;
             }
             let keep = self.keep();
@@ -178,6 +193,10 @@ impl Desk {
                 self.begin(life());
             }
             warm = self.warm(account);
+            if want < account.balance().budget() {
+                // The notice counts what the account holds as taken. From here on that is given back.
+                account.reopen();
+            }
             let question = account.ask(want);
             // What was spent since is counted with the question.
             warm += question.charge.saturating_sub(self.warmed);
@@ -188,6 +207,7 @@ impl Desk {
                 question,
                 want,
                 begins: !self.known,
+                releases,
             });
         }
         let keep = Duration::from_nanos(self.keep());
@@ -247,9 +267,6 @@ impl Desk {
         let (used, budget) = (sheet.used(), sheet.budget());
         let in_time = now >= self.asked_at.saturating_add(period);
         let early = nudged && !account.is_shut(now) && !self.wary;
-        if self.yields {
-            return used > 0 || budget > 0;
-        }
         if !is_hold {
             let wanted = used > 0 || missed > 0;
             return wanted && (in_time || early && (2 * used >= budget || missed > 0));
@@ -274,13 +291,15 @@ impl Desk {
         life: impl FnOnce() -> u128,
     ) -> bool {
         let Some(ticket) = &self.ticket else { return false };
-        if asked.life != self.life || asked.sequence != self.sequence || self.open.is_none() {
+        if asked.life != self.life || asked.sequence != self.sequence {
             return false;
         }
+        let Some(open) = self.open.take() else {
+            return false;
+        };
         self.away = false;
-        self.open = None;
-        if self.yields {
-            // Who has given all back does not ask for it again, unless it is wanted again.
+        if open.releases {
+            // The demand that the account has met is over. It asks for permits again when there is new demand.
             self.heat = 0;
         }
         self.wary = told.permits().is_none() && asked.begins;
@@ -305,6 +324,7 @@ impl Desk {
                 self.begin(life());
             }
         }
+        self.releasing &= !self.is_released(account);
         true
     }
 

@@ -211,6 +211,11 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Errors
     ///
     /// When the store does not answer.
+    ///
+    /// # Concurrency
+    ///
+    /// A request meanwhile may be charged before or after. Dropping the future may leave what was spent as it is; the
+    /// accounts still settle.
     pub fn reset<'a>(
         &'a self,
         request: &R,
@@ -223,7 +228,12 @@ impl<R: ?Sized> SharedRules<R> {
             let planned = self.plan.parts(&plan);
             let kept = planned.filter(|planned| planned.mode != Mode::Local);
             let parts: Vec<Part> = kept.map(|planned| part(&planned)).collect();
-            self.store.reset(&parts).await
+            self.store.reset(&parts).await?;
+            // What the store has said of its room before is no longer so.
+            if let Some(node) = &self.books {
+                node.books.reopen(self.account_keys(&plan));
+            }
+            Ok(())
         }
     }
 
@@ -273,7 +283,8 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// # Concurrency
     ///
-    /// What is admitted meanwhile may be charged later. Dropping the future stops nothing that has begun.
+    /// What is admitted meanwhile may be charged later. Dropping the future after its first poll stops nothing: the
+    /// accounts are charged and their holds given back all the same.
     pub async fn flush(&self) -> Result<(), StoreError> {
         match &self.books {
             Some(books) => books.books.give_back_of(0..books.books.accounts.len()).await,
@@ -312,10 +323,15 @@ impl<R: ?Sized> SharedRules<R> {
     /// Charges what the accounts of these keys have admitted, and gives their holds back.
     async fn settle(&self, plan: &Plan) -> Result<(), StoreError> {
         let Some(node) = &self.books else { return Ok(()) };
-        let steps = self.plan.steps(plan);
-        let keys = steps.flat_map(|step| (0..step.parts).map(move |quota| step.account(quota)));
-        let accounts: Vec<usize> = keys.filter_map(|key| node.books.find(key)).collect();
+        let accounts = self.account_keys(plan).filter_map(|key| node.books.find(key));
+        let accounts: Vec<usize> = accounts.collect();
         node.books.give_back_of(accounts).await
+    }
+
+    /// What the accounts of the request's keys are found by.
+    fn account_keys<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = u64> + 'a {
+        let steps = self.plan.steps(plan);
+        steps.flat_map(|step| (0..step.parts).map(move |quota| step.account(quota)))
     }
 }
 

@@ -1,11 +1,15 @@
 //! An orderly end: all is charged, and all holds are given back.
+//!
+//! Giving back is a question like any other, and the mark that asks for it belongs to the desk: the next question takes it.
+//! A future that is dropped while it waits leaves a mark that the flusher takes in its next round, and nothing else. Other
+//! demand for the key is met by the question after it, so a loop of resets does not starve requests.
 
 use alloc::vec::Vec;
 
 use super::books::Books;
 use super::store_error::StoreError;
 
-/// An account that is to be heard of: its life, the sequence to be answered, and how often it was not.
+/// An account whose release is awaited: its life, the sequence to be answered, and how often it was not.
 struct Awaited {
     at: usize,
     life: u128,
@@ -24,45 +28,41 @@ impl Books {
             let mut inside = self.lock();
             for at in accounts {
                 let desk = &mut inside.desks[at];
-                let sheet = self.accounts[at].balance();
-                if desk.ticket().is_none() || sheet.used() + sheet.budget() + desk.asked() == 0 {
-                    continue;
+                if let Some((life, sequence)) = desk.release(&self.accounts[at]) {
+                    awaited.push(Awaited {
+                        at,
+                        life,
+                        sequence,
+                        failures: desk.failures(),
+                    });
                 }
-                desk.yields = true;
-                awaited.push(Awaited {
-                    at,
-                    life: desk.answered().0,
-                    // The question that is open gives nothing back: it is the one after it.
-                    sequence: desk.sequence() + 1,
-                    failures: desk.failures(),
-                });
             }
         }
+        // All of them, before the first wait: the future may be dropped there.
+        for awaited in &awaited {
+            self.due.note(awaited.at);
+        }
+        self.wake.notify_one();
         let mut result = Ok(());
         for awaited in &awaited {
             let heard = self.wait_for(awaited).await;
             result = result.and(heard);
-        }
-        let mut inside = self.lock();
-        for awaited in &awaited {
-            inside.desks[awaited.at].yields = false;
         }
         result
     }
 
     async fn wait_for(&self, awaited: &Awaited) -> Result<(), StoreError> {
         loop {
-            // Before the look: whoever is heard of after it tells us.
+            // Before the look: an answer that comes after it ends the wait.
             let heard = self.heard_of(awaited.at).notified();
             {
                 let inside = self.lock();
                 let desk = &inside.desks[awaited.at];
-                let sheet = self.accounts[awaited.at].balance();
                 let (life, sequence) = desk.answered();
                 // Another life has nothing of this one.
                 if life != awaited.life
                     || sequence >= awaited.sequence
-                    || sheet.used() + sheet.budget() + desk.asked() == 0
+                    || desk.is_released(&self.accounts[awaited.at])
                 {
                     return Ok(());
                 }

@@ -1,0 +1,255 @@
+//! Every future that waits, dropped at every await point: the next in line is served at once, and no permit is lost.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::future::poll_fn;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll};
+
+use futures_core::Stream;
+use futures_sink::Sink;
+use ringgate::{AnyKey, Fair, KeyedRateLimiter, Rule, RuleAlgorithm, RuleSet, TimestampRing, TokioClock};
+use tokio::time::Instant;
+
+use super::{Log, log, ms};
+
+/// Where a future is dropped: after so many polls, at once or when it is woken again.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    polls: usize,
+    when_woken: bool,
+}
+
+impl Cut {
+    /// Polls the future and drops it there; `true`: it was ready before.
+    async fn off<F: Future>(self, future: F) -> bool {
+        let mut future = pin!(future);
+        let mut polls = 0;
+        poll_fn(|context| {
+            if polls == self.polls {
+                return Poll::Ready(false);
+            }
+            polls += 1;
+            match future.as_mut().poll(context) {
+                Poll::Ready(_) => Poll::Ready(true),
+                Poll::Pending if polls == self.polls && !self.when_woken => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+/// A wait for one permit.
+type Wait<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+fn wait<'a, F: Future + 'a>(future: F) -> Wait<'a> {
+    Box::pin(async move {
+        future.await;
+    })
+}
+
+/// An item at once.
+struct One;
+
+impl Stream for One {
+    type Item = u64;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<u64>> {
+        Poll::Ready(Some(1))
+    }
+}
+
+/// A sink that is always ready.
+struct Ready;
+
+impl Sink<u64> for Ready {
+    type Error = ();
+
+    fn poll_ready(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(self: Pin<&mut Self>, _: u64) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+async fn next<S: Stream>(stream: S) {
+    let mut stream = pin!(stream);
+    poll_fn(|context| stream.as_mut().poll_next(context)).await;
+}
+
+async fn ready<S: Sink<u64>>(sink: S) {
+    let mut sink = pin!(sink);
+    let _ = poll_fn(|context| sink.as_mut().poll_ready(context)).await;
+}
+
+/// Drops a wait that is first in line of a limiter of one permit a second, which is spent, and returns when the wait
+/// behind it was served.
+async fn dropped(cut: Cut, first: Wait<'_>, second: Wait<'_>) -> (bool, u128) {
+    let began = Instant::now();
+    // Polled after the first, so it is behind it in line.
+    let behind = async {
+        second.await;
+        began.elapsed().as_millis()
+    };
+    let both = async { tokio::join!(cut.off(first), behind) };
+    // In tokio's paused time: a wait that nothing ends is noticed at once.
+    tokio::time::timeout(ms(60_000), both)
+        .await
+        .expect("every wait ends")
+}
+
+/// Tries every cut of one kind of wait.
+async fn try_cuts<L>(what: &str, make: impl Fn() -> L, waits: impl for<'a> Fn(&'a L) -> [Wait<'a>; 2]) {
+    for when_woken in [false, true] {
+        for polls in 0.. {
+            let limiter = make();
+            let cut = Cut { polls, when_woken };
+            let [first, second] = waits(&limiter);
+            let (is_served, at) = dropped(cut, first, second).await;
+            let expected = if is_served { 2000 } else { 1000 };
+            assert_eq!(at, expected, "{what}, {cut:?}");
+            // Nothing is left in line.
+            let [third, _] = waits(&limiter);
+            let began = Instant::now();
+            tokio::time::timeout(ms(60_000), third)
+                .await
+                .expect("every wait ends");
+            assert_eq!(began.elapsed(), ms(1000), "{what}, {cut:?}");
+            if is_served {
+                assert!(polls < 100, "{what}: {polls} await points");
+                break;
+            }
+        }
+    }
+}
+
+fn spent() -> Log {
+    let limiter = log("1/1s");
+    assert!(limiter.check().is_ok());
+    limiter
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_for_a_limiter() {
+    try_cuts("until_ready", spent, |it| {
+        [wait(it.until_ready()), wait(it.until_ready())]
+    })
+    .await;
+    try_cuts("until_n_ready", spent, |it| {
+        [wait(it.until_n_ready(1)), wait(it.until_ready())]
+    })
+    .await;
+    try_cuts("acquire", spent, |it| [wait(it.acquire(1)), wait(it.acquire(1))]).await;
+    try_cuts("within", spent, |it| {
+        [wait(it.acquire(1).within(ms(5000))), wait(it.acquire(1))]
+    })
+    .await;
+    try_cuts("acquire_owned", spent, |it| {
+        [wait(Arc::clone(it).acquire_owned(1)), wait(it.acquire(1))]
+    })
+    .await;
+    try_cuts("a stream", spent, |it| {
+        [wait(next(it.stream(One))), wait(it.acquire(1))]
+    })
+    .await;
+    try_cuts("an owned stream", spent, |it| {
+        [wait(next(Arc::clone(it).stream_owned(One))), wait(it.acquire(1))]
+    })
+    .await;
+    try_cuts(
+        "jitter",
+        || {
+            let limiter = Fair::new(super::log_alone("1/1s")).jitter(ms(0));
+            assert!(limiter.check().is_ok());
+            limiter
+        },
+        |it| [wait(it.acquire(1)), wait(it.acquire(1))],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_of_a_sink() {
+    for owned in [false, true] {
+        try_cuts("a sink", spent, |it| {
+            let first = match owned {
+                false => wait(ready(it.sink(Ready))),
+                true => wait(ready(Arc::clone(it).sink_owned(Ready))),
+            };
+            [first, wait(it.acquire(1))]
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_for_a_key() {
+    let spent = || {
+        let ring = TimestampRing::new("1/1s".parse().unwrap()).unwrap();
+        let limiter = KeyedRateLimiter::builder(ring)
+            .capacity(100)
+            .build_with(TokioClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+            .unwrap();
+        let limiter = Arc::new(Fair::new(limiter));
+        assert!(limiter.check(&1_u32).is_ok());
+        limiter
+    };
+    try_cuts("until_ready", spent, |it| {
+        [wait(it.until_ready(&1)), wait(it.until_ready(&1))]
+    })
+    .await;
+    try_cuts("until_n_ready", spent, |it| {
+        [wait(it.until_n_ready(&1, 1)), wait(it.until_ready(&1))]
+    })
+    .await;
+    try_cuts("acquire", spent, |it| {
+        [wait(it.acquire(&1, 1)), wait(it.acquire(&1, 1))]
+    })
+    .await;
+    try_cuts("acquire_owned", spent, |it| {
+        [wait(Arc::clone(it).acquire_owned(1, 1)), wait(it.acquire(&1, 1))]
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_for_rules() {
+    let spent = || {
+        let rule = Rule::new("all", "1/1s".parse().unwrap()).algorithm(RuleAlgorithm::Log);
+        let rules = RuleSet::<()>::builder().rule(rule);
+        let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
+        let rules = Arc::new(Fair::new(rules));
+        assert!(rules.check(&()).is_ok());
+        rules
+    };
+    try_cuts("until_ready", spent, |it| {
+        [wait(it.until_ready(&())), wait(it.until_ready(&()))]
+    })
+    .await;
+    try_cuts("acquire", spent, |it| {
+        [wait(it.acquire(&())), wait(it.acquire(&()))]
+    })
+    .await;
+    try_cuts("until_ready_owned", spent, |it| {
+        [
+            wait(Arc::clone(it).until_ready_owned(())),
+            wait(it.until_ready(&())),
+        ]
+    })
+    .await;
+    try_cuts("acquire_owned", spent, |it| {
+        [wait(Arc::clone(it).acquire_owned(())), wait(it.until_ready(&()))]
+    })
+    .await;
+}
