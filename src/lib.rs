@@ -126,7 +126,7 @@
 //! | `observe` | no | [`Observer`] and [`DenialEvents`]; with it comes `rules` |
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
 //! | `watch` | no | reloading rules when their file changes; with it comes `config` |
-//! | `tower` | no | the module `http`: a Layer and Service of `tower`; with it comes `rules` |
+//! | `tower` | no | the module `http`: a `Layer` and a `Service` of `tower`; with it comes `rules` |
 //! | `redis` | no | limits over many machines, kept by Redis or Valkey, on tokio; with it come `quanta` and `rules` |
 //! | `redis-cluster` | no | the same, kept by a Redis Cluster |
 //!

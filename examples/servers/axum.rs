@@ -1,4 +1,4 @@
-//! An axum server limited by the rules of a file, which can be edited while it serves, with its counters at `/metrics`.
+//! An axum server with the rules of a file, which is reloaded when it changes, and counters at `/metrics`.
 //!
 //! ```text
 //! cargo run --release --package ringgate-servers --bin axum -- --once
@@ -6,7 +6,7 @@
 //! curl -i -H 'X-Api-Key: alice' http://127.0.0.1:3000/
 //! ```
 //!
-//! With `--once` it works on a copy of that file, sends itself requests, changes the copy, sends some more, and ends.
+//! With `--once` it serves a copy of that file, sends itself requests, changes the copy, sends more requests, and exits.
 
 extern crate alloc;
 
@@ -30,7 +30,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/axum.toml");
 
-/// Whether to end after a few requests, and the file.
+/// Returns whether to exit after a few requests, and the file.
 fn arguments() -> Result<(bool, PathBuf), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     match (arguments.next().as_deref(), arguments.next()) {
@@ -46,17 +46,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (once, mut path) = arguments()?;
     let folder = tempfile::tempdir()?;
     if once {
-        // Only what happens in the file's own directory is watched.
+        // The watcher watches the directory of the file.
         path = folder.path().join("rules.toml");
         fs::copy(RULES, &path)?;
     }
 
-    // The recorder first: counters are registered with the one that is there.
+    // Counters are registered with the current recorder, so it is set first.
     let recorder = PrometheusBuilder::new().build_recorder();
     let scrape = recorder.handle();
     metrics::set_global_recorder(recorder)?;
 
-    // What the names in the file mean. Behind a proxy: `ClientIp::peer().….x_forwarded_for(["10.0.0.0/8"])?`.
+    // Keys that the file names. Behind a proxy, add `.x_forwarded_for(["10.0.0.0/8"])?` to `clients`.
     let clients = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
     let user = HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(Missing::Skip);
     let extractors = Extractors::new()
@@ -66,15 +66,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let rules = RuleSetBuilder::from_file(&path, &extractors)?;
     let live = Arc::new(LiveRules::new(rules.build()?));
     let (report, reloaded) = mpsc::channel();
-    let _watcher = RulesWatcher::new(Arc::clone(&live), &path, extractors, move |became| {
-        match &became {
-            Ok(_) => println!("new rules hold"),
-            Err(error) => println!("the old rules still hold: {error}"),
+    let _watcher = RulesWatcher::new(Arc::clone(&live), &path, extractors, move |result| {
+        match &result {
+            Ok(_) => println!("rules reloaded"),
+            Err(error) => println!("rules unchanged: {error}"),
         }
-        let _ = report.send(became.is_ok());
+        let _ = report.send(result.is_ok());
     })?;
 
-    // What is refused, at most ten times a second, for whoever has installed a subscriber.
+    // At most ten denials a second become events of `tracing`.
     let events = DenialEvents::new("10/s".parse()?)?;
     let observer = Arc::new(Observer::new());
     let counted = Arc::clone(&live);
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/", get(|| async { "hello\n" }))
         .layer(layer)
-        // After the layer, so that no rule is about it.
+        // Added after the layer, so no rule applies to it.
         .route(
             "/metrics",
             get(move || {
@@ -98,36 +98,36 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let service = app.into_make_service_with_connect_info::<SocketAddr>();
     let serving = tokio::spawn(async move { axum::serve(listener, service).await });
     if !once {
-        println!("http://{address}/, by the rules of {}", path.display());
+        println!("http://{address}/ with the rules of {}", path.display());
         return Ok(serving.await??);
     }
-    // What the watcher has read at the start.
+    // The watcher loads the file once at the start.
     wait(&reloaded)?;
     show(address, &path, &reloaded).await
 }
 
-/// Sends requests, and others after the rules have changed.
+/// Sends requests before and after a change of the rules.
 async fn show(
     server: SocketAddr,
     path: &Path,
     reloaded: &mpsc::Receiver<bool>,
 ) -> Result<(), Box<dyn Error>> {
-    println!("three a minute for each user:");
+    println!("three requests a minute for each user:");
     for user in ["alice", "alice", "alice", "alice", "bob"] {
-        print(user, &ask(server, "/", user).await?);
+        print(user, &send(server, "/", user).await?);
     }
-    println!("the refusal to the letter:\n{}", ask(server, "/", "alice").await?);
+    println!("a whole rejection:\n{}", send(server, "/", "alice").await?);
 
     let looser = fs::read_to_string(path)?.replace("3/min", "4/min");
     fs::write(path, looser)?;
     wait(reloaded)?;
-    println!("four a minute from now on, and what was spent still counts:");
+    println!("four a minute after the reload, and earlier requests still count:");
     for user in ["alice", "alice", "bob"] {
-        print(user, &ask(server, "/", user).await?);
+        print(user, &send(server, "/", user).await?);
     }
 
-    println!("what a scrape gets of it:");
-    let metrics = ask(server, "/metrics", "").await?;
+    println!("counters of the rules:");
+    let metrics = send(server, "/metrics", "").await?;
     let mut lines: Vec<_> = (metrics.lines())
         .filter(|line| line.starts_with("ringgate_decisions_total") && !line.ends_with(" 0"))
         .collect();
@@ -137,29 +137,28 @@ async fn show(
 }
 
 fn wait(reloaded: &mpsc::Receiver<bool>) -> Result<(), Box<dyn Error>> {
-    let right = reloaded.recv_timeout(Duration::from_secs(10))?;
-    if right {
+    if reloaded.recv_timeout(Duration::from_secs(10))? {
         Ok(())
     } else {
-        Err("the rules were wrong".into())
+        Err("invalid rules".into())
     }
 }
 
-/// The status, and what is said of quotas.
-fn print(user: &str, answer: &str) {
-    let mut lines = answer.lines();
+/// Prints the status, the remaining quota and the retry time.
+fn print(user: &str, response: &str) {
+    let mut lines = response.lines();
     let status = lines.next().unwrap_or_default();
-    let told = lines.filter(|line| line.starts_with("ratelimit:") || line.starts_with("retry-after:"));
-    println!("  {user:<6} {status}  {}", told.collect::<Vec<_>>().join("  "));
+    let headers = lines.filter(|line| line.starts_with("ratelimit:") || line.starts_with("retry-after:"));
+    println!("  {user:<6} {status}  {}", headers.collect::<Vec<_>>().join("  "));
 }
 
-/// Asks as a browser would, and answers with what came over the line.
-async fn ask(server: SocketAddr, path: &str, user: &str) -> Result<String, Box<dyn Error>> {
+/// Sends a request, and returns the whole response.
+async fn send(server: SocketAddr, path: &str, user: &str) -> Result<String, Box<dyn Error>> {
     let mut connection = TcpStream::connect(server).await?;
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nX-Api-Key: {user}\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await?;
-    Ok(answer)
+    let mut response = String::new();
+    connection.read_to_string(&mut response).await?;
+    Ok(response)
 }

@@ -1,4 +1,4 @@
-//! Shows rules to Prometheus: several threads send requests, and every scrape sees what the rules have done.
+//! Exports the counters of rules to Prometheus while several threads send requests.
 //!
 //! ```text
 //! cargo run --release --package ringgate-servers --bin metrics -- --once
@@ -6,8 +6,8 @@
 //! curl http://127.0.0.1:9184/metrics
 //! ```
 //!
-//! With `--once` it sends a fixed number of requests, prints what a scrape would get, and ends. The decisions know nothing
-//! of it: the counts of the rules are read when somebody scrapes.
+//! With `--once` it sends a fixed number of requests, prints the metrics, and exits. The counts are read on each scrape;
+//! decisions do not call the recorder.
 
 use core::error::Error;
 use core::hash::Hash;
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: metrics [--once]".into()),
     };
 
-    // The recorder first: counters are registered with the one that is there.
+    // Counters are registered with the current recorder, so it is set first.
     let recorder = PrometheusBuilder::new().build_recorder();
     let scrape = Scrape {
         observer: Observer::new(),
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let user = Key::new("user", |request: &Request, key| request.user.hash(key));
     let rules = RuleSet::builder()
         .rule(Rule::new("user", "3/min".parse()?).by(&user))
-        .rule(Rule::new("everybody", "2000/min".parse()?))
+        .rule(Rule::new("total", "2000/min".parse()?))
         .rule(Rule::new("stricter", "1500/min".parse()?).shadow())
         .build()?;
 
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             scope.spawn(move || {
                 let mut number = worker;
                 loop {
-                    // A thousand users, each of them asking again and again.
+                    // A thousand users take turns.
                     let _ = rules.check(&Request { user: number % 1000 });
                     number += WORKERS;
                     if once && number >= WORKERS * REQUESTS {
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What answers a scrape.
+/// Renders the metrics for a scrape.
 struct Scrape {
     observer: Observer,
     recorder: PrometheusHandle,
@@ -94,27 +94,27 @@ impl Scrape {
         self.recorder.render()
     }
 
-    /// Answers one scrape after the other, for ever.
+    /// Responds to scrapes, one at a time.
     fn serve(&self, listener: &TcpListener, rules: &RuleSet<Request>) {
         for connection in listener.incoming() {
-            // Whoever hangs up in the middle comes again.
-            if let Err(error) = connection.and_then(|connection| self.answer(connection, rules)) {
+            // A scraper that disconnects early tries again later.
+            if let Err(error) = connection.and_then(|connection| self.respond(connection, rules)) {
                 eprintln!("{error}");
             }
         }
     }
 
-    fn answer(&self, mut connection: TcpStream, rules: &RuleSet<Request>) -> std::io::Result<()> {
+    fn respond(&self, mut connection: TcpStream, rules: &RuleSet<Request>) -> std::io::Result<()> {
         connection.set_read_timeout(Some(Duration::from_secs(1)))?;
         let mut lines = BufReader::new(&connection).lines();
-        let asked = lines.next().transpose()?.unwrap_or_default();
-        // The headers say nothing that matters here; they end with an empty line.
+        let request = lines.next().transpose()?.unwrap_or_default();
+        // The headers are not needed. They end with an empty line.
         for line in lines {
             if line?.is_empty() {
                 break;
             }
         }
-        let (status, text) = if asked.starts_with("GET /metrics ") {
+        let (status, text) = if request.starts_with("GET /metrics ") {
             ("200 OK", self.text(rules))
         } else {
             ("404 Not Found", String::from("see /metrics\n"))

@@ -1,12 +1,12 @@
-//! A gRPC server of tonic limited by rules, whose refusals say when to come back.
+//! A rate-limited tonic server, whose rejections tell the client when to retry.
 //!
 //! ```text
 //! cargo run --release --package ringgate-servers --bin tonic -- --once
 //! cargo run --release --package ringgate-servers --bin tonic
 //! ```
 //!
-//! With `--once` it sends itself requests, prints what a client makes of the answers, and ends. The service is the health
-//! check that tonic comes with, since that needs no code to be generated.
+//! With `--once` it sends itself requests, prints the decoded responses, and exits. The service is tonic's health check,
+//! which needs no generated code.
 
 use core::error::Error;
 use std::env;
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = HttpKey::client(clients).key();
     let rules = RuleSet::builder()
         .rule(Rule::new("client", "3/min".parse()?).by(&client))
-        .rule(Rule::new("everybody", "1000/s".parse()?))
+        .rule(Rule::new("total", "1000/s".parse()?))
         .build()?;
 
     let address = if once { "127.0.0.1:0" } else { "127.0.0.1:50051" };
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .add_service(health)
         .serve_with_incoming(TcpListenerStream::new(listener));
     if !once {
-        println!("grpc.health.v1.Health at {address}, three calls a minute");
+        println!("grpc.health.v1.Health at {address}, three calls a minute for each client");
         return Ok(serving.await?);
     }
     tokio::spawn(serving);
@@ -57,14 +57,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut client = HealthClient::new(channel);
     for _ in 0..5 {
         match client.check(HealthCheckRequest::default()).await {
-            Ok(answer) => {
-                let told = answer.metadata().get("ratelimit");
-                println!("served: {:?}, ratelimit: {:?}", answer.get_ref().status(), told);
+            Ok(response) => {
+                let quota = response.metadata().get("ratelimit");
+                println!(
+                    "admitted: {:?}, ratelimit: {quota:?}",
+                    response.get_ref().status()
+                );
             }
             Err(status) => {
                 println!("{:?}: {}", status.code(), status.message());
                 if let Some(info) = status.get_details_retry_info() {
-                    println!("  come back after {:?}", info.retry_delay);
+                    println!("  retry after {:?}", info.retry_delay);
                 }
                 if let Some(failure) = status.get_details_quota_failure() {
                     for violation in failure.violations {
