@@ -18,7 +18,8 @@ use core::time::Duration;
 use std::io::{self, ErrorKind};
 use std::time::Instant;
 
-use ringgate::{ConfigError, Fair, Gcra, QuantaClock, Quota, RateLimiter, Throttled};
+use ringgate::throttle::Throttled;
+use ringgate::{ConfigError, Fair, Gcra, QuantaClock, Quota, RateLimiter};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 

@@ -181,9 +181,9 @@ mod keyed;
 #[cfg(feature = "rules")]
 mod rules;
 #[cfg(feature = "tokio")]
-mod wait;
+pub mod wait;
 #[cfg(feature = "tokio")]
-mod io;
+pub mod throttle;
 #[cfg(feature = "observe")]
 mod observe;
 #[cfg(feature = "tower")]
@@ -201,8 +201,6 @@ pub use clock::{Clock, ManualClock};
 pub use clock::{CoarseClock, CoarseClockError, QuantaClock};
 pub use decision::{Admitted, Denied, Peek};
 pub use error::ConfigError;
-#[cfg(feature = "tokio")]
-pub use io::{Throttled, ThrottledBuilder};
 #[cfg(feature = "keyed")]
 pub use keyed::{
     AnyKey, ClientAddress, KeyHasher, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, SeededState, TableCounts,
@@ -231,11 +229,8 @@ pub use rules::{
 };
 #[cfg(feature = "watch")]
 pub use rules::{RulesWatcher, WatchError};
-pub use time::Nanos;
-#[cfg(all(feature = "tokio", feature = "rules"))]
-pub use wait::Judge;
 #[cfg(feature = "tokio")]
-pub use wait::{
-    Ask, Fair, PacedSink, PacedStream, Runtime, TokioAlarm, TokioClock, TokioRuntime, TurnError, Until,
-    WaitError,
-};
+pub use throttle::{Throttled, ThrottledBuilder};
+pub use time::Nanos;
+#[cfg(feature = "tokio")]
+pub use wait::{Fair, PacedSink, PacedStream, TokioClock, WaitError};

@@ -1,29 +1,35 @@
-#![doc = include_str!("wait.md")]
+//! Waiting for permits instead of being denied, first come, first served (feature `tokio`).
+//!
+//! [`Fair`] wraps a limiter and adds wait queues. Its methods return an [`Acquire`], a future that completes when the
+//! permits were charged; dropping it charges nothing. [`PacedStream`] and [`PacedSink`] pass items at the rate of a
+//! limiter. For bytes, see [`throttle`](crate::throttle).
+//!
+//! [`TokioRuntime`] wakes waiters by tokio's timers; another runtime implements [`Runtime`]. [`TokioClock`] follows
+//! tokio's paused time in tests. The [guide](crate::guide::waiting) shows each of them.
 
-mod after;
-mod ask;
-mod clock;
+mod acquire;
 mod direct;
 mod error;
 mod fair;
+mod granted;
 #[cfg(feature = "keyed")]
 mod keyed;
-mod line;
 mod paced;
-mod room;
+mod queue;
 #[cfg(feature = "rules")]
 mod rules;
 mod runtime;
-mod streak;
-mod until;
+mod tokio_clock;
 
-pub use ask::Ask;
-pub use clock::TokioClock;
-pub use error::{TurnError, WaitError};
+pub use acquire::{Acquire, AcquireRequest};
+pub use direct::PermitRequest;
+pub use error::{CheckError, WaitError};
 pub use fair::Fair;
-pub(crate) use line::PATIENCE;
+#[cfg(feature = "keyed")]
+pub use keyed::KeyRequest;
 pub use paced::{PacedSink, PacedStream};
+pub(crate) use queue::GRACE_PERIOD;
 #[cfg(feature = "rules")]
-pub use rules::Judge;
-pub use runtime::{Runtime, TokioAlarm, TokioRuntime};
-pub use until::Until;
+pub use rules::{RuleSource, RulesRequest};
+pub use runtime::{Runtime, TokioRuntime, TokioTimer};
+pub use tokio_clock::TokioClock;

@@ -82,7 +82,7 @@ fn modules_name_only_lower_floors() {
 
 #[test]
 fn edges_do_not_name_one_another() {
-    let edges = ["io", "observe", "http", "redis"];
+    let edges = ["throttle", "observe", "http", "redis"];
     for module in edges {
         let files = files_of(module);
         assert!(

@@ -1,4 +1,4 @@
-//! Waiting, first come, first served.
+//! Wait queues serve requests in order of arrival.
 #![cfg(all(
     feature = "quanta",
     feature = "tokio",
@@ -16,30 +16,33 @@ mod cancel;
 mod dropped;
 #[path = "wait/faults.rs"]
 mod faults;
+#[path = "wait/keys.rs"]
+mod keys;
 #[path = "wait/limits.rs"]
 mod limits;
 #[path = "wait/many.rs"]
 mod many;
 #[path = "wait/order.rs"]
 mod order;
-#[path = "wait/several.rs"]
-mod several;
+#[path = "wait/rules.rs"]
+mod rules;
 
 use alloc::sync::Arc;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use ringgate::{Fair, RateLimiter, TimestampRing, TokioClock};
+use ringgate::wait::TokioClock;
+use ringgate::{Fair, RateLimiter, TimestampRing};
 
 type Log = Arc<Fair<RateLimiter<TimestampRing, TokioClock>>>;
 
-/// A sliding log behind a line, in tokio's time.
+/// A sliding log with wait queues, in tokio's time.
 fn log(quota: &str) -> Log {
-    Arc::new(Fair::new(log_alone(quota)))
+    Arc::new(Fair::new(bare_log(quota)))
 }
 
-fn log_alone(quota: &str) -> RateLimiter<TimestampRing, TokioClock> {
+fn bare_log(quota: &str) -> RateLimiter<TimestampRing, TokioClock> {
     let ring = TimestampRing::new(quota.parse().unwrap()).unwrap();
     RateLimiter::with_clock(ring, TokioClock::new())
 }
@@ -48,14 +51,14 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Lets every other task run until it waits.
+/// Runs every other task until it waits.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Polls a future once, for nobody.
+/// Polls a future once, without a task to wake.
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }

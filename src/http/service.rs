@@ -156,7 +156,7 @@ impl<C: Clock + Clone> ConditionalCharge<C> {
             self.rules.load().refund(self.charge);
             #[cfg(feature = "tokio")]
             if let Some(queue) = self.queue {
-                queue.look_again();
+                queue.recheck();
             }
         }
         if let Some(headers) = self.headers {

@@ -37,7 +37,7 @@ use crate::wait::Fair;
 /// - A waiting request occupies its connection, and what the inner service has reserved for it. Choose
 ///   [`max_waiting`](Self::max_waiting) by what the server can hold.
 /// - `Retry-After` of a rejection is the least wait behind the requests that wait already.
-/// - After a reload, call `look_again` of the [queue](Self::queue), for example in the callback of a `RulesWatcher`.
+/// - After a reload, call `recheck` of the [queue](Self::queue), for example in the callback of a `RulesWatcher`.
 ///   Otherwise waiting requests are evaluated again only when their timers fire, which were set by the old rules.
 /// - [`on_rejected`](RateLimitLayer::on_rejected) is never called.
 /// - The denials that rules count are failed attempts. An admitted request that waited counts as denied too. A request

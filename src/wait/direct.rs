@@ -1,15 +1,15 @@
 use alloc::sync::Arc;
-use core::convert::identity;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::time::Duration;
 
-use super::ask::{Ask, Case, Claim, Claims};
-use super::error::TurnError;
+use super::acquire::{Acquire, Enqueue};
+use super::error::CheckError;
 use super::fair::Fair;
-use super::room::Room;
+use super::granted::Granted;
+use super::queue::{Need, Needs, QueuedRequest, WaitQueues};
 use super::runtime::Runtime;
-use super::until::Until;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
@@ -17,153 +17,171 @@ use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
 impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
-    /// Takes one permit if there is room and nobody waits.
+    /// Charges one permit if the limiter has capacity and no request is waiting.
     ///
     /// # Errors
     ///
-    /// When there is no room, or others wait. Nothing was taken.
+    /// The limiter has no capacity, or other requests are waiting. Nothing was charged.
     ///
     /// # Concurrency
     ///
-    /// Whoever stood in line before this call goes before it. Who enters it at the same moment may come after.
-    pub fn check(&self) -> Result<Receipt, TurnError> {
+    /// Does not overtake a request that was waiting before this call. A request that begins to wait concurrently may
+    /// be served later.
+    pub fn check(&self) -> Result<Receipt, CheckError> {
         self.check_n(1)
     }
 
-    /// Takes `permits` permits if there is room for all of them and nobody waits.
+    /// Charges `permits` permits if the limiter has capacity for all of them and no request is waiting.
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check).
-    pub fn check_n(&self, permits: u64) -> Result<Receipt, TurnError> {
-        if self.gives_way(&Direct::new(self, permits, drop)) {
-            return Err(TurnError::Queued);
+    /// The limiter has no capacity, or other requests are waiting. Nothing was charged.
+    pub fn check_n(&self, permits: u64) -> Result<Receipt, CheckError> {
+        if self.must_queue(&PermitRequest::<_>::new(self, permits)) {
+            return Err(CheckError::Queued);
         }
         match self.limiter.check_n(permits) {
             Ok(admitted) => Ok(admitted.into_receipt()),
-            Err(denied) => Err(TurnError::Denied(denied.retry_after())),
+            Err(denied) => Err(CheckError::Denied(denied.retry_after())),
         }
     }
 
-    /// Takes one permit, as soon as it is its turn and there is room.
+    /// Waits for one permit.
     ///
     /// # Errors
     ///
-    /// When it cannot wait, or waits no longer: [`WaitError`](super::WaitError) says why. Nothing was taken.
-    pub fn until_ready(&self) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin> {
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
+    pub fn until_ready(&self) -> Acquire<PermitRequest<&Self, ()>> {
         self.until_n_ready(1)
     }
 
-    /// Takes `permits` permits at once, as soon as it is its turn and there is room for all of them.
+    /// Waits until `permits` permits can be charged at once.
     ///
     /// # Errors
     ///
-    /// As [`until_ready`](Self::until_ready). More than the limit (for an even ring, than the largest share; for GCRA,
-    /// than the burst) is refused at once.
-    pub fn until_n_ready(&self, permits: u64) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin> {
-        Until::new(Direct::new(self, permits, drop))
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
+    /// More permits than the limit (for an even ring, than the largest share; for GCRA, than the burst) fail at once
+    /// with [`WaitError::Never`](super::WaitError::Never).
+    pub fn until_n_ready(&self, permits: u64) -> Acquire<PermitRequest<&Self, ()>> {
+        Acquire::new(PermitRequest::new(self, permits))
     }
 
-    /// As [`until_n_ready`](Self::until_n_ready), with what is needed to give the permits back or to settle them later.
+    /// Waits until `permits` permits can be charged at once, and returns a receipt to refund or settle them later.
     ///
     /// # Errors
     ///
-    /// As [`until_n_ready`](Self::until_n_ready).
-    pub fn acquire(&self, permits: u64) -> Until<impl Ask<Taken = Receipt, Runtime = T> + Unpin> {
-        Until::new(Direct::new(self, permits, identity))
+    /// Those of [`until_n_ready`](Self::until_n_ready).
+    pub fn acquire(&self, permits: u64) -> Acquire<PermitRequest<&Self>> {
+        Acquire::new(PermitRequest::new(self, permits))
     }
 
-    /// As [`acquire`](Self::acquire), with the limiter by its `Arc`: for a task that is spawned.
+    /// Waits like [`acquire`](Self::acquire), with the limiter held by its `Arc`, for a spawned task.
     ///
     /// # Errors
     ///
-    /// As [`until_n_ready`](Self::until_n_ready).
-    pub fn acquire_owned(
-        self: Arc<Self>,
-        permits: u64,
-    ) -> Until<impl Ask<Taken = Receipt, Runtime = T> + Unpin + use<A, C, T>> {
-        Until::new(Direct::new(self, permits, identity))
+    /// Those of [`until_n_ready`](Self::until_n_ready).
+    pub fn acquire_owned(self: Arc<Self>, permits: u64) -> Acquire<PermitRequest<Arc<Self>>> {
+        Acquire::new(PermitRequest::new(self, permits))
     }
 
-    /// Gives back what was taken, as [`RateLimiter::refund`]; those who wait look again.
-    pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
-        self.settle(taken, 0)
+    /// Refunds a charge by [`RateLimiter::refund`], and wakes the first waiter to check for capacity.
+    pub fn refund(&self, receipt: impl Into<Receipt>) -> Settled {
+        self.settle(receipt, 0)
     }
 
-    /// Settles an estimate at its actual cost, as [`RateLimiter::settle`]; those who wait look again for what was given
-    /// back.
-    pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
-        let taken = taken.into();
-        let excess = taken.permits().saturating_sub(actual);
-        let settled = self.limiter.settle(taken, actual);
+    /// Replaces a charge by the `actual` cost, by [`RateLimiter::settle`]. If permits were refunded, the first waiter
+    /// is woken to check for capacity.
+    pub fn settle(&self, receipt: impl Into<Receipt>, actual: u64) -> Settled {
+        let receipt = receipt.into();
+        let excess = receipt.permits().saturating_sub(actual);
+        let settled = self.limiter.settle(receipt, actual);
         if excess > 0 && settled == Settled::Exact {
-            self.room.given_back(&Direct::new(self, excess, drop));
+            self.queues
+                .wake_leaders_of(&PermitRequest::<_>::new(self, excess));
         }
         settled
     }
 }
 
-/// A request to one limiter.
-pub(super) struct Direct<H, L, O> {
-    fair: H,
+/// A request for permits of a [`RateLimiter`], as part of the type of an [`Acquire`].
+///
+/// `F` is a reference or an `Arc` to the [`Fair`], `G` what is returned: a [`Receipt`], or `()`.
+pub struct PermitRequest<F, G = Receipt> {
+    fair: F,
     permits: u64,
-    /// What is made of the receipt.
-    answer: fn(Receipt) -> O,
-    limiter: PhantomData<fn(&L)>,
+    granted: PhantomData<fn() -> G>,
 }
 
-impl<H, L, O> Direct<H, L, O> {
-    pub(super) const fn new(fair: H, permits: u64, answer: fn(Receipt) -> O) -> Self {
+impl<F, G> PermitRequest<F, G> {
+    pub(super) const fn new(fair: F, permits: u64) -> Self {
         Self {
             fair,
             permits,
-            answer,
-            limiter: PhantomData,
+            granted: PhantomData,
         }
     }
 }
 
-/// The one state that there is.
+/// The number of the only state.
 const STATE: u64 = 0;
 
-impl<H, A, C, T, O> Case for Direct<H, RateLimiter<A, C>, O>
+impl<F, G, A, C, T> QueuedRequest for PermitRequest<F, G>
 where
-    H: Deref<Target = Fair<RateLimiter<A, C>, T>>,
+    F: Deref<Target = Fair<RateLimiter<A, C>, T>>,
+    G: Granted,
     A: Algorithm,
     C: Clock,
     T: Runtime,
 {
-    type Taken = O;
-    type Runtime = T;
-
-    fn room(&self) -> &Room<T> {
-        &self.fair.room
-    }
+    type Acquired = G;
 
     fn now(&self) -> Nanos {
         self.fair.limiter.clock().now()
     }
 
-    fn claims(&self) -> Claims {
+    fn needs(&self) -> Needs {
         let permits = self.permits;
-        let needed = (permits > 0).then_some(Claim {
+        let need = (permits > 0).then_some(Need {
             state: STATE,
             permits,
         });
-        needed.into_iter().collect()
+        need.into_iter().collect()
     }
 
-    fn take(&self) -> Option<O> {
-        let answer = self.fair.limiter.check_n(self.permits);
-        Some((self.answer)(answer.ok()?.into_receipt()))
+    fn try_acquire(&self) -> Option<G> {
+        let admitted = self.fair.limiter.check_n(self.permits).ok()?;
+        Some(G::from_receipt(admitted.into_receipt()))
     }
 
     fn ready_in(&self, _: u64, permits: u64) -> Option<Duration> {
         self.fair.limiter.peek().retry_after(permits)
     }
 
-    fn earliest_in(&self, _: u64, before: u64, permits: u64) -> Option<Duration> {
-        let all = before.saturating_add(permits);
+    fn earliest_in(&self, _: u64, queued: u64, permits: u64) -> Option<Duration> {
+        let all = queued.saturating_add(permits);
         self.fair.limiter.peek().earliest_after(all)
+    }
+}
+
+impl<F, G, A, C, T> Enqueue for PermitRequest<F, G>
+where
+    F: Deref<Target = Fair<RateLimiter<A, C>, T>>,
+    G: Granted,
+    A: Algorithm,
+    C: Clock,
+    T: Runtime,
+{
+    type Runtime = T;
+
+    fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<T>) -> O) -> O {
+        work(&self.fair.queues)
+    }
+}
+
+impl<F, G> fmt::Debug for PermitRequest<F, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PermitRequest")
+            .field("permits", &self.permits)
+            .finish_non_exhaustive()
     }
 }

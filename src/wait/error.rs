@@ -1,13 +1,14 @@
 use core::fmt;
 use core::time::Duration;
 
-/// Why a wait has ended without permits, or did not begin. Nothing was taken.
+/// Why a wait ended without permits, or did not begin. Nothing was charged.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock, WaitError};
+/// use ringgate::wait::{TokioClock, WaitError};
+/// use ringgate::{CounterRing, Fair, Quota, RateLimiter};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -16,7 +17,7 @@ use core::time::Duration;
 /// assert_eq!(limiter.until_n_ready(3).await, Err(WaitError::Never));
 /// limiter.until_n_ready(2).await?;
 /// match limiter.until_ready().within(Duration::from_millis(100)).await {
-///     // Said at once, so that there is time to do something else.
+///     // Returned at once, while there is time to do something else.
 ///     Err(WaitError::TooLate { needed, allowed }) => assert!(needed > allowed),
 ///     other => panic!("{other:?}"),
 /// }
@@ -26,32 +27,33 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// It is never admitted: it asks for more permits than the limit, its key is always refused, or it lacks a key that
-    /// it must have.
+    /// The request is never admitted: it needs more permits than the limit, its key is always denied, or it lacks a
+    /// required key.
     Never,
-    /// As many wait already as [may](super::Fair::max_waiting).
+    /// The wait queue is full: see [`Fair::max_waiting`](super::Fair::max_waiting).
     QueueFull {
-        /// The most that may wait.
-        allowed: usize,
-        /// How long it would have taken at the least.
+        /// Largest number of waiters.
+        max_waiting: usize,
+        /// Shortest time that the wait would have taken.
         needed: Duration,
     },
-    /// The deadline cannot be met, or has passed. When it has passed, `allowed` is zero, and `needed` is for this
-    /// request alone.
+    /// The deadline cannot be met or has passed. If it has passed, `allowed` is zero, and `needed` does not count the
+    /// requests of other waiters.
     TooLate {
-        /// How long it takes at the least, from now on.
+        /// Shortest time that the wait takes from now on.
         needed: Duration,
-        /// How long there is.
+        /// Time until the deadline.
         allowed: Duration,
     },
 }
 
-/// Why a call that does not wait got no permits. Nothing was taken.
+/// Why a call that does not wait was denied. Nothing was charged.
 ///
 /// # Examples
 ///
 /// ```
-/// use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock, TurnError};
+/// use ringgate::wait::{CheckError, TokioClock};
+/// use ringgate::{CounterRing, Fair, Quota, RateLimiter};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
@@ -59,7 +61,7 @@ pub enum WaitError {
 /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
 /// assert!(limiter.check_n(2).is_ok());
 /// match limiter.check() {
-///     Err(TurnError::Denied(Some(after))) => println!("come back in {after:?}"),
+///     Err(CheckError::Denied(Some(retry_after))) => println!("retry after {retry_after:?}"),
 ///     other => panic!("{other:?}"),
 /// }
 /// # Ok(())
@@ -67,10 +69,10 @@ pub enum WaitError {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum TurnError {
-    /// There is no room; after this time there would be if nobody else asked. `None`: never.
+pub enum CheckError {
+    /// The limiter has no capacity. A retry after this time succeeds if no other request comes; `None`: never.
     Denied(Option<Duration>),
-    /// Others wait, and come first.
+    /// Other requests are waiting, and are served first.
     Queued,
 }
 
@@ -78,11 +80,14 @@ impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Never => {
-                f.write_str("never admitted: more permits than the limit, or a key that is always refused")
+                f.write_str("request is never admitted (it exceeds the limit, or its key is denied)")
             }
-            Self::QueueFull { allowed, .. } => write!(f, "{allowed} wait already, and no more than that may"),
+            Self::QueueFull { max_waiting, .. } => write!(f, "wait queue is full ({max_waiting} waiters)"),
             Self::TooLate { needed, allowed } => {
-                write!(f, "it takes at least {needed:?}, but allowed is {allowed:?}")
+                write!(
+                    f,
+                    "deadline cannot be met: in {allowed:?} (expected at least {needed:?})"
+                )
             }
         }
     }
@@ -90,14 +95,14 @@ impl fmt::Display for WaitError {
 
 impl core::error::Error for WaitError {}
 
-impl fmt::Display for TurnError {
+impl fmt::Display for CheckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Denied(Some(after)) => write!(f, "rate limit reached; try again in {after:?}"),
-            Self::Denied(None) => f.write_str("never admitted"),
-            Self::Queued => f.write_str("others wait, and come first"),
+            Self::Denied(Some(after)) => write!(f, "rate limit reached (retry after {after:?})"),
+            Self::Denied(None) => f.write_str("request is never admitted"),
+            Self::Queued => f.write_str("rate limit reached (other requests are waiting)"),
         }
     }
 }
 
-impl core::error::Error for TurnError {}
+impl core::error::Error for CheckError {}

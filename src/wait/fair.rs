@@ -1,71 +1,74 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::room::Room;
+use super::queue::{QueuedRequest, WaitQueues};
 use super::runtime::{Runtime, TokioRuntime};
 
-/// A limiter with a line before it: those who find no room wait for it, first come, first served.
+/// A limiter with wait queues: a request without capacity waits for it, first come, first served.
 ///
-/// Put before a [`RateLimiter`](crate::RateLimiter), a [`KeyedRateLimiter`](crate::KeyedRateLimiter), a
-/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules); share it by reference or in an `Arc`. (For any other
-/// limiter, sleep for its `retry_after`.)
+/// `Fair` wraps a [`RateLimiter`](crate::RateLimiter), a [`KeyedRateLimiter`](crate::KeyedRateLimiter), a
+/// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules). Share it by reference or in an `Arc`. With any other
+/// limiter, sleep for its `retry_after` and try again.
 ///
-/// # Guarantee
+/// # Guarantees
 ///
-/// - The limiter's own: waiting changes nothing about what is admitted. Permits are taken in the poll that says so, so
-///   a wait that is dropped has taken nothing, and nothing has to be given back.
-/// - Whoever waits for a state (of the limiter, of a key, of a rule) is served before whoever comes later, whatever
-///   either needs: a request for 50 permits is not starved by a stream of ones. If there is room for several of them
-///   they are woken together, up to 64, and run in the order that the runtime chooses.
-/// - With rules a request waits for one state at a time, the one that takes longest, and holds up nobody who does not
-///   need that state. When its turn has come and another state has no room, it waits for that, by its time of arrival;
-///   nothing is kept for it meanwhile.
-/// - Calls that do not wait, [`check`](Fair::check) and the like, do not overtake the line, unless
-///   [`barging`](Self::barging) says that they may. Calls of the limiter itself do.
-/// - A task in a tight loop gives way to others after four permits that were to be had at once. (The future of
-///   `block_on` or `main` is no task, and does not.)
+/// - The bound is that of the limiter. Permits are charged in the poll that returns them, so a dropped wait has charged
+///   nothing, and nothing has to be refunded.
+/// - Waiters of one state (of the limiter, of a key, of a rule) are served in order of arrival, however many permits
+///   each needs: a request for 50 permits is not starved by a stream of requests for one. If there is capacity for
+///   several waiters, up to 64 are woken together, and the runtime chooses the order in which they run.
+/// - With rules, a request waits in the queue of one state at a time, the slowest, and does not delay requests that do
+///   not need that state. If another state has no capacity when its turn comes, the request moves to the queue of that
+///   state, by its time of arrival; meanwhile it holds no permits.
+/// - Calls that do not wait, such as [`check`](Fair::check), do not overtake waiters, unless
+///   [`allow_barging`](Self::allow_barging) was called. Calls of the wrapped limiter itself do.
+/// - A task in a tight loop yields after four admissions without waiting. (The future of `block_on` or of `main` is not
+///   a task, and does not yield.)
 ///
 /// # Panics
 ///
-/// A wait that finds no room, when it is polled outside of a tokio runtime with a time driver: see [`TokioRuntime`].
+/// A wait without capacity panics if it is polled outside of a tokio runtime with a time driver: see [`TokioRuntime`].
 ///
 /// # Caveats
 ///
-/// - A request that needs two states, of which each is exhausted all the time by others who do not need the other, may
-///   wait for one and the other in turn.
-/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::OnFull)) stand in lines of their own, and
-///   race for it.
-/// - Where a rule has tiers, whether a deadline can be met is judged as if nobody came before. (Those who do may have
-///   other limits.)
+/// - A request that needs two states may wait for each in turn, as long as other requests that need only one of them
+///   keep both exhausted.
+/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::OnFull)) have queues of their own, and
+///   race for the catch-all.
+/// - Whether a deadline can be met is estimated without the waiters ahead where a rule has tiers, because those waiters
+///   may have other limits.
 ///
 /// # Cost
 ///
-/// Without a line: that of the limiter's decision, and two loads and one store of another word. (`check` costs what the
-/// limiter's does, about 10 ns; a wait that finds room 25 ns, and 55 where a task does nothing else, since it gives way
-/// every fifth time.) With one: a lock (for moments, never across an `.await`), a look at the state or two, and an
-/// alarm for the first in line, and for each that has a deadline. About one wake for each wait. A wait in line takes
-/// about 100 bytes beside the future itself (and as much again with a deadline), and its line, if it is the only one in
-/// it, about 1 KB; a key that nobody waits for takes nothing.
+/// Without waiters, an admission costs the limiter's decision, two loads and one store of another word. `check` costs
+/// the same as the limiter's (about 10 ns), a wait with capacity about 25 ns, and 55 ns in a task that does nothing
+/// else, because it yields every fifth time (`benches/README.md` has the machine).
+///
+/// With waiters, it costs a lock (held briefly, never across an `.await`), one or two reads of the state, and a timer
+/// for the first waiter of a queue and for each deadline. Each wait is woken about once. A queued wait uses about 100
+/// bytes beside its future, twice that with a deadline; the queue of a single waiter uses about 1 KB. A key without
+/// waiters uses no memory.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::{Fair, Gcra, Quota, RateLimiter, WaitError};
+/// use ringgate::wait::WaitError;
+/// use ringgate::{Fair, Gcra, Quota, RateLimiter};
 ///
 /// # #[cfg(feature = "quanta")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// // A hundred a second, evenly.
+/// // A hundred requests per second, evenly spaced.
 /// let pace = Gcra::token_bucket(Quota::per_second(100)?, 1)?;
 /// let limiter = Fair::new(RateLimiter::new(pace));
 /// for _ in 0..3 {
 ///     limiter.until_ready().await?;
 ///     // Send the request.
 /// }
-/// // Ten milliseconds it takes, so this is refused at once.
-/// let hasty = limiter.until_ready().within(Duration::from_millis(1)).await;
-/// assert!(matches!(hasty, Err(WaitError::TooLate { .. })));
+/// // The next permit is due in 10 ms, so this fails at once.
+/// let wait = limiter.until_ready().within(Duration::from_millis(1)).await;
+/// assert!(matches!(wait, Err(WaitError::TooLate { .. })));
 /// # Ok(())
 /// # }
 /// # #[cfg(not(feature = "quanta"))]
@@ -73,71 +76,70 @@ use super::runtime::{Runtime, TokioRuntime};
 /// ```
 pub struct Fair<L, T: Runtime = TokioRuntime> {
     pub(super) limiter: L,
-    pub(super) room: Room<T>,
-    barging: bool,
+    pub(super) queues: WaitQueues<T>,
+    allow_barging: bool,
 }
 
 impl<L> Fair<L> {
-    /// Puts a line before a limiter.
+    /// Adds wait queues to a limiter, with tokio's timers.
     pub fn new(limiter: L) -> Self {
         Self::with_runtime(limiter, TokioRuntime)
     }
 }
 
 impl<L, T: Runtime> Fair<L, T> {
-    /// Puts a line before a limiter, with another runtime than tokio to wake those in it.
+    /// Adds wait queues to a limiter, with the timers of another runtime than tokio.
     pub fn with_runtime(limiter: L, runtime: T) -> Self {
         Self {
             limiter,
-            room: Room::new(runtime),
-            barging: false,
+            queues: WaitQueues::new(runtime),
+            allow_barging: false,
         }
     }
 
-    /// Lets at most `allowed` wait, all lines together (0: nobody); 1,000,000 when nothing is said. Whoever comes when
-    /// as many wait is refused with [`WaitError::QueueFull`](super::WaitError::QueueFull).
+    /// Sets the largest number of waiters in all queues together. The default is 1,000,000; with 0, no request waits.
+    ///
+    /// A request that would exceed it fails with [`WaitError::QueueFull`](super::WaitError::QueueFull).
     #[must_use]
-    pub fn max_waiting(mut self, allowed: usize) -> Self {
-        self.room.allowed = allowed;
+    pub fn max_waiting(mut self, max_waiting: usize) -> Self {
+        self.queues.max_waiting = max_waiting;
         self
     }
 
-    /// Sets each alarm later than it might be, by a random time of up to `most`; by none when nothing is said. For many
-    /// processes that would otherwise all go on at the same moments.
+    /// Delays each wake-up by a random time of up to `max_jitter`. The default is no delay.
+    ///
+    /// Jitter spreads the requests of many processes that would otherwise resume at the same time.
     #[must_use]
-    pub fn jitter(mut self, most: Duration) -> Self {
-        self.room.jitter = most;
+    pub fn jitter(mut self, max_jitter: Duration) -> Self {
+        self.queues.max_jitter = max_jitter;
         self
     }
 
-    /// Lets calls that do not wait, `check` and the like, overtake those who do.
+    /// Lets calls that do not wait, such as `check`, overtake waiters.
     #[must_use]
-    pub fn barging(mut self) -> Self {
-        self.barging = true;
+    pub fn allow_barging(mut self) -> Self {
+        self.allow_barging = true;
         self
     }
 
-    /// The limiter.
+    /// Returns the wrapped limiter.
     pub const fn limiter(&self) -> &L {
         &self.limiter
     }
 
-    /// How many wait, in all lines together.
+    /// Returns the number of waiters in all queues together.
     ///
     /// # Concurrency
     ///
-    /// One load; others may have come or gone by the time it is read.
+    /// A single load. Waiters may have come or gone before the answer is read.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        usize::try_from(self.room.waiting()).unwrap_or(usize::MAX)
+        usize::try_from(self.queues.waiting()).unwrap_or(usize::MAX)
     }
 
-    /// Whether somebody who does not wait is to leave it to those who do.
-    pub(super) fn gives_way<C>(&self, case: &C) -> bool
-    where
-        C: super::ask::Case<Runtime = T>,
-    {
-        !self.barging && self.room.is_queued(case)
+    /// Whether a request that does not wait is denied because others wait.
+    pub(super) fn must_queue<R: QueuedRequest>(&self, request: &R) -> bool {
+        !self.allow_barging && self.queues.is_contended(request)
     }
 }
 
@@ -145,8 +147,8 @@ impl<L: fmt::Debug, T: Runtime> fmt::Debug for Fair<L, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fair")
             .field("limiter", &self.limiter)
-            .field("room", &self.room)
-            .field("barging", &self.barging)
+            .field("queues", &self.queues)
+            .field("allow_barging", &self.allow_barging)
             .finish()
     }
 }

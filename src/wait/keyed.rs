@@ -1,16 +1,16 @@
 use alloc::sync::Arc;
 use core::borrow::Borrow;
-use core::convert::identity;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::time::Duration;
 
-use super::ask::{Ask, Case, Claim, Claims};
-use super::error::TurnError;
+use super::acquire::{Acquire, Enqueue};
+use super::error::CheckError;
 use super::fair::Fair;
-use super::room::Room;
+use super::granted::Granted;
+use super::queue::{Need, Needs, QueuedRequest, WaitQueues};
 use super::runtime::Runtime;
-use super::until::Until;
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
 use crate::keyed::{KeyedRateLimiter, Keys};
@@ -18,133 +18,133 @@ use crate::receipt::{Receipt, Settled};
 use crate::time::Nanos;
 
 impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
-    /// Takes one permit of `key` if there is room and nobody waits for the same key.
+    /// Charges one permit to `key` if it has capacity and no request is waiting for the same key.
     ///
     /// # Errors
     ///
-    /// When there is no room, or others wait for it. Nothing was taken.
+    /// The key has no capacity, or other requests are waiting for it. Nothing was charged.
     ///
     /// # Concurrency
     ///
-    /// Whoever stood in line before this call goes before it. Who enters it at the same moment may come after.
-    pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Receipt, TurnError>
+    /// Does not overtake a request that was waiting before this call. A request that begins to wait concurrently may
+    /// be served later.
+    pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Receipt, CheckError>
     where
         K: Keys<Q>,
     {
         self.check_n(key, 1)
     }
 
-    /// Takes `permits` permits of `key` if there is room for all of them and nobody waits for the same key.
+    /// Charges `permits` permits to `key` if it has capacity for all of them and no request is waiting for the same
+    /// key.
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check).
-    pub fn check_n<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Receipt, TurnError>
+    /// The key has no capacity, or other requests are waiting for it. Nothing was charged.
+    pub fn check_n<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Receipt, CheckError>
     where
         K: Keys<Q>,
     {
-        if self.gives_way(&OfKey::new(self, key, permits, drop)) {
-            return Err(TurnError::Queued);
+        if self.must_queue(&KeyRequest::<_, _, (), Q>::new(self, key, permits)) {
+            return Err(CheckError::Queued);
         }
         match self.limiter.check_n(key, permits) {
             Ok(admitted) => Ok(admitted.into_receipt()),
-            Err(denied) => Err(TurnError::Denied(denied.retry_after())),
+            Err(denied) => Err(CheckError::Denied(denied.retry_after())),
         }
     }
 
-    /// Takes one permit of `key`, as soon as it is its turn among those who wait for the same key, and there is room.
+    /// Waits for one permit of `key`, behind the requests that wait for the same key.
     ///
     /// # Errors
     ///
-    /// When it cannot wait, or waits no longer: [`WaitError`](super::WaitError) says why. Nothing was taken.
-    pub fn until_ready<'a, Q: ?Sized>(
-        &'a self,
-        key: &'a Q,
-    ) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin + use<'a, A, C, K, T, Q>>
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
+    pub fn until_ready<'a, Q: ?Sized>(&'a self, key: &'a Q) -> Acquire<KeyRequest<&'a Self, &'a Q, (), Q>>
     where
         K: Keys<Q>,
     {
         self.until_n_ready(key, 1)
     }
 
-    /// Takes `permits` permits of `key` at once, as soon as it is its turn and there is room for all of them.
+    /// Waits until `permits` permits of `key` can be charged at once.
     ///
     /// # Errors
     ///
-    /// As [`until_ready`](Self::until_ready). More than the limit (for an even ring, than the largest share; for GCRA,
-    /// than the burst) is refused at once.
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
+    /// More permits than the limit (for an even ring, than the largest share; for GCRA, than the burst) fail at once
+    /// with [`WaitError::Never`](super::WaitError::Never).
     pub fn until_n_ready<'a, Q: ?Sized>(
         &'a self,
         key: &'a Q,
         permits: u64,
-    ) -> Until<impl Ask<Taken = (), Runtime = T> + Unpin + use<'a, A, C, K, T, Q>>
+    ) -> Acquire<KeyRequest<&'a Self, &'a Q, (), Q>>
     where
         K: Keys<Q>,
     {
-        Until::new(OfKey::new(self, key, permits, drop))
+        Acquire::new(KeyRequest::new(self, key, permits))
     }
 
-    /// As [`until_n_ready`](Self::until_n_ready), with what is needed to give the permits back later.
+    /// Waits until `permits` permits of `key` can be charged at once, and returns a receipt to refund them later.
     ///
     /// # Errors
     ///
-    /// As [`until_n_ready`](Self::until_n_ready).
+    /// Those of [`until_n_ready`](Self::until_n_ready).
     pub fn acquire<'a, Q: ?Sized>(
         &'a self,
         key: &'a Q,
         permits: u64,
-    ) -> Until<impl Ask<Taken = Receipt, Runtime = T> + Unpin + use<'a, A, C, K, T, Q>>
+    ) -> Acquire<KeyRequest<&'a Self, &'a Q, Receipt, Q>>
     where
         K: Keys<Q>,
     {
-        Until::new(OfKey::new(self, key, permits, identity))
+        Acquire::new(KeyRequest::new(self, key, permits))
     }
 
-    /// As [`acquire`](Self::acquire), with the limiter by its `Arc` and a key of its own: for a task that is spawned.
+    /// Waits like [`acquire`](Self::acquire), with the limiter held by its `Arc` and the key by value, for a spawned
+    /// task.
     ///
     /// # Errors
     ///
-    /// As [`until_n_ready`](Self::until_n_ready).
-    pub fn acquire_owned<Q: Unpin>(
-        self: Arc<Self>,
-        key: Q,
-        permits: u64,
-    ) -> Until<impl Ask<Taken = Receipt, Runtime = T> + Unpin + use<A, C, K, T, Q>>
+    /// Those of [`until_n_ready`](Self::until_n_ready).
+    pub fn acquire_owned<Q: Unpin>(self: Arc<Self>, key: Q, permits: u64) -> Acquire<KeyRequest<Arc<Self>, Q>>
     where
         K: Keys<Q>,
     {
-        Until::new(OfKey::new(self, key, permits, identity))
+        Acquire::new(KeyRequest::new(self, key, permits))
     }
 
-    /// Gives back what was taken of `key`, as [`KeyedRateLimiter::refund`]; those who wait for the same key look again.
-    pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
+    /// Refunds a charge to `key` by [`KeyedRateLimiter::refund`], and wakes the first waiter of the key to check for
+    /// capacity.
+    pub fn refund<Q: ?Sized>(&self, key: &Q, receipt: impl Into<Receipt>) -> Settled
     where
         K: Keys<Q>,
     {
-        let taken = taken.into();
-        let permits = taken.permits();
-        let settled = self.limiter.refund(key, taken);
+        let receipt = receipt.into();
+        let permits = receipt.permits();
+        let settled = self.limiter.refund(key, receipt);
         if permits > 0 && settled == Settled::Exact {
-            self.room.given_back(&OfKey::new(self, key, permits, drop));
+            self.queues
+                .wake_leaders_of(&KeyRequest::<_, _, (), Q>::new(self, key, permits));
         }
         settled
     }
 }
 
-/// A request for one key, which is borrowed or its own.
-struct OfKey<H, B, Q: ?Sized, L, O> {
-    fair: H,
+/// A request for permits of one key of a [`KeyedRateLimiter`], as part of the type of an [`Acquire`].
+///
+/// `F` is a reference or an `Arc` to the [`Fair`], `B` the key or a reference to it, `G` what is returned: a
+/// [`Receipt`], or `()`. `Q` is the type of the key.
+pub struct KeyRequest<F, B, G = Receipt, Q: ?Sized = B> {
+    fair: F,
     key: B,
     permits: u64,
-    state: u64,
-    /// What is made of the receipt.
-    answer: fn(Receipt) -> O,
-    held: PhantomData<fn(&Q, &L)>,
+    fingerprint: u64,
+    granted: PhantomData<fn(&Q) -> G>,
 }
 
-impl<H, B, Q, A, C, K, T, O> OfKey<H, B, Q, KeyedRateLimiter<A, C, K>, O>
+impl<F, B, G, Q, A, C, K, T> KeyRequest<F, B, G, Q>
 where
-    H: Deref<Target = Fair<KeyedRateLimiter<A, C, K>, T>>,
+    F: Deref<Target = Fair<KeyedRateLimiter<A, C, K>, T>>,
     B: Borrow<Q>,
     Q: ?Sized,
     A: Reclaim,
@@ -152,57 +152,80 @@ where
     K: Keys<Q>,
     T: Runtime,
 {
-    fn new(fair: H, key: B, permits: u64, answer: fn(Receipt) -> O) -> Self {
-        let state = fair.limiter.fingerprint(key.borrow());
+    fn new(fair: F, key: B, permits: u64) -> Self {
+        let fingerprint = fair.limiter.fingerprint(key.borrow());
         Self {
             fair,
             key,
             permits,
-            state,
-            answer,
-            held: PhantomData,
+            fingerprint,
+            granted: PhantomData,
         }
     }
 }
 
-impl<H, B, Q, A, C, K, T, O> Case for OfKey<H, B, Q, KeyedRateLimiter<A, C, K>, O>
+impl<F, B, G, Q, A, C, K, T> QueuedRequest for KeyRequest<F, B, G, Q>
 where
-    H: Deref<Target = Fair<KeyedRateLimiter<A, C, K>, T>>,
+    F: Deref<Target = Fair<KeyedRateLimiter<A, C, K>, T>>,
     B: Borrow<Q>,
+    G: Granted,
     Q: ?Sized,
     A: Reclaim,
     C: Clock,
     K: Keys<Q>,
     T: Runtime,
 {
-    type Taken = O;
-    type Runtime = T;
-
-    fn room(&self) -> &Room<T> {
-        &self.fair.room
-    }
+    type Acquired = G;
 
     fn now(&self) -> Nanos {
         self.fair.limiter.clock().now()
     }
 
-    fn claims(&self) -> Claims {
-        let Self { state, permits, .. } = *self;
-        let needed = (permits > 0).then_some(Claim { state, permits });
-        needed.into_iter().collect()
+    fn needs(&self) -> Needs {
+        let need = (self.permits > 0).then_some(Need {
+            state: self.fingerprint,
+            permits: self.permits,
+        });
+        need.into_iter().collect()
     }
 
-    fn take(&self) -> Option<O> {
+    fn try_acquire(&self) -> Option<G> {
         let answer = self.fair.limiter.check_n(self.key.borrow(), self.permits);
-        Some((self.answer)(answer.ok()?.into_receipt()))
+        Some(G::from_receipt(answer.ok()?.into_receipt()))
     }
 
     fn ready_in(&self, _: u64, permits: u64) -> Option<Duration> {
         self.fair.limiter.peek(self.key.borrow()).retry_after(permits)
     }
 
-    fn earliest_in(&self, _: u64, before: u64, permits: u64) -> Option<Duration> {
-        let all = before.saturating_add(permits);
+    fn earliest_in(&self, _: u64, queued: u64, permits: u64) -> Option<Duration> {
+        let all = queued.saturating_add(permits);
         self.fair.limiter.peek(self.key.borrow()).earliest_after(all)
+    }
+}
+
+impl<F, B, G, Q, A, C, K, T> Enqueue for KeyRequest<F, B, G, Q>
+where
+    F: Deref<Target = Fair<KeyedRateLimiter<A, C, K>, T>>,
+    B: Borrow<Q>,
+    G: Granted,
+    Q: ?Sized,
+    A: Reclaim,
+    C: Clock,
+    K: Keys<Q>,
+    T: Runtime,
+{
+    type Runtime = T;
+
+    fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<T>) -> O) -> O {
+        work(&self.fair.queues)
+    }
+}
+
+impl<F, B, G, Q: ?Sized> fmt::Debug for KeyRequest<F, B, G, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyRequest")
+            .field("permits", &self.permits)
+            .finish_non_exhaustive()
     }
 }

@@ -7,30 +7,31 @@ use futures_core::stream::FusedStream;
 use futures_sink::Sink;
 use pin_project_lite::pin_project;
 
-use super::ask::Ask;
-use super::direct::Direct;
+use super::acquire::{Acquire, AcquireRequest};
+use super::direct::PermitRequest;
 use super::fair::Fair;
 use super::runtime::Runtime;
-use super::until::Until;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
 
 pin_project! {
-    /// A stream whose items come at the pace of a limiter: one permit each. Made by [`Fair::stream`].
+    /// A stream that yields items at the rate of a limiter, one permit per item. Created by [`Fair::stream`].
     ///
-    /// An item is fetched first and then waits for its permit, so that no permit is taken while nothing comes, nor for
-    /// the end. Dropping the stream drops an item that waits. It waits in line as any other, but [`Fair::max_waiting`]
-    /// does not concern it: it waits for one permit at a time.
+    /// An item is polled first and then waits for its permit. So no permit is charged while the inner stream has no
+    /// item, or for its end. Dropping the stream drops an item that waits. The wait is in the queue like any other, but
+    /// does not count against [`Fair::max_waiting`], because a stream waits for one permit at a time.
     ///
     /// # Caveats
     ///
-    /// While it waits and is not polled it keeps its place in line, as an [`Until`] does: go on polling it, or drop it.
+    /// A stream that waits and is not polled keeps its position in the queue, as an [`Acquire`] does. Keep polling it,
+    /// or drop it.
     ///
     /// # Examples
     ///
     /// ```
-    /// use ringgate::{CounterRing, Fair, Quota, RateLimiter, TokioClock};
+    /// use ringgate::wait::TokioClock;
+    /// use ringgate::{CounterRing, Fair, Quota, RateLimiter};
     /// use tokio::time::Instant;
     /// use tokio_stream::StreamExt;
     ///
@@ -38,90 +39,82 @@ pin_project! {
     /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let ring = CounterRing::new(Quota::per_second(2)?)?;
     /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
-    /// let began = Instant::now();
+    /// let start = Instant::now();
     /// let mut paced = core::pin::pin!(limiter.stream(tokio_stream::iter(1..=3)));
     /// assert_eq!((paced.next().await, paced.next().await), (Some(1), Some(2)));
-    /// // The third of a second waits for the next one.
+    /// // The third item waits for the next second.
     /// assert_eq!(paced.next().await, Some(3));
-    /// assert!(began.elapsed().as_millis() >= 1_000);
+    /// assert!(start.elapsed().as_millis() >= 1_000);
     /// # Ok(())
     /// # }
     /// ```
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
-    pub struct PacedStream<S: Stream, A: Ask> {
+    pub struct PacedStream<S: Stream, R: AcquireRequest> {
         #[pin]
         inner: S,
         item: Option<S::Item>,
-        until: Until<A>,
+        permit: Acquire<R>,
     }
 }
 
 pin_project! {
-    /// A sink that takes items at the pace of a limiter: one permit each. Made by [`Fair::sink`].
+    /// A sink that accepts items at the rate of a limiter, one permit per item. Created by [`Fair::sink`].
     ///
-    /// It is ready when the inner sink is and a permit has been taken. If nothing is sent then, the permit is kept for
-    /// the next item. Waiting is as with [`PacedStream`], with the same caveat; closing it leaves the line.
+    /// It is ready when the inner sink is ready and a permit was charged. A permit that is not used by an item is kept
+    /// for the next one. Closing the sink leaves the queue. Otherwise it waits as a [`PacedStream`] does, with the same
+    /// caveat.
     #[derive(Debug)]
     #[must_use = "a sink does nothing until it is polled"]
-    pub struct PacedSink<S, A: Ask> {
+    pub struct PacedSink<S, R: AcquireRequest> {
         #[pin]
         inner: S,
-        paid: bool,
-        until: Until<A>,
+        has_permit: bool,
+        permit: Acquire<R>,
     }
 }
 
 impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
-    /// Gives the items of a stream at the limiter's pace.
-    pub fn stream<S: Stream>(
-        &self,
-        inner: S,
-    ) -> PacedStream<S, impl Ask<Taken = (), Runtime = T> + Unpin + use<'_, A, C, T, S>> {
-        PacedStream::new(inner, Direct::new(self, 1, drop))
+    /// Yields the items of a stream at the rate of the limiter.
+    pub fn stream<S: Stream>(&self, inner: S) -> PacedStream<S, PermitRequest<&Self, ()>> {
+        PacedStream::new(inner, PermitRequest::new(self, 1))
     }
 
-    /// As [`stream`](Self::stream), with the limiter by its `Arc`: for a task that is spawned.
+    /// Yields the items of a stream at the rate of the limiter, which is held by its `Arc`, for a spawned task.
     pub fn stream_owned<S: Stream>(
         self: Arc<Self>,
         inner: S,
-    ) -> PacedStream<S, impl Ask<Taken = (), Runtime = T> + Unpin + use<A, C, T, S>> {
-        PacedStream::new(inner, Direct::new(self, 1, drop))
+    ) -> PacedStream<S, PermitRequest<Arc<Self>, ()>> {
+        PacedStream::new(inner, PermitRequest::new(self, 1))
     }
 
-    /// Takes items for a sink at the limiter's pace.
-    pub fn sink<S>(
-        &self,
-        inner: S,
-    ) -> PacedSink<S, impl Ask<Taken = (), Runtime = T> + Unpin + use<'_, A, C, T, S>> {
-        PacedSink::new(inner, Direct::new(self, 1, drop))
+    /// Accepts items for a sink at the rate of the limiter.
+    pub fn sink<S>(&self, inner: S) -> PacedSink<S, PermitRequest<&Self, ()>> {
+        PacedSink::new(inner, PermitRequest::new(self, 1))
     }
 
-    /// As [`sink`](Self::sink), with the limiter by its `Arc`: for a task that is spawned.
-    pub fn sink_owned<S>(
-        self: Arc<Self>,
-        inner: S,
-    ) -> PacedSink<S, impl Ask<Taken = (), Runtime = T> + Unpin + use<A, C, T, S>> {
-        PacedSink::new(inner, Direct::new(self, 1, drop))
+    /// Accepts items for a sink at the rate of the limiter, which is held by its `Arc`, for a spawned task.
+    pub fn sink_owned<S>(self: Arc<Self>, inner: S) -> PacedSink<S, PermitRequest<Arc<Self>, ()>> {
+        PacedSink::new(inner, PermitRequest::new(self, 1))
     }
 }
 
-impl<S: Stream, A: Ask> PacedStream<S, A> {
-    fn new(inner: S, ask: A) -> Self {
+impl<S: Stream, R: AcquireRequest> PacedStream<S, R> {
+    fn new(inner: S, request: R) -> Self {
         Self {
             inner,
             item: None,
-            until: Until::new(ask).insisting(),
+            permit: Acquire::new(request).exempt(),
         }
     }
 
-    /// The stream inside.
+    /// Returns the inner stream.
     pub const fn get_ref(&self) -> &S {
         &self.inner
     }
 }
 
-impl<S: Stream, A: Ask + Unpin> Stream for PacedStream<S, A> {
+impl<S: Stream, R: AcquireRequest + Unpin> Stream for PacedStream<S, R> {
     type Item = S::Item;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
@@ -130,58 +123,58 @@ impl<S: Stream, A: Ask + Unpin> Stream for PacedStream<S, A> {
             *this.item = ready!(this.inner.poll_next(context));
         }
         if this.item.is_some() {
-            ready!(this.until.poll_again(context));
+            ready!(this.permit.poll_next(context));
         }
         Poll::Ready(this.item.take())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let (least, most) = self.inner.size_hint();
-        let held = usize::from(self.item.is_some());
+        let (lower, upper) = self.inner.size_hint();
+        let buffered = usize::from(self.item.is_some());
         (
-            least.saturating_add(held),
-            most.and_then(|most| most.checked_add(held)),
+            lower.saturating_add(buffered),
+            upper.and_then(|upper| upper.checked_add(buffered)),
         )
     }
 }
 
-impl<S: FusedStream, A: Ask + Unpin> FusedStream for PacedStream<S, A> {
+impl<S: FusedStream, R: AcquireRequest + Unpin> FusedStream for PacedStream<S, R> {
     fn is_terminated(&self) -> bool {
         self.item.is_none() && self.inner.is_terminated()
     }
 }
 
-impl<S, A: Ask> PacedSink<S, A> {
-    fn new(inner: S, ask: A) -> Self {
+impl<S, R: AcquireRequest> PacedSink<S, R> {
+    fn new(inner: S, request: R) -> Self {
         Self {
             inner,
-            paid: false,
-            until: Until::new(ask).insisting(),
+            has_permit: false,
+            permit: Acquire::new(request).exempt(),
         }
     }
 
-    /// The sink inside.
+    /// Returns the inner sink.
     pub const fn get_ref(&self) -> &S {
         &self.inner
     }
 }
 
-impl<S: Sink<I>, I, A: Ask + Unpin> Sink<I> for PacedSink<S, A> {
+impl<S: Sink<I>, I, R: AcquireRequest + Unpin> Sink<I> for PacedSink<S, R> {
     type Error = S::Error;
 
     fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         let this = self.project();
         ready!(this.inner.poll_ready(context))?;
-        if !*this.paid {
-            ready!(this.until.poll_again(context));
-            *this.paid = true;
+        if !*this.has_permit {
+            ready!(this.permit.poll_next(context));
+            *this.has_permit = true;
         }
         Poll::Ready(Ok(()))
     }
 
     fn start_send(self: Pin<&mut Self>, item: I) -> Result<(), S::Error> {
         let this = self.project();
-        *this.paid = false;
+        *this.has_permit = false;
         this.inner.start_send(item)
     }
 
@@ -191,7 +184,7 @@ impl<S: Sink<I>, I, A: Ask + Unpin> Sink<I> for PacedSink<S, A> {
 
     fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         let this = self.project();
-        this.until.leave();
+        this.permit.leave();
         this.inner.poll_close(context)
     }
 }

@@ -1,36 +1,35 @@
 use alloc::sync::Arc;
 use core::borrow::Borrow;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::time::Duration;
 
-use super::ask::{Ask, Case, Claim, Claims};
-use super::error::TurnError;
+use super::acquire::{Acquire, Enqueue};
+use super::error::CheckError;
 use super::fair::Fair;
-use super::room::Room;
+use super::queue::{Need, Needs, QueuedRequest, WaitQueues};
 use super::runtime::Runtime;
-use super::until::Until;
 use crate::clock::Clock;
 use crate::receipt::Settled;
 use crate::rules::{Cost, LiveRules, Passed, Reservation, RuleSet, Waited};
 use crate::time::Nanos;
 
-/// A [`RuleSet`], [`LiveRules`], or one of them in an `Arc`: what a line can be put before that judges requests.
-/// Sealed.
-pub trait Judge: Sealed {}
+/// Rules that a [`Fair`] can wrap: a [`RuleSet`], [`LiveRules`], or one of them in an `Arc`. This trait is sealed.
+pub trait RuleSource: RulesInForce {}
 
-impl<J: Sealed> Judge for J {}
+impl<S: RulesInForce> RuleSource for S {}
 
-#[expect(unnameable_types, reason = "sealed: nobody else is to have one")]
-pub trait Sealed {
+#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
+pub trait RulesInForce {
     type Request: ?Sized;
     type Clock: Clock;
 
-    /// Does something with the rules in force.
+    /// Calls `work` with the rules that are in force now.
     fn with<O>(&self, work: impl FnOnce(&RuleSet<Self::Request, Self::Clock>) -> O) -> O;
 }
 
-impl<R: ?Sized, C: Clock> Sealed for RuleSet<R, C> {
+impl<R: ?Sized, C: Clock> RulesInForce for RuleSet<R, C> {
     type Request = R;
     type Clock = C;
 
@@ -39,7 +38,7 @@ impl<R: ?Sized, C: Clock> Sealed for RuleSet<R, C> {
     }
 }
 
-impl<R: ?Sized, C: Clock + Clone> Sealed for LiveRules<R, C> {
+impl<R: ?Sized, C: Clock + Clone> RulesInForce for LiveRules<R, C> {
     type Request = R;
     type Clock = C;
 
@@ -48,184 +47,188 @@ impl<R: ?Sized, C: Clock + Clone> Sealed for LiveRules<R, C> {
     }
 }
 
-impl<J: Sealed> Sealed for Arc<J> {
-    type Request = J::Request;
-    type Clock = J::Clock;
+impl<S: RulesInForce> RulesInForce for Arc<S> {
+    type Request = S::Request;
+    type Clock = S::Clock;
 
-    fn with<O>(&self, work: impl FnOnce(&RuleSet<J::Request, J::Clock>) -> O) -> O {
+    fn with<O>(&self, work: impl FnOnce(&RuleSet<S::Request, S::Clock>) -> O) -> O {
         (**self).with(work)
     }
 }
 
-impl<J: Judge, T: Runtime> Fair<J, T> {
-    /// Takes what the request costs, if all rules have room and nobody waits for one of their states.
+impl<S: RuleSource, T: Runtime> Fair<S, T> {
+    /// Charges the cost of the request if every rule has capacity and no request is waiting for one of its states.
     ///
     /// # Errors
     ///
-    /// When one has not, or others wait for it. Nothing was taken.
+    /// A rule has no capacity, or other requests are waiting for it. Nothing was charged.
     ///
     /// # Concurrency
     ///
-    /// Whoever stood in line before this call goes before it. Who enters it at the same moment may come after.
-    pub fn check(&self, request: &J::Request) -> Result<Passed, TurnError> {
-        if self.gives_way(&Request::new(self, request, pass::<J>)) {
-            return Err(TurnError::Queued);
+    /// Does not overtake a request that was waiting before this call. A request that begins to wait concurrently may
+    /// be served later.
+    pub fn check(&self, request: &S::Request) -> Result<Passed, CheckError> {
+        if self.must_queue(&RulesRequest::<_, _, Passed>::new(self, request)) {
+            return Err(CheckError::Queued);
         }
-        self.limiter.with(|rules| {
-            let refused = match rules.check(request) {
-                Ok(passed) => return Ok(passed),
-                Err(refused) => refused,
-            };
-            Err(TurnError::Denied(refused.retry_after()))
+        self.limiter.with(|rules| match rules.check(request) {
+            Ok(admitted) => Ok(admitted),
+            Err(denied) => Err(CheckError::Denied(denied.retry_after())),
         })
     }
 
-    /// Takes what the request costs, as soon as it is its turn and all rules have room.
+    /// Waits until every rule has capacity for the request.
     ///
     /// # Errors
     ///
-    /// When it cannot wait, or waits no longer: [`WaitError`](super::WaitError) says why. Nothing was taken.
+    /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
     pub fn until_ready<'a>(
         &'a self,
-        request: &'a J::Request,
-    ) -> Until<impl Ask<Taken = Passed, Runtime = T> + Unpin + use<'a, J, T>> {
-        Until::new(Request::new(self, request, pass::<J>))
+        request: &'a S::Request,
+    ) -> Acquire<RulesRequest<&'a Self, &'a S::Request, Passed>> {
+        Acquire::new(RulesRequest::new(self, request))
     }
 
-    /// As [`until_ready`](Self::until_ready), with what is needed to give the charge back or to settle it later:
-    /// [`refund`](Self::refund), [`settle`](Self::settle).
+    /// Waits until every rule has capacity for the request, and returns a reservation to [`refund`](Self::refund) or
+    /// [`settle`](Self::settle) later.
     ///
     /// # Errors
     ///
-    /// As [`until_ready`](Self::until_ready).
+    /// Those of [`until_ready`](Self::until_ready).
     pub fn acquire<'a>(
         &'a self,
-        request: &'a J::Request,
-    ) -> Until<impl Ask<Taken = Reservation<J::Request>, Runtime = T> + Unpin + use<'a, J, T>> {
-        Until::new(Request::new(self, request, reserve::<J>))
+        request: &'a S::Request,
+    ) -> Acquire<RulesRequest<&'a Self, &'a S::Request, Reservation<S::Request>>> {
+        Acquire::new(RulesRequest::new(self, request))
     }
 
-    /// As [`until_ready`](Self::until_ready), with the limiter by its `Arc`: for a task that is spawned.
+    /// Waits like [`until_ready`](Self::until_ready), with the limiter held by its `Arc`, for a spawned task.
     ///
     /// # Errors
     ///
-    /// As [`until_ready`](Self::until_ready).
-    pub fn until_ready_owned<B: Borrow<J::Request> + Unpin>(
+    /// Those of [`until_ready`](Self::until_ready).
+    pub fn until_ready_owned<B: Borrow<S::Request> + Unpin>(
         self: Arc<Self>,
         request: B,
-    ) -> Until<impl Ask<Taken = Passed, Runtime = T> + Unpin + use<J, T, B>> {
-        Until::new(Request::new(self, request, pass::<J>))
+    ) -> Acquire<RulesRequest<Arc<Self>, B, Passed>> {
+        Acquire::new(RulesRequest::new(self, request))
     }
 
-    /// As [`acquire`](Self::acquire), with the limiter by its `Arc`: for a task that is spawned.
+    /// Waits like [`acquire`](Self::acquire), with the limiter held by its `Arc`, for a spawned task.
     ///
     /// # Errors
     ///
-    /// As [`until_ready`](Self::until_ready).
-    pub fn acquire_owned<B: Borrow<J::Request> + Unpin>(
+    /// Those of [`until_ready`](Self::until_ready).
+    pub fn acquire_owned<B: Borrow<S::Request> + Unpin>(
         self: Arc<Self>,
         request: B,
-    ) -> Until<impl Ask<Taken = Reservation<J::Request>, Runtime = T> + Unpin + use<J, T, B>> {
-        Until::new(Request::new(self, request, reserve::<J>))
+    ) -> Acquire<RulesRequest<Arc<Self>, B, Reservation<S::Request>>> {
+        Acquire::new(RulesRequest::new(self, request))
     }
 
-    /// Has those look again who are first in their lines: for whoever has just replaced the rules, or given back what
-    /// it took past the lines. Otherwise they look when their alarms ring, which were set for when the old rules had
-    /// room.
-    pub fn look_again(&self) {
-        self.room
-            .look_again(|| self.limiter.with(|rules| rules.clock().now()));
+    /// Wakes the first waiter of every state, so that it checks for capacity again.
+    ///
+    /// Call it after the rules were replaced, or after permits were refunded directly to the wrapped rules. Otherwise
+    /// waiters are woken by timers that were set for the old rules.
+    pub fn recheck(&self) {
+        self.queues
+            .wake_all_leaders(|| self.limiter.with(|rules| rules.clock().now()));
     }
 
-    /// Gives back what the `request` was charged, as [`RuleSet::refund`], by the rules in force; those who wait for one
-    /// of its states look again.
-    pub fn refund(&self, taken: Reservation<J::Request>, request: &J::Request) -> Settled {
-        let settled = self.limiter.with(|rules| rules.refund(taken));
-        self.room.given_back(&Request::new(self, request, pass::<J>));
+    /// Refunds what `request` was charged, by [`RuleSet::refund`] of the rules in force. The first waiters of its
+    /// states are woken to check for capacity.
+    pub fn refund(&self, reservation: Reservation<S::Request>, request: &S::Request) -> Settled {
+        let settled = self.limiter.with(|rules| rules.refund(reservation));
+        self.wake_leaders_of(request);
         settled
     }
 
-    /// Settles the rules with this cost at the `actual` one, as [`RuleSet::settle`], by the rules in force; those who
-    /// wait for one of the states of the `request` look again.
+    /// Replaces what the rules of this cost were charged by the `actual` cost, by [`RuleSet::settle`] of the rules in
+    /// force. The first waiters of the states of `request` are woken to check for capacity.
     pub fn settle(
         &self,
-        taken: Reservation<J::Request>,
-        request: &J::Request,
-        cost: &Cost<J::Request>,
+        reservation: Reservation<S::Request>,
+        request: &S::Request,
+        cost: &Cost<S::Request>,
         actual: u64,
     ) -> Settled {
-        let settled = self.limiter.with(|rules| rules.settle(taken, cost, actual));
-        self.room.given_back(&Request::new(self, request, pass::<J>));
+        let settled = self.limiter.with(|rules| rules.settle(reservation, cost, actual));
+        self.wake_leaders_of(request);
         settled
+    }
+
+    fn wake_leaders_of(&self, request: &S::Request) {
+        self.queues
+            .wake_leaders_of(&RulesRequest::<_, _, Passed>::new(self, request));
     }
 }
 
-fn pass<J: Judge>(rules: &RuleSet<J::Request, J::Clock>, request: &J::Request) -> Option<Passed> {
-    rules.check(request).ok()
+/// The result of a wait for rules: the admission, or a reservation.
+#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
+pub trait RulesGranted<R: ?Sized>: Sized {
+    fn charge<C: Clock>(rules: &RuleSet<R, C>, request: &R) -> Option<Self>;
 }
 
-fn reserve<J: Judge>(
-    rules: &RuleSet<J::Request, J::Clock>,
-    request: &J::Request,
-) -> Option<Reservation<J::Request>> {
-    rules.reserve(request).ok()
+impl<R: ?Sized> RulesGranted<R> for Passed {
+    fn charge<C: Clock>(rules: &RuleSet<R, C>, request: &R) -> Option<Self> {
+        rules.check(request).ok()
+    }
 }
 
-/// A request to some rules.
-struct Request<J: Judge, H, B, O> {
-    fair: H,
+impl<R: ?Sized> RulesGranted<R> for Reservation<R> {
+    fn charge<C: Clock>(rules: &RuleSet<R, C>, request: &R) -> Option<Self> {
+        rules.reserve(request).ok()
+    }
+}
+
+/// A request to rules, as part of the type of an [`Acquire`].
+///
+/// `F` is a reference or an `Arc` to the [`Fair`], `B` the request or a reference to it, `G` what is returned: the
+/// admission, or a [`Reservation`].
+pub struct RulesRequest<F, B, G> {
+    fair: F,
     request: B,
-    take: Take<J, O>,
-    judge: PhantomData<fn(&J)>,
+    granted: PhantomData<fn() -> G>,
 }
 
-/// How a request is charged.
-type Take<J, O> =
-    fn(&RuleSet<<J as Sealed>::Request, <J as Sealed>::Clock>, &<J as Sealed>::Request) -> Option<O>;
-
-impl<J: Judge, H, B, O> Request<J, H, B, O> {
-    fn new(fair: H, request: B, take: Take<J, O>) -> Self {
+impl<F, B, G> RulesRequest<F, B, G> {
+    const fn new(fair: F, request: B) -> Self {
         Self {
             fair,
             request,
-            take,
-            judge: PhantomData,
+            granted: PhantomData,
         }
     }
 }
 
-impl<J, T, H, B, O> Case for Request<J, H, B, O>
+impl<F, B, G, S, T> QueuedRequest for RulesRequest<F, B, G>
 where
-    J: Judge,
+    F: Deref<Target = Fair<S, T>>,
+    B: Borrow<S::Request>,
+    G: RulesGranted<S::Request>,
+    S: RuleSource,
     T: Runtime,
-    H: Deref<Target = Fair<J, T>>,
-    B: Borrow<J::Request>,
 {
-    type Taken = O;
-    type Runtime = T;
-
-    fn room(&self) -> &Room<T> {
-        &self.fair.room
-    }
+    type Acquired = G;
 
     fn now(&self) -> Nanos {
         self.fair.limiter.with(|rules| rules.clock().now())
     }
 
-    fn claims(&self) -> Claims {
-        let claim = |waited: Waited| Claim {
+    fn needs(&self) -> Needs {
+        let need = |waited: Waited| Need {
             state: waited.state,
             permits: waited.permits,
         };
         self.fair
             .limiter
-            .with(|rules| rules.waited(self.request.borrow()).map(claim).collect())
+            .with(|rules| rules.waited(self.request.borrow()).map(need).collect())
     }
 
-    fn take(&self) -> Option<O> {
+    fn try_acquire(&self) -> Option<G> {
         self.fair
             .limiter
-            .with(|rules| (self.take)(rules, self.request.borrow()))
+            .with(|rules| G::charge(rules, self.request.borrow()))
     }
 
     fn ready_in(&self, state: u64, permits: u64) -> Option<Duration> {
@@ -234,9 +237,32 @@ where
             .with(|rules| rules.ready_in(self.request.borrow(), state, permits))
     }
 
-    fn earliest_in(&self, state: u64, before: u64, permits: u64) -> Option<Duration> {
+    fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration> {
         self.fair
             .limiter
-            .with(|rules| rules.earliest_in(self.request.borrow(), state, before, permits))
+            .with(|rules| rules.earliest_in(self.request.borrow(), state, queued, permits))
+    }
+}
+
+impl<F, B, G, S, T> Enqueue for RulesRequest<F, B, G>
+where
+    F: Deref<Target = Fair<S, T>>,
+    B: Borrow<S::Request>,
+    G: RulesGranted<S::Request>,
+    S: RuleSource,
+    T: Runtime,
+{
+    type Runtime = T;
+
+    fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<T>) -> O) -> O {
+        work(&self.fair.queues)
+    }
+}
+
+impl<F, B: fmt::Debug, G> fmt::Debug for RulesRequest<F, B, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RulesRequest")
+            .field("request", &self.request)
+            .finish_non_exhaustive()
     }
 }

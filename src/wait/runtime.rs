@@ -10,28 +10,29 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::coop::{Unconstrained, unconstrained};
 use tokio::time::{Sleep, sleep};
 
-/// What wakes those who wait.
+/// The timers and tasks that a [`Fair`](super::Fair) needs of an async runtime.
 ///
-/// [`TokioRuntime`] is the one that is meant for use; another one is for another runtime, or for tests that fire alarms
-/// by hand.
+/// [`TokioRuntime`] is the default. Implement the trait for another runtime, or for tests that fire timers by hand.
 ///
 /// # Examples
+///
+/// A thread for each timer is enough for a few waiters, in any executor:
 ///
 /// ```
 /// use core::task::Waker;
 /// use core::time::Duration;
-/// use ringgate::{Fair, Gcra, Quota, RateLimiter, Runtime, TokioClock};
+/// use ringgate::wait::{Runtime, TokioClock};
+/// use ringgate::{Fair, Gcra, Quota, RateLimiter};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// /// A thread for each alarm: enough for a few who wait, in any executor.
 /// struct Threads;
 ///
 /// impl Runtime for Threads {
-///     /// An alarm that cannot be called off wakes somebody for nothing, which is allowed.
-///     type Alarm = ();
+///     /// Not cancellable: a spurious wake-up is allowed.
+///     type Timer = ();
 ///
-///     fn alarm(&self, after: Duration, waker: &Waker) {
+///     fn set_timer(&self, after: Duration, waker: &Waker) {
 ///         let waker = waker.clone();
 ///         std::thread::spawn(move || {
 ///             std::thread::sleep(after);
@@ -49,101 +50,102 @@ use tokio::time::{Sleep, sleep};
 /// # }
 /// ```
 pub trait Runtime {
-    /// An alarm that was set; dropping it calls it off.
-    type Alarm: Send + Unpin;
+    /// A timer that was set. Dropping it cancels it.
+    type Timer: Send + Unpin;
 
-    /// Wakes `waker` once when `after` has passed, or later; also when the alarm can no longer be kept. Waking it too
-    /// early or more than once costs a look at the limiter, no more.
+    /// Wakes `waker` once, when `after` has passed or later, and also when the runtime shuts down before. A wake that
+    /// is early or repeated costs a check for capacity.
     ///
-    /// Called while a lock of the [`Fair`](super::Fair) is held: wake nobody at once, do not block, and do not come
-    /// back to it.
-    fn alarm(&self, after: Duration, waker: &Waker) -> Self::Alarm;
+    /// It is called while a lock of the [`Fair`](super::Fair) is held. It must not wake directly, block, or call the
+    /// `Fair`.
+    fn set_timer(&self, after: Duration, waker: &Waker) -> Self::Timer;
 
-    /// A number of the runtime that this runs in, which no other has; `None` outside of any, or where there is only
-    /// one. An alarm is set by whoever runs in the same runtime, or by the one it is for.
-    fn here(&self) -> Option<u64> {
+    /// Returns a number that identifies the current runtime. `None` outside of any runtime, or where there is only one.
+    ///
+    /// A waiter relies only on timers that were set in its own runtime, because another runtime may stop.
+    fn runtime_id(&self) -> Option<u64> {
         None
     }
 
-    /// A number of the task that is running, which no other task has; `None` where that is not known, and then no task
-    /// is made to give way to others while permits are to be had at once.
-    fn task(&self) -> Option<u64> {
+    /// Returns a number that identifies the current task. `None` if it is not known; such a task never yields to
+    /// others while there is capacity.
+    fn task_id(&self) -> Option<u64> {
         None
     }
 
-    /// Wakes all of them, so that they run in this order as far as the runtime lets that be chosen.
-    fn wake(&self, wakers: impl Iterator<Item = Waker>) {
+    /// Wakes all of them, so that they run in this order as far as the runtime allows it.
+    fn wake_all(&self, wakers: impl Iterator<Item = Waker>) {
         wakers.for_each(Waker::wake);
     }
 }
 
-/// Waiting by tokio's timer, to the millisecond.
+/// The timers of tokio, with a resolution of one millisecond.
 ///
 /// # Panics
 ///
-/// Whoever has to wait outside of a tokio runtime, or in one without its time driver, panics, as with
-/// [`tokio::time::sleep`].
+/// A wait without capacity panics outside of a tokio runtime, or in one without its time driver, as
+/// [`tokio::time::sleep`] does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioRuntime;
 
-/// An alarm of [`TokioRuntime`].
-pub struct TokioAlarm {
-    /// Registered with the timer, and never looked at again: whoever is woken asks the limiter.
+/// A timer of [`TokioRuntime`].
+pub struct TokioTimer {
+    /// Registered with the time driver and not polled again: the waiter that it wakes checks for capacity.
     _sleep: Pin<Box<Unconstrained<Sleep>>>,
 }
 
-impl fmt::Debug for TokioAlarm {
+impl fmt::Debug for TokioTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokioAlarm").finish_non_exhaustive()
+        f.debug_struct("TokioTimer").finish_non_exhaustive()
     }
 }
 
 impl Runtime for TokioRuntime {
-    type Alarm = TokioAlarm;
+    type Timer = TokioTimer;
 
-    fn alarm(&self, after: Duration, waker: &Waker) -> TokioAlarm {
-        // Unconstrained: the waker may be another task's, whom the budget of this one does not concern.
-        let mut alarm = Box::pin(unconstrained(sleep(after)));
-        // Over already, if the thread was stopped for a while: a little later then, when no lock is held.
-        while alarm.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
-            alarm.set(unconstrained(sleep(Duration::from_millis(1))));
+    fn set_timer(&self, after: Duration, waker: &Waker) -> TokioTimer {
+        // Unconstrained: the waker may belong to another task, and must not depend on the budget of this one.
+        let mut timer = Box::pin(unconstrained(sleep(after)));
+        // It has already elapsed if the thread was suspended: then it fires a little later, without the lock.
+        while timer.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
+            timer.set(unconstrained(sleep(Duration::from_millis(1))));
         }
-        TokioAlarm { _sleep: alarm }
+        TokioTimer { _sleep: timer }
     }
 
-    fn here(&self) -> Option<u64> {
-        Handle::try_current().ok().map(|handle| Number::of(handle.id()))
+    fn runtime_id(&self) -> Option<u64> {
+        Handle::try_current().ok().map(|handle| IdHasher::id(handle.id()))
     }
 
-    fn task(&self) -> Option<u64> {
-        tokio::task::try_id().map(Number::of)
+    fn task_id(&self) -> Option<u64> {
+        tokio::task::try_id().map(IdHasher::id)
     }
 
-    fn wake(&self, mut wakers: impl Iterator<Item = Waker>) {
-        // A worker of several runs next what was woken last, and all others in order.
-        let next = if wakes_last_first() { wakers.next() } else { None };
-        wakers.chain(next).for_each(Waker::wake);
+    fn wake_all(&self, mut wakers: impl Iterator<Item = Waker>) {
+        // A worker of a multi-thread runtime runs the task woken last first, and the others in order.
+        let first = if is_worker() { wakers.next() } else { None };
+        wakers.chain(first).for_each(Waker::wake);
     }
 }
 
-/// Whether the running task is on a worker of tokio's runtime of several threads.
-fn wakes_last_first() -> bool {
+/// Whether the current task runs on a worker of a multi-thread runtime.
+fn is_worker() -> bool {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     tokio::task::try_id().is_some() && matches!(flavor, Ok(RuntimeFlavor::MultiThread))
 }
 
-/// A hash that is the number itself.
-struct Number(u64);
+/// Extracts the number from an id of tokio, which offers it only to a hasher.
+struct IdHasher(u64);
 
-impl Number {
-    fn of(id: impl Hash) -> u64 {
-        let mut number = Self(0);
-        id.hash(&mut number);
-        number.finish()
+impl IdHasher {
+    fn id(id: impl Hash) -> u64 {
+        let mut hasher = Self(0);
+        id.hash(&mut hasher);
+        hasher.finish()
     }
 }
 
-impl Hasher for Number {
+impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0
     }

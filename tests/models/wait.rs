@@ -1,11 +1,11 @@
-//! Models of the line before a limiter.
+//! Models of the wait queues of a limiter.
 //!
-//! What is asserted of every execution:
+//! Every execution asserts:
 //!
-//! - *nobody is forgotten*: every wait that is not dropped ends, once time has gone far enough (a model in which
-//!   somebody waits for ever is a deadlock, which loom reports);
-//! - *bound*: no interval of one window holds more than the limit;
-//! - *order*: who came first is served first, where the model says who did.
+//! - *no waiter is forgotten*: each wait that is not dropped completes once time is far enough ahead (otherwise the
+//!   model deadlocks, which loom reports);
+//! - *bound*: no interval of one window admits more than the limit;
+//! - *order*: where the model fixes the order of arrival, waiters are served in it.
 
 use alloc::task::Wake;
 use core::future::Future;
@@ -14,10 +14,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use ringgate::{
-    Clock, CounterRing, Fair, Key, Nanos, Quota, RateLimiter, Rule, RuleSet, RuleSetBuilder, Runtime,
-    TurnError,
-};
+use ringgate::wait::{CheckError, Runtime};
+use ringgate::{Clock, CounterRing, Fair, Key, Nanos, Quota, RateLimiter, Rule, RuleSet, RuleSetBuilder};
 
 use alloc::sync::Arc;
 #[cfg(ringgate_loom)]
@@ -36,29 +34,29 @@ use super::harness::FULL;
 /// Nanoseconds in a window of one cell.
 const W: u64 = 1_000;
 
-/// Time, and the alarms that were set. (Not the model checker's atomic: it is written with the lock held.)
+/// The time, and the timers that are set. (Not loom's atomic: it is written while the lock is held.)
 #[derive(Default)]
 struct Time {
     now: AtomicU64,
-    alarms: Mutex<Alarms>,
+    timers: Mutex<Timers>,
 }
 
 #[derive(Default)]
-struct Alarms {
+struct Timers {
     set: Vec<(u64, Waker)>,
     next: u64,
-    /// Time goes no further, so whatever was set is due.
-    over: bool,
+    /// Time is at its end, so each timer is due when it is set.
+    ended: bool,
 }
 
 impl Time {
-    /// Lets all alarms ring, at a time after which no more will be needed.
+    /// Moves time to `at`, after which no timer is needed, and fires all timers.
     fn end(&self, at: u64) {
         let set = {
-            let mut alarms = self.alarms.lock().unwrap();
+            let mut timers = self.timers.lock().unwrap();
             self.now.store(at, Ordering::SeqCst);
-            alarms.over = true;
-            core::mem::take(&mut alarms.set)
+            timers.ended = true;
+            core::mem::take(&mut timers.set)
         };
         for (_, waker) in set {
             waker.wake();
@@ -69,7 +67,7 @@ impl Time {
 #[derive(Clone)]
 struct Hand(Arc<Time>);
 
-struct Alarm {
+struct Timer {
     number: u64,
     time: Arc<Time>,
 }
@@ -81,38 +79,38 @@ impl Clock for Hand {
 }
 
 impl Runtime for Hand {
-    type Alarm = Alarm;
+    type Timer = Timer;
 
-    fn alarm(&self, after: Duration, waker: &Waker) -> Alarm {
-        let mut alarms = self.0.alarms.lock().unwrap();
-        let number = alarms.next;
-        alarms.next += 1;
-        // One for room was set by a reading from before the end, and is due; one for those who do not come is not.
-        if alarms.over && after < Duration::from_nanos(LATER) {
-            drop(alarms);
+    fn set_timer(&self, after: Duration, waker: &Waker) -> Timer {
+        let mut timers = self.0.timers.lock().unwrap();
+        let number = timers.next;
+        timers.next += 1;
+        // A capacity timer was computed from a reading before the end, and is due. A grace timer is not.
+        if timers.ended && after < Duration::from_nanos(LATER) {
+            drop(timers);
             waker.wake_by_ref();
         } else {
-            alarms.set.push((number, waker.clone()));
+            timers.set.push((number, waker.clone()));
         }
-        Alarm {
+        Timer {
             number,
             time: Arc::clone(&self.0),
         }
     }
 }
 
-impl Drop for Alarm {
+impl Drop for Timer {
     fn drop(&mut self) {
-        // What rings meanwhile is not called off.
-        let mut alarms = self.time.alarms.lock().unwrap();
-        let place = alarms.set.iter().position(|(number, _)| *number == self.number);
-        let called_off = place.map(|place| alarms.set.swap_remove(place));
-        drop(alarms);
-        drop(called_off);
+        // A timer that has fired meanwhile is not found.
+        let mut timers = self.time.timers.lock().unwrap();
+        let index = timers.set.iter().position(|(number, _)| *number == self.number);
+        let cancelled = index.map(|index| timers.set.swap_remove(index));
+        drop(timers);
+        drop(cancelled);
     }
 }
 
-/// A thread that waits until it is woken.
+/// A thread that is parked until it is woken.
 #[derive(Default)]
 struct Parked {
     woken: Mutex<bool>,
@@ -148,7 +146,7 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 
 type Limiter = Arc<Fair<RateLimiter<CounterRing, Hand>, Hand>>;
 
-/// So many permits a window, in one cell.
+/// A limiter of `limit` permits per window, in one cell.
 fn limiter(limit: u64) -> (Limiter, Hand) {
     let time = Hand(Arc::new(Time::default()));
     time.0.now.store(W, Ordering::SeqCst);
@@ -158,16 +156,16 @@ fn limiter(limit: u64) -> (Limiter, Hand) {
     (Arc::new(limiter), time)
 }
 
-/// One who waits for a permit, and says when it had it.
+/// A thread that waits for a permit, and returns the time of its admission.
 fn waits(limiter: &Limiter) -> thread::JoinHandle<Nanos> {
     let limiter = Arc::clone(limiter);
     thread::spawn(move || block_on(limiter.acquire(1)).unwrap().at())
 }
 
-/// The last cell that the models look at: whatever was taken before counts no longer.
+/// The last cell of the models. Earlier admissions no longer count.
 const LATER: u64 = 3 * W;
 
-/// Two permits are spent, and two wait for a later window: one is woken by its alarm, and wakes the other.
+/// Two permits are charged, and two threads wait for a later window: one is woken by its timer, and wakes the other.
 #[test]
 fn wait_for_time_to_pass() {
     FULL.explore(|| {
@@ -184,7 +182,7 @@ fn wait_for_time_to_pass() {
     });
 }
 
-/// The first in line is dropped, at any time, and the second is served all the same.
+/// The first waiter is dropped at any time, and the second is served.
 #[test]
 fn wait_first_is_dropped() {
     FULL.explore(|| {
@@ -201,10 +199,9 @@ fn wait_first_is_dropped() {
     });
 }
 
-/// Three were told that there is room; the first of them is dropped instead of coming, and one who came later gets what it
-/// leaves.
+/// A notified waiter is dropped instead of being polled, and a later waiter gets its permit.
 #[test]
-fn wait_told_is_dropped() {
+fn wait_notified_is_dropped() {
     FULL.explore(|| {
         let (limiter, time) = limiter(2);
         assert!(limiter.check_n(2).is_ok());
@@ -213,7 +210,7 @@ fn wait_told_is_dropped() {
         assert!(poll_once(&mut first).is_pending());
         assert!(poll_once(&mut second).is_pending());
         time.0.end(LATER);
-        // It takes its own, and tells the second.
+        // It is charged, and notifies the second.
         assert!(poll_once(&mut first).is_ready());
         let third = waits(&limiter);
         drop(second);
@@ -223,9 +220,9 @@ fn wait_told_is_dropped() {
     });
 }
 
-/// One comes while another was told that there is room and has yet to come: it is woken by the one that takes.
+/// A waiter joins while another is notified and not polled yet. It is woken when the other is charged.
 #[test]
-fn wait_for_those_who_were_told() {
+fn wait_for_notified() {
     FULL.explore(|| {
         let (limiter, time) = limiter(3);
         assert!(limiter.check_n(3).is_ok());
@@ -234,7 +231,7 @@ fn wait_for_those_who_were_told() {
         assert!(poll_once(&mut first).is_pending());
         assert!(poll_once(&mut second).is_pending());
         time.0.end(LATER);
-        // It takes its own, and tells the second.
+        // It is charged, and notifies the second.
         assert!(poll_once(&mut first).is_ready());
         let third = waits(&limiter);
         assert!(block_on(second).is_ok());
@@ -243,7 +240,7 @@ fn wait_for_those_who_were_told() {
     });
 }
 
-/// Whoever does not wait does not overtake; and the one who waits is served.
+/// A check does not overtake a waiter, and the waiter is served.
 #[test]
 fn wait_is_not_overtaken() {
     FULL.explore(|| {
@@ -251,22 +248,22 @@ fn wait_is_not_overtaken() {
         assert!(limiter.check_n(1).is_ok());
         let mut both = limiter.clone().acquire_owned(2);
         assert!(poll_once(&mut both).is_pending());
-        let hasty = {
+        let check = {
             let limiter = Arc::clone(&limiter);
             thread::spawn(move || limiter.check())
         };
         time.0.end(LATER);
         let taken = block_on(both).unwrap();
         assert_eq!(taken.permits(), 2);
-        // Before it was served, or after, when there was no room.
-        match hasty.join().unwrap() {
-            Err(TurnError::Queued | TurnError::Denied(_)) => {}
+        // Before the waiter was served, or after it without capacity.
+        match check.join().unwrap() {
+            Err(CheckError::Queued | CheckError::Denied(_)) => {}
             other => panic!("{other:?}"),
         }
     });
 }
 
-/// Two requests that need two states each, and one of them a third: nobody is forgotten, and no rule admits too much.
+/// Two requests that each need two states, of which they share one: both are served, and no rule exceeds its limit.
 #[test]
 fn wait_for_rules() {
     FULL.explore(|| {
@@ -282,7 +279,7 @@ fn wait_for_rules() {
             .unwrap();
         let rules = Arc::new(Fair::with_runtime(rules, time.clone()));
         assert!(rules.check(&0).is_ok());
-        // Waits for its own rule; the other request has room, but for what the first takes.
+        // It waits for the rule of its user. The other request has capacity, unless the first is charged before.
         let first = {
             let rules = Arc::clone(&rules);
             thread::spawn(move || block_on(rules.until_ready(&0)).unwrap().at())

@@ -1,4 +1,4 @@
-//! Streams and sinks at a limiter's pace.
+//! Streams and sinks at the rate of a limiter.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{log, ms};
 
-/// The numbers up to one, at once.
+/// A stream of the numbers from `.0` to `.1`, which are ready at once.
 struct Numbers(u64, u64);
 
 impl Stream for Numbers {
@@ -34,7 +34,7 @@ async fn next<S: Stream>(stream: &mut Pin<&mut S>) -> Option<S::Item> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_gives_its_items_at_the_limiters_pace() {
+async fn a_stream_yields_items_at_the_limiters_rate() {
     let limiter = log("2/1s");
     let began = Instant::now();
     let mut stream = pin!(limiter.stream(Numbers(0, 5)));
@@ -44,13 +44,13 @@ async fn a_stream_gives_its_items_at_the_limiters_pace() {
         assert_eq!(stream.size_hint().0, 4 - usize::try_from(number).unwrap());
     }
     assert_eq!(seen, [(0, 0), (1, 0), (2, 1000), (3, 1000), (4, 2000)]);
-    // The end has cost nothing.
+    // The end of the stream costs nothing.
     assert_eq!(limiter.limiter().peek().remaining(), 1);
 }
 
-/// Two streams share a limiter, and what one holds when it is dropped has cost nothing.
+/// Two streams share a limiter. An item that a dropped stream had buffered costs nothing.
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_dropped_has_taken_what_it_has_given() {
+async fn a_dropped_stream_charges_only_yielded_items() {
     let limiter = log("2/1s");
     let mut first = Box::pin(Arc::clone(&limiter).stream_owned(Numbers(0, 5)));
     let mut second = pin!(limiter.stream(Numbers(0, 1)));
@@ -67,7 +67,7 @@ async fn a_stream_that_is_dropped_has_taken_what_it_has_given() {
     assert_eq!(limiter.limiter().peek().remaining(), 1);
 }
 
-/// What was sent, and when.
+/// The items that were sent, with their times.
 #[derive(Default)]
 struct Sent(VecDeque<(u64, u128)>, Option<Instant>);
 
@@ -95,14 +95,14 @@ impl Sink<u64> for Sent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_takes_its_items_at_the_limiters_pace() {
+async fn a_sink_accepts_items_at_the_limiters_rate() {
     let limiter = log("2/1s");
     let mut sink = pin!(limiter.sink(Sent::default()));
     for number in 0..5 {
         core::future::poll_fn(|context| sink.as_mut().poll_ready(context))
             .await
             .unwrap();
-        // Ready is ready, and costs once.
+        // A sink that is ready stays ready, and is charged once.
         core::future::poll_fn(|context| sink.as_mut().poll_ready(context))
             .await
             .unwrap();
@@ -115,9 +115,9 @@ async fn a_sink_takes_its_items_at_the_limiters_pace() {
     assert_eq!(closed, Err("closed"));
 }
 
-/// A sink that is closed while it waits does not keep its place.
+/// A sink that is closed while it waits leaves its queue.
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_is_closed_leaves_the_line() {
+async fn a_closed_sink_leaves_the_queue() {
     let limiter = log("1/1s");
     assert!(limiter.check().is_ok());
     let mut sink = pin!(limiter.sink(Sent::default()));

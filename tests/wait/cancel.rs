@@ -1,27 +1,28 @@
-//! Waits that are dropped at any time: nothing is lost, and nobody is forgotten.
+//! Waits that are dropped at any time charge nothing and block no other wait.
 
 use alloc::sync::Arc;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
-use ringgate::{Ask, Receipt, Runtime, TokioClock, TokioRuntime, Until};
+use ringgate::wait::{Acquire, AcquireRequest, PermitRequest, TokioClock, TokioRuntime};
+use ringgate::{Fair, RateLimiter, Receipt, TimestampRing};
 use tokio::time::Instant;
 
 use super::{log, ms, poll, settle};
 
-/// What happens to some waits, one after the other.
+/// One step of a history of several waits.
 #[derive(Clone, Debug)]
 enum Step {
-    /// One more, for so many permits.
+    /// Begins a wait for a number of permits.
     Wait(u64),
-    /// Polls a wait, if there is that one.
+    /// Polls the wait with this index, if it exists.
     Poll(usize),
-    /// Drops it.
+    /// Drops the wait with this index, if it exists.
     Drop(usize),
-    /// Takes without waiting.
+    /// Checks without waiting.
     Check(u64),
-    /// Time passes, in milliseconds.
+    /// Advances time by milliseconds.
     Sleep(u64),
 }
 
@@ -39,10 +40,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What the limiter has counted is what was handed out, in every window; and in the end whoever is left is served, in as
-    /// much time as that takes and no more.
+    /// The limiter has charged what the waits returned, in every window, and the remaining waits complete within one window
+    /// each.
     #[test]
-    fn whatever_is_dropped_nothing_is_lost(steps in steps()) {
+    fn dropped_waits_charge_nothing(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -56,7 +57,7 @@ const LIMIT: u64 = 5;
 
 async fn run(steps: Vec<Step>) {
     let limiter = log("5/1s");
-    let mut waits: Vec<Pin<Box<Until<_>>>> = Vec::new();
+    let mut waits: Vec<Pin<Box<Acquire<_>>>> = Vec::new();
     let mut taken: Vec<(Instant, u64)> = Vec::new();
     let mut note = |receipt: Receipt| taken.push((Instant::now(), receipt.permits()));
     for step in steps {
@@ -96,7 +97,7 @@ async fn run(steps: Vec<Step>) {
     for task in tasks {
         taken.push(task.await.unwrap());
     }
-    // One window each at the most, and patience.
+    // At most one window each, and the grace period.
     assert!(
         began.elapsed() <= ms(1010) * u32::try_from(left).unwrap(),
         "{left} took {:?}",
@@ -112,16 +113,16 @@ async fn run(steps: Vec<Step>) {
             "{taken:?}"
         );
     }
-    // What was not handed out is there.
+    // The limiter has not charged more than the waits returned.
     let now = Instant::now();
     let counted = taken.iter().filter(|(at, _)| now.duration_since(*at) < ms(1000));
     let spent: u64 = counted.map(|(_, permits)| permits).sum();
     assert_eq!(limiter.limiter().peek().remaining(), LIMIT - spent);
 }
 
-/// The one that sleeps for all others is dropped where no runtime is.
+/// The leader is dropped outside of any runtime.
 #[test]
-fn a_wait_may_be_dropped_outside_of_any_runtime() {
+fn a_wait_can_be_dropped_outside_of_any_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -143,9 +144,9 @@ fn a_wait_may_be_dropped_outside_of_any_runtime() {
     assert!(runtime.block_on(second).unwrap().is_ok());
 }
 
-/// A runtime ends while one of its tasks sleeps for a task of another runtime.
+/// A runtime ends after one of its tasks has advanced the queue to a task of another runtime.
 #[test]
-fn a_runtime_may_end_before_others() {
+fn a_runtime_can_end_before_others() {
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -161,8 +162,8 @@ fn a_runtime_may_end_before_others() {
     )));
     assert!(limiter.check().is_ok());
     let owned = || Arc::clone(&limiter).acquire_owned(1);
-    // The first takes, and sets the alarm for the second, by its own runtime's timer. (Where this thread was stopped for a
-    // window, the first is through before anybody sees it in line.)
+    // The first is charged, and wakes the second, which sets its own timer. (If this thread is stopped for a window, the
+    // first completes before it is seen in the queue.)
     let first = early.spawn(owned());
     while limiter.waiting() < 1 && !first.is_finished() {
         std::thread::yield_now();
@@ -177,16 +178,16 @@ fn a_runtime_may_end_before_others() {
     assert_eq!(limiter.waiting(), 0);
 }
 
-/// A waker that takes another wait with it when it is dropped.
-struct Last(#[expect(dead_code, reason = "held until it is dropped")] std::sync::Mutex<Box<dyn Send>>);
+/// A waker that owns another wait.
+struct OwningWaker(#[expect(dead_code, reason = "held until it is dropped")] std::sync::Mutex<Box<dyn Send>>);
 
-impl alloc::task::Wake for Last {
+impl alloc::task::Wake for OwningWaker {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Where a waker or an alarm is dropped, whatever it holds is dropped with it: other waits of the same limiter, for example.
+/// Dropping a waker or a timer may drop another wait of the same limiter, which locks the queues.
 #[test]
-fn a_waker_may_hold_another_wait() {
+fn a_waker_can_own_another_wait() {
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -200,9 +201,9 @@ fn a_waker_may_hold_another_wait() {
             let held = || {
                 let mut wait = Arc::clone(&limiter).acquire_owned(1);
                 assert!(poll(&mut wait).is_pending());
-                Waker::from(Arc::new(Last(std::sync::Mutex::new(Box::new(wait)))))
+                Waker::from(Arc::new(OwningWaker(std::sync::Mutex::new(Box::new(wait)))))
             };
-            // As the first in line, and behind others: by another waker, by leaving, by being served.
+            // Wakers are dropped of a leader and of later waiters: when replaced, when leaving, and when served.
             let mut waits: Vec<_> = (0..3).map(|_| Arc::clone(&limiter).acquire_owned(1)).collect();
             for wait in &mut waits {
                 assert!(
@@ -228,22 +229,21 @@ fn a_waker_may_hold_another_wait() {
     });
     is_done
         .recv_timeout(core::time::Duration::from_secs(10))
-        .expect("locked by itself");
+        .expect("deadlock");
 }
 
-/// What is returned can be named, sent and kept.
+/// The futures can be named in a struct, sent and kept.
 #[test]
-fn waits_are_plain_futures() {
-    fn plain<A: Ask<Taken = Receipt, Runtime = TokioRuntime> + Unpin + Send + 'static>(
-        wait: Until<A>,
+fn waits_can_be_named_sent_and_kept() {
+    struct Connection(Option<Acquire<PermitRequest<Arc<Fair<RateLimiter<TimestampRing, TokioClock>>>>>>);
+    fn any<R: AcquireRequest<Acquired = Receipt, Runtime = TokioRuntime> + Unpin + Send + 'static>(
+        wait: Acquire<R>,
     ) -> impl Future + Send + Unpin {
         wait
     }
-    fn alarms<T: Runtime<Alarm: Send>>(_: T) {}
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let limiter = runtime.block_on(async { log("1/1s") });
-    let wait = plain(Arc::clone(&limiter).acquire_owned(1));
-    drop(wait);
-    alarms(TokioRuntime);
+    let connection = Connection(Some(Arc::clone(&limiter).acquire_owned(1)));
+    drop(connection.0.map(any));
     assert_eq!(limiter.limiter().peek().remaining(), 1);
 }

@@ -1,4 +1,4 @@
-//! Panics, runtimes that are not driven, and those without a timer: whoever is not to blame is served.
+//! Panics, stopped runtimes and runtimes without timers do not block other waiters.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,9 @@ use core::time::Duration;
 use std::sync::mpsc;
 use std::thread;
 
+use ringgate::wait::TokioClock;
 use ringgate::{
-    Cost, Fair, LiveRules, RateLimiter, Rule, RuleAlgorithm, RuleSetBuilder, TimestampRing, TokioClock,
+    Cost, Fair, LiveRules, ManualClock, RateLimiter, Rule, RuleAlgorithm, RuleSetBuilder, TimestampRing,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
@@ -24,9 +25,9 @@ fn log(quota: &str) -> Arc<Fair<RateLimiter<TimestampRing>>> {
     )))
 }
 
-/// Every thread has a runtime of its own, which goes on only as long as it waits itself.
+/// Each thread has its own runtime, which is driven only while the thread waits.
 #[test]
-fn a_runtime_that_rests_keeps_nobody_waiting() {
+fn a_stopped_runtime_does_not_block_others() {
     let limiter = log("10/200ms");
     let (done, is_done) = mpsc::channel();
     for thread in 0..8 {
@@ -38,20 +39,22 @@ fn a_runtime_that_rests_keeps_nobody_waiting() {
                 thread::sleep(ms(3 + thread));
             }
             done.send(()).unwrap();
-            // Longer than the test, so that the runtime neither goes on nor ends.
+            // Longer than the test, so that the runtime is neither driven nor dropped.
             thread::sleep(Duration::from_secs(120));
         });
     }
     for _ in 0..8 {
-        is_done.recv_timeout(Duration::from_secs(60)).expect("forgotten");
+        is_done
+            .recv_timeout(Duration::from_secs(60))
+            .expect("never served");
     }
 }
 
-/// The one that is served sets no alarm for the next, who waits in another runtime, by the timer of its own, which rests from then on.
+/// The waiter that is served does not set the capacity timer of the next waiter in its own runtime, which then stops.
 #[test]
-fn a_runtime_that_rests_keeps_no_alarm() {
+fn a_stopped_runtime_keeps_no_capacity_timer_of_others() {
     let limiter = log("2/200ms");
-    let resting = current_thread();
+    let stopped = current_thread();
     let other = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_time()
@@ -60,26 +63,58 @@ fn a_runtime_that_rests_keeps_no_alarm() {
     assert!(limiter.check_n(2).is_ok());
     let mut first = Arc::clone(&limiter).acquire_owned(1);
     let mut second = Arc::clone(&limiter).acquire_owned(1);
-    resting.block_on(async {
+    stopped.block_on(async {
         assert!(poll(&mut first).is_pending());
         assert!(poll(&mut second).is_pending());
-        // It takes its own, and tells the second.
+        // It is charged, and notifies the second.
         assert!(first.await.is_ok());
     });
-    // It comes before the second has taken what it was told of. (Where this thread was stopped for longer than those who
-    // were told are waited for, it may be served and gone before anybody sees it in line.)
+    // It joins before the second is polled. (If this thread is stopped for longer than the grace period, it may be served
+    // before it is seen in the queue.)
     let third = other.spawn(Arc::clone(&limiter).acquire_owned(1));
     while limiter.waiting() < 2 && !third.is_finished() {
         thread::yield_now();
     }
-    assert!(resting.block_on(second).is_ok());
+    assert!(stopped.block_on(second).is_ok());
     let third = other.block_on(async { tokio::time::timeout(Duration::from_secs(30), third).await });
-    assert!(third.expect("forgotten").unwrap().is_ok());
+    assert!(third.expect("never served").unwrap().is_ok());
 }
 
-/// Whoever waits where no timer is panics when it would need one, and only then; the others go on.
+/// The grace timer of a waiter of another runtime is not set in the runtime that advances the queue, which then stops.
 #[test]
-fn a_runtime_without_a_timer_keeps_nobody_waiting() {
+fn a_stopped_runtime_keeps_no_grace_timer_of_others() {
+    let clock = ManualClock::new();
+    let ring = TimestampRing::new("2/200ms".parse().unwrap()).unwrap();
+    let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, clock.clone())));
+    let stopped = current_thread();
+    let other = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .unwrap();
+    assert!(limiter.check_n(2).is_ok());
+    let mut first = Arc::clone(&limiter).acquire_owned(1);
+    let mut unpolled = Arc::clone(&limiter).acquire_owned(1);
+    stopped.block_on(async {
+        assert!(poll(&mut first).is_pending());
+        assert!(poll(&mut unpolled).is_pending());
+    });
+    let third = other.spawn(Arc::clone(&limiter).acquire_owned(1));
+    while limiter.waiting() < 3 {
+        thread::yield_now();
+    }
+    // The first notifies itself and the second, and leaves the third waiting for the end of their grace period.
+    clock.advance(ms(200));
+    assert!(stopped.block_on(first).is_ok());
+    // By now the second is overdue.
+    clock.advance(ms(20));
+    let third = other.block_on(async { tokio::time::timeout(Duration::from_secs(30), third).await });
+    assert!(third.expect("never served").unwrap().is_ok());
+}
+
+/// A waiter in a runtime without timers panics when it needs one; the others are served.
+#[test]
+fn a_runtime_without_timers_does_not_block_others() {
     let limiter = log("3/200ms");
     let good = Builder::new_multi_thread()
         .worker_threads(1)
@@ -96,9 +131,9 @@ fn a_runtime_without_a_timer_keeps_nobody_waiting() {
         let own = Arc::clone(&limiter);
         let task = runtime.spawn(async move { own.until_ready().await.is_ok() });
         tasks.push(task);
-        // Until all of them stand in line; where this thread was stopped for a window, some are through already.
-        let through = || tasks.iter().filter(|task| task.is_finished()).count();
-        while limiter.waiting() + through() <= number {
+        // Until all of them are queued. (If this thread is stopped for a window, some have completed already.)
+        let completed = || tasks.iter().filter(|task| task.is_finished()).count();
+        while limiter.waiting() + completed() <= number {
             thread::yield_now();
         }
     }
@@ -106,14 +141,14 @@ fn a_runtime_without_a_timer_keeps_nobody_waiting() {
     good.block_on(async {
         for task in tasks {
             let served = tokio::time::timeout(Duration::from_secs(60), task).await;
-            assert!(served.expect("forgotten").unwrap());
+            assert!(served.expect("never served").unwrap());
         }
     });
 }
 
-/// A function of the user's that panics, at any of its calls.
+/// A function of the user panics at any of its calls.
 #[test]
-fn a_panic_keeps_nobody_waiting() {
+fn a_panic_does_not_block_others() {
     for fatal in 0..60 {
         let runtime = Builder::new_current_thread()
             .enable_time()
@@ -125,7 +160,7 @@ fn a_panic_keeps_nobody_waiting() {
             let counted = Arc::clone(&left);
             let cost = Cost::new("cost", move |user: &u32| {
                 if *user == 66 && counted.fetch_sub(1, Ordering::Relaxed) == 0 {
-                    panic!("at last");
+                    panic!("as the test demands");
                 }
                 1
             });
@@ -150,7 +185,7 @@ fn a_panic_keeps_nobody_waiting() {
             for (user, task) in tasks {
                 let served = tokio::time::timeout(Duration::from_secs(100), task)
                     .await
-                    .expect("forgotten");
+                    .expect("never served");
                 assert!(served.unwrap_or(user == 66), "{user}");
             }
             assert_eq!(rules.waiting(), 0, "at call {fatal}");
@@ -158,9 +193,9 @@ fn a_panic_keeps_nobody_waiting() {
     }
 }
 
-/// Rules with more room, told to those who wait.
+/// Waiters see the larger limit of a reload after `recheck`.
 #[test]
-fn a_reload_is_seen_by_those_who_look_again() {
+fn recheck_applies_a_reload_at_once() {
     let runtime = Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -176,7 +211,7 @@ fn a_reload_is_seen_by_those_who_look_again() {
         settle().await;
         let began = Instant::now();
         live.limiter().store(&rules("100/h")).unwrap();
-        live.look_again();
+        live.recheck();
         assert!(waits.await.unwrap());
         assert_eq!(began.elapsed(), Duration::ZERO);
     });

@@ -1,19 +1,20 @@
-//! Deadlines, the limit of the queue, jitter, and what is never admitted.
+//! Deadlines, full queues, jitter, and requests that are never admitted.
 
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TokioClock, WaitError};
+use ringgate::wait::{TokioClock, WaitError};
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter};
 use tokio::time::Instant;
 
-use super::{log, log_alone, ms, poll, settle};
+use super::{bare_log, log, ms, poll, settle};
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_in_time_is_refused_at_once() {
+async fn a_deadline_that_cannot_be_met_fails_at_once() {
     let limiter = log("2/1s");
     assert!(limiter.check_n(2).is_ok());
     let began = Instant::now();
-    // Nobody is before it, and it takes one second.
+    // No waiter is ahead, and the permits are due in one second.
     let (needed, allowed) = (ms(1000), ms(999));
     let refused = limiter.until_ready().within(allowed).await;
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
@@ -22,12 +23,12 @@ async fn what_cannot_be_in_time_is_refused_at_once() {
     for wait in &mut waits {
         assert!(poll(wait).is_pending());
     }
-    // Five are before it, two a second.
+    // Five waiters are ahead, at two permits per second.
     let refused = limiter.until_ready().within(ms(2999)).await;
     let (needed, allowed) = (ms(3000), ms(2999));
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
     assert_eq!(began.elapsed(), Duration::ZERO);
-    // Three leave, and two are before it.
+    // Three leave, so two are ahead.
     waits.truncate(2);
     let refused = limiter.until_ready().within(ms(1999)).await;
     let (needed, allowed) = (ms(2000), ms(1999));
@@ -37,9 +38,9 @@ async fn what_cannot_be_in_time_is_refused_at_once() {
     assert_eq!(began.elapsed(), ms(1000));
 }
 
-/// The estimate for a bucket is the time that its refill takes, to the nanosecond.
+/// The estimate of a bucket is the time of its refill, to the nanosecond.
 #[tokio::test(start_paused = true)]
-async fn a_bucket_knows_when_everybody_is_served() {
+async fn a_bucket_estimates_the_wait_exactly() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 3).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
     assert!(limiter.check_n(3).is_ok());
@@ -52,7 +53,7 @@ async fn a_bucket_knows_when_everybody_is_served() {
     assert_eq!(refused, Err(WaitError::TooLate { needed, allowed }));
 }
 
-/// The deadline passes all the same when others have taken past the line.
+/// A deadline that could be met passes if other calls bypass the queue.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_ends_the_wait() {
     let limiter = log("1/1s");
@@ -67,14 +68,14 @@ async fn a_deadline_ends_the_wait() {
     let needed = ms(500);
     assert_eq!(first.await, Err(WaitError::TooLate { needed, allowed }));
     assert_eq!(began.elapsed(), ms(1500));
-    // It was first in line, and passes that on.
+    // It was the leader, and wakes the next waiter.
     assert!(second.await.unwrap().is_ok());
     assert_eq!(began.elapsed(), ms(2000));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_refuses() {
-    let limiter = Arc::new(Fair::new(log_alone("1/1s")).max_waiting(2));
+async fn a_full_queue_is_an_error() {
+    let limiter = Arc::new(Fair::new(bare_log("1/1s")).max_waiting(2));
     assert!(limiter.check().is_ok());
     let mut waits: Vec<_> = (0..2).map(|_| limiter.acquire(1)).collect();
     for wait in &mut waits {
@@ -83,41 +84,41 @@ async fn a_full_queue_refuses() {
     assert_eq!(
         limiter.until_ready().await,
         Err(WaitError::QueueFull {
-            allowed: 2,
+            max_waiting: 2,
             needed: ms(3000)
         })
     );
     drop(waits.pop());
     let mut third = limiter.acquire(1);
     assert!(poll(&mut third).is_pending());
-    // Nobody may wait, and nobody has to.
-    let limiter = Fair::new(log_alone("1/1s")).max_waiting(0);
+    // No request may wait, and the first does not have to.
+    let limiter = Fair::new(bare_log("1/1s")).max_waiting(0);
     assert_eq!(limiter.until_ready().await, Ok(()));
     assert_eq!(
         limiter.until_ready().await,
         Err(WaitError::QueueFull {
-            allowed: 0,
+            max_waiting: 0,
             needed: ms(1000)
         })
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_the_limit_is_never_waited_for() {
+async fn more_than_the_limit_does_not_wait() {
     let limiter = log("3/1s");
     assert_eq!(limiter.until_n_ready(4).await, Err(WaitError::Never));
-    // Behind others too.
+    // Also behind other waiters.
     assert!(limiter.check_n(3).is_ok());
     let mut wait = limiter.acquire(1);
     assert!(poll(&mut wait).is_pending());
     assert_eq!(limiter.until_n_ready(4).await, Err(WaitError::Never));
-    // Nothing is always there.
+    // Zero permits are always available.
     limiter.until_n_ready(0).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn jitter_delays_and_does_not_reorder() {
-    let limiter = Arc::new(Fair::new(log_alone("1/1s")).jitter(ms(400)));
+    let limiter = Arc::new(Fair::new(bare_log("1/1s")).jitter(ms(400)));
     assert!(limiter.check().is_ok());
     let began = Instant::now();
     let mut times = Vec::new();
@@ -137,17 +138,17 @@ async fn jitter_delays_and_does_not_reorder() {
     let mut before = Duration::ZERO;
     let mut delays = Vec::new();
     for time in times {
-        let delay = time.checked_sub(before + ms(1000)).expect("not early");
+        let delay = time.checked_sub(before + ms(1000)).expect("served early");
         assert!(delay <= ms(401), "{delay:?}");
         delays.push(delay);
         before = time;
     }
     delays.sort();
     delays.dedup();
-    assert!(delays.len() > 5, "not at random: {delays:?}");
+    assert!(delays.len() > 5, "not random: {delays:?}");
 }
 
-/// What is polled to its end and polled again waits for as much again.
+/// A completed wait that is polled again waits for the same permits again.
 #[tokio::test(start_paused = true)]
 async fn a_wait_can_be_used_again() {
     let limiter = log("1/1s");
@@ -159,9 +160,9 @@ async fn a_wait_can_be_used_again() {
     }
 }
 
-/// What was given back past the line is found by whoever's deadline it is, though it is not first.
+/// Permits that were refunded to the wrapped limiter are found by a waiter at its deadline, though it is not first.
 #[tokio::test(start_paused = true)]
-async fn who_is_not_first_looks_at_its_deadline() {
+async fn a_later_waiter_checks_for_capacity_at_its_deadline() {
     let ring = CounterRing::new("2/10s".parse().unwrap()).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
     assert!(limiter.check_n(2).is_ok());
@@ -172,7 +173,7 @@ async fn who_is_not_first_looks_at_its_deadline() {
         async move { limiter.until_ready().within(Duration::from_secs(15)).await }
     });
     settle().await;
-    // Somebody takes past the line, so that the first sleeps for longer, and gives it back past the line.
+    // A call bypasses the queue, so that the leader sleeps longer, and its permits are refunded without the queue.
     tokio::time::advance(Duration::from_secs(12)).await;
     let taken = limiter.limiter().check_n(2).unwrap().into_receipt();
     assert!(poll(&mut first).is_pending());

@@ -1,17 +1,18 @@
-//! A hundred thousand who wait for one limiter.
+//! A hundred thousand waiters of one limiter.
 
 use alloc::sync::Arc;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll};
 
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, TokioClock};
+use ringgate::wait::TokioClock;
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter};
 
 use super::ms;
 
 const WAITERS: u64 = 100_000;
 
-/// Counts how often it is polled.
+/// Counts the polls of a future.
 struct Counted<F>(F, Arc<AtomicU64>);
 
 impl<F: Future + Unpin> Future for Counted<F> {
@@ -23,9 +24,9 @@ impl<F: Future + Unpin> Future for Counted<F> {
     }
 }
 
-/// Each is polled when it comes, and woken about once. What they take of memory is printed.
+/// Each is polled once to join, and woken about once. Prints the memory of a wait.
 #[tokio::test(start_paused = true)]
-async fn each_is_woken_about_once() {
+async fn each_waiter_is_woken_about_once() {
     let quota = Quota::new(1_000, ms(100)).unwrap();
     let ring = CounterRing::new(quota).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
@@ -42,7 +43,7 @@ async fn each_is_woken_about_once() {
     });
     let future = size_of_val(&waits[0]) as u64;
     println!(
-        "a wait: {future} bytes, and {} in line",
+        "a wait: {future} bytes, and {} in the queue",
         memory.bytes_current.unsigned_abs() / WAITERS
     );
     drop(waits);
@@ -61,9 +62,9 @@ async fn each_is_woken_about_once() {
     assert!(wakes <= WAITERS * 105 / 100, "{wakes} wakes");
 }
 
-/// Of permits that come one by one, too: whoever is served sets the alarm for the next.
+/// Permits become available one by one, and each served waiter sets the timer of the next.
 #[tokio::test(start_paused = true)]
-async fn each_is_woken_about_once_one_after_the_other() {
+async fn each_waiter_of_single_permits_is_woken_about_once() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 1).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
     let polls = Arc::new(AtomicU64::new(0));

@@ -1,17 +1,18 @@
-//! Who is served when.
+//! The order in which waiters are served.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Mutex;
 
-use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, Settled, TokioClock, TurnError};
+use ringgate::wait::{CheckError, TokioClock};
+use ringgate::{CounterRing, Fair, Gcra, Quota, RateLimiter, Settled};
 use tokio::time::Instant;
 
-use super::{Log, log, log_alone, ms, poll, settle};
+use super::{Log, bare_log, log, ms, poll, settle};
 
 #[tokio::test(start_paused = true)]
-async fn waiters_are_served_in_the_order_in_which_they_came() {
+async fn waiters_are_served_in_order_of_arrival() {
     let limiter = log("3/1s");
     let served = Arc::new(Mutex::new(Vec::new()));
     let began = Instant::now();
@@ -32,9 +33,9 @@ async fn waiters_are_served_in_the_order_in_which_they_came() {
     assert_eq!(*served, expected);
 }
 
-/// 50 permits among ones.
+/// A request for 50 permits among requests for one.
 #[tokio::test(start_paused = true)]
-async fn a_large_request_waits_for_those_before_it_and_no_longer() {
+async fn a_large_request_waits_only_for_earlier_ones() {
     let bucket = Gcra::token_bucket(Quota::per_second(100).unwrap(), 50).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(bucket, TokioClock::new())));
     assert!(limiter.check_n(50).is_ok());
@@ -58,7 +59,7 @@ async fn a_large_request_waits_for_those_before_it_and_no_longer() {
 }
 
 #[tokio::test]
-async fn loops_get_equal_parts_of_what_is_there_at_once() {
+async fn loops_get_equal_parts_of_available_permits() {
     let ring = CounterRing::new(Quota::per_hour(1000).unwrap()).unwrap();
     within_five_percent(shares(Arc::new(Fair::new(RateLimiter::new(ring)))).await);
 }
@@ -92,11 +93,11 @@ fn within_five_percent(shares: [u64; 8]) {
 }
 
 #[tokio::test]
-async fn loops_get_equal_parts_of_what_comes_over_time() {
+async fn loops_get_equal_parts_of_arriving_permits() {
     within_five_percent(shares(paced()).await);
 }
 
-/// A thousand permits, twenty at a time, with none to begin with: the task that runs first is not to have more.
+/// A thousand permits, twenty at a time, of which none is available at the start: the task that runs first gets no more.
 fn paced() -> Arc<Fair<RateLimiter>> {
     let twenty = Quota::new(20, Duration::from_millis(20)).unwrap();
     let ring = CounterRing::builder(Quota::per_hour(1020).unwrap())
@@ -108,7 +109,7 @@ fn paced() -> Arc<Fair<RateLimiter>> {
     Arc::new(limiter)
 }
 
-/// One permit at a time, so that which thread is fast makes no difference.
+/// Permits become available one at a time, so the speed of a thread makes no difference.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn loops_on_several_threads_get_equal_parts() {
     let limiter = Gcra::token_bucket(Quota::per_second(2000).unwrap(), 1).unwrap();
@@ -137,9 +138,9 @@ async fn loops_on_several_threads_get_equal_parts() {
     within_five_percent(shares);
 }
 
-/// Whoever does not wait leaves the permits to those who do; unless it may.
+/// A check is denied while others wait, unless barging is allowed.
 #[tokio::test(start_paused = true)]
-async fn who_does_not_wait_does_not_overtake() {
+async fn checks_do_not_overtake_waiters() {
     let limiter = log("2/1s");
     assert!(limiter.check().is_ok());
     let both = tokio::spawn({
@@ -147,23 +148,23 @@ async fn who_does_not_wait_does_not_overtake() {
         async move { limiter.until_n_ready(2).await }
     });
     settle().await;
-    // There is room for one, but two are waited for.
-    assert_eq!(limiter.check(), Err(TurnError::Queued));
+    // One permit is available, and the waiter needs two.
+    assert_eq!(limiter.check(), Err(CheckError::Queued));
     assert_eq!(limiter.check_n(0).map(|none| none.permits()), Ok(0));
     assert!(limiter.limiter().peek().remaining() == 1);
     both.await.unwrap().unwrap();
-    assert_eq!(limiter.check(), Err(TurnError::Denied(Some(ms(1000)))));
+    assert_eq!(limiter.check(), Err(CheckError::Denied(Some(ms(1000)))));
 
-    let limiter = Arc::new(Fair::new(log_alone("2/1s")).barging());
+    let limiter = Arc::new(Fair::new(bare_log("2/1s")).allow_barging());
     assert!(limiter.check().is_ok());
     let mut both = limiter.acquire(2);
     assert!(poll(&mut both).is_pending());
     assert!(limiter.check().is_ok());
 }
 
-/// Whoever asks the limiter itself takes past the line, which delays those in it and does no more.
+/// A check of the wrapped limiter bypasses the queue. The waiter is served later.
 #[tokio::test(start_paused = true)]
-async fn one_who_takes_past_the_line_only_delays_it() {
+async fn bypassing_the_queue_only_delays_it() {
     let limiter = log("1/1s");
     assert!(limiter.check().is_ok());
     let began = Instant::now();
@@ -175,9 +176,9 @@ async fn one_who_takes_past_the_line_only_delays_it() {
     assert_eq!(began.elapsed(), ms(2000));
 }
 
-/// A wait that nobody polls holds up those behind it until somebody comes, and then nothing is kept for it for long.
+/// An unpolled leader delays the waiters behind it until another request joins. It is then passed over.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_not_polled_is_passed_over() {
+async fn an_unpolled_leader_is_passed_over() {
     let limiter = log("4/1s");
     assert!(limiter.check_n(4).is_ok());
     let mut unpolled = limiter.acquire(4);
@@ -188,21 +189,23 @@ async fn one_that_is_not_polled_is_passed_over() {
     let late: Vec<_> = (0..2).map(|_| tokio::spawn(timed(&limiter))).collect();
     let mut took = Vec::new();
     for other in others.into_iter().chain(late) {
-        let other = tokio::time::timeout(ms(60_000), other).await.expect("forgotten");
+        let other = tokio::time::timeout(ms(60_000), other)
+            .await
+            .expect("never served");
         took.push(other.unwrap().as_millis());
     }
     assert_eq!(took, [1510, 1510, 10, 10]);
-    // It is in line all the same, and first.
+    // It is still queued, and first.
     assert_eq!(limiter.waiting(), 1);
     let began = Instant::now();
     let served = tokio::time::timeout(ms(60_000), unpolled).await;
-    assert!(served.expect("forgotten").is_ok());
+    assert!(served.expect("never served").is_ok());
     assert_eq!(began.elapsed(), ms(1000));
 }
 
-/// Whoever was told that there is room and is not polled holds up the others for as long as patience lasts.
+/// A notified waiter that is not polled delays the others by the grace period.
 #[tokio::test(start_paused = true)]
-async fn one_that_was_told_and_does_not_come_is_passed_over() {
+async fn an_unpolled_notified_waiter_is_passed_over() {
     let limiter = log("3/1s");
     assert!(limiter.check_n(3).is_ok());
     let first = tokio::spawn(timed(&limiter));
@@ -215,7 +218,7 @@ async fn one_that_was_told_and_does_not_come_is_passed_over() {
     assert!(poll(&mut told).is_ready());
 }
 
-/// Waits for one permit, and says how long that took.
+/// Waits for one permit, and returns the duration of the wait.
 fn timed(limiter: &Log) -> impl Future<Output = Duration> + use<> {
     let limiter = Arc::clone(limiter);
     async move {
@@ -225,9 +228,9 @@ fn timed(limiter: &Log) -> impl Future<Output = Duration> + use<> {
     }
 }
 
-/// Permits that are given back through the line are had at once.
+/// Permits that are settled through the `Fair` go to the waiter at once.
 #[tokio::test(start_paused = true)]
-async fn what_is_given_back_is_had_at_once() {
+async fn refunded_permits_are_available_at_once() {
     let ring = CounterRing::new(Quota::per_hour(2).unwrap()).unwrap();
     let limiter = Arc::new(Fair::new(RateLimiter::with_clock(ring, TokioClock::new())));
     let taken = limiter.acquire(2).await.unwrap();

@@ -20,7 +20,7 @@ use crate::http::rejection::{Rejection, RejectionResponse};
 use crate::http::service::{ConditionalCharge, OnResponse};
 use crate::rules::{Passed, Reservation};
 use crate::time::Nanos;
-use crate::wait::{TurnError, WaitError};
+use crate::wait::{CheckError, WaitError};
 
 /// Rate-limited service that delays requests, made by [`WaitLayer`](crate::http::WaitLayer).
 pub struct WaitService<
@@ -81,7 +81,7 @@ where
                     return WaitFuture::admitted(inner, OnResponse::add_headers(headers));
                 }
                 // A request that is never admitted gets its error from `Turn`.
-                Err(TurnError::Denied(_) | TurnError::Queued) => {}
+                Err(CheckError::Denied(_) | CheckError::Queued) => {}
             }
         }
         let head = Arc::new(head);

@@ -1,0 +1,197 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+#[cfg(feature = "rules")]
+use core::borrow::Borrow;
+use core::fmt;
+
+use super::direction::Direction;
+use super::local_limit::LocalLimit;
+use super::shared_limit;
+use super::throttled::Throttled;
+use crate::algorithm::Algorithm;
+use crate::clock::Clock;
+use crate::error::ConfigError;
+use crate::limiter::RateLimiter;
+#[cfg(feature = "rules")]
+use crate::rules::Cost;
+use crate::wait::Fair;
+#[cfg(feature = "rules")]
+use crate::wait::RuleSource;
+
+/// Configures the limits of a [`Throttled`] reader or writer. A direction without a limiter is not limited.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ThrottledBuilder<T> {
+    inner: T,
+    read: Direction,
+    write: Direction,
+    quantum: Option<u64>,
+}
+
+impl<T> ThrottledBuilder<T> {
+    pub(super) fn new(inner: T) -> Self {
+        Self {
+            inner,
+            read: Direction::default(),
+            write: Direction::default(),
+            quantum: None,
+        }
+    }
+
+    /// Limits reading by a limiter that this connection owns, one permit per byte.
+    pub fn read<A, C>(mut self, limiter: RateLimiter<A, C>) -> Self
+    where
+        A: Algorithm + Send + Sync + 'static,
+        C: Clock + Send + Sync + 'static,
+    {
+        self.read.local = Some(LocalLimit::new(limiter));
+        self
+    }
+
+    /// Limits writing by a limiter that this connection owns, one permit per byte.
+    pub fn write<A, C>(mut self, limiter: RateLimiter<A, C>) -> Self
+    where
+        A: Algorithm + Send + Sync + 'static,
+        C: Clock + Send + Sync + 'static,
+    {
+        self.write.local = Some(LocalLimit::new(limiter));
+        self
+    }
+
+    /// Limits reading by a limiter that connections share, one permit per byte. Replaces a shared limiter or shared
+    /// rules that were set before.
+    pub fn read_shared<A, C>(mut self, limiter: Arc<Fair<RateLimiter<A, C>>>) -> Self
+    where
+        A: Algorithm + Send + Sync + 'static,
+        C: Clock + Send + Sync + 'static,
+    {
+        self.read.shared = Some(Box::new(shared_limit::from_limiter(limiter)));
+        self
+    }
+
+    /// Limits writing by a limiter that connections share, one permit per byte. Replaces a shared limiter or shared
+    /// rules that were set before.
+    ///
+    /// The same limiter for reading and writing limits both directions together.
+    pub fn write_shared<A, C>(mut self, limiter: Arc<Fair<RateLimiter<A, C>>>) -> Self
+    where
+        A: Algorithm + Send + Sync + 'static,
+        C: Clock + Send + Sync + 'static,
+    {
+        self.write.shared = Some(Box::new(shared_limit::from_limiter(limiter)));
+        self
+    }
+
+    /// Limits reading by rules that connections share. Replaces a shared limiter or shared rules that were set before.
+    ///
+    /// Each turn is a request, which `request` creates from the bytes of the turn. `cost` is the cost that reads the
+    /// bytes from the request; a rule without it counts turns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::hash::Hash;
+    /// use std::sync::Arc;
+    /// use ringgate::throttle::Throttled;
+    /// use ringgate::{Cost, Fair, Key, Rule, RuleSet};
+    ///
+    /// #[derive(Clone, Copy)]
+    /// struct Transfer {
+    ///     user: u32,
+    ///     bytes: u64,
+    /// }
+    ///
+    /// # #[cfg(feature = "quanta")]
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let user = Key::new("user", |transfer: &Transfer, key| transfer.user.hash(key));
+    /// let bytes = Cost::new("bytes", |transfer: &Transfer| transfer.bytes);
+    /// let rules = RuleSet::builder()
+    ///     .rule(Rule::new("each user", "1_000_000/s".parse()?).by(&user).cost(&bytes))
+    ///     .rule(Rule::new("all", "10_000_000/s".parse()?).cost(&bytes))
+    ///     .build()?;
+    /// let rules = Arc::new(Fair::new(rules));
+    ///
+    /// let upload = Throttled::builder(tokio::io::empty())
+    ///     .read_rules(rules, &bytes, |bytes| Transfer { user: 7, bytes })
+    ///     .build()?;
+    /// # let _ = upload;
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "quanta"))]
+    /// # fn main() {}
+    /// ```
+    #[cfg(feature = "rules")]
+    pub fn read_rules<S, B>(
+        mut self,
+        rules: Arc<Fair<S>>,
+        cost: &Cost<S::Request>,
+        request: impl Fn(u64) -> B + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: RuleSource<Request: 'static> + Send + Sync + 'static,
+        B: Borrow<S::Request> + Unpin + Send + 'static,
+    {
+        self.read.shared = Some(shared_limit::from_rules(rules, cost.clone(), request));
+        self
+    }
+
+    /// Limits writing by rules that connections share, in the way of [`read_rules`](Self::read_rules).
+    #[cfg(feature = "rules")]
+    pub fn write_rules<S, B>(
+        mut self,
+        rules: Arc<Fair<S>>,
+        cost: &Cost<S::Request>,
+        request: impl Fn(u64) -> B + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: RuleSource<Request: 'static> + Send + Sync + 'static,
+        B: Borrow<S::Request> + Unpin + Send + 'static,
+    {
+        self.write.shared = Some(shared_limit::from_rules(rules, cost.clone(), request));
+        self
+    }
+
+    /// Sets the bytes of one turn, for both directions.
+    ///
+    /// With a limiter of its own, a connection waits for the capacity of one turn, or of all that it has to move, so that
+    /// it does not move a few bytes at a time. With a shared limiter, it queues for each turn.
+    ///
+    /// The default depends on the limiter:
+    ///
+    /// - A turn lasts 10 ms at the limiter's rate, within 1 KiB and 64 KiB, and is at most half of the largest request
+    ///   (for GCRA, of the burst).
+    /// - With a shared limiter, the first four turns are of 1 KiB, and turns double after every four. With many waiters
+    ///   turns shrink down to 1 KiB, so that each waiter has one within about 100 ms.
+    /// - With rules, a turn is of 8 KiB, halved until it is a request that the rules can admit.
+    pub fn quantum(mut self, bytes: u64) -> Self {
+        self.quantum = Some(bytes);
+        self
+    }
+
+    /// Builds the throttled reader or writer.
+    ///
+    /// # Errors
+    ///
+    /// `quantum` is zero, or larger than the largest request of one of the limiters.
+    pub fn build(self) -> Result<Throttled<T>, ConfigError> {
+        let Self {
+            inner,
+            mut read,
+            mut write,
+            quantum,
+        } = self;
+        if let Some(bytes) = quantum {
+            read.set_quantum(bytes)?;
+            write.set_quantum(bytes)?;
+        }
+        Ok(Throttled::new(inner, read, write))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for ThrottledBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThrottledBuilder")
+            .field("inner", &self.inner)
+            .field("quantum", &self.quantum)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,182 @@
+#[cfg(feature = "rules")]
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+#[cfg(feature = "rules")]
+use core::borrow::Borrow;
+use core::future::Future;
+use core::task::{Context, Poll};
+
+use super::pending_turn::PendingTurn;
+use super::quantum::Quantum;
+use crate::algorithm::Algorithm;
+use crate::clock::Clock;
+use crate::receipt::{Receipt, Settled};
+use crate::limiter::RateLimiter;
+#[cfg(feature = "rules")]
+use crate::rules::{Cost, Reservation};
+#[cfg(feature = "rules")]
+use crate::wait::RuleSource;
+use crate::wait::{Fair, WaitError};
+
+/// A limiter that connections share, as one direction of one connection uses it.
+pub(super) trait SharedLimit: Send + Sync {
+    fn quantum(&mut self) -> &mut Quantum;
+
+    /// Bytes of the next turn, as of now.
+    fn turn_bytes(&self) -> u64;
+
+    /// Waits for a turn of up to `want` bytes, and returns its bytes. They exceed `want` if the queue was joined for
+    /// more.
+    fn poll_turn(&mut self, want: u64, context: &Context<'_>) -> Poll<Result<u64, WaitError>>;
+
+    /// Settles the turn at the bytes that were moved. Returns the bytes that stay charged although they were not moved.
+    fn settle(&mut self, moved: u64) -> u64;
+
+    /// Leaves the queue.
+    fn leave(&mut self);
+}
+
+/// The turns of one direction of a connection.
+struct Turns<W, J, S, U, G> {
+    quantum: Quantum,
+    /// Returns the number of waiters.
+    waiting: W,
+    /// Joins the queue for a number of bytes.
+    join: J,
+    /// Settles a grant: `(grant, excess, moved)`.
+    settle: S,
+    pending: Arc<PendingTurn<U>>,
+    /// The bytes for which the pending turn joined the queue.
+    pending_bytes: u64,
+    /// Number of turns so far.
+    turns: u32,
+    /// Upper limit of a turn: half of a request that is never admitted; raised again when such a turn is admitted.
+    max_bytes: u64,
+    /// The turn that was charged and is not settled yet.
+    current: Option<(u64, G)>,
+}
+
+/// Turns of a shared limiter.
+pub(super) fn from_limiter<A, C>(limiter: Arc<Fair<RateLimiter<A, C>>>) -> impl SharedLimit
+where
+    A: Algorithm + Send + Sync + 'static,
+    C: Clock + Send + Sync + 'static,
+{
+    let (joined, settled) = (Arc::clone(&limiter), Arc::clone(&limiter));
+    Turns::new(
+        Quantum::of(limiter.limiter()),
+        move || limiter.waiting(),
+        move |bytes| Arc::clone(&joined).acquire_owned(bytes),
+        move |receipt: Receipt, _, moved| settled.settle(receipt, moved),
+    )
+}
+
+/// Turns of shared rules, each of them one request.
+#[cfg(feature = "rules")]
+pub(super) fn from_rules<L, B>(
+    rules: Arc<Fair<L>>,
+    cost: Cost<L::Request>,
+    request: impl Fn(u64) -> B + Send + Sync + 'static,
+) -> Box<dyn SharedLimit>
+where
+    L: RuleSource<Request: 'static> + Send + Sync + 'static,
+    B: Borrow<L::Request> + Unpin + Send + 'static,
+{
+    let (joined, settled) = (Arc::clone(&rules), Arc::clone(&rules));
+    let request = Arc::new(request);
+    let joined_request = Arc::clone(&request);
+    Box::new(Turns::new(
+        Quantum::of_rules(),
+        move || rules.waiting(),
+        move |bytes| Arc::clone(&joined).acquire_owned(joined_request(bytes)),
+        move |reservation: Reservation<L::Request>, excess, moved| {
+            settled.settle(reservation, request(excess).borrow(), &cost, moved)
+        },
+    ))
+}
+
+impl<W, J, S, U, G> Turns<W, J, S, U, G>
+where
+    W: Fn() -> usize,
+    J: Fn(u64) -> U,
+    S: Fn(G, u64, u64) -> Settled,
+    U: Future<Output = Result<G, WaitError>> + Unpin + Send + 'static,
+{
+    fn new(quantum: Quantum, waiting: W, join: J, settle: S) -> Self {
+        Self {
+            quantum,
+            waiting,
+            join,
+            settle,
+            pending: PendingTurn::new(),
+            pending_bytes: 0,
+            turns: 0,
+            max_bytes: u64::MAX,
+            current: None,
+        }
+    }
+}
+
+impl<W, J, S, U, G> SharedLimit for Turns<W, J, S, U, G>
+where
+    W: Fn() -> usize + Send + Sync,
+    J: Fn(u64) -> U + Send + Sync,
+    S: Fn(G, u64, u64) -> Settled + Send + Sync,
+    U: Future<Output = Result<G, WaitError>> + Unpin + Send + 'static,
+    G: Send + Sync,
+{
+    fn quantum(&mut self) -> &mut Quantum {
+        &mut self.quantum
+    }
+
+    fn turn_bytes(&self) -> u64 {
+        self.quantum
+            .shared(self.turns, (self.waiting)())
+            .min(self.max_bytes)
+    }
+
+    fn poll_turn(&mut self, want: u64, context: &Context<'_>) -> Poll<Result<u64, WaitError>> {
+        loop {
+            if !self.pending.is_queued() {
+                self.pending_bytes = want.min(self.turn_bytes());
+            }
+            let bytes = self.pending_bytes;
+            match self.pending.poll(|| (self.join)(bytes), context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(grant)) => {
+                    self.current = Some((bytes, grant));
+                    self.turns = self.turns.saturating_add(1);
+                    self.max_bytes = self.max_bytes.max(bytes.saturating_mul(2));
+                    return Poll::Ready(Ok(bytes));
+                }
+                // Half as many may be admitted: rules do not report their largest request.
+                Poll::Ready(Err(WaitError::Never)) if bytes > 1 => self.max_bytes = bytes / 2,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn settle(&mut self, moved: u64) -> u64 {
+        let Some((bytes, grant)) = self.current.take() else {
+            return 0;
+        };
+        match bytes.saturating_sub(moved) {
+            0 => 0,
+            excess => match (self.settle)(grant, excess, moved) {
+                Settled::Forfeited(bytes) => bytes,
+                Settled::Exact | Settled::Forgiven(_) => 0,
+            },
+        }
+    }
+
+    fn leave(&mut self) {
+        self.pending.leave();
+    }
+}
+
+impl<W, J, S, U, G> Drop for Turns<W, J, S, U, G> {
+    fn drop(&mut self) {
+        // The queue holds `pending` as a waker, so dropping this reference does not end the wait.
+        self.pending.leave();
+    }
+}

@@ -1,0 +1,184 @@
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+
+use super::error::WaitError;
+use super::queue::{Position, QueuedRequest, WaitQueues};
+use super::runtime::Runtime;
+use crate::time::Nanos;
+
+/// A request that an [`Acquire`] waits for.
+///
+/// This trait is sealed. [`PermitRequest`](super::PermitRequest), `KeyRequest` and `RulesRequest` implement it; a bound
+/// such as `AcquireRequest<Acquired = Receipt>` lets a function take an `Acquire` of any of them.
+pub trait AcquireRequest: Enqueue {}
+
+impl<R: Enqueue> AcquireRequest for R {}
+
+/// A request whose limiter has queues.
+#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
+pub trait Enqueue: QueuedRequest {
+    type Runtime: Runtime;
+
+    /// Calls `work` with the queues of the limiter.
+    fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<Self::Runtime>) -> O) -> O;
+}
+
+/// A future that waits for its turn and for capacity, and returns the charged permits. Created by the methods of
+/// [`Fair`](super::Fair).
+///
+/// The wait joins the queue with its first poll. The permits are charged in the poll that returns them, at the clock
+/// reading of that poll. A future that is polled again after it has completed waits for the same permits again.
+///
+/// # Cancel safety
+///
+/// Dropping the future at any time charges nothing. If it was its turn, the next waiter is woken.
+///
+/// # Caveats
+///
+/// - A future that is kept but not polled delays the waiters behind it: for 10 ms if it was notified that there is
+///   capacity; if it is the first of its queue, until another request for the same state begins to wait. Poll it or
+///   drop it. In particular, do not await a limiter while holding an unpolled wait for the same limiter. A leaked
+///   future stays in the queue forever, and calls that do not wait are then denied forever.
+/// - The first poll may return `Pending` although there is capacity, to let other tasks run.
+///
+/// # Examples
+///
+/// A dropped wait charges nothing:
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::wait::TokioClock;
+/// use ringgate::{CounterRing, Fair, Quota, RateLimiter};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let ring = CounterRing::new(Quota::per_second(2)?)?;
+/// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
+/// limiter.until_n_ready(2).await?;
+/// let wait = tokio::time::timeout(Duration::from_millis(10), limiter.until_ready());
+/// assert!(wait.await.is_err());
+/// limiter.until_ready().within(Duration::from_secs(2)).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The type can be named in a struct:
+///
+/// ```
+/// use std::sync::Arc;
+/// use ringgate::wait::{Acquire, PermitRequest};
+/// use ringgate::{Fair, Gcra, RateLimiter};
+///
+/// struct Connection {
+///     limiter: Arc<Fair<RateLimiter<Gcra>>>,
+///     pending: Option<Acquire<PermitRequest<Arc<Fair<RateLimiter<Gcra>>>>>>,
+/// }
+///
+/// impl Connection {
+///     fn start(&mut self, permits: u64) {
+///         self.pending = Some(Arc::clone(&self.limiter).acquire_owned(permits));
+///     }
+/// }
+/// ```
+#[must_use = "a future does nothing until it is polled"]
+pub struct Acquire<R: AcquireRequest> {
+    request: R,
+    deadline: Option<Nanos>,
+    position: Position,
+    deadline_timer: Option<<R::Runtime as Runtime>::Timer>,
+}
+
+impl<R: AcquireRequest> Acquire<R> {
+    pub(super) fn new(request: R) -> Self {
+        Self {
+            request,
+            deadline: None,
+            position: Position::default(),
+            deadline_timer: None,
+        }
+    }
+
+    /// Exempts the wait from [`Fair::max_waiting`](super::Fair::max_waiting).
+    pub(super) fn exempt(mut self) -> Self {
+        self.position.exempt();
+        self
+    }
+
+    /// Waits for at most `allowed`, counted from this call and not from the first poll.
+    ///
+    /// The first poll fails with [`WaitError::TooLate`] if the deadline cannot be met. That is estimated from the
+    /// permits of the waiters ahead and from the bound of the algorithm.
+    ///
+    /// The timer of the deadline may fire a little late. If there is capacity then, the permits are charged although
+    /// the deadline has passed.
+    pub fn within(mut self, allowed: Duration) -> Self {
+        self.deadline = Some(self.request.now().saturating_add(allowed));
+        self
+    }
+}
+
+impl<R: AcquireRequest + Unpin> Future for Acquire<R> {
+    type Output = Result<R::Acquired, WaitError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self {
+            request,
+            deadline,
+            position,
+            deadline_timer,
+        } = self.get_mut();
+        let (request, waker) = (&*request, context.waker());
+        request.with_queues(|queues| {
+            let polled = queues.poll(request, position, *deadline, waker);
+            match (&polled, *deadline) {
+                (Poll::Ready(_), _) => *deadline_timer = None,
+                (Poll::Pending, Some(deadline)) if position.is_queued() => {
+                    let after = deadline.saturating_since(request.now());
+                    // Set again in each of the few polls, because the waker may have changed and the last timer may
+                    // have fired early.
+                    *deadline_timer = Some(queues.runtime().set_timer(after, waker));
+                }
+                (Poll::Pending, _) => {}
+            }
+            polled
+        })
+    }
+}
+
+impl<R: AcquireRequest + Unpin> Acquire<R> {
+    /// Polls a wait that is used repeatedly. A request that is never admitted stays pending.
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<R::Acquired> {
+        match Pin::new(self).poll(context) {
+            Poll::Ready(Ok(acquired)) => Poll::Ready(acquired),
+            Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<R: AcquireRequest> Acquire<R> {
+    /// Leaves the queue, if it is in one.
+    pub(super) fn leave(&mut self) {
+        let Self {
+            request, position, ..
+        } = self;
+        request.with_queues(|queues| queues.abandon(position, || request.now()));
+    }
+}
+
+impl<R: AcquireRequest> Drop for Acquire<R> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl<R: AcquireRequest> fmt::Debug for Acquire<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquire")
+            .field("position", &self.position)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,14 @@
+#![doc = include_str!("queue.md")]
+
+mod coop_budget;
+mod deferred_wakes;
+mod position;
+mod request;
+mod state_queue;
+mod wait_queues;
+
+pub(super) use position::Position;
+pub(crate) use state_queue::GRACE_PERIOD;
+
+pub(super) use request::{Need, Needs, QueuedRequest};
+pub(super) use wait_queues::WaitQueues;

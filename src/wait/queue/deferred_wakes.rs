@@ -1,0 +1,53 @@
+use core::task::Waker;
+
+use smallvec::SmallVec;
+
+use crate::wait::runtime::Runtime;
+
+/// Wakers to wake, and wakers and timers to drop, once the lock of the queues is released.
+///
+/// Waking a task and dropping a waker or a timer run foreign code, which may come back to the same queues, for example
+/// by dropping another wait. A panic while the lock is held does not lose the wakes: they happen on drop.
+#[derive(Debug)]
+pub(super) struct DeferredWakes<'a, T: Runtime> {
+    runtime: &'a T,
+    wake: SmallVec<[Waker; 8]>,
+    wakers: SmallVec<[Waker; 1]>,
+    timers: SmallVec<[T::Timer; 1]>,
+}
+
+impl<'a, T: Runtime> DeferredWakes<'a, T> {
+    /// Creates an empty list. Create it before taking the lock, so that it is dropped after the lock is released.
+    pub(super) fn new(runtime: &'a T) -> Self {
+        Self {
+            runtime,
+            wake: SmallVec::new(),
+            wakers: SmallVec::new(),
+            timers: SmallVec::new(),
+        }
+    }
+
+    pub(super) const fn runtime(&self) -> &'a T {
+        self.runtime
+    }
+
+    pub(super) fn wake(&mut self, waker: Waker) {
+        self.wake.push(waker);
+    }
+
+    pub(super) fn drop_waker(&mut self, waker: Waker) {
+        self.wakers.push(waker);
+    }
+
+    pub(super) fn cancel(&mut self, timer: T::Timer) {
+        self.timers.push(timer);
+    }
+}
+
+impl<T: Runtime> Drop for DeferredWakes<'_, T> {
+    fn drop(&mut self) {
+        if !self.wake.is_empty() {
+            self.runtime.wake_all(self.wake.drain(..));
+        }
+    }
+}

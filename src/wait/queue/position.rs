@@ -1,0 +1,40 @@
+use core::task::Waker;
+
+use super::deferred_wakes::DeferredWakes;
+use super::request::QueuedRequest;
+use super::state_queue::Ticket;
+use crate::time::Nanos;
+use crate::wait::runtime::Runtime;
+
+/// The position of one wait in the queues.
+#[derive(Debug, Default)]
+pub(in crate::wait) struct Position {
+    /// `None`: in no queue.
+    pub(super) ticket: Option<Ticket>,
+    /// The state in whose queue it is.
+    pub(super) state: u64,
+    /// Whether it has yielded since its budget was exhausted.
+    pub(super) has_yielded: bool,
+    /// Whether it queues even when the queues are full.
+    pub(super) is_exempt: bool,
+}
+
+/// One poll of a wait.
+pub(super) struct Polling<'a, R: QueuedRequest, T: Runtime> {
+    pub(super) request: &'a R,
+    pub(super) position: &'a mut Position,
+    pub(super) deadline: Option<Nanos>,
+    pub(super) waker: &'a Waker,
+    pub(super) deferred: DeferredWakes<'a, T>,
+}
+
+impl Position {
+    /// Exempts the wait from the limit of waiters.
+    pub(in crate::wait) const fn exempt(&mut self) {
+        self.is_exempt = true;
+    }
+
+    pub(in crate::wait) const fn is_queued(&self) -> bool {
+        self.ticket.is_some()
+    }
+}

@@ -1,0 +1,37 @@
+use core::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::time::Nanos;
+
+/// One request to one limiter, as the queues see it.
+#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
+pub trait QueuedRequest {
+    /// The result of an admission.
+    type Acquired;
+
+    fn now(&self) -> Nanos;
+
+    /// The states that decide on the request, and the permits that it needs of each. States of which it needs no
+    /// permits may be left out.
+    fn needs(&self) -> Needs;
+
+    /// Charges the request if every state has capacity. Ignores the queues.
+    fn try_acquire(&self) -> Option<Self::Acquired>;
+
+    /// Time until the state could admit a single request for `permits` if no other request came; `None`: never.
+    fn ready_in(&self, state: u64, permits: u64) -> Option<Duration>;
+
+    /// Lower bound of the time until the state has admitted the `queued` permits of earlier requests and then `permits`.
+    fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration>;
+}
+
+/// The permits that a request needs of one state.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "sealed: only this crate implements it")]
+pub struct Need {
+    pub(in crate::wait) state: u64,
+    pub(in crate::wait) permits: u64,
+}
+
+pub(in crate::wait) type Needs = SmallVec<[Need; 4]>;

@@ -1,0 +1,393 @@
+use alloc::collections::BTreeMap;
+use core::fmt;
+use core::hash::BuildHasher;
+use core::sync::atomic::Ordering;
+use core::task::{Poll, Waker};
+use core::time::Duration;
+use std::hash::RandomState;
+use std::sync::PoisonError;
+
+use super::coop_budget::CoopBudget;
+use super::deferred_wakes::DeferredWakes;
+use super::position::{Polling, Position};
+use super::request::{Need, QueuedRequest};
+use super::state_queue::{AdvanceContext, StateQueue, Ticket};
+use crate::sync::{AtomicU64, Mutex, MutexGuard};
+use crate::time::Nanos;
+use crate::wait::error::WaitError;
+use crate::wait::runtime::Runtime;
+
+/// The queues of one limiter: one for each state that has waiters.
+#[expect(unnameable_types, reason = "sealed: only this crate names it")]
+pub struct WaitQueues<T: Runtime> {
+    /// Number of waiters: written while the lock is held, read without it.
+    waiting: AtomicU64,
+    budget: CoopBudget,
+    queues: Mutex<Queues<T::Timer>>,
+    runtime: T,
+    pub(in crate::wait) max_waiting: usize,
+    pub(in crate::wait) max_jitter: Duration,
+}
+
+#[derive(Debug)]
+struct Queues<T> {
+    next_ticket: Ticket,
+    waiting: usize,
+    by_state: BTreeMap<u64, StateQueue<T>>,
+}
+
+impl<T> Queues<T> {
+    fn has_waiters(&self, needs: &[Need]) -> bool {
+        needs.iter().any(|need| self.by_state.contains_key(&need.state))
+    }
+
+    /// Removes a waiter from the queue of a state by `remove`, and the queue with its last waiter.
+    fn remove_from(&mut self, state: u64, remove: impl FnOnce(&mut StateQueue<T>)) {
+        if let Some(queue) = self.by_state.get_mut(&state) {
+            remove(queue);
+            if queue.is_empty() {
+                self.by_state.remove(&state);
+            }
+        }
+    }
+}
+
+impl<T: Runtime> WaitQueues<T> {
+    const DEFAULT_MAX_WAITING: usize = 1_000_000;
+
+    pub(in crate::wait) fn new(runtime: T) -> Self {
+        Self {
+            waiting: AtomicU64::new(0),
+            budget: CoopBudget::new(),
+            queues: Mutex::new(Queues {
+                next_ticket: 0,
+                waiting: 0,
+                by_state: BTreeMap::new(),
+            }),
+            runtime,
+            max_waiting: Self::DEFAULT_MAX_WAITING,
+            max_jitter: Duration::ZERO,
+        }
+    }
+
+    pub(in crate::wait) const fn runtime(&self) -> &T {
+        &self.runtime
+    }
+
+    pub(in crate::wait) fn waiting(&self) -> u64 {
+        // Relaxed: a waiter that queued before this call, in the caller's view, is seen by coherence; if one queues
+        // concurrently, this call is ordered first.
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queues<T::Timer>> {
+        // A poisoned lock guards consistent queues: functions of the user and of the runtime, which may panic, are
+        // called before any change.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a waiter is queued for a state that the request needs.
+    pub(in crate::wait) fn is_contended<R: QueuedRequest>(&self, request: &R) -> bool {
+        if self.waiting() == 0 {
+            return false;
+        }
+        let needs = request.needs();
+        self.lock().has_waiters(&needs)
+    }
+
+    /// Charges the request if it is its turn and every state has capacity. Otherwise queues it, or returns why it
+    /// cannot wait.
+    pub(in crate::wait) fn poll<R: QueuedRequest>(
+        &self,
+        request: &R,
+        position: &mut Position,
+        deadline: Option<Nanos>,
+        waker: &Waker,
+    ) -> Poll<Result<R::Acquired, WaitError>> {
+        let mut polling = Polling {
+            request,
+            position,
+            deadline,
+            waker,
+            deferred: DeferredWakes::new(&self.runtime),
+        };
+        let polled = match polling.position.ticket {
+            Some(ticket) => self.resume(&mut polling, ticket),
+            None => self.join(&mut polling),
+        };
+        if polled.is_ready() {
+            polling.position.has_yielded = false;
+        }
+        polled
+    }
+
+    /// The first poll of a wait.
+    fn join<R: QueuedRequest>(
+        &self,
+        polling: &mut Polling<'_, R, T>,
+    ) -> Poll<Result<R::Acquired, WaitError>> {
+        let request = polling.request;
+        let task = self.runtime.task_id();
+        if self.waiting() == 0 {
+            if let Some(task) = task
+                && !polling.position.has_yielded
+                && self.budget.is_exhausted(task)
+            {
+                polling.position.has_yielded = true;
+                polling.deferred.wake(polling.waker.clone());
+                return Poll::Pending;
+            }
+            if let Some(acquired) = self.try_acquire(request, task) {
+                return Poll::Ready(Ok(acquired));
+            }
+        }
+        let needs = request.needs();
+        let mut queues = self.lock();
+        if !queues.has_waiters(&needs)
+            && let Some(acquired) = self.try_acquire(request, task)
+        {
+            return Poll::Ready(Ok(acquired));
+        }
+        // Of two states that take equally long, the one with waiters counts as slower.
+        let mut slowest = None;
+        for &need in &needs {
+            let ready = request.ready_in(need.state, need.permits);
+            let queue = queues.by_state.get(&need.state);
+            let queued = queue.map_or(0, StateQueue::total_permits);
+            let needed = request.earliest_in(need.state, queued, need.permits);
+            let (Some(_), Some(needed)) = (ready, needed) else {
+                return Poll::Ready(Err(WaitError::Never));
+            };
+            if slowest.is_none_or(|(_, latest)| latest < (needed, queue.is_some())) {
+                slowest = Some((need, (needed, queue.is_some())));
+            }
+        }
+        let Some((need, (needed, _))) = slowest else {
+            return Poll::Ready(Err(WaitError::Never));
+        };
+        if queues.waiting >= self.max_waiting && !polling.position.is_exempt {
+            let max_waiting = self.max_waiting;
+            return Poll::Ready(Err(WaitError::QueueFull { max_waiting, needed }));
+        }
+        if let Some(deadline) = polling.deadline {
+            let allowed = deadline.saturating_since(request.now());
+            if needed > allowed {
+                return Poll::Ready(Err(WaitError::TooLate { needed, allowed }));
+            }
+        }
+        let ticket = queues.next_ticket;
+        queues.next_ticket += 1;
+        queues.waiting += 1;
+        self.publish_waiting(&queues);
+        polling.position.ticket = Some(ticket);
+        self.enqueue(polling, need, &mut queues);
+        Poll::Pending
+    }
+
+    /// A later poll of a wait that is queued.
+    fn resume<R: QueuedRequest>(
+        &self,
+        polling: &mut Polling<'_, R, T>,
+        ticket: Ticket,
+    ) -> Poll<Result<R::Acquired, WaitError>> {
+        let request = polling.request;
+        let (now, runtime) = (request.now(), self.runtime.runtime_id());
+        let expired = polling.deadline.is_some_and(|deadline| deadline <= now);
+        let mut queues = self.lock();
+        let state = polling.position.state;
+        let Some(queue) = queues.by_state.get_mut(&state) else {
+            return Poll::Pending;
+        };
+        queue.update_waker(ticket, polling.waker, runtime, &mut polling.deferred);
+        if queue.may_advance(ticket, now) || (expired && !queue.is_notified(ticket)) {
+            queue.advance(&mut self.context(polling, ticket, runtime), Some(ticket));
+        }
+        if queue.is_notified(ticket) {
+            // A state that an earlier waiter of another queue waits for.
+            let has_earlier_waiter = |need: &Need| {
+                let queue = queues.by_state.get(&need.state);
+                need.state != state && queue.is_some_and(|queue| !queue.is_first(ticket))
+            };
+            let next = match request.needs().into_iter().find(has_earlier_waiter) {
+                Some(need) => Ok(need),
+                None => match self.try_acquire(request, None) {
+                    Some(acquired) => {
+                        let mut context = self.context(polling, ticket, runtime);
+                        queues.remove_from(state, |queue| queue.remove_served(&mut context, ticket));
+                        self.forget(polling.position, &mut queues);
+                        return Poll::Ready(Ok(acquired));
+                    }
+                    None => slowest_need(request),
+                },
+            };
+            match next {
+                Ok(need) if !expired => {
+                    queues.remove_from(state, |queue| {
+                        queue.remove_unserved(ticket, now, &mut polling.deferred);
+                    });
+                    self.enqueue(polling, need, &mut queues);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.leave(polling.position, now, &mut queues, &mut polling.deferred);
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        if expired {
+            self.leave(polling.position, now, &mut queues, &mut polling.deferred);
+            let needs = request.needs().into_iter();
+            let needed = needs
+                .filter_map(|need| request.ready_in(need.state, need.permits))
+                .max();
+            return Poll::Ready(Err(WaitError::TooLate {
+                needed: needed.unwrap_or_default(),
+                allowed: Duration::ZERO,
+            }));
+        }
+        Poll::Pending
+    }
+
+    /// Adds the wait to the queue of a state, and advances the queue if the wait is its first.
+    fn enqueue<R: QueuedRequest>(
+        &self,
+        polling: &mut Polling<'_, R, T>,
+        need: Need,
+        queues: &mut Queues<T::Timer>,
+    ) {
+        let Some(ticket) = polling.position.ticket else {
+            return;
+        };
+        let (state, runtime) = (need.state, self.runtime.runtime_id());
+        let queue = queues.by_state.entry(state).or_insert_with(StateQueue::new);
+        polling.position.state = state;
+        queue.enqueue(ticket, need.permits, polling.waker.clone(), runtime);
+        if queue.may_advance(ticket, polling.request.now()) {
+            queue.advance(&mut self.context(polling, ticket, runtime), None);
+        }
+    }
+
+    fn context<'v, 'a, R: QueuedRequest>(
+        &self,
+        polling: &'v mut Polling<'a, R, T>,
+        ticket: Ticket,
+        runtime: Option<u64>,
+    ) -> AdvanceContext<'v, 'a, R, T> {
+        AdvanceContext {
+            request: polling.request,
+            state: polling.position.state,
+            runtime,
+            jitter: self.jitter(ticket),
+            deferred: &mut polling.deferred,
+        }
+    }
+
+    /// Leaves the queue without having been charged.
+    ///
+    /// Sets no timer, because it may run outside of any runtime: the next leader is woken and sets its own.
+    pub(in crate::wait) fn abandon(&self, position: &mut Position, now: impl FnOnce() -> Nanos) {
+        if position.is_queued() {
+            let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
+            self.leave(position, now, &mut self.lock(), &mut deferred);
+        }
+    }
+
+    /// Wakes the leaders of all queues, so that they check for capacity.
+    #[cfg(feature = "rules")]
+    pub(in crate::wait) fn wake_all_leaders(&self, now: impl FnOnce() -> Nanos) {
+        // A waiter that queues after this load checks for capacity itself.
+        if self.waiting() > 0 {
+            let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
+            for queue in self.lock().by_state.values_mut() {
+                queue.wake_leader(now, &mut deferred);
+            }
+        }
+    }
+
+    /// Wakes the leaders of the states that the request needs, because permits were refunded: their timers are set for
+    /// a later time.
+    pub(in crate::wait) fn wake_leaders_of<R: QueuedRequest>(&self, request: &R) {
+        // A waiter that queues after this load finds the refunded permits.
+        if self.waiting() == 0 {
+            return;
+        }
+        let (needs, now) = (request.needs(), request.now());
+        let mut deferred = DeferredWakes::new(&self.runtime);
+        let mut queues = self.lock();
+        for need in &needs {
+            if let Some(queue) = queues.by_state.get_mut(&need.state) {
+                queue.wake_leader(now, &mut deferred);
+            }
+        }
+    }
+
+    fn leave(
+        &self,
+        position: &mut Position,
+        now: Nanos,
+        queues: &mut Queues<T::Timer>,
+        deferred: &mut DeferredWakes<'_, T>,
+    ) {
+        if let Some(ticket) = position.ticket {
+            queues.remove_from(position.state, |queue| {
+                queue.remove_unserved(ticket, now, deferred)
+            });
+            self.forget(position, queues);
+        }
+    }
+
+    /// Counts one waiter less.
+    fn forget(&self, position: &mut Position, queues: &mut Queues<T::Timer>) {
+        position.ticket = None;
+        queues.waiting -= 1;
+        self.publish_waiting(queues);
+    }
+
+    fn publish_waiting(&self, queues: &Queues<T::Timer>) {
+        // Relaxed: pairs with the load in `waiting`, which argues why.
+        self.waiting.store(queues.waiting as u64, Ordering::Relaxed);
+    }
+
+    fn try_acquire<R: QueuedRequest>(&self, request: &R, task: Option<u64>) -> Option<R::Acquired> {
+        let acquired = request.try_acquire()?;
+        if let Some(task) = task {
+            self.budget.record(task);
+        }
+        Some(acquired)
+    }
+
+    /// A random delay up to `max_jitter`.
+    fn jitter(&self, ticket: Ticket) -> Duration {
+        if self.max_jitter.is_zero() {
+            return Duration::ZERO;
+        }
+        let random = u128::from(RandomState::new().hash_one(ticket));
+        // Both factors are below 2^64. A longer jitter is cut to 2^64 ns, 584 years.
+        let nanos = (self.max_jitter.as_nanos().min(u128::from(u64::MAX)) * random) >> 64;
+        Duration::from_nanos(nanos as u64)
+    }
+}
+
+/// The need of the state that has capacity last; an error if a state never has.
+fn slowest_need<R: QueuedRequest>(request: &R) -> Result<Need, WaitError> {
+    let mut slowest = None;
+    for need in request.needs() {
+        let ready = request
+            .ready_in(need.state, need.permits)
+            .ok_or(WaitError::Never)?;
+        if slowest.is_none_or(|(_, latest)| latest < ready) {
+            slowest = Some((need, ready));
+        }
+    }
+    slowest.map(|(need, _)| need).ok_or(WaitError::Never)
+}
+
+impl<T: Runtime> fmt::Debug for WaitQueues<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitQueues")
+            .field("waiting", &self.waiting())
+            .field("max_waiting", &self.max_waiting)
+            .field("max_jitter", &self.max_jitter)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+use core::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::time::Nanos;
+
+/// A clock that reads tokio's time, which `tokio::time::pause` stops and advances. For tests of code that waits.
+///
+/// With any other clock, a limiter that is awaited while tokio's time is paused is polled in a loop until the time has
+/// really passed. A reading costs a reading of the operating system's clock, two to three times as much as one of the
+/// default clock.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::wait::TokioClock;
+/// use ringgate::{CounterRing, Fair, Quota, RateLimiter};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let ring = CounterRing::new(Quota::per_hour(1)?)?;
+/// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
+/// let start = tokio::time::Instant::now();
+/// limiter.until_ready().await?;
+/// // An hour of tokio's time passes at once.
+/// limiter.until_ready().await?;
+/// assert!(start.elapsed() >= Duration::from_secs(3600));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock {
+    origin: Instant,
+}
+
+impl TokioClock {
+    /// Creates a clock whose origin is the current time.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            origin: Instant::now(),
+        }
+    }
+}
+
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Nanos {
+        Nanos::ZERO.saturating_add(self.origin.elapsed())
+    }
+
+    /// 500 ppm, the most that the operating system may slew its clock (`adjtimex(2)`).
+    fn error(&self, over: Duration) -> Duration {
+        over / 2000
+    }
+}

@@ -1,0 +1,151 @@
+//! Rates, and their distribution over connections.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use ringgate::throttle::Throttled;
+use ringgate::{AnyAlgorithm, CounterRing, Fair, Gcra, Quota, RateLimiter};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+
+use crate::spy::{limiter, steady};
+use crate::wire::Wire;
+
+const RATE: u64 = 10_000_000;
+const SECONDS: u64 = 5;
+
+/// Writes for five seconds, and returns the number of bytes.
+async fn written(mut stream: Throttled<Wire>) -> u64 {
+    let until = Instant::now() + Duration::from_secs(SECONDS);
+    let (bytes, mut moved) = (vec![7; 8192], 0);
+    while let Ok(written) = tokio::time::timeout_at(until, stream.write(&bytes)).await {
+        moved += written.unwrap() as u64;
+    }
+    moved
+}
+
+async fn read(mut stream: Throttled<Wire>) -> u64 {
+    let until = Instant::now() + Duration::from_secs(SECONDS);
+    let (mut bytes, mut moved) = (vec![0; 8192], 0);
+    while let Ok(read) = tokio::time::timeout_at(until, stream.read(&mut bytes)).await {
+        moved += read.unwrap() as u64;
+    }
+    moved
+}
+
+fn is_within_2_percent(moved: u64) {
+    let off = moved as f64 / (RATE * SECONDS) as f64 - 1.0;
+    println!("{moved} bytes in {SECONDS} s: {:+.2} %", off * 100.0);
+    assert!(off.abs() <= 0.02);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_local_limit_is_met_within_two_percent() {
+    let builder = || Throttled::builder(Wire::plain());
+    is_within_2_percent(written(builder().write(limiter(steady(RATE)).0).build().unwrap()).await);
+    is_within_2_percent(read(builder().read(limiter(steady(RATE)).0).build().unwrap()).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_limit_is_met_within_two_percent() {
+    let shared = || Arc::new(Fair::new(limiter(steady(RATE)).0));
+    let builder = || Throttled::builder(Wire::plain());
+    is_within_2_percent(written(builder().write_shared(shared()).build().unwrap()).await);
+    is_within_2_percent(read(builder().read_shared(shared()).build().unwrap()).await);
+}
+
+/// The table in the docs of `Throttled`: bounds, and the rates in the long run.
+#[tokio::test(start_paused = true)]
+async fn documented_limiters_reach_their_rates() {
+    let quota = Quota::per_second(RATE).unwrap();
+    let ring = || CounterRing::builder(quota);
+    for (algorithm, bound, least, own) in [
+        (AnyAlgorithm::from(steady(RATE)), 10_100_000, 0.999, true),
+        (
+            Gcra::token_bucket(quota, RATE / 10).unwrap().into(),
+            11_000_000,
+            0.999,
+            true,
+        ),
+        (ring().build().unwrap().into(), 10_000_000, 5.0 / 6.0, true),
+        (
+            ring().cells(100).even().build().unwrap().into(),
+            10_100_000,
+            0.98,
+            true,
+        ),
+        (
+            ring().cells(100).even().build().unwrap().into(),
+            10_100_000,
+            0.98,
+            false,
+        ),
+    ] {
+        let (limiter, _) = limiter(algorithm);
+        assert_eq!(limiter.bound(), bound);
+        let builder = Throttled::builder(Wire::plain());
+        let stream = match own {
+            true => builder.write(limiter),
+            false => builder.write_shared(Arc::new(Fair::new(limiter))),
+        };
+        let part = written(stream.build().unwrap()).await as f64 / (RATE * SECONDS) as f64;
+        println!("{bound}: {part:.4} of the rate");
+        assert!(part >= least, "{bound}: {part}");
+    }
+}
+
+async fn parts(reading: bool) {
+    let shared = Arc::new(Fair::new(limiter(steady(RATE)).0));
+    let mut tasks = Vec::new();
+    for _ in 0..1_000 {
+        let builder = Throttled::builder(Wire::plain());
+        let shared = Arc::clone(&shared);
+        tasks.push(match reading {
+            true => tokio::spawn(read(builder.read_shared(shared).build().unwrap())),
+            false => tokio::spawn(written(builder.write_shared(shared).build().unwrap())),
+        });
+    }
+    let mut parts = Vec::new();
+    for task in tasks {
+        parts.push(task.await.unwrap());
+    }
+    let all: u64 = parts.iter().sum();
+    is_within_2_percent(all);
+    let mean = all as f64 / 1000.0;
+    let (least, most) = (*parts.iter().min().unwrap(), *parts.iter().max().unwrap());
+    println!("parts of {least} to {most} bytes, {mean:.0} in the mean");
+    assert!(least as f64 >= mean * 0.9 && most as f64 <= mean * 1.1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_writers_get_equal_parts() {
+    parts(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_readers_get_equal_parts() {
+    parts(true).await;
+}
+
+/// Real time depends on the machine, so the rate is only printed.
+#[tokio::test]
+async fn over_loopback() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (mut server, _) = listener.accept().await.unwrap();
+    tokio::spawn(async move { while server.write_all(&[7; 8192]).await.is_ok() {} });
+    let mut stream = Throttled::builder(client)
+        .read(RateLimiter::with_clock(
+            steady(RATE),
+            ringgate::wait::TokioClock::new(),
+        ))
+        .build()
+        .unwrap();
+    let (began, mut buf, mut moved) = (Instant::now(), vec![0; 65_536], 0);
+    while began.elapsed() < Duration::from_secs(1) {
+        moved += stream.read(&mut buf).await.unwrap();
+    }
+    let rate = moved as f64 / began.elapsed().as_secs_f64();
+    println!("{:.3} MB/s of 10, over loopback in real time", rate / 1e6);
+}

@@ -1,0 +1,110 @@
+//! The order of turns.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::Mutex;
+
+use ringgate::throttle::Throttled;
+use ringgate::{Fair, Gcra, Quota};
+use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
+
+use crate::spy::{kind, limiter, steady};
+use crate::wire::{Behavior, Wire};
+
+#[tokio::test(start_paused = true)]
+async fn turns_rotate() {
+    let shared = Arc::new(Fair::new(limiter(steady(100_000)).0));
+    assert!(shared.check_n(1_000).is_ok());
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for number in 0..5 {
+        let mut stream = Throttled::builder(Wire::plain())
+            .write_shared(Arc::clone(&shared))
+            .quantum(200)
+            .build()
+            .unwrap();
+        let order = Arc::clone(&order);
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..20 {
+                assert_eq!(stream.write(&[7; 8192]).await.unwrap(), 200);
+                order.lock().unwrap().push(number);
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let order = order.lock().unwrap();
+    for round in order.chunks(5) {
+        let mut sorted = round.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4], "{order:?}");
+    }
+}
+
+/// A writer that writes less than its turn refunds the rest, and the next waiter gets it at once.
+#[tokio::test(start_paused = true)]
+async fn refunded_bytes_are_available_at_once() {
+    for number in [0, 6] {
+        let shared = limiter(kind(number, 100_000, Duration::from_secs(1))).0;
+        let shared = Arc::new(Fair::new(shared));
+        let behavior = Behavior {
+            short: 255,
+            pending: 100,
+            error: 0,
+        };
+        let mut tasks = Vec::new();
+        let began = Instant::now();
+        for seed in 1..=50_u64 {
+            let mut stream = Throttled::builder(Wire::new(behavior, seed * 7_919))
+                .write_shared(Arc::clone(&shared))
+                .build()
+                .unwrap();
+            tasks.push(tokio::spawn(async move {
+                stream.write_all(&[7; 10_000]).await.unwrap();
+                stream.forfeited()
+            }));
+        }
+        let mut forfeited = 0;
+        for task in tasks {
+            forfeited += task.await.unwrap();
+        }
+        let took = began.elapsed();
+        println!("{number}: {took:?}, {forfeited} bytes forfeited");
+        assert_eq!(forfeited, 0);
+        // Four seconds for a bucket that starts full; five, and a sixth more, for a strict ring of five cells.
+        assert!(
+            took < Duration::from_millis(if number == 0 { 6_100 } else { 4_100 }),
+            "{took:?}"
+        );
+    }
+}
+
+/// With a local and a shared limit, the stricter one decides.
+#[tokio::test(start_paused = true)]
+async fn both_limits_hold() {
+    let shared = Arc::new(Fair::new(limiter(steady(300_000)).0));
+    let mut tasks = Vec::new();
+    for own in [50_000, 1_000_000, 1_000_000] {
+        let mut stream = Throttled::builder(Wire::plain())
+            // The burst holds the bytes that accrue during the turns of the others.
+            .write(limiter(Gcra::token_bucket(Quota::per_second(own).unwrap(), own / 10).unwrap()).0)
+            .write_shared(Arc::clone(&shared))
+            .build()
+            .unwrap();
+        tasks.push(tokio::spawn(async move {
+            let until = Instant::now() + Duration::from_secs(5);
+            let mut moved = 0;
+            while let Ok(written) = tokio::time::timeout_at(until, stream.write(&[7; 8192])).await {
+                moved += written.unwrap();
+            }
+            moved as f64 / 5.0
+        }));
+    }
+    for (task, expected) in tasks.into_iter().zip([50_000.0, 125_000.0, 125_000.0]) {
+        let rate = task.await.unwrap();
+        println!("{rate} of {expected} bytes a second");
+        assert!((rate / expected - 1.0).abs() < 0.02, "{rate} of {expected}");
+    }
+}

@@ -1,0 +1,432 @@
+//! Queues of rules.
+
+use alloc::sync::Arc;
+use core::hash::Hash;
+use core::time::Duration;
+
+use ringgate::wait::{CheckError, TokioClock, WaitError};
+use ringgate::{Condition, Cost, Fair, Key, LiveRules, Rule, RuleAlgorithm, RuleSet, RuleSetBuilder, TierOf};
+use tokio::time::Instant;
+
+use super::{ms, poll, settle};
+
+/// A user, and the cost of the request in the rule that all users share.
+#[derive(Clone, Copy)]
+struct Request(u32, u64);
+
+fn rules(user: &str, all: &str) -> RuleSetBuilder<Request> {
+    let key = Key::new("user", |request: &Request, key| request.0.hash(key));
+    let cost = Cost::new("cost", |request: &Request| request.1);
+    let log = |name, quota: &str| Rule::new(name, quota.parse().unwrap()).algorithm(RuleAlgorithm::Log);
+    RuleSetBuilder::new()
+        .rule(log("user", user).by(&key).capacity(10_000))
+        .rule(log("all", all).cost(&cost))
+}
+
+type Rules = Arc<Fair<RuleSet<Request, TokioClock>>>;
+
+fn fair(user: &str, all: &str) -> Rules {
+    let rules = rules(user, all)
+        .build_with(TokioClock::new(), [1, 2, 3, 4])
+        .unwrap();
+    Arc::new(Fair::new(rules))
+}
+
+/// Waits, and returns the duration of the wait in milliseconds.
+fn timed(rules: &Rules, request: Request) -> tokio::task::JoinHandle<u128> {
+    let rules = Arc::clone(rules);
+    tokio::spawn(async move {
+        let began = Instant::now();
+        rules.until_ready(&request).await.unwrap();
+        began.elapsed().as_millis()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_one_rule_does_not_delay_others() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 1)).is_ok());
+    let waits = timed(&rules, Request(1, 1));
+    settle().await;
+    assert_eq!(rules.waiting(), 1);
+    assert_eq!(rules.check(&Request(1, 1)), Err(CheckError::Queued));
+    for user in 2..50 {
+        assert!(rules.check(&Request(user, 1)).is_ok());
+    }
+    assert_eq!(waits.await.unwrap(), 10_000);
+}
+
+/// Even if another request waits for the shared rule when it joins.
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_in_the_slowest_queue_only() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 100)).is_ok());
+    let shared = timed(&rules, Request(2, 1));
+    settle().await;
+    // The deadline is compared with the slower state.
+    let hasty = rules.until_ready(&Request(1, 1)).within(ms(5000)).await;
+    let (needed, allowed) = (ms(10_000), ms(5000));
+    assert_eq!(hasty, Err(WaitError::TooLate { needed, allowed }));
+    let own = timed(&rules, Request(1, 1));
+    settle().await;
+    assert_eq!(shared.await.unwrap(), 1000);
+    assert!(rules.check(&Request(3, 99)).is_ok());
+    assert_eq!(own.await.unwrap(), 10_000);
+}
+
+/// A request for fifty permits of the shared rule, beside a stream of requests for one.
+#[tokio::test(start_paused = true)]
+async fn a_large_request_is_not_starved_by_other_users() {
+    let rules = fair("1000/1s", "100/1s");
+    assert!(rules.check(&Request(1, 100)).is_ok());
+    let mut streams = Vec::new();
+    for user in 10..30 {
+        let rules = Arc::clone(&rules);
+        streams.push(tokio::spawn(async move {
+            loop {
+                rules.until_ready(&Request(user, 1)).await.unwrap();
+            }
+        }));
+    }
+    settle().await;
+    let large = timed(&rules, Request(2, 50));
+    // All fifty are due when the first hundred leave the window.
+    assert_eq!(large.await.unwrap(), 1000);
+    for stream in streams {
+        stream.abort();
+    }
+}
+
+/// It waits for the rule of its user first, then for the shared rule, where it precedes later requests.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_needs_two_states_gets_both() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 1)).is_ok());
+    tokio::time::sleep(ms(9_500)).await;
+    assert!(rules.check(&Request(2, 100)).is_ok());
+    let both = timed(&rules, Request(1, 50));
+    let mut streams = Vec::new();
+    for user in 0..40 {
+        let rules = Arc::clone(&rules);
+        streams.push(tokio::spawn(async move {
+            let mut number = 0;
+            loop {
+                // Another user each time, so that only the shared rule delays it.
+                number += 1;
+                rules
+                    .until_ready(&Request(1000 + 100 * number + user, 1))
+                    .await
+                    .unwrap();
+            }
+        }));
+    }
+    let took = both.await.unwrap();
+    assert!((990..=1510).contains(&took), "{took}");
+    for stream in streams {
+        stream.abort();
+    }
+}
+
+/// It waits for the rule of its user, and then behind an earlier request for the shared rule, which has capacity for it but
+/// not for the earlier one.
+#[tokio::test(start_paused = true)]
+async fn a_later_request_is_later_at_every_state() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(1, 1)).is_ok());
+    tokio::time::sleep(ms(8_800)).await;
+    assert!(rules.check(&Request(2, 60)).is_ok());
+    let began = Instant::now();
+    let mut large = Arc::clone(&rules).until_ready_owned(Request(3, 60));
+    assert!(poll(&mut large).is_pending());
+    let small = timed(&rules, Request(1, 1));
+    settle().await;
+    assert_eq!(rules.waiting(), 2);
+    // A call bypasses the queue when the large request is due.
+    tokio::time::advance(ms(1000)).await;
+    assert!(rules.limiter().check(&Request(4, 60)).is_ok());
+    large.await.unwrap();
+    assert_eq!(began.elapsed(), ms(2000));
+    let took = small.await.unwrap();
+    assert!((2000..=2010).contains(&took), "{took}");
+}
+
+/// A notified request that finds another state exhausted moves to its queue, and reserves no permits.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_moves_reserves_nothing() {
+    let rules = fair("1/10s", "100/1s");
+    assert!(rules.check(&Request(2, 100)).is_ok());
+    let elsewhere = timed(&rules, Request(1, 1));
+    settle().await;
+    let others: Vec<_> = (10..300).map(|user| timed(&rules, Request(user, 1))).collect();
+    settle().await;
+    // Exhausts the rule of the user at no cost of the shared rule.
+    assert!(rules.limiter().check(&Request(1, 0)).is_ok());
+    for (number, other) in others.into_iter().enumerate() {
+        // A hundred per second. In the first, one was notified that found its own rule exhausted.
+        let took = other.await.unwrap();
+        let second = 1000 * (1 + number as u128 / 100);
+        assert!((second..=second + 10).contains(&took), "{number}: {took}");
+    }
+    assert!(!elsewhere.is_finished());
+    tokio::time::sleep(ms(1000)).await;
+    assert_eq!(rules.waiting(), 1);
+    assert!(rules.check(&Request(9_999, 1)).is_ok());
+    let took = elsewhere.await.unwrap();
+    assert!((10_000..=10_010).contains(&took), "{took}");
+}
+
+/// A user whose own quota is exhausted for an hour sends many requests; other users get the shared rule.
+#[tokio::test(start_paused = true)]
+async fn an_exhausted_user_does_not_block_others() {
+    for all in ["1/1s", "10/1s"] {
+        let rules = fair("1/h", all);
+        let limit = if all == "1/1s" { 1 } else { 10 };
+        assert!(rules.check(&Request(1, limit)).is_ok());
+        for _ in 0..11 {
+            drop(timed(&rules, Request(7, 1)));
+        }
+        tokio::time::sleep(ms(3000)).await;
+        let other = tokio::time::timeout(ms(2000), rules.until_ready(&Request(8, 1))).await;
+        assert!(other.expect("blocked").is_ok());
+        assert!(rules.check(&Request(9, 1)).is_ok() || all == "1/1s");
+    }
+}
+
+struct Sided {
+    x: bool,
+    y: bool,
+    z: bool,
+}
+
+fn sided(quotas: [&str; 3]) -> Arc<Fair<RuleSet<Sided, TokioClock>>> {
+    let conditions = [
+        Condition::new("x", |request: &Sided| request.x),
+        Condition::new("y", |request: &Sided| request.y),
+        Condition::new("z", |request: &Sided| request.z),
+    ];
+    let mut rules = RuleSetBuilder::new();
+    for (quota, condition) in quotas.iter().zip(&conditions) {
+        let rule = Rule::new(condition.name(), quota.parse().unwrap());
+        rules = rules.rule(rule.algorithm(RuleAlgorithm::Log).when(condition));
+    }
+    Arc::new(Fair::new(
+        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
+    ))
+}
+
+/// One request waits for one state and then for the other, and another request the other way round.
+#[tokio::test(start_paused = true)]
+async fn two_requests_for_the_same_two_states_do_not_deadlock() {
+    let rules = sided(["1/10s", "1/15s", "1/1s"]);
+    let only = |x, y| Sided { x, y, z: false };
+    assert!(rules.check(&only(false, true)).is_ok());
+    tokio::time::sleep(ms(10_000)).await;
+    assert!(rules.check(&only(true, false)).is_ok());
+    let begin = |x, y| {
+        let own = Arc::clone(&rules);
+        tokio::spawn(async move { own.until_ready(&only(x, y)).await.is_ok() })
+    };
+    let first = begin(true, true);
+    settle().await;
+    let one = begin(true, true);
+    settle().await;
+    let dropped = begin(false, true);
+    settle().await;
+    let other = begin(true, true);
+    settle().await;
+    dropped.abort();
+    assert!(first.await.unwrap());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(one.is_finished() && other.is_finished());
+    assert_eq!(rules.waiting(), 0);
+}
+
+/// Many requests need some of three states, and some of them are dropped. All others are served within one window each.
+#[test]
+fn no_waiter_is_forgotten_between_states() {
+    for seed in 0..400_u64 {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let mut random = seed;
+            let mut next = |below: u64| {
+                // Knuth's MMIX.
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (random >> 33) % below
+            };
+            let quotas: Vec<_> = (0..3)
+                .map(|_| format!("{}/{}s", 1 + next(3), 1 + next(4)))
+                .collect();
+            let rules = sided([&quotas[0], &quotas[1], &quotas[2]]);
+            let mut tasks = Vec::new();
+            for _ in 0..24 {
+                let sides = 1 + next(7);
+                let request = Sided {
+                    x: sides & 1 > 0,
+                    y: sides & 2 > 0,
+                    z: sides & 4 > 0,
+                };
+                let own = Arc::clone(&rules);
+                tasks.push(tokio::spawn(
+                    async move { own.until_ready(&request).await.is_ok() },
+                ));
+                tokio::time::sleep(ms(next(700))).await;
+                if next(4) == 0 {
+                    let place = usize::try_from(next(tasks.len() as u64)).unwrap();
+                    tasks.swap_remove(place).abort();
+                }
+            }
+            for task in tasks {
+                let served = tokio::time::timeout(Duration::from_secs(24 * 5), task).await;
+                assert!(served.expect("never served").unwrap(), "seed {seed}");
+            }
+            // The task that was aborted last may not have been dropped yet.
+            settle().await;
+            assert_eq!(rules.waiting(), 0);
+        });
+    }
+}
+
+/// Waiters of a higher tier are served sooner, so the estimate does not divide their permits by the limit of this tier.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_behind_a_higher_tier_can_be_met() {
+    let plan = TierOf::new("plan", |request: &Request| (request.0 == 1).then_some("pro"));
+    let cost = Cost::new("cost", |request: &Request| request.1);
+    let rule = Rule::new("all", "2/1s".parse().unwrap()).cost(&cost);
+    let rule = rule.tier_of(&plan).tier("pro", 100);
+    let rules = RuleSetBuilder::new()
+        .rule(rule)
+        .build_with(TokioClock::new(), [1, 2, 3, 4]);
+    let rules = Arc::new(Fair::new(rules.unwrap()));
+    assert!(rules.check(&Request(1, 100)).is_ok());
+    let before = timed(&rules, Request(1, 90));
+    settle().await;
+    let free = Request(2, 1);
+    let hasty = rules.until_ready(&free).within(Duration::from_secs(10));
+    assert!(hasty.await.is_ok());
+    before.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_that_never_admit_fail_at_once() {
+    let rules = fair("2/1s", "5/1s");
+    assert_eq!(rules.until_ready(&Request(1, 6)).await, Err(WaitError::Never));
+    assert!(rules.check(&Request(1, 5)).is_ok());
+    let hasty = rules.until_ready(&Request(2, 1)).within(ms(999)).await;
+    assert_eq!(
+        hasty,
+        Err(WaitError::TooLate {
+            needed: ms(1000),
+            allowed: ms(999)
+        })
+    );
+    // Rules that apply to no request admit it.
+    let no_rules = RuleSet::<Request>::builder()
+        .build_with(TokioClock::new(), [1, 2, 3, 4])
+        .unwrap();
+    assert!(
+        !Fair::new(no_rules)
+            .until_ready(&Request(1, 1))
+            .await
+            .unwrap()
+            .is_limited()
+    );
+}
+
+/// No request waits for a shadow rule, and a denied key does not wait at all.
+#[tokio::test(start_paused = true)]
+async fn shadow_rules_and_denied_keys_do_not_wait() {
+    let key = Key::new("user", |request: &Request, key| request.0.hash(key));
+    let key = key.listed(|text, key| {
+        let user: u32 = text.parse().map_err(|_| String::from("no number"))?;
+        user.hash(key);
+        Ok(())
+    });
+    let rules = RuleSetBuilder::new()
+        .rule(Rule::new("shadow", "1/h".parse().unwrap()).shadow())
+        .rule(
+            Rule::new("user", "5/h".parse().unwrap())
+                .by(&key)
+                .capacity(100)
+                .deny(7_u32),
+        );
+    let rules = rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap();
+    let rules = Arc::new(Fair::new(rules));
+    for _ in 0..5 {
+        let served = rules.until_ready(&Request(1, 1)).within(Duration::ZERO).await;
+        assert!(served.is_ok());
+    }
+    assert_eq!(rules.until_ready(&Request(7, 1)).await, Err(WaitError::Never));
+    // Also behind other waiters.
+    let mut before = Arc::clone(&rules).until_ready_owned(Request(1, 1));
+    assert!(poll(&mut before).is_pending());
+    assert_eq!(rules.until_ready(&Request(7, 1)).await, Err(WaitError::Never));
+    assert!(
+        rules
+            .until_ready(&Request(2, 1))
+            .within(Duration::ZERO)
+            .await
+            .is_ok()
+    );
+}
+
+/// Permits that are refunded through the `Fair` go to the waiter at once.
+#[tokio::test(start_paused = true)]
+async fn acquired_permits_can_be_refunded() {
+    let cost = Cost::new("cost", |request: &Request| request.1);
+    let rule = Rule::<Request>::new("all", "10/h".parse().unwrap()).cost(&cost);
+    let rules = RuleSetBuilder::new().rule(rule);
+    let rules = Arc::new(Fair::new(
+        rules.build_with(TokioClock::new(), [1, 2, 3, 4]).unwrap(),
+    ));
+    let request = Request(1, 10);
+    for half in [false, true] {
+        let reserved = Arc::clone(&rules).acquire_owned(request).await.unwrap();
+        let waits = timed(&rules, Request(2, 5));
+        settle().await;
+        let settled = if half {
+            rules.settle(reserved, &request, &cost, 5)
+        } else {
+            rules.refund(reserved, &request)
+        };
+        assert_eq!(settled, ringgate::Settled::Exact);
+        assert_eq!(waits.await.unwrap(), 0);
+        tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+    }
+}
+
+/// A reload to a lower limit, for which one waiter keeps waiting, and which never admits another.
+#[tokio::test(start_paused = true)]
+async fn waiters_survive_a_reload() {
+    let live = LiveRules::new(
+        rules("100/1s", "10/1s")
+            .build_with(TokioClock::new(), [1, 2, 3, 4])
+            .unwrap(),
+    );
+    let live = Arc::new(Fair::new(live));
+    assert!(live.check(&Request(1, 10)).is_ok());
+    let wait = |cost| {
+        let live = Arc::clone(&live);
+        tokio::spawn(async move {
+            let began = Instant::now();
+            (
+                live.until_ready(&Request(2, cost)).await.is_ok(),
+                began.elapsed().as_millis(),
+            )
+        })
+    };
+    let (large, small) = (wait(8), wait(4));
+    settle().await;
+    assert_eq!(live.waiting(), 2);
+    tokio::time::sleep(ms(500)).await;
+    live.limiter().store(&rules("100/1s", "5/1s")).unwrap();
+    // Found when the timer fires. Earlier charges count from the reload on, in the new log.
+    assert_eq!(large.await.unwrap(), (false, 1000));
+    let (served, took) = small.await.unwrap();
+    assert!(served && (1490..=1510).contains(&took), "{took}");
+}
