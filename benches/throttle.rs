@@ -1,6 +1,6 @@
-//! What it costs to throttle: reads and writes of 8 KiB, with as much room as they want, beside those of what is inside.
+//! The cost of throttling: reads and writes of 8 KiB below the limit, beside those of the inner stream.
 //!
-//! `cargo bench -p ringgate-benches --bench io` prints a table of ratios. No figure makes this fail.
+//! `cargo bench -p ringgate-benches --bench throttle` prints a table of ratios. No figure makes it fail.
 
 extern crate alloc;
 
@@ -20,7 +20,7 @@ const BYTES: usize = 8 * 1024;
 
 fn main() -> Result<(), ConfigError> {
     let clock = QuantaClock::new();
-    // More than is asked for.
+    // A limit that is never reached.
     let ring = CounterRing::new(Quota::per_hour(Quota::MAX_LIMIT)?)?;
     let limiter = || RateLimiter::with_clock(ring.clone(), clock.clone());
     let shared = || Arc::new(Fair::new(limiter()));
@@ -30,24 +30,24 @@ fn main() -> Result<(), ConfigError> {
         case("read, 8 KiB", "no limit", reads(builder().build()?)),
         case(
             "read, 8 KiB",
-            "a limiter of its own",
+            "own limiter",
             reads(builder().read(limiter()).build()?),
         ),
         case(
             "read, 8 KiB",
-            "a shared limiter",
+            "shared limiter",
             reads(builder().read_shared(shared()).build()?),
         ),
         case("write, 8 KiB", "bare", writes(Memory::new())),
         case("write, 8 KiB", "no limit", writes(builder().build()?)),
         case(
             "write, 8 KiB",
-            "a limiter of its own",
+            "own limiter",
             writes(builder().write(limiter()).build()?),
         ),
         case(
             "write, 8 KiB",
-            "a shared limiter",
+            "shared limiter",
             writes(builder().write_shared(shared()).build()?),
         ),
     ]);
@@ -63,8 +63,8 @@ fn case(group: &'static str, name: &'static str, work: Work) -> Case {
     }
 }
 
-/// Turns of a shared limiter are short at first.
-const FIRST: usize = 50;
+/// Calls until the slow start of a shared limiter is over.
+const WARM_UP: usize = 50;
 
 fn reads(mut inner: impl AsyncRead + Unpin + 'static) -> Work {
     let mut memory = vec![0; BYTES];
@@ -73,7 +73,7 @@ fn reads(mut inner: impl AsyncRead + Unpin + 'static) -> Work {
         let polled = pin!(&mut inner).poll_read(&mut Context::from_waker(Waker::noop()), &mut buf);
         polled.is_ready() && black_box(buf.filled()).len() == BYTES
     };
-    for _ in 0..FIRST {
+    for _ in 0..WARM_UP {
         black_box(turn());
     }
     counted(turn)
@@ -85,13 +85,13 @@ fn writes(mut inner: impl AsyncWrite + Unpin + 'static) -> Work {
         let polled = pin!(&mut inner).poll_write(&mut Context::from_waker(Waker::noop()), black_box(&memory));
         matches!(polled, Poll::Ready(Ok(BYTES)))
     };
-    for _ in 0..FIRST {
+    for _ in 0..WARM_UP {
         black_box(turn());
     }
     counted(turn)
 }
 
-/// Copies from memory and to it: less than any system call.
+/// A stream that copies from and to memory, without a system call.
 struct Memory(Vec<u8>);
 
 impl Memory {

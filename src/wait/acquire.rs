@@ -72,9 +72,11 @@ pub trait Enqueue: QueuedRequest {
 /// use ringgate::wait::{Acquire, PermitRequest};
 /// use ringgate::{Fair, Gcra, RateLimiter};
 ///
+/// type Limiter = Arc<Fair<RateLimiter<Gcra>>>;
+///
 /// struct Connection {
-///     limiter: Arc<Fair<RateLimiter<Gcra>>>,
-///     pending: Option<Acquire<PermitRequest<Arc<Fair<RateLimiter<Gcra>>>>>>,
+///     limiter: Limiter,
+///     pending: Option<Acquire<PermitRequest<Limiter>>>,
 /// }
 ///
 /// impl Connection {

@@ -82,10 +82,7 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
     /// # Errors
     ///
     /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
-    pub fn until_ready<'a>(
-        &'a self,
-        request: &'a S::Request,
-    ) -> Acquire<RulesRequest<&'a Self, &'a S::Request, Passed>> {
+    pub fn until_ready<'a>(&'a self, request: &'a S::Request) -> Acquire<Borrowed<'a, S, T, Passed>> {
         Acquire::new(RulesRequest::new(self, request))
     }
 
@@ -98,7 +95,7 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
     pub fn acquire<'a>(
         &'a self,
         request: &'a S::Request,
-    ) -> Acquire<RulesRequest<&'a Self, &'a S::Request, Reservation<S::Request>>> {
+    ) -> Acquire<Borrowed<'a, S, T, Reservation<S::Request>>> {
         Acquire::new(RulesRequest::new(self, request))
     }
 
@@ -190,6 +187,9 @@ pub struct RulesRequest<F, B, G> {
     request: B,
     granted: PhantomData<fn() -> G>,
 }
+
+/// A request that borrows the [`Fair`] and the value that is checked.
+type Borrowed<'a, S, T, G> = RulesRequest<&'a Fair<S, T>, &'a <S as RulesInForce>::Request, G>;
 
 impl<F, B, G> RulesRequest<F, B, G> {
     const fn new(fair: F, request: B) -> Self {

@@ -5,11 +5,11 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
+use ringgate::Receipt;
 use ringgate::wait::{Acquire, AcquireRequest, PermitRequest, TokioClock, TokioRuntime};
-use ringgate::{Fair, RateLimiter, Receipt, TimestampRing};
 use tokio::time::Instant;
 
-use super::{log, ms, poll, settle};
+use super::{Log, log, ms, poll, settle};
 
 /// One step of a history of several waits.
 #[derive(Clone, Debug)]
@@ -235,7 +235,7 @@ fn a_waker_can_own_another_wait() {
 /// The futures can be named in a struct, sent and kept.
 #[test]
 fn waits_can_be_named_sent_and_kept() {
-    struct Connection(Option<Acquire<PermitRequest<Arc<Fair<RateLimiter<TimestampRing, TokioClock>>>>>>);
+    struct Connection(Option<Acquire<PermitRequest<Log>>>);
     fn any<R: AcquireRequest<Acquired = Receipt, Runtime = TokioRuntime> + Unpin + Send + 'static>(
         wait: Acquire<R>,
     ) -> impl Future + Send + Unpin {
