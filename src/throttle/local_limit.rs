@@ -7,8 +7,8 @@ use super::error::to_io_error;
 use super::quantum::Quantum;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
-use crate::receipt::Receipt;
 use crate::limiter::RateLimiter;
+use crate::receipt::Receipt;
 use crate::time::Nanos;
 use crate::wait::{Runtime, TokioRuntime, TokioTimer, WaitError};
 

@@ -10,8 +10,8 @@ use super::pending_turn::PendingTurn;
 use super::quantum::Quantum;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
-use crate::receipt::{Receipt, Settled};
 use crate::limiter::RateLimiter;
+use crate::receipt::{Receipt, Settled};
 #[cfg(feature = "rules")]
 use crate::rules::{Cost, Reservation};
 #[cfg(feature = "rules")]
