@@ -1,4 +1,4 @@
-use crate::decision::Receipt;
+use crate::receipt::Receipt;
 
 /// The result of a wait for permits: the receipt, or nothing.
 #[expect(unnameable_types, reason = "sealed: only this crate implements it")]
