@@ -170,7 +170,7 @@ async fn waits_for_a_limiter() {
     try_cuts(
         "jitter",
         || {
-            let limiter = Fair::new(super::log_alone("1/1s")).jitter(ms(0));
+            let limiter = Fair::new(super::bare_log("1/1s")).jitter(ms(0));
             assert!(limiter.check().is_ok());
             limiter
         },
