@@ -1,27 +1,27 @@
-//! How to do things with this crate: first the code, then why it is so, then the edges.
+//! The guide: a page per task, each with code first, then reasons, then edge cases.
 //!
-//! | you want | read |
+//! | task | page |
 //! |---|---|
-//! | to know which algorithm is yours | [`choosing`] |
-//! | to decide millions of times a second | [`hot_path`] |
-//! | a limit that one connection has to itself | [`per_connection`] |
-//! | a limit for each client, and to survive a flood of made-up ones | [`keys`] |
-//! | several limits on one request, from a file, changed while you serve | [`rules`] |
-//! | to wait for a permit instead of being refused | [`waiting`] |
-//! | to limit a server of axum, tonic or hyper | [`servers`] |
-//! | one limit over many machines | [`redis`] |
-//! | a clock, memory, a store or an algorithm of your own | [`extending`] |
-//! | to come from governor, or from a sorted set in Redis | [`migrating`] |
-//! | to know why the bounds should be believed | [`verification`] |
-//! | to know what it costs, and how that was measured | [`performance`] |
-//! | to know what it does not do, and why | [`caveats`] |
+//! | choose an algorithm | [`choosing`] |
+//! | decide millions of times per second | [`hot_path`] |
+//! | limit the messages or bytes of a connection | [`per_connection`] |
+//! | limit each client, also in a flood of made-up clients | [`keys`] |
+//! | apply several limits to one request, from a file that is reloaded | [`rules`] |
+//! | wait for a permit instead of being denied | [`waiting`] |
+//! | limit a server of axum, tonic or hyper | [`servers`] |
+//! | share a limit between machines | [`redis`] |
+//! | implement a clock, an algorithm or a store | [`extending`] |
+//! | move from governor, or from a sorted set in Redis | [`migrating`] |
+//! | see how the bounds are checked | [`verification`] |
+//! | see what a decision costs | [`performance`] |
+//! | see the limitations | [`caveats`] |
 //!
-//! The code is compiled and, where it needs no server, run by the crate's tests. The pictures are drawn by the
-//! algorithms themselves (`examples/pictures`). Figures come from `benches/README.md`, which says on which machine and
-//! how, or from a test that is named beside them.
+//! All code is compiled by the tests, and run where it needs no server. `examples/pictures` draws the pictures with the
+//! algorithms. Figures are from `benches/README.md`, which states the machine and the method, or from a test that is named
+//! beside them.
 
-// Documentation only, so nobody who uses the crate pays for it. A page's examples are tested where the features that
-// they need are there; a page itself is always shown. (A condition on the module would be shown as one on the page.)
+// The modules exist only in documentation builds. The examples of a page are tested if their features are enabled, and
+// the page is always shown. (A condition on the module would appear on the page.)
 
 #[doc = include_str!("guide/choosing.md")]
 #[doc = include_str!("guide/pictures/admitted.svg")]
