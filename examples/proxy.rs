@@ -1,13 +1,13 @@
-//! A TCP proxy that throttles each connection, and all of them together.
+//! A TCP proxy that throttles each connection, and all connections together.
 //!
 //! ```text
 //! cargo run --release --features tokio --example proxy -- 127.0.0.1:8080 127.0.0.1:80 --each 1MB/s --all 10MB/s
 //! cargo run --release --features tokio --example proxy -- --demo
 //! ```
 //!
-//! `--each` is for each direction of each connection, `--all` for both directions of all connections; either may be left
-//! out. With `--demo` it starts a server that sends as fast as it can, fetches from it through the proxy over one connection
-//! and over five, prints the rates that it measured, and ends.
+//! `--each` limits each direction of each connection, `--all` both directions of all connections together. Both are
+//! optional. `--demo` starts a server that sends at full speed, downloads through the proxy over one connection and over
+//! five, and prints the measured rates.
 
 extern crate alloc;
 
@@ -47,20 +47,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is allowed, in bytes a second.
+/// The limits, in bytes per second.
 struct Limits {
     each: Option<Gcra>,
     all: Option<Arc<Fair<RateLimiter<Gcra>>>>,
-    /// One for all, since each takes a while to calibrate.
+    /// Shared by all limiters, because each new clock is calibrated.
     clock: QuantaClock,
 }
 
 impl Limits {
     fn new(each: Option<u64>, all: Option<u64>) -> Result<Self, ConfigError> {
         let clock = QuantaClock::new();
-        // A tenth of a second: as much as a connection may move while all others have had a turn.
+        // A burst of 100 ms, which accrues while the other connections have their turns.
         let each = each.map(|rate| bucket(rate, rate / 10)).transpose()?;
-        // A hundredth will do for what nobody else is before: alarms are a millisecond or two late.
+        // A burst of 10 ms suffices for the shared limiter: timers are one or two milliseconds late.
         let all = all.map(|rate| bucket(rate, rate / 100)).transpose()?;
         let shared = |bucket| Arc::new(Fair::new(RateLimiter::with_clock(bucket, clock.clone())));
         Ok(Self {
@@ -83,12 +83,12 @@ impl Limits {
     }
 }
 
-/// A steady rate: in any second, the rate and the burst at the most.
+/// A steady rate: at most the rate and the burst in any second.
 fn bucket(rate: u64, burst: u64) -> Result<Gcra, ConfigError> {
     Gcra::token_bucket(Quota::per_second(rate)?, burst.max(1))
 }
 
-/// Accepts connections, for ever.
+/// Accepts connections forever.
 async fn serve<A>(listener: TcpListener, upstream: A, limits: Limits)
 where
     A: ToSocketAddrs + Clone + Send + Sync + 'static,
@@ -98,7 +98,7 @@ where
         let (client, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Too many open files, for one thing: some are closed meanwhile.
+                // For example too many open files, of which some are closed meanwhile.
                 eprintln!("accept: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -106,14 +106,14 @@ where
         };
         let (limits, upstream) = (Arc::clone(&limits), upstream.clone());
         tokio::spawn(async move {
-            if let Err(error) = pass_on(client, upstream, &limits).await {
+            if let Err(error) = forward(client, upstream, &limits).await {
                 eprintln!("{peer}: {error}");
             }
         });
     }
 }
 
-async fn pass_on(
+async fn forward(
     client: TcpStream,
     upstream: impl ToSocketAddrs,
     limits: &Limits,
@@ -121,7 +121,7 @@ async fn pass_on(
     let mut upstream = TcpStream::connect(upstream).await?;
     let mut client = limits.throttle(client)?;
     match copy_bidirectional(&mut client, &mut upstream).await {
-        // One of the two has hung up.
+        // One of the two peers has closed the connection.
         Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),
@@ -152,10 +152,10 @@ impl Arguments {
     }
 }
 
-/// Bytes a second.
+/// Parses a rate in bytes per second.
 fn rate(text: Option<String>) -> Result<u64, String> {
     let text = text.ok_or(USAGE)?;
-    let wrong = || format!("{text:?} is no rate\n{USAGE}");
+    let invalid = || format!("invalid rate: {text:?} (expected a number of B/s, kB/s, MB/s or GB/s)");
     let amount = text.trim_end_matches("/s").trim_end_matches('B');
     let (amount, unit) = match amount.chars().last() {
         Some('k') => (&amount[..amount.len() - 1], 1e3),
@@ -163,9 +163,9 @@ fn rate(text: Option<String>) -> Result<u64, String> {
         Some('G') => (&amount[..amount.len() - 1], 1e9),
         _ => (amount, 1.0),
     };
-    let bytes = amount.trim().parse::<f64>().map_err(|_| wrong())? * unit;
+    let bytes = amount.trim().parse::<f64>().map_err(|_| invalid())? * unit;
     if !(1.0..=1e9).contains(&bytes) {
-        return Err(format!("{text} is not between 1B/s and 1GB/s"));
+        return Err(format!("invalid rate: {text} (expected 1B/s to 1GB/s)"));
     }
     Ok(bytes as u64)
 }
@@ -194,22 +194,22 @@ async fn demo(each: Option<u64>, all: Option<u64>) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// Sends to whoever comes until they go.
+/// Sends to each client until it disconnects.
 async fn send_to_all(listener: TcpListener) {
     while let Ok((mut client, _)) = listener.accept().await {
         tokio::spawn(async move { while client.write_all(&[7; 8192]).await.is_ok() {} });
     }
 }
 
-/// Reads for three seconds, and says how many megabytes came in one; the first half second, in which bursts are
-/// spent and buffers filled, does not count.
+/// Reads for three seconds, and returns the rate in MB/s. The first half second, in which bursts are spent and buffers
+/// filled, does not count.
 async fn fetch(from: SocketAddr) -> io::Result<f64> {
     let mut stream = TcpStream::connect(from).await?;
     receive(&mut stream, Duration::from_millis(500)).await?;
     Ok(receive(&mut stream, Duration::from_secs(3)).await? / 1e6)
 }
 
-/// Reads for so long, and says how many bytes came in a second.
+/// Reads for `time`, and returns the rate in bytes per second.
 async fn receive(stream: &mut TcpStream, time: Duration) -> io::Result<f64> {
     let (began, mut buf, mut bytes) = (Instant::now(), vec![0; 64 * 1024], 0);
     while began.elapsed() < time {

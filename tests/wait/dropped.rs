@@ -1,4 +1,4 @@
-//! Every future that waits, dropped at every await point: the next in line is served at once, and no permit is lost.
+//! Each future that waits is dropped at each await point: the next waiter is served at once, and no permit is lost.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Log, log, ms};
 
-/// Where a future is dropped: after so many polls, at once or when it is woken again.
+/// The point at which a future is dropped: after a number of polls, at once or when it is woken again.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     polls: usize,
@@ -21,7 +21,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Polls the future and drops it there; `true`: it was ready before.
+    /// Polls the future and drops it at this point. Returns whether it was ready before.
     async fn off<F: Future>(self, future: F) -> bool {
         let mut future = pin!(future);
         let mut polls = 0;
@@ -49,7 +49,7 @@ fn wait<'a, F: Future + 'a>(future: F) -> Wait<'a> {
     })
 }
 
-/// An item at once.
+/// A stream that yields an item at once.
 struct One;
 
 impl Stream for One {
@@ -93,17 +93,17 @@ async fn ready<S: Sink<u64>>(sink: S) {
     let _ = poll_fn(|context| sink.as_mut().poll_ready(context)).await;
 }
 
-/// Drops a wait that is first in line of a limiter of one permit a second, which is spent, and returns when the wait
-/// behind it was served.
+/// Drops the first waiter of an exhausted limiter of one permit per second, and returns when the wait behind it was
+/// served.
 async fn dropped(cut: Cut, first: Wait<'_>, second: Wait<'_>) -> (bool, u128) {
     let began = Instant::now();
-    // Polled after the first, so it is behind it in line.
+    // Polled after the first, so it is queued behind it.
     let behind = async {
         second.await;
         began.elapsed().as_millis()
     };
     let both = async { tokio::join!(cut.off(first), behind) };
-    // In tokio's paused time: a wait that nothing ends is noticed at once.
+    // Time is paused, so a wait that never ends is found at once.
     tokio::time::timeout(ms(60_000), both)
         .await
         .expect("every wait ends")
@@ -119,7 +119,7 @@ async fn try_cuts<L>(what: &str, make: impl Fn() -> L, waits: impl for<'a> Fn(&'
             let (is_served, at) = dropped(cut, first, second).await;
             let expected = if is_served { 2000 } else { 1000 };
             assert_eq!(at, expected, "{what}, {cut:?}");
-            // Nothing is left in line.
+            // The queue is empty.
             let [third, _] = waits(&limiter);
             let began = Instant::now();
             tokio::time::timeout(ms(60_000), third)

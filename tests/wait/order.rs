@@ -210,12 +210,12 @@ async fn an_unpolled_notified_waiter_is_passed_over() {
     assert!(limiter.check_n(3).is_ok());
     let first = tokio::spawn(timed(&limiter));
     settle().await;
-    let mut told = limiter.acquire(1);
-    assert!(poll(&mut told).is_pending());
+    let mut notified = limiter.acquire(1);
+    assert!(poll(&mut notified).is_pending());
     assert_eq!(first.await.unwrap(), ms(1000));
     let later = tokio::spawn(timed(&limiter));
     assert_eq!(later.await.unwrap(), ms(10));
-    assert!(poll(&mut told).is_ready());
+    assert!(poll(&mut notified).is_ready());
 }
 
 /// Waits for one permit, and returns the duration of the wait.
