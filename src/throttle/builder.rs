@@ -27,16 +27,19 @@ pub struct ThrottledBuilder<T> {
     quantum: Option<u64>,
 }
 
-impl<T> ThrottledBuilder<T> {
-    pub(super) fn new(inner: T) -> Self {
-        Self {
+impl<T> Throttled<T> {
+    /// Returns a builder without limits.
+    pub fn builder(inner: T) -> ThrottledBuilder<T> {
+        ThrottledBuilder {
             inner,
             read: Direction::default(),
             write: Direction::default(),
             quantum: None,
         }
     }
+}
 
+impl<T> ThrottledBuilder<T> {
     /// Limits reading by a limiter that this connection owns, one permit per byte.
     pub fn read<A, C>(mut self, limiter: RateLimiter<A, C>) -> Self
     where

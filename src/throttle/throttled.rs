@@ -6,7 +6,6 @@ use std::io::{self, IoSlice};
 use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::builder::ThrottledBuilder;
 use super::direction::{ByteBudget, Direction};
 use super::read_ahead::ReadAhead;
 
@@ -27,7 +26,7 @@ use super::read_ahead::ReadAhead;
 ///   entered since; with GCRA if another request was admitted since.
 /// - Connections that share a limiter get equal parts as long as each has enough to move, because
 ///   [`Fair`](crate::Fair) serves them in order of arrival and turns are of equal length
-///   ([`quantum`](ThrottledBuilder::quantum)).
+///   ([`quantum`](crate::throttle::ThrottledBuilder::quantum)).
 /// - Bytes are read ahead only while a shared limiter has no capacity for them, at most one turn. They are kept in
 ///   memory, and charged when they are delivered.
 ///
@@ -114,11 +113,6 @@ pub struct Throttled<T> {
 }
 
 impl<T> Throttled<T> {
-    /// Returns a builder without limits.
-    pub fn builder(inner: T) -> ThrottledBuilder<T> {
-        ThrottledBuilder::new(inner)
-    }
-
     pub(super) fn new(inner: T, read: Direction, write: Direction) -> Self {
         Self {
             inner,

@@ -8,7 +8,6 @@ mod state_queue;
 mod wait_queues;
 
 pub(super) use position::Position;
-pub(crate) use state_queue::GRACE_PERIOD;
-
 pub(super) use request::{Need, Needs, QueuedRequest};
+pub(crate) use state_queue::GRACE_PERIOD;
 pub(super) use wait_queues::WaitQueues;
