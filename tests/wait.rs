@@ -26,6 +26,8 @@ mod many;
 mod order;
 #[path = "wait/rules.rs"]
 mod rules;
+#[path = "wait/states.rs"]
+mod states;
 
 use alloc::sync::Arc;
 use core::pin::Pin;

@@ -5,7 +5,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::error::WaitError;
-use super::queue::{Position, QueuedRequest, WaitQueues};
+use super::queue::{QueuePosition, QueuedRequest, WaitQueues};
 use super::runtime::Runtime;
 use crate::time::Nanos;
 
@@ -89,7 +89,7 @@ pub trait Enqueue: QueuedRequest {
 pub struct Acquire<R: AcquireRequest> {
     request: R,
     deadline: Option<Nanos>,
-    position: Position,
+    position: QueuePosition,
     deadline_timer: Option<<R::Runtime as Runtime>::Timer>,
 }
 
@@ -98,7 +98,7 @@ impl<R: AcquireRequest> Acquire<R> {
         Self {
             request,
             deadline: None,
-            position: Position::default(),
+            position: QueuePosition::default(),
             deadline_timer: None,
         }
     }

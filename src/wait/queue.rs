@@ -2,12 +2,12 @@
 
 mod coop_budget;
 mod deferred_wakes;
-mod position;
+mod queue_position;
 mod request;
 mod state_queue;
 mod wait_queues;
 
-pub(super) use position::Position;
+pub(super) use queue_position::QueuePosition;
 pub(super) use request::{Need, Needs, QueuedRequest};
 pub(crate) use state_queue::GRACE_PERIOD;
 pub(super) use wait_queues::WaitQueues;

@@ -8,7 +8,7 @@ use super::request::QueuedRequest;
 use crate::time::Nanos;
 use crate::wait::runtime::Runtime;
 
-/// Position in the order of arrival.
+/// QueuePosition in the order of arrival.
 pub(super) type Ticket = u64;
 
 /// Upper limit of waiters that are notified at the same time.

@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 
 use super::coop_budget::CoopBudget;
 use super::deferred_wakes::DeferredWakes;
-use super::position::{Polling, Position};
+use super::queue_position::{Polling, QueuePosition};
 use super::request::{Need, QueuedRequest};
 use super::state_queue::{AdvanceContext, StateQueue, Ticket};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
@@ -100,7 +100,7 @@ impl<T: Runtime> WaitQueues<T> {
     pub(in crate::wait) fn poll<R: QueuedRequest>(
         &self,
         request: &R,
-        position: &mut Position,
+        position: &mut QueuePosition,
         deadline: Option<Nanos>,
         waker: &Waker,
     ) -> Poll<Result<R::Acquired, WaitError>> {
@@ -285,7 +285,7 @@ impl<T: Runtime> WaitQueues<T> {
     /// Leaves the queue without having been charged.
     ///
     /// Sets no timer, because it may run outside of any runtime: the next leader is woken and sets its own.
-    pub(in crate::wait) fn abandon(&self, position: &mut Position, now: impl FnOnce() -> Nanos) {
+    pub(in crate::wait) fn abandon(&self, position: &mut QueuePosition, now: impl FnOnce() -> Nanos) {
         if position.is_queued() {
             let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
             self.leave(position, now, &mut self.lock(), &mut deferred);
@@ -323,7 +323,7 @@ impl<T: Runtime> WaitQueues<T> {
 
     fn leave(
         &self,
-        position: &mut Position,
+        position: &mut QueuePosition,
         now: Nanos,
         queues: &mut Queues<T::Timer>,
         deferred: &mut DeferredWakes<'_, T>,
@@ -337,7 +337,7 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     /// Counts one waiter less.
-    fn forget(&self, position: &mut Position, queues: &mut Queues<T::Timer>) {
+    fn forget(&self, position: &mut QueuePosition, queues: &mut Queues<T::Timer>) {
         position.ticket = None;
         queues.waiting -= 1;
         self.publish_waiting(queues);

@@ -8,7 +8,7 @@ use crate::wait::runtime::Runtime;
 
 /// The position of one wait in the queues.
 #[derive(Debug, Default)]
-pub(in crate::wait) struct Position {
+pub(in crate::wait) struct QueuePosition {
     /// `None`: in no queue.
     pub(super) ticket: Option<Ticket>,
     /// The state in whose queue it is.
@@ -22,13 +22,13 @@ pub(in crate::wait) struct Position {
 /// One poll of a wait.
 pub(super) struct Polling<'a, R: QueuedRequest, T: Runtime> {
     pub(super) request: &'a R,
-    pub(super) position: &'a mut Position,
+    pub(super) position: &'a mut QueuePosition,
     pub(super) deadline: Option<Nanos>,
     pub(super) waker: &'a Waker,
     pub(super) deferred: DeferredWakes<'a, T>,
 }
 
-impl Position {
+impl QueuePosition {
     /// Exempts the wait from the limit of waiters.
     pub(in crate::wait) const fn exempt(&mut self) {
         self.is_exempt = true;
