@@ -11,7 +11,7 @@ use core::error::Error;
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::{Extractors, Format, Key, LiveRules, ManualClock, RuleSetBuilder};
+use ringgate::{Extractors, FileFormat, Key, LiveRules, ManualClock, RuleSetBuilder};
 
 struct Request {
     user: &'static str,
@@ -47,7 +47,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         ask(&live, user);
     }
 
-    live.store(&RuleSetBuilder::from_text(STRICTER, Format::Yaml, &extractors)?)?;
+    live.store(&RuleSetBuilder::from_text(
+        STRICTER,
+        FileFormat::Yaml,
+        &extractors,
+    )?)?;
     println!("one a second from now on, and what was spent still counts:");
     for user in ["alice", "bob", "carol", "carol"] {
         ask(&live, user);
@@ -55,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // A mistake changes nothing.
     let mistake = STRICTER.replace("1/s", "1/fortnight");
-    if let Err(error) = RuleSetBuilder::from_text(&mistake, Format::Yaml, &extractors) {
+    if let Err(error) = RuleSetBuilder::from_text(&mistake, FileFormat::Yaml, &extractors) {
         println!("a mistake: {error}");
     }
 

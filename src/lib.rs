@@ -45,7 +45,7 @@
 //! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
 //! | several limits judged as one, all or nothing | [`RuleSet`], of [`Rule`]s that count by a [`Key`] |
 //! | to change limits while others decide | [`LiveRules`] |
-//! | what becomes of requests without a key | [`Key::optional`], [`Missing`] |
+//! | what becomes of requests without a key | [`Key::optional`], [`OnMissingKey`](rules::OnMissingKey) |
 //! | to see what a rule would do | [`Rule::shadow`], [`Rule::enforce_percent`], [`RuleSet::counts`] |
 //! | an algorithm chosen at run time | [`AnyAlgorithm`] |
 //! | rules in a file: TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, with `Extractors` for what its names mean |
@@ -179,13 +179,13 @@ mod limiter;
 #[cfg(feature = "keyed")]
 mod keyed;
 #[cfg(feature = "rules")]
-mod rules;
+pub mod rules;
 #[cfg(feature = "tokio")]
 pub mod wait;
 #[cfg(feature = "tokio")]
 pub mod throttle;
 #[cfg(feature = "observe")]
-mod observe;
+pub mod observe;
 #[cfg(feature = "tower")]
 pub mod http;
 #[cfg(feature = "redis")]
@@ -219,14 +219,14 @@ pub use receipt::{Receipt, Settled};
 pub use rules::KeyParts;
 #[cfg(feature = "observe")]
 pub use rules::LiveCounts;
-#[cfg(feature = "config")]
-pub use rules::{AnyExtractor, Extractors, FileError, FileProblem, Format, ReloadError};
 #[cfg(feature = "rules")]
 pub use rules::{
-    Condition, Cost, Key, LiveRules, LoadedRules, Missing, Mode, OnError, Passed, Refused, Reloaded,
-    ReplaceError, Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder,
-    RuleView, TierOf,
+    Condition, Cost, Key, LiveRules, LoadedRules, Mode, OnError, OnMissingKey, Reloaded, ReplaceError,
+    Reservation, Rule, RuleAlgorithm, RuleCounts, RuleError, RulePeek, RuleSet, RuleSetBuilder, RuleView,
+    TierOf,
 };
+#[cfg(feature = "config")]
+pub use rules::{Extractors, FileError, FileFormat, FileProblem, ReloadError, Resolver};
 #[cfg(feature = "watch")]
 pub use rules::{RulesWatcher, WatchError};
 #[cfg(feature = "tokio")]

@@ -1,16 +1,16 @@
-//! What rules do, for those who watch: counters, and events for denials.
+//! Metrics and events of rules.
 //!
-//! Neither touches a decision. Counters are what a rule set counts anyway, read when somebody scrapes
-//! ([`Observer`]); events are told by the caller, after the decision ([`DenialEvents`]).
+//! Neither changes a decision. [`Observer`] exports the counts that a rule set keeps anyway, when they are scraped.
+//! [`DenialEvents`] emits a sample of denials, after the decision, when the caller hands them in.
 //!
-//! No label and no field holds a key or any part of one: the number of series is six or seven for each rule, however
-//! many keys there are, and nothing about a client gets into a log.
+//! No label and no field contains a key or a part of one. So the number of series is six or seven for each rule, however
+//! many keys there are, and no client's data gets into a log.
 
-mod denials;
-mod left_out;
-mod meters;
+mod denial_events;
 mod observer;
-mod series;
+mod rule_metrics;
+mod rule_series;
+mod suppressed;
 
-pub use denials::DenialEvents;
+pub use denial_events::DenialEvents;
 pub use observer::Observer;

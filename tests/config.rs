@@ -21,7 +21,7 @@ mod watch;
 
 use core::hash::Hash;
 
-use ringgate::{Condition, Cost, Extractors, Format, Key, RuleSetBuilder, TierOf};
+use ringgate::{Condition, Cost, Extractors, FileFormat, Key, RuleSetBuilder, TierOf};
 
 /// What the rules of these tests are about.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,11 +39,13 @@ fn extractors() -> Extractors<Request> {
         Extractors::new()
             .key(Key::new("user", |request: &Request, key| request.user.hash(key)))?
             .key(
-                Key::new("number", |request: &Request, key| request.number.hash(key)).listed(|text, key| {
-                    let number: u64 = text.parse().map_err(|error| format!("{error}"))?;
-                    number.hash(key);
-                    Ok(())
-                }),
+                Key::new("number", |request: &Request, key| request.number.hash(key)).parse_list_entry(
+                    |text, key| {
+                        let number: u64 = text.parse().map_err(|error| format!("{error}"))?;
+                        number.hash(key);
+                        Ok(())
+                    },
+                ),
             )?
             .cost(Cost::new("bytes", |request: &Request| request.bytes))?
             .condition(Condition::new("upload", |request: &Request| request.upload))?
@@ -52,12 +54,12 @@ fn extractors() -> Extractors<Request> {
     make().expect("names of their own")
 }
 
-fn read(format: Format, text: &str) -> RuleSetBuilder<Request> {
+fn read(format: FileFormat, text: &str) -> RuleSetBuilder<Request> {
     RuleSetBuilder::from_text(text, format, &extractors()).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// The error's line and column, and its words.
-fn refused(format: Format, text: &str) -> (usize, usize, String) {
+fn refused(format: FileFormat, text: &str) -> (usize, usize, String) {
     let error = match RuleSetBuilder::from_text(text, format, &extractors()) {
         Ok(rules) => panic!("this was read as {rules:?}:\n{text}"),
         Err(error) => error,

@@ -12,8 +12,8 @@ mod clocks;
 mod faults;
 #[path = "rules/full.rs"]
 mod full;
-#[path = "rules/heritage.rs"]
-mod heritage;
+#[path = "rules/migration.rs"]
+mod migration;
 #[path = "rules/histories.rs"]
 mod histories;
 #[path = "rules/missing.rs"]

@@ -5,7 +5,7 @@ use core::hash::Hasher;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use ringgate::{AnyExtractor, Condition, Cost, Key, TierOf};
+use ringgate::{Condition, Cost, Key, Resolver, TierOf};
 
 use crate::condition::{Holds, Pattern, Test};
 use crate::key::hash;
@@ -130,7 +130,7 @@ impl Layout {
         let column = self.column(Column::Key(fields));
         let word = COLUMNS + column;
         let key = Key::new(name, move |event: &Event, key| key.write_u64(event.record[word]));
-        let key = key.listed(move |text, key| {
+        let key = key.parse_list_entry(move |text, key| {
             let values: Vec<&str> = text.split(',').collect();
             if values.len() != parts {
                 return Err(format!(
@@ -302,7 +302,7 @@ impl Fields {
     }
 }
 
-impl AnyExtractor<Event> for Fields {
+impl Resolver<Event> for Fields {
     fn key(&self, name: &str) -> Option<Key<Event>> {
         self.layout().key(name)
     }
@@ -319,7 +319,7 @@ impl AnyExtractor<Event> for Fields {
         self.layout().tier_of(name)
     }
 
-    fn allowed(&self) -> String {
+    fn expected(&self) -> String {
         "a field of the input (for a key also several, with commas between them; for a condition also \
          \"field=value\", \"field!=value\" and \"field=prefix*\", 64 in all)"
             .into()

@@ -106,7 +106,7 @@ impl Plan {
     /// When the file cannot be read, or one is wrong.
     pub(crate) fn of_file(path: &Path, aliases: HashMap<String, String>) -> Result<Self, Failure> {
         let fields = Fields::new(Layout::new(aliases));
-        let extractors = Extractors::new().others(fields.clone());
+        let extractors = Extractors::new().resolver(fields.clone());
         let rules = RuleSetBuilder::from_file(path, &extractors)?;
         if rules.rules().is_empty() {
             return Err(Failure::argument(

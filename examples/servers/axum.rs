@@ -24,7 +24,7 @@ use axum::routing::get;
 use http::HeaderName;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
-use ringgate::{DenialEvents, Extractors, LiveRules, Missing, Observer, RuleSetBuilder, RulesWatcher};
+use ringgate::{DenialEvents, Extractors, LiveRules, Observer, OnMissingKey, RuleSetBuilder, RulesWatcher};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Keys that the file names. Behind a proxy, add `.x_forwarded_for(["10.0.0.0/8"])?` to `clients`.
     let clients = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
-    let user = HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(Missing::Skip);
+    let user = HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(OnMissingKey::Skip);
     let extractors = Extractors::new()
         .key(HttpKey::client(clients).key())?
         .key(user.key())?;
@@ -80,7 +80,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let counted = Arc::clone(&live);
     let layer = RateLimitLayer::new(live)
         .skip_preflight()
-        .on_rejected(move |refused| events.tell(refused));
+        .on_rejected(move |refused| events.emit(refused));
     let app = Router::new()
         .route("/", get(|| async { "hello\n" }))
         .layer(layer)

@@ -89,7 +89,7 @@ impl ClientIp {
     /// Uses the peer as the client. Its address is read from the extension [`PeerAddress`].
     ///
     /// axum and tonic do not insert that extension: use [`peer_from`](Self::peer_from) with them. Requests without a peer
-    /// address have no key, and share one budget by default ([`Missing::Share`](crate::Missing)).
+    /// address have no key, and share one budget by default ([`OnMissingKey::Share`](crate::rules::OnMissingKey)).
     pub const fn peer() -> Self {
         Self {
             peer: None,

@@ -17,7 +17,7 @@ use super::headers::{self, QuotaHeaders};
 use super::policy;
 use super::rejection::{Rejection, RejectionResponse};
 use crate::clock::Clock;
-use crate::rules::{LiveRules, Passed, Refused, Reservation, RuleSet};
+use crate::rules::{Admitted, Denied, LiveRules, Reservation, RuleSet};
 use crate::time::Nanos;
 #[cfg(feature = "tokio")]
 use crate::wait::Fair;
@@ -36,7 +36,7 @@ pub(super) struct Config<C, R> {
 }
 
 pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
-type OnRejected = dyn Fn(&Refused<'_, Parts>) + Send + Sync;
+type OnRejected = dyn Fn(&Denied<'_, Parts>) + Send + Sync;
 
 /// Queue of the requests that wait for permits.
 #[cfg(feature = "tokio")]
@@ -57,7 +57,7 @@ pub(super) trait Charge {
     fn is_limited(&self) -> bool;
 }
 
-impl Charge for Passed {
+impl Charge for Admitted {
     fn at(&self) -> Nanos {
         self.at()
     }
@@ -87,7 +87,7 @@ impl<C: Clock + Clone, R> Config<C, R> {
     pub(super) fn check<B, T: Charge>(
         &self,
         request: &mut Parts,
-        decide: impl for<'a> FnOnce(&'a RuleSet<Parts, C>, &'a Parts) -> Result<T, Refused<'a, Parts>>,
+        decide: impl for<'a> FnOnce(&'a RuleSet<Parts, C>, &'a Parts) -> Result<T, Denied<'a, Parts>>,
     ) -> Result<(T, AdmittedHeaders), RejectedResponse<B>>
     where
         R: RejectionResponse<B>,
@@ -130,7 +130,7 @@ impl<C: Clock + Clone, R> Config<C, R> {
     fn reject_denied<'a, B>(
         &self,
         rules: &'a RuleSet<Parts, C>,
-        denied: &Refused<'a, Parts>,
+        denied: &Denied<'a, Parts>,
         request: &'a Parts,
     ) -> RejectedResponse<B>
     where

@@ -9,11 +9,11 @@ use ::http::request::Parts;
 
 use super::client_ip::ClientIp;
 use crate::keyed::KeyHasher;
-use crate::rules::{Key, Missing};
+use crate::rules::{Key, OnMissingKey};
 
 /// Builder of a [`Key`] that is a part of an HTTP request.
 ///
-/// By default all requests without that part share one budget ([`Missing::Share`]).
+/// By default all requests without that part share one budget ([`OnMissingKey::Share`]).
 ///
 /// # Cost
 ///
@@ -24,13 +24,13 @@ use crate::rules::{Key, Missing};
 /// ```
 /// use http::header::HeaderName;
 /// use ringgate::http::{ClientIp, HttpKey};
-/// use ringgate::{ManualClock, Missing, Rule, RuleSetBuilder};
+/// use ringgate::{ManualClock, OnMissingKey, Rule, RuleSetBuilder};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let client = HttpKey::client(ClientIp::peer()).key();
 /// // The rule `user` does not apply to requests without an API key.
 /// let user = HttpKey::header(HeaderName::from_static("x-api-key"))
-///     .on_missing(Missing::Skip)
+///     .on_missing(OnMissingKey::Skip)
 ///     .key();
 /// let rules = RuleSetBuilder::new()
 ///     .rule(Rule::new("client", "100/min".parse()?).by(&client))
@@ -44,11 +44,11 @@ use crate::rules::{Key, Missing};
 #[must_use = "call `key` to make a key"]
 pub struct HttpKey {
     name: Arc<str>,
-    on_missing: Missing,
+    on_missing: OnMissingKey,
     build: Box<Build>,
 }
 
-type Build = dyn FnOnce(Arc<str>, Missing) -> Key<Parts> + Send + Sync;
+type Build = dyn FnOnce(Arc<str>, OnMissingKey) -> Key<Parts> + Send + Sync;
 
 impl HttpKey {
     /// Creates a key from a function that hashes a part of the request.
@@ -94,7 +94,7 @@ impl HttpKey {
         Self::from_build("client", move |name, missing| {
             let of_list = client.clone();
             Key::optional(name, missing, move |request, hasher| client.hash(request, hasher))
-                .listed(move |text, hasher| of_list.hash_text(text, hasher))
+                .parse_list_entry(move |text, hasher| of_list.hash_text(text, hasher))
         })
     }
 
@@ -177,11 +177,11 @@ impl HttpKey {
 
     fn from_build(
         name: impl Into<Arc<str>>,
-        build: impl FnOnce(Arc<str>, Missing) -> Key<Parts> + Send + Sync + 'static,
+        build: impl FnOnce(Arc<str>, OnMissingKey) -> Key<Parts> + Send + Sync + 'static,
     ) -> Self {
         Self {
             name: name.into(),
-            on_missing: Missing::default(),
+            on_missing: OnMissingKey::default(),
             build: Box::new(build),
         }
     }
@@ -194,11 +194,11 @@ impl HttpKey {
         }
     }
 
-    /// Chooses how requests without the key are treated. The default is [`Missing::Share`].
+    /// Chooses how requests without the key are treated. The default is [`OnMissingKey::Share`].
     ///
-    /// With [`Missing::Refuse`] they are rejected with status 400, or with
+    /// With [`OnMissingKey::Deny`] they are rejected with status 400, or with
     /// [`missing_key_status`](super::RateLimitLayer::missing_key_status), and charged to no rule.
-    pub fn on_missing(self, on_missing: Missing) -> Self {
+    pub fn on_missing(self, on_missing: OnMissingKey) -> Self {
         Self { on_missing, ..self }
     }
 

@@ -15,7 +15,7 @@ use super::service::RateLimitService;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
-use crate::rules::{LiveRules, Refused, RuleSet};
+use crate::rules::{Denied, LiveRules, RuleSet};
 
 /// Limits the requests to a service by rules.
 ///
@@ -122,7 +122,7 @@ impl<C, R> RateLimitLayer<C, R> {
 
     /// Sets the status of rejections for want of a key. The default is 400.
     ///
-    /// Rules reject such requests only with [`Missing::Refuse`](crate::Missing::Refuse).
+    /// Rules reject such requests only with [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny).
     pub fn missing_key_status(self, status: StatusCode) -> Self {
         self.with(|config| config.missing_key_status = status)
     }
@@ -195,7 +195,7 @@ impl<C, R> RateLimitLayer<C, R> {
     ///
     /// The function runs on the thread that serves the request. [`DenialEvents`](crate::DenialEvents) (feature
     /// `observe`) samples denials as events of `tracing`.
-    pub fn on_rejected(self, function: impl Fn(&Refused<'_, Parts>) + Send + Sync + 'static) -> Self {
+    pub fn on_rejected(self, function: impl Fn(&Denied<'_, Parts>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_rejected = Some(Arc::new(function)))
     }
 

@@ -9,7 +9,7 @@ use ::http::request::Parts;
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
-use crate::rules::{Refused, RulePeek, RuleSet};
+use crate::rules::{Denied, RulePeek, RuleSet};
 use crate::time::Nanos;
 
 /// One quota of one rule, with the state that a client is told.
@@ -41,7 +41,7 @@ impl<'a> QuotaPolicy<'a> {
             limit: peek.limit(),
             window: peek.quota().window(),
             remaining,
-            reset_after: peek.room_after(remaining.saturating_add(1)),
+            reset_after: peek.quota_retry_after(remaining.saturating_add(1)),
             violated: false,
             #[cfg(feature = "tokio")]
             exhausted: remaining < peek.permits(),
@@ -133,7 +133,7 @@ pub(super) fn policies<'a, C: Clock>(
 /// Returns the [`policies`] of a request that rules have denied. Those that denied it are marked as violated.
 pub(super) fn denied<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
-    denied: &Refused<'a, Parts>,
+    denied: &Denied<'a, Parts>,
     request: &'a Parts,
 ) -> Vec<QuotaPolicy<'a>> {
     let mut policies = policies(rules, request, denied.at()).into_vec();

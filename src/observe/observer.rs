@@ -3,63 +3,58 @@ use alloc::sync::Arc;
 use core::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::meters;
-use super::series::Series;
+use super::rule_metrics;
+use super::rule_series::RuleSeries;
 use crate::clock::Clock;
-use crate::rules::{LiveCounts, RuleSet, Tallies};
+use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 
-/// Publishes the counts of rules through the [`metrics`] facade: when somebody asks, and without a change to any
-/// decision.
+/// Exports the counts of rules through the [`metrics`] facade, without a change to any decision.
 ///
 /// | counter | label `outcome` | counts |
 /// |---|---|---|
 /// | `ringgate_decisions_total` | `admitted` | requests that were admitted and charged to the rule |
-/// | | `denied` | requests that were refused, by this rule among others or alone |
-/// | | `shadow_denied` | requests that the rule would have refused, had it not been in the shadow |
-/// | | `overflowed` | decisions that [`OnFull`](crate::OnFull) made: not to be added to the others, where they are counted too |
-/// | | `by_node` | of rules that many machines share: decisions that this node has made alone, since the store did not answer; not to be added either |
-/// | `ringgate_permits_total` | `charged` | permits that admitted requests were charged, for each of the rule's quotas |
-/// | | `forfeited` | permits that could not be given back |
+/// | | `denied` | requests that were denied by this rule, alone or among others |
+/// | | `shadow_denied` | requests that the rule would have denied if it were enforced |
+/// | | `overflowed` | decisions by [`OnFull`](crate::OnFull), which are also counted as one of the above |
+/// | | `by_node` | of shared rules: decisions that this node made alone because the store did not answer, which are also counted as admitted or denied |
+/// | `ringgate_permits_total` | `charged` | permits of admitted requests, for each of the rule's quotas |
+/// | | `forfeited` | permits that could not be refunded |
 ///
-/// The other label is `rule`, the rule's name; there are no more. The numbers are those of
-/// [`RuleCounts`](crate::RuleCounts).
+/// The only other label is `rule`, the name of the rule. The numbers are those of [`RuleCounts`](crate::rules::RuleCounts).
 ///
 /// # Guarantees
 ///
-/// - Six series for each name that a rule has had, and one more for one that many machines share, however many keys
-///   there are.
-/// - No counter ever falls, and no counter loses anything over a reload: a rule that is removed and comes back begins
-///   afresh in [`RuleSet::counts`], but its counters go on from where they were, and with what was still
-///   counted by old rules after the last call. Those of a rule that is gone stay at their last value.
-/// - Nothing is counted twice: a rule that [was](crate::Rule::was) called otherwise begins its new counters at
-///   what has happened since the first call under the new name; until then the old ones count.
-/// - Rules with one name in several rule sets are added up, also those of one process with those of many.
+/// - Each name of a rule has six series, and one more if the rule is shared, however many keys there are.
+/// - No counter falls or loses counts over a reload. A rule that is removed and comes back begins empty in
+///   [`RuleSet::counts`], but its counters go on from their last values, including what decisions in progress have added
+///   since. The counters of a removed rule keep their last values.
+/// - No event is counted twice. A rule that was [renamed](crate::Rule::renamed_from) counts under its new name from the
+///   first call with the new rules on, and under its old name until then.
+/// - Rules with one name in several rule sets are added up, shared rules included.
 ///
 /// # Caveats
 ///
-/// - Use one for the whole process, for all its rule sets. (Two would each set the same counters to what they know.)
-/// - Install the recorder before the first call. (A rule's counters are registered with the recorder that is
-///   there when its name is first seen, and kept.)
-/// - What a rule has done that came and went between two calls is not seen. (Nobody has kept its counts.)
-/// - Names that are made up anew at every reload make new series every time. (A recorder cannot be told to forget one.)
+/// - Use one observer per process, for all its rule sets. (Two would set the same counters to different values.)
+/// - Install the recorder before the first call. (Counters are registered when their rule's name is first seen.)
+/// - The counts of a rule that is added and removed between two calls are lost. (They are dropped with the rule.)
+/// - A new name at every reload adds series every time. (A recorder cannot remove one.)
 ///
 /// # Cost
 ///
-/// Six registrations when a name is first seen, and a seventh for a rule that many machines share. After that, for each
-/// rule, one look at the counts of 64 threads (8 KiB) and as many stores: 1.5 µs for ten rules and 280 µs for a
-/// thousand, with nobody deciding. A rule that is gone keeps its 8 KiB until the first call after the last decision by
-/// it.
+/// Six registrations when a name is first seen, and a seventh for a shared rule. Then a read of 8 KiB and six or seven stores
+/// for each rule: 1.5 µs for ten rules and 280 µs for a thousand, without load. A removed rule keeps its 8 KiB until
+/// the first call after the last decision by it.
 ///
 /// # Examples
 ///
-/// In a handler of `/metrics`, with a Prometheus recorder:
+/// With a Prometheus recorder, in a handler of `/metrics`:
 ///
 // Compiled in tests/servers, so that the library itself needs no exporter to be tested.
 #[cfg_attr(not(doctest), doc = include_str!("prometheus.md"))]
 ///
 /// `cargo run --release --package ringgate-servers --bin metrics -- --once` sends 20,000 requests under three rules, one of
-/// them in the shadow, and prints for example (who is refused by which rule depends on which thread is faster; without
-/// the lines of help, those that are 0, and in another order):
+/// them in the shadow. It prints for example these lines (here without help texts and zeros, and in another order; which
+/// rule denies a request depends on the timing of threads):
 ///
 /// ```text
 /// # TYPE ringgate_decisions_total counter
@@ -75,79 +70,79 @@ use crate::rules::{LiveCounts, RuleSet, Tallies};
 /// ringgate_permits_total{rule="stricter",outcome="charged"} 1500
 /// ```
 #[derive(Default)]
-pub struct Observer(Mutex<Names>);
+pub struct Observer(Mutex<SeriesByName>);
 
-/// The series of each name.
-type Names = BTreeMap<Arc<str>, Series>;
+type SeriesByName = BTreeMap<Arc<str>, RuleSeries>;
 
 impl Observer {
-    /// An observer that has seen no rules yet.
+    /// Creates an observer that has seen no rules.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// Sets the counters of these rules, and of all that were published before, to what has been counted by now.
+    /// Sets the counters of these rules, and of all rules published before, to their current counts.
     ///
-    /// For rules that change, publish those in force: `observer.publish(&live.load())`. Call it before each scrape, or
-    /// by a timer when the recorder sends by itself.
+    /// Call it before each scrape, or from a timer if the recorder pushes. For rules that are reloaded, publish those in
+    /// force: `observer.publish(&live.load())`.
     ///
     /// # Concurrency
     ///
-    /// Waits for other threads that publish, and never for those that decide, nor they for it. What they do meanwhile
-    /// may show in some counters and not yet in others.
+    /// Waits for other threads that publish. Decisions neither wait for it nor are waited for, and those in progress may
+    /// show in some counters only.
     pub fn publish<R: ?Sized, C: Clock>(&self, rules: &RuleSet<R, C>) {
         self.publish_counts(rules.live_counts());
     }
 
-    /// The same for whatever has counts: rules that many machines share, by `redis::SharedRules::live_counts`.
+    /// Sets the counters as [`publish`](Self::publish) does, from a handle to the counts: for shared rules, by their
+    /// `live_counts`.
     ///
     /// # Concurrency
     ///
-    /// As [`publish`](Self::publish).
+    /// Waits for other threads that publish, never for decisions.
     pub fn publish_counts(&self, rules: LiveCounts<'_>) {
-        let mut names = self.names();
-        for (name, tallies) in rules.tallies() {
-            follow(&mut names, name, tallies);
+        let mut all = self.series();
+        for (name, counts) in rules.rules() {
+            assign(&mut all, name, counts);
             if rules.are_shared()
-                && let Some(series) = names.get_mut(name)
+                && let Some(series) = all.get_mut(name)
             {
-                series.show_shared(name);
+                series.register_shared(name);
             }
         }
-        for series in names.values_mut() {
+        for series in all.values_mut() {
             series.publish();
         }
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
-        // A panic of a recorder leaves numbers that were not passed on yet, and will be.
+    fn series(&self) -> MutexGuard<'_, SeriesByName> {
+        // Poison is ignored: after a panic of a recorder, the next call sets the counters that are behind.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Counts by `tallies` under this name, and under no other.
-fn follow(names: &mut Names, name: &Arc<str>, tallies: &Arc<Tallies>) {
-    if names.get(name).is_some_and(|series| series.has(tallies)) {
+/// Assigns the counts to this name, and to no other.
+fn assign(all: &mut SeriesByName, name: &Arc<str>, counts: &Arc<ShardedCounts>) {
+    if all.get(name).is_some_and(|series| series.has(counts)) {
         return;
     }
-    if names.is_empty() {
-        meters::describe();
+    if all.is_empty() {
+        rule_metrics::describe();
     }
-    // Before anything is taken from another name, since a recorder may panic.
-    if !names.contains_key(name) {
-        names.insert(Arc::clone(name), Series::new(name));
+    // Registered before the counts are removed from another name, because a recorder may panic.
+    if !all.contains_key(name) {
+        all.insert(Arc::clone(name), RuleSeries::new(name));
     }
-    let before = names.values_mut().find_map(|series| series.end(tallies));
-    if let Some(series) = names.get_mut(name) {
-        series.begin(tallies, before.unwrap_or_default());
+    let elsewhere = all.values_mut().find_map(|series| series.remove(counts));
+    if let Some(series) = all.get_mut(name) {
+        series.add(counts, elsewhere.unwrap_or_default());
     }
 }
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observer")
-            .field("rules", &self.names().keys())
+            .field("rules", &self.series().keys())
             .finish_non_exhaustive()
     }
 }

@@ -34,7 +34,7 @@ pub enum Reason {
     /// Rules have no room.
     Spent,
     /// The key is on a rule's list of those that are always refused, or the request lacks a key that it must have
-    /// ([`Missing::Refuse`](crate::Missing)).
+    /// ([`OnMissingKey::Deny`](crate::rules::OnMissingKey)).
     Listed,
     /// The store does not answer, and rules have it that nobody is admitted then.
     Unavailable,

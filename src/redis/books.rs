@@ -17,7 +17,7 @@ use super::store::Store;
 use super::store_error::StoreError;
 use super::term_clock::TermClock;
 use crate::account::{Account, NOBODY, Said};
-use crate::rules::{LocalBooks, Me};
+use crate::rules::{LocalBooks, ShardId};
 use crate::sync::Tally;
 
 /// All accounts of a node.
@@ -138,7 +138,7 @@ impl Books {
 
     /// Where this thread counts what happens.
     pub(super) fn counts(&self) -> &Counts {
-        &self.counts[Me::new().line() % PLACES]
+        &self.counts[ShardId::current().index() % PLACES]
     }
 
     /// What tells of the account.
@@ -159,7 +159,7 @@ impl Books {
     #[cold]
     pub(super) fn miss(&self, at: usize, permits: u64) {
         let account = &self.accounts[at];
-        account.miss(permits.min(crate::rules::Mode::MOST));
+        account.miss(permits.min(crate::rules::Mode::MAX_PERMITS));
         // A key that nobody has asked for lately can wait.
         self.nudge(at, account.balance().budget() > 0);
     }

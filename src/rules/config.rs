@@ -6,82 +6,80 @@ use std::{fs, io};
 
 use serde::de::{Deserializer, Error as _};
 
-use super::builder::RuleSetBuilder;
+use super::set::builder::RuleSetBuilder;
 
-mod any;
-mod extractors;
-mod file_error;
-mod format;
-mod json;
-mod modes;
-mod node;
-mod place;
+pub(crate) mod extractors;
+mod fields;
+pub(crate) mod file_error;
+pub(crate) mod file_format;
+mod keywords;
+mod mode_field;
+mod parse;
 mod reader;
-mod reload;
+pub(crate) mod reload;
+pub(crate) mod resolver;
 #[cfg(all(test, not(miri)))]
 mod schema;
-mod toml;
-mod words;
-mod yaml;
 
-pub use extractors::{AnyExtractor, Extractors};
-pub use file_error::{FileError, FileProblem};
-pub use format::Format;
-pub use reload::ReloadError;
+use extractors::Extractors;
+use file_error::FileError;
+use file_format::FileFormat;
 
 impl<R: ?Sized> RuleSetBuilder<R> {
-    /// Reads the rules of a file, whose ending says its [format](Format).
+    /// Reads rules from a file, whose extension gives its [format](FileFormat).
     ///
-    /// The fields are those of the example, and all others an error. A rule needs a `name`, and one of `quota` and
-    /// `quotas` (written as [`Quota`](crate::Quota) is read); all else may be left out.
+    /// A rule needs a `name`, and either `quota` or `quotas` (written as for [`Quota`](crate::Quota)). All other fields are
+    /// optional, and fields that are not in this example are errors.
     ///
     /// ```toml
     /// [[rules]]
     /// name = "uploads"
-    /// was = "upload"                   # its name before a reload, to keep its counts
+    /// renamed_from = "upload"          # the name before a reload, to keep the counts
     /// quota = "100/60s"                # or several: quotas = ["10/s", "100/60s"]
     /// algorithm = "counter"            # or "classic", "even", "fixed", "log", "gcra"
     /// cells = 5                        # of a counter, classic or even rule
     /// # burst = 20                     # of a gcra rule
-    /// key = "user"                     # a Key; all requests together when nothing is said
-    /// cost = "bytes"                   # a Cost; one permit when nothing is said
-    /// when = "is upload"               # a Condition; every request when nothing is said
-    /// capacity = 100000                # how many keys there is room for; 65536 when nothing is said
+    /// key = "user"                     # a Key; by default all requests count together
+    /// cost = "bytes"                   # a Cost; by default one permit
+    /// when = "is upload"               # a Condition; by default every request
+    /// capacity = 100000                # keys that the table can hold; by default 65536
     /// on_full = "share"                # or "deny", "admit", "forget"
-    /// on_error = "share"               # or "local", "deny", "admit": of rules that many machines share
-    /// mode = "strict"                  # or "local", { lease = { permits = 100 } },
-    ///                                  # { sync = { period = "100ms", pending = 50 } }: of such rules as well
+    /// on_error = "share"               # of a shared rule; or "local", "deny", "admit"
+    /// mode = "strict"                  # of a shared rule; or "local", { lease = { permits = 100 } },
+    ///                                  # { sync = { period = "100ms", pending = 50 } }
     /// # enforce = "10%"                # of the keys; or of none: shadow = true
     /// allow = ["backup"]               # keys that this rule never limits
-    /// deny = ["mallory"]               # keys that it always refuses, where it is enforced
+    /// deny = ["mallory"]               # keys that this rule always denies, where it is enforced
     ///
     /// [rules.tiers]
     /// by = "plan"                      # a TierOf
     /// limits = { free = 10, paid = 1000 }
     /// ```
     ///
-    /// `shadow = true` and `enforce` exclude each other; tiers are for a rule with one quota, and not for a log; `cells` for
-    /// counter, classic and even, `burst` for gcra; `capacity`, `enforce`, `allow` and `deny` need a `key`. For one
-    /// endpoint only, name a [`Condition`](crate::Condition) in `when`; for limits by endpoint in one rule, let a
-    /// [`TierOf`](crate::TierOf) answer the endpoint; for each user on each endpoint, register a [`Key`](crate::Key) of
-    /// both. A file with `rules = []` is right, and limits nothing.
+    /// `shadow = true` and `enforce` exclude each other. A rule with tiers has one quota and is not a log. `cells` is for
+    /// counter, classic and even rules, `burst` for gcra rules. `capacity`, `enforce`, `allow` and `deny` need a `key`. A
+    /// file with `rules = []` is valid and limits nothing.
     ///
-    /// In JSON and YAML the same: a map with `rules`, a list of maps. The file `schema/rules.schema.json` of the
-    /// package is the JSON Schema of it, for editors; a file may say where it is in a field `$schema`.
+    /// To limit one endpoint, name a [`Condition`](super::Condition) in `when`. To limit several endpoints in one rule, let a
+    /// [`TierOf`](super::TierOf) return the endpoint. To limit each user on each endpoint, use a [`Key`](crate::Key)
+    /// of both.
     ///
-    /// The rules are checked as by [`build_with`](Self::build_with), which takes the memory of their tables
-    /// for a moment.
+    /// JSON and YAML files have the same structure: a map with `rules`, a list of maps. Editors can check a file against
+    /// `schema/rules.schema.json` of the package; the field `$schema` gives its location.
+    ///
+    /// The rules are checked as by [`build_with`](Self::build_with), which allocates their tables for a moment.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, is not of its format, says what no rule has or can have, or when no rule set
-    /// can be built of it: with the place of the value at fault.
+    /// When the file cannot be read, is not of its format, has an unknown field or an invalid value, or when no rule set can
+    /// be built of it. The error has the position of the value.
     ///
     /// # Examples
     ///
     /// ```
     /// use core::hash::Hash;
-    /// use ringgate::{Extractors, Key, RuleSetBuilder};
+    /// use ringgate::Key;
+    /// use ringgate::rules::{Extractors, RuleSetBuilder};
     ///
     /// struct Request {
     ///     user: &'static str,
@@ -102,62 +100,58 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         Self::from_read(path, fs::read_to_string(path), extractors)
     }
 
-    /// The rules of a file that was read, or could not be.
+    /// The rules of a file, from the result of reading it.
     pub(super) fn from_read(
         path: &Path,
         read: io::Result<String>,
         extractors: &Extractors<R>,
     ) -> Result<Self, FileError> {
         let rules = || {
-            let format = Format::of(path).map_err(FileError::format)?;
+            let format = FileFormat::of(path).map_err(FileError::format)?;
             Self::from_text(&read.map_err(FileError::unreadable)?, format, extractors)
         };
         rules().map_err(|error| error.in_file(path))
     }
 
-    /// Reads the rules of a text, with the fields of [`from_file`](Self::from_file).
+    /// Reads rules from a text, with the fields of [`from_file`](Self::from_file).
     ///
     /// # Errors
     ///
-    /// As [`from_file`](Self::from_file), without a file.
+    /// When the text is not of the format, has an unknown field or an invalid value, or when no rule set can be built of it.
+    /// The error has the position of the value.
     ///
     /// # Examples
     ///
     /// ```
-    /// use ringgate::{Extractors, Format, RuleSetBuilder};
+    /// use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let text = r#"{"rules": [{"name": "all", "quota": "100/60s"}]}"#;
-    /// let rules = RuleSetBuilder::from_text(text, Format::Json, &Extractors::<str>::new())?;
+    /// let rules = RuleSetBuilder::from_text(text, FileFormat::Json, &Extractors::<str>::new())?;
     /// assert_eq!(rules.rules()[0].name(), "all");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn from_text(text: &str, format: Format, extractors: &Extractors<R>) -> Result<Self, FileError> {
-        // Some editors begin a file with it, and no format has a use for it.
+    pub fn from_text(text: &str, format: FileFormat, extractors: &Extractors<R>) -> Result<Self, FileError> {
+        // Some editors begin a file with a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let root = match format {
-            Format::Toml => toml::parse(text),
-            Format::Json => json::parse(text),
-            Format::Yaml => yaml::parse(text),
-        };
-        reader::read(&root?, extractors)
+        reader::read(&parse::parse(text, format)?, extractors)
     }
 
-    /// Reads rules that are a part of something else, with the fields of [`from_file`](Self::from_file): the
-    /// configuration of a whole program, or what came over the network.
+    /// Reads rules from a deserializer, with the fields of [`from_file`](Self::from_file): for rules that are a part of
+    /// another configuration, or come over the network.
     ///
-    /// The deserializer must be of a format that describes itself, as JSON does.
+    /// The format of the deserializer must be self-describing, as JSON is.
     ///
     /// # Errors
     ///
-    /// As [`from_file`](Self::from_file), with the name of the rule at fault, and without a place (which a
-    /// deserializer does not tell).
+    /// When the value has an unknown field or is invalid, or when no rule set can be built of it. The error names the rule
+    /// but has no position, because deserializers do not give any.
     ///
     /// # Examples
     ///
     /// ```
-    /// use ringgate::{Extractors, RuleSetBuilder};
+    /// use ringgate::rules::{Extractors, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let program = serde_json::json!({
@@ -173,7 +167,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         deserializer: D,
         extractors: &Extractors<R>,
     ) -> Result<Self, D::Error> {
-        let root = any::read(deserializer)?;
-        reader::read(&root, extractors).map_err(|error| D::Error::custom(error.nowhere()))
+        let root = parse::deserializer::read(deserializer)?;
+        reader::read(&root, extractors).map_err(|error| D::Error::custom(error.without_position()))
     }
 }

@@ -5,45 +5,48 @@ use core::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::builder::RuleSetBuilder;
-use super::group::{Group, Seeds};
-use super::rule::RuleError;
-use super::succession::{self, Retiring, Succession};
-use super::{RuleSet, Rules};
+use super::evaluate::rule_state::RuleState;
+use super::evaluate::rule_states::RuleStates;
+use super::migration::carry_over::CarryOver;
+use super::migration::{self, Migration};
+use super::rule::error::RuleError;
+use super::set::RuleSet;
+use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::sync::{InUse, Published, Replaced};
 use crate::time::Nanos;
 
-/// A rule set that can be replaced while others decide by it, without a fresh budget for anybody.
+/// A rule set that can be replaced while it is in use, without a fresh budget for any key.
 ///
-/// # Guarantee
+/// # Guarantees
 ///
-/// - Whoever decides never waits, neither for a reload nor because of one.
-/// - A rule is the same before and after when it has the same name (or says what [it was](super::Rule::was) called) and
-///   its key has the same name. Its counts go on:
-///   - with another limit of a counter ring or fixed window, as far as its words have room for it (a limit that was
-///     lowered can always be raised again), with a higher rate of a token bucket, or a lower one whose burst takes no
-///     longer to refill, and with other tiers of a ring, lists, shares or [`OnFull`](crate::OnFull): they are kept as they
-///     are, and what is new holds from the next decision on. So it is with another condition or cost;
-///   - with another window, algorithm, cells or capacity, what still counts under the old rule is charged to the new one,
-///     as if all of it had been spent at that moment, which is stricter. Until that is done the old and the new
-///     rule both hold, and what is spent then counts twice. The same goes for a limit that needs larger words, for
-///     the limit of a log, and where rules begin or cease to be decided in one step.
-/// - A rule that is added begins fresh, and so does one that is removed and comes back later, and one whose key is
-///   another. A rule that is removed no longer holds from the next decision on.
-/// - Over reloads that leave algorithm and window alone, no window admits more than the bound of the more generous of the
-///   rules that were in force in it. After any other, what still counted under the old rule and what the new one
-///   admits are together within the new one's bound, unless more had been spent already. (A looser algorithm may
-///   have admitted more than still counts when a stricter one takes its place.)
+/// - A decision never waits, neither for a reload nor because of one.
+/// - A rule continues an old one if it has the same name, or was [renamed from](super::Rule::renamed_from) it, and their
+///   keys have the same name. Its counts go on:
+///   - *They are reused as they are* after a change of a ring's or fixed window's limit, as far as its words can hold the
+///     new one (a lowered limit can always be raised again); of a token bucket's rate to a higher one, or to a lower one
+///     whose burst takes no longer to refill; of a ring's tiers; of lists, percentages, [`OnFull`](crate::OnFull), condition
+///     or cost. The new values hold from the next decision on.
+///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of a limit that needs
+///     wider words, of the limit of a log, or of the rules that share a state. The permits that still count are charged as
+///     if they were spent at that moment, which is stricter. Until this is done, the old and the new rule are both
+///     enforced, and permits spent meanwhile count twice.
+/// - A new rule begins empty. So does one that was removed earlier, or whose key has another name. A removed rule ends with
+///   the next decision.
+/// - Over reloads that keep algorithm and window, no window admits more than the highest bound of the rules that were in
+///   force in it. After any other reload, the permits that still counted and those that the new rule admits are together
+///   within the new bound, unless the former exceed it alone: a looser algorithm may have admitted more than a stricter
+///   successor would.
 ///
-/// Why that is so, and the models that check it, is in the source, in `src/rules.md`.
+/// The proof, and the models that check it, are in the documentation of the module [`rules`](super).
 ///
 /// # Examples
 ///
 /// ```
-/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{LiveRules, ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
@@ -67,33 +70,35 @@ pub struct LiveRules<R: ?Sized, #[cfg(feature = "quanta")] C = QuantaClock, #[cf
     writer: Mutex<Writer<R, C>>,
 }
 
-/// What only whoever replaces the rules knows.
+/// The state of the writing side.
 struct Writer<R: ?Sized, C> {
-    /// Rule sets that were in force, and that somebody may still decide by.
+    /// Replaced rule sets that a thread may still be using.
     previous: Vec<Replaced<RuleSet<R, C>>>,
-    /// Groups in force only until others have been charged what they have counted.
-    retiring: Vec<Retiring<R>>,
-    /// Groups that hold no longer, but have counted more than what came after them can remember: until that time.
-    remembered: Vec<(Arc<Group<R>>, Nanos)>,
+    /// What the last reload has left to charge.
+    carry_overs: Vec<CarryOver<R>>,
+    /// States that are no longer enforced, but hold more than their successors could be charged; with the times at which
+    /// that expires.
+    retained: Vec<(Arc<RuleState<R>>, Nanos)>,
 }
 
-/// The rules in force when they were loaded.
+/// The rules in force at the time of [`LiveRules::load`].
 ///
-/// Meant for a decision or a few: as long as somebody holds one, a reload that changes windows keeps the
-/// old windows in force beside the new.
+/// Meant for a few decisions: while it is held, a reload to another window leaves the old windows enforced beside the new
+/// ones.
 ///
 /// # Examples
 ///
 /// ```
-/// use ringgate::{LiveRules, ManualClock, Rule, RuleSetBuilder};
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{LiveRules, ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "1/s".parse()?));
 /// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
-/// // Kept as long as the answer is looked at, and no longer.
+/// // A denial borrows it. Drop both once the answer is known.
 /// let loaded = live.load();
 /// assert!(loaded.check("request").is_ok());
-/// let wait = loaded.check("request").map_err(|refused| refused.retry_after());
+/// let wait = loaded.check("request").map_err(|denied| denied.retry_after());
 /// drop(loaded);
 /// assert!(wait.is_err());
 /// # Ok(())
@@ -116,19 +121,20 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LoadedRules<R, C> {
     }
 }
 
-/// What became of a reload.
+/// The result of a successful reload.
 ///
 /// # Examples
 ///
 /// ```
-/// use ringgate::{LiveRules, ManualClock, Reloaded, Rule, RuleSetBuilder};
+/// use ringgate::rules::{Reloaded, RuleSetBuilder};
+/// use ringgate::{LiveRules, ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = |quota: &str| -> Result<_, ringgate::ConfigError> {
 ///     Ok(RuleSetBuilder::<str>::new().rule(Rule::new("all", quota.parse()?)))
 /// };
 /// let live = LiveRules::new(rules("10/s")?.build_with(ManualClock::new(), [1, 2, 3, 4])?);
-/// // Somebody is in the middle of a decision.
+/// // A decision is in progress.
 /// let loaded = live.load();
 /// assert_eq!(live.store(&rules("100/min")?)?, Reloaded::Pending(1));
 /// drop(loaded);
@@ -139,150 +145,162 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LoadedRules<R, C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reloaded {
-    /// The new rules hold, and no others.
+    /// Only the new rules are enforced.
     Done,
-    /// The new rules hold, and beside them so many old states whose counts are yet to be charged to them:
-    /// somebody is in the middle of a decision by rules from before. [`LiveRules::finish`] does the rest.
+    /// The new rules are enforced, and beside them this number of old states, whose counts are yet to be charged to the new
+    /// ones. A decision by old rules is still in progress. [`LiveRules::finish`] completes the reload.
     Pending(usize),
 }
 
-/// Rules could not be replaced. Those from before hold.
+/// The error of a reload. The rules have not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplaceError {
-    /// The new rules are wrong.
+    /// The new rules are invalid.
     Rules(RuleError),
-    /// Too many states of old rules, so many, are still in force: 64 or more, because somebody holds rules that were
-    /// loaded before. (One reload that changes the windows of many rules can leave as many.)
+    /// Too many old states, 64 or more, are still enforced, because loaded rules are held for long. One reload that changes
+    /// the windows of many rules can leave that many.
     Pending(usize),
 }
 
-/// With so many states still in force beside the rules that replaced them, no other rules are accepted.
-const MOST_PENDING: usize = 64;
+/// The number of old states in force at which no further reload is accepted.
+const MAX_PENDING: usize = 64;
 
-/// So many states that hold no longer are remembered, for what came after them could not remember all that they had
-/// counted: the last ones.
-const MOST_REMEMBERED: usize = 8;
+/// The number of retained states, the latest ones.
+const MAX_RETAINED: usize = 8;
 
-/// How often a reload gives way to those who decide before it leaves the rest for later.
-const PATIENCE: usize = 100;
+/// How often a reload yields to the threads that use old rules before it returns [`Reloaded::Pending`].
+const MAX_YIELDS: usize = 100;
 
 impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
-    /// Puts rules in force.
+    /// Puts a first rule set in force.
     pub fn new(rules: RuleSet<R, C>) -> Self {
         Self {
             current: Published::new(rules),
             writer: Mutex::new(Writer {
                 previous: Vec::new(),
-                retiring: Vec::new(),
-                remembered: Vec::new(),
+                carry_overs: Vec::new(),
+                retained: Vec::new(),
             }),
         }
     }
 
-    /// The rules in force. Wait-free, but for what a thread's first call sets up.
+    /// Returns the rules in force. Wait-free, except for a thread's first call.
     ///
-    /// A [`Refused`](crate::Refused) borrows what this returned: keep it in a variable where you look at the refusal, take
-    /// out what you answer with, and do not hold either across an `.await`.
+    /// A [`Denied`](super::Denied) borrows the returned value: keep that in a variable while the denial is used, and hold
+    /// neither across an `.await`.
     #[inline]
     pub fn load(&self) -> LoadedRules<R, C> {
         LoadedRules(self.current.load())
     }
 
-    /// Puts other rules in force, with what was counted by those from before.
+    /// Replaces the rules, and keeps the counts of those that continue.
     ///
-    /// Waits for other threads that do the same, and never for those that decide. Whoever changes windows often should
-    /// know that each time every key of the old table is looked at.
+    /// Waits for other threads in this method or in [`finish`](Self::finish), never for decisions. A change of windows reads
+    /// every key of the old table.
     ///
     /// # Errors
     ///
-    /// When the rules are wrong, or 64 or more states of old rules are still in force. Nothing has changed then.
+    /// When the rules are invalid, or 64 or more old states are still enforced. The rules have not changed then.
     pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
         let mut writer = self.writer();
-        if let Reloaded::Pending(states) = self.settle(&mut writer)
-            && states >= MOST_PENDING
+        if let Reloaded::Pending(states) = self.complete(&mut writer)
+            && states >= MAX_PENDING
         {
             return Err(ReplaceError::Pending(states));
         }
         let current = self.current.load();
         let now = current.clock.now();
-        writer.remembered.retain(|(_, until)| *until > now);
-        let remembered: Vec<_> = writer.remembered.iter().map(|(old, _)| Arc::clone(old)).collect();
-        let seeds: Seeds = current.rules.seeds.clone();
-        let Succession {
-            rules,
-            retiring,
-            remembered,
-        } = succession::follow(rules, Some(&current.rules), &remembered, seeds)
+        writer.retained.retain(|(_, until)| *until > now);
+        let retained: Vec<_> = writer.retained.iter().map(|(old, _)| Arc::clone(old)).collect();
+        let seeds = current.states.seeds.clone();
+        let Migration {
+            states,
+            carry_overs,
+            retained,
+        } = migration::migrate(rules.rules(), Some(&current.states), &retained, seeds)
             .map_err(ReplaceError::Rules)?;
         drop(current);
-        let until = writer.remembered.drain(..).map(|(_, until)| until);
-        let renamed = remembered.into_iter().zip(until);
-        writer.remembered = renamed.filter_map(|(old, until)| Some((old?, until))).collect();
-        let mut beside: Vec<Arc<Group<R>>> = Vec::new();
-        for old in retiring.iter().flat_map(Retiring::beside) {
-            if !beside.iter().any(|other| other.has_state_of(old)) {
-                beside.push(Arc::clone(old));
+        let until = writer.retained.drain(..).map(|(_, until)| until);
+        let retained = retained.into_iter().zip(until);
+        writer.retained = retained.filter_map(|(old, until)| Some((old?, until))).collect();
+        let mut old: Vec<Arc<RuleState<R>>> = Vec::new();
+        for state in carry_overs.iter().flat_map(CarryOver::enforced) {
+            if !old.iter().any(|other| other.shares_storage_with(state)) {
+                old.push(Arc::clone(state));
             }
         }
-        for retiring in &retiring {
-            retiring.anticipate(now);
+        for carry_over in &carry_overs {
+            carry_over.carry_over_early(now);
         }
-        let groups = rules.groups.iter().cloned().chain(beside).collect();
-        self.replace(&mut writer, Rules { groups, ..rules });
-        writer.retiring = retiring;
-        for _ in 0..PATIENCE {
-            if self.settle(&mut writer) == Reloaded::Done {
+        let all = states.states.iter().cloned().chain(old).collect();
+        self.publish(
+            &mut writer,
+            RuleStates {
+                states: all,
+                ..states
+            },
+        );
+        writer.carry_overs = carry_overs;
+        for _ in 0..MAX_YIELDS {
+            if self.complete(&mut writer) == Reloaded::Done {
                 break;
             }
             thread::yield_now();
         }
-        Ok(self.settle(&mut writer))
+        Ok(self.complete(&mut writer))
     }
 
-    /// Does what a reload has left, if nobody decides by rules from before it any more.
+    /// Completes a pending reload if no decision by old rules is in progress any more.
     pub fn finish(&self) -> Reloaded {
-        self.settle(&mut self.writer())
+        self.complete(&mut self.writer())
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer<R, C>> {
-        // A panic leaves old rules in force beside new ones, which is stricter.
+        // Poison is ignored: a panic leaves old states enforced beside new ones, which is stricter.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Charges the new groups what the old have counted, if everybody charges the new ones by now.
-    fn settle(&self, writer: &mut Writer<R, C>) -> Reloaded {
+    /// Charges the new states and removes the old ones, if every thread uses the new states by now.
+    fn complete(&self, writer: &mut Writer<R, C>) -> Reloaded {
         writer.previous.retain_mut(|set| !set.is_free());
-        if writer.retiring.is_empty() {
+        if writer.carry_overs.is_empty() {
             return Reloaded::Done;
         }
         if !writer.previous.is_empty() {
-            return Reloaded::Pending(writer.retiring.iter().flat_map(Retiring::beside).count());
+            let old = writer.carry_overs.iter().flat_map(CarryOver::enforced);
+            return Reloaded::Pending(old.count());
         }
         let current = self.current.load();
         let now = current.clock.now();
-        let mut remembered = Vec::new();
-        for retiring in &writer.retiring {
-            if !retiring.settle(now) {
-                let until = |old: &Arc<Group<R>>| now.saturating_add(old.span());
-                remembered.extend(retiring.beside().map(|old| (Arc::clone(old), until(old))));
+        let mut retained = Vec::new();
+        for carry_over in &writer.carry_overs {
+            if !carry_over.complete(now) {
+                let until = |old: &Arc<RuleState<R>>| now.saturating_add(old.span());
+                retained.extend(carry_over.enforced().map(|old| (Arc::clone(old), until(old))));
             }
         }
-        writer.remembered.extend(remembered);
-        let too_many = writer.remembered.len().saturating_sub(MOST_REMEMBERED);
-        writer.remembered.drain(..too_many);
-        let rules = current.rules.clone();
+        writer.retained.extend(retained);
+        let excess = writer.retained.len().saturating_sub(MAX_RETAINED);
+        writer.retained.drain(..excess);
+        let states = current.states.clone();
         drop(current);
-        let groups = rules.groups.iter().filter(|group| !group.is_retiring());
-        let groups = groups.cloned().collect();
-        self.replace(writer, Rules { groups, ..rules });
-        writer.retiring.clear();
+        let new = states.states.iter().filter(|state| !state.retired).cloned();
+        let new = new.collect();
+        self.publish(
+            writer,
+            RuleStates {
+                states: new,
+                ..states
+            },
+        );
+        writer.carry_overs.clear();
         Reloaded::Done
     }
 
-    fn replace(&self, writer: &mut Writer<R, C>, rules: Rules<R>) {
+    fn publish(&self, writer: &mut Writer<R, C>, states: RuleStates<R>) {
         let clock = self.current.load().clock.clone();
-        let replaced = self.current.replace(RuleSet { rules, clock });
+        let replaced = self.current.replace(RuleSet { states, clock });
         writer.previous.push(replaced);
     }
 }
@@ -299,8 +317,7 @@ impl fmt::Display for ReplaceError {
             Self::Rules(error) => error.fmt(f),
             Self::Pending(states) => write!(
                 f,
-                "{states} old states are still in force, but allowed are fewer than {MOST_PENDING}: somebody holds rules \
-                 that were loaded before"
+                "{states} old states are still enforced (expected fewer than {MAX_PENDING}): loaded rules are held"
             ),
         }
     }

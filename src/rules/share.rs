@@ -1,6 +1,6 @@
 use alloc::format;
 
-use super::rule::Enforced;
+use super::rule::Enforcement;
 use crate::error::ConfigError;
 
 /// A part of all keys, in 2^32ths.
@@ -11,11 +11,11 @@ impl Share {
     pub(super) const ALL: Self = Self(1 << 32);
     pub(super) const NONE: Self = Self(0);
 
-    pub(super) fn of(enforced: Enforced) -> Result<Self, ConfigError> {
+    pub(super) fn of(enforced: Enforcement) -> Result<Self, ConfigError> {
         match enforced {
-            Enforced::All => Ok(Self::ALL),
-            Enforced::None => Ok(Self::NONE),
-            Enforced::Percent(percent) if (0.0..=100.0).contains(&percent) => {
+            Enforcement::All => Ok(Self::ALL),
+            Enforcement::None => Ok(Self::NONE),
+            Enforcement::Percent(percent) if (0.0..=100.0).contains(&percent) => {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
@@ -25,7 +25,7 @@ impl Share {
                 let share = (percent / 100.0 * Self::ALL.0 as f64).round() as u64;
                 Ok(Self(share))
             }
-            Enforced::Percent(percent) => {
+            Enforcement::Percent(percent) => {
                 Err(ConfigError::new("enforce", format!("{percent} %"), "0 to 100 %"))
             }
         }

@@ -8,12 +8,15 @@ use core::fmt;
 
 use smallvec::SmallVec;
 
-use super::builder::RuleSetBuilder;
-use super::group::{Group, Subject};
-use super::mode::Mode;
-use super::on_error::OnError;
-use super::rule::{Rule, RuleError};
-use super::{RuleCounts, Rules};
+use super::evaluate::extractor::Extracted;
+use super::evaluate::rule_state::RuleState;
+use super::evaluate::rule_states::RuleStates;
+use super::rule::Rule;
+use super::rule::error::RuleError;
+use super::rule::mode::Mode;
+use super::rule::on_error::OnError;
+use super::set::builder::RuleSetBuilder;
+use super::set::counts::RuleCounts;
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
 use crate::quota::Quota;
@@ -36,7 +39,7 @@ pub(super) type PartsOf<R> = dyn Fn(&R, &mut KeyParts) + Send + Sync;
 pub(crate) struct SharedPlan<R: ?Sized> {
     rules: Box<[Shared<R>]>,
     /// With what stands in for the store.
-    here: Rules<R>,
+    here: RuleStates<R>,
     /// For each state of this node.
     modes: Box<[Mode]>,
     clock: QuantaClock,
@@ -71,7 +74,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     group: u16,
-    subject: Subject,
+    subject: Extracted,
 }
 
 /// Who is to decide about a case.
@@ -155,7 +158,7 @@ impl<R: ?Sized> SharedPlan<R> {
         let mut here = RuleSetBuilder::new();
         let mut rules = Vec::new();
         // What is wrong with the rules themselves is said of them, not of what stands in.
-        builder.validate()?;
+        super::set::compile::validate(builder.rules())?;
         for rule in builder.rules() {
             let wrong = |error| RuleError {
                 rule: alloc::string::String::from(rule.name()),
@@ -169,11 +172,11 @@ impl<R: ?Sized> SharedPlan<R> {
             });
         }
         let here = here.build_with(QuantaClock::new(), random_seeds())?;
-        let mode = |group: &Arc<Group<R>>| builder.rules()[usize::from(group.members[0].rule)].mode;
+        let mode = |group: &Arc<RuleState<R>>| builder.rules()[usize::from(group.quotas[0].rule)].mode;
         Ok(Self {
             rules: rules.into_boxed_slice(),
-            modes: here.rules.groups.iter().map(mode).collect(),
-            here: here.rules,
+            modes: here.states.states.iter().map(mode).collect(),
+            here: here.states,
             clock: here.clock,
             secret,
         })
@@ -182,7 +185,7 @@ impl<R: ?Sized> SharedPlan<R> {
     /// What is to be asked about the request, if it is made so many times at once.
     #[inline(always)]
     pub(crate) fn outline(&self, request: &R, times: u64) -> Outline {
-        if let [_] = &*self.here.groups {
+        if let [_] = &*self.here.states {
             let case = self.case(0, request, times);
             if let Some(case) = case {
                 let step = self.step(0, &case, 0);
@@ -199,7 +202,7 @@ impl<R: ?Sized> SharedPlan<R> {
     #[inline(never)]
     pub(crate) fn plan(&self, request: &R, times: u64) -> Plan {
         let mut cases = SmallVec::new();
-        for (group, _) in (0..).zip(&self.here.groups) {
+        for (group, _) in (0..).zip(&self.here.states) {
             if let Some(case) = self.case(group, request, times) {
                 cases.push(case);
             }
@@ -213,8 +216,8 @@ impl<R: ?Sized> SharedPlan<R> {
     /// What the request is to one state; `None`: nothing, it is none of its rules' business.
     #[inline(always)]
     fn case(&self, group: u16, request: &R, times: u64) -> Option<Case> {
-        let rules = &self.here.groups[usize::from(group)];
-        let mut subject = rules.subject(request, &self.here.seeds)?;
+        let rules = &self.here.states[usize::from(group)];
+        let mut subject = rules.extract(request, &self.here.seeds)?;
         subject.permits = subject.permits.saturating_mul(times);
         Some(Case { group, subject })
     }
@@ -222,7 +225,7 @@ impl<R: ?Sized> SharedPlan<R> {
     /// Names the keys, if they have no names yet.
     pub(crate) fn name(&self, plan: &mut Plan, request: &R) {
         if plan.tags.is_empty() {
-            let rule = |case: &Case| &self.rules[usize::from(self.group(case).members[0].rule)].rule;
+            let rule = |case: &Case| &self.rules[usize::from(self.group(case).quotas[0].rule)].rule;
             let tags = plan.cases.iter().map(|case| self.tag(rule(case), request));
             plan.tags = tags.collect();
         }
@@ -244,8 +247,8 @@ impl<R: ?Sized> SharedPlan<R> {
     fn step(&self, at: usize, case: &Case, first: usize) -> Step {
         let Case { group, subject } = case;
         let way = match self.modes[usize::from(*group)] {
-            _ if subject.refused && subject.enforced => Way::List,
-            _ if subject.refused || subject.permits == 0 => Way::Nobody,
+            _ if subject.denied && subject.enforced => Way::List,
+            _ if subject.denied || subject.permits == 0 => Way::Nobody,
             Mode::Local => Way::Here,
             Mode::Lease { .. } | Mode::Sync { .. } if subject.enforced => Way::Accounts,
             _ => Way::Store,
@@ -255,7 +258,7 @@ impl<R: ?Sized> SharedPlan<R> {
             way,
             permits: subject.permits,
             first,
-            parts: self.group(case).members.len(),
+            parts: self.group(case).quotas.len(),
             // The tier in bits of its own: another tier is another limit.
             key: subject.key.wrapping_add((subject.tier as u64) << 32),
             group: *group,
@@ -273,17 +276,17 @@ impl<R: ?Sized> SharedPlan<R> {
         parts.finish()
     }
 
-    fn group(&self, case: &Case) -> &Group<R> {
-        &self.here.groups[usize::from(case.group)]
+    fn group(&self, case: &Case) -> &RuleState<R> {
+        &self.here.states[usize::from(case.group)]
     }
 
     /// All quotas that the request is judged by.
     pub(crate) fn parts<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = Planned<'a>> {
         plan.cases.iter().enumerate().flat_map(move |(at, case)| {
-            let members = self.group(case).members.iter().enumerate();
+            let members = self.group(case).quotas.iter().enumerate();
             members.map(move |(place, member)| {
                 let Shared { rule, cells } = &self.rules[usize::from(member.rule)];
-                let quota = rule.quotas[member.number];
+                let quota = rule.quotas[member.index];
                 let tier = case.subject.tier.checked_sub(1);
                 Planned {
                     group: case.group,
@@ -292,14 +295,14 @@ impl<R: ?Sized> SharedPlan<R> {
                     place,
                     name: &rule.name,
                     rule: member.rule,
-                    number: member.number,
+                    number: member.index,
                     quota,
                     limit: tier.map_or(quota.limit(), |tier| rule.tiers[tier].1),
                     cells: *cells,
                     tag: plan.tags.get(at).copied().unwrap_or(0),
                     permits: case.subject.permits,
                     enforced: case.subject.enforced,
-                    refused: case.subject.refused,
+                    refused: case.subject.denied,
                     on_error: rule.on_error,
                     mode: rule.mode,
                 }
@@ -317,9 +320,9 @@ impl<R: ?Sized> SharedPlan<R> {
     /// What each rule has done on this node.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
         self.here
-            .names
+            .rules
             .iter()
-            .map(|rule| (&*rule.name, rule.tallies.sum()))
+            .map(|rule| (&*rule.name, rule.counts.sum()))
     }
 }
 

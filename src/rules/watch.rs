@@ -11,37 +11,37 @@ use std::{fs, io};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::builder::RuleSetBuilder;
-use super::config::{Extractors, ReloadError};
+use super::config::extractors::Extractors;
+use super::config::reload::ReloadError;
 use super::live::{LiveRules, Reloaded, ReplaceError};
+use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 
-/// Reloads rules whenever their file changes, until it is dropped.
+/// Reloads rules when their file changes, until it is dropped.
 ///
-/// # Guarantee
+/// # Guarantees
 ///
-/// - A file that is wrong, or missing, changes nothing: the rules from before hold, and `report` is told.
-/// - What the file says when it has come to rest is what holds, and every change that is read is reported on; a text
-///   that could not be stored yet ([`ReplaceError::Pending`]) is tried, and reported on, again. That a pending reload
-///   has been finished is not reported. The file is also read at the start, so that a change between the first reading
-///   of it and the watching is not missed.
-/// - What a reload leaves [pending](Reloaded::Pending) is [finished](LiveRules::finish) as soon as nobody decides
-///   by the old rules any more.
+/// - A file that is invalid or missing leaves the rules in force, and is reported.
+/// - The last text of the file is put in force, and each text that is read is reported. One that could not be stored yet
+///   ([`ReplaceError::Pending`]) is tried and reported again.
+/// - The file is also read at the start, so a change before the watch begins is not missed.
+/// - A [pending](Reloaded::Pending) reload is [finished](LiveRules::finish) soon after the last decision by old rules. That
+///   is not reported.
 ///
-/// The directory is watched, not the file, so that an editor's renaming of a new file over the old one is seen, and
-/// so is a symbolic link that is turned elsewhere within it. The file is read when nothing has happened in
-/// the directory for a [`REST`](Self::REST), or at the latest after [`LATEST`](Self::LATEST), and reloaded if its
-/// text is another. So keep it in a directory in which little else happens. The directory must remain.
+/// The directory is watched instead of the file, so that a file renamed over it, or a symbolic link changed in the
+/// directory, is noticed. The file is read when the directory has been quiet for [`DEBOUNCE`](Self::DEBOUNCE), or
+/// [`MAX_DELAY`](Self::MAX_DELAY) after a change, and is reloaded if its text differs. Keep it in a directory with few
+/// other changes. The directory must not be removed.
 ///
 /// # Cost
 ///
-/// A thread, which sleeps while nothing happens. On the decision path nothing.
+/// A thread, which sleeps between changes. Decisions are not affected.
 ///
 /// # Caveats
 ///
-/// - Network file systems often send no notifications: there, call [`LiveRules::reload`] by a timer.
-/// - A link's target that is edited in another directory is not seen.
-/// - The watcher does not know of rules that others store: the file wins again only when its text changes.
+/// - Network file systems often send no notifications: there, call [`LiveRules::reload`] from a timer.
+/// - An edit of a symbolic link's target in another directory is not noticed.
+/// - After another call of [`LiveRules::store`], the file is put in force again only when its text changes.
 ///
 /// # Examples
 ///
@@ -50,64 +50,65 @@ use crate::clock::Clock;
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// use std::sync::Arc;
 ///
-/// use ringgate::{Extractors, LiveRules, RuleSetBuilder, RulesWatcher};
+/// use ringgate::LiveRules;
+/// use ringgate::rules::{Extractors, RuleSetBuilder, RulesWatcher};
 ///
 /// let extractors = Extractors::<str>::new();
 /// let rules = RuleSetBuilder::from_file("rules.toml", &extractors)?.build()?;
 /// let live = Arc::new(LiveRules::new(rules));
 /// let watcher = RulesWatcher::new(Arc::clone(&live), "rules.toml", extractors, |reloaded| {
 ///     match reloaded {
-///         Ok(_) => println!("new rules hold"),
-///         Err(error) => eprintln!("the old rules still hold: {error}"),
+///         Ok(_) => println!("the new rules are in force"),
+///         Err(error) => eprintln!("the old rules are still in force: {error}"),
 ///     }
 /// })?;
-/// // Serve, deciding by `live`.
+/// // Serve requests, and decide by `live`.
 /// # drop(watcher);
 /// # Ok(())
 /// # }
 /// # #[cfg(not(feature = "quanta"))]
 /// # fn main() {}
 /// ```
-#[must_use = "the file is watched only as long as this is held"]
+#[must_use = "the file is watched only until this is dropped"]
 pub struct RulesWatcher {
     path: PathBuf,
     /// Sends to the thread until it is dropped.
     watcher: Option<RecommendedWatcher>,
-    stop: Sender<Message>,
+    stop: Sender<WatchMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A rules file cannot be watched.
+/// The error of a rules file that cannot be watched.
 #[derive(Debug)]
-pub struct WatchError(Problem);
+pub struct WatchError(WatchProblem);
 
 #[derive(Debug)]
-enum Problem {
+enum WatchProblem {
     Notify(notify::Error),
     Io(io::Error),
 }
 
-enum Message {
-    /// Something may have changed.
+enum WatchMessage {
+    /// The file may have changed.
     Changed,
     Stop,
 }
 
 impl RulesWatcher {
-    /// How long nothing must have happened in the directory before the file is read.
-    pub const REST: Duration = Duration::from_millis(50);
+    /// The time for which the directory must be quiet before the file is read.
+    pub const DEBOUNCE: Duration = Duration::from_millis(50);
 
-    /// How long a change waits for such a rest at the most.
-    pub const LATEST: Duration = Duration::from_secs(1);
+    /// The time after a change at which the file is read even if the directory is not quiet.
+    pub const MAX_DELAY: Duration = Duration::from_secs(1);
 
-    /// Begins to watch, and reloads at once; from then on after every change.
+    /// Starts to watch, and reloads the file at once and after every change.
     ///
-    /// The watcher's thread calls `report` with what became of each reload. A panic in it ends the watching.
+    /// A thread of its own calls `report` with the result of each reload. A panic in `report` ends the watch.
     ///
     /// # Errors
     ///
-    /// When the file's directory cannot be watched (it is missing, say, or the operating system watches as much as it
-    /// can), or no thread be had. A file that is wrong or missing is no error here: it is reported.
+    /// When the directory cannot be watched (for example because it is missing, or the system's limit of watches is
+    /// reached), or the thread cannot be started. A file that is invalid or missing is reported instead.
     pub fn new<R, C>(
         rules: Arc<LiveRules<R, C>>,
         path: impl AsRef<Path>,
@@ -118,16 +119,16 @@ impl RulesWatcher {
         R: ?Sized + 'static,
         C: Clock + Clone + Send + Sync + 'static,
     {
-        // The directory of the process may become another.
+        // The working directory of the process may change.
         let path = std::path::absolute(path).map_err(WatchError::io)?;
         let directory = path.parent().unwrap_or(&path);
         let (stop, messages) = mpsc::channel();
         let changes = stop.clone();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // An error may have hidden a change.
+            // An error may hide a change.
             if event.map_or(true, |event| is_change(event.kind)) {
-                // The thread has ended when nobody receives it.
-                let _ = changes.send(Message::Changed);
+                // Fails when the thread has ended.
+                let _ = changes.send(WatchMessage::Changed);
             }
         })
         .map_err(WatchError::notify)?;
@@ -139,7 +140,7 @@ impl RulesWatcher {
             path: path.clone(),
             extractors,
             report,
-            seen: None,
+            last_read: None,
         };
         let thread = thread::Builder::new()
             .name("ringgate-rules".into())
@@ -153,19 +154,19 @@ impl RulesWatcher {
         })
     }
 
-    /// The file, as an absolute path.
+    /// Returns the absolute path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Stops watching. Waits for a reload that has begun, unless `report` itself drops it.
+/// Stops the watch. Waits for a reload in progress, unless it is dropped by `report` itself.
 impl Drop for RulesWatcher {
     fn drop(&mut self) {
         drop(self.watcher.take());
-        // It may have ended by a panic of `report`.
-        let _ = self.stop.send(Message::Stop);
+        // Fails when the thread has ended by a panic of `report`.
+        let _ = self.stop.send(WatchMessage::Stop);
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {
@@ -174,7 +175,7 @@ impl Drop for RulesWatcher {
     }
 }
 
-/// Whether an event can mean that the file is another. Reading it, as we do, is not one.
+/// Whether the event may mean that the file has changed. A read of it, such as ours, does not.
 fn is_change(event: EventKind) -> bool {
     match event {
         EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
@@ -182,14 +183,14 @@ fn is_change(event: EventKind) -> bool {
     }
 }
 
-/// What the thread does.
+/// The watcher's thread.
 struct Reloader<R: ?Sized, C, F> {
     rules: Arc<LiveRules<R, C>>,
     path: PathBuf,
     extractors: Extractors<R>,
     report: F,
-    /// What was found last: a text, or why there is none.
-    seen: Option<Result<String, io::ErrorKind>>,
+    /// The last result of reading the file; `None` to force a reload.
+    last_read: Option<Result<String, io::ErrorKind>>,
 }
 
 impl<R, C, F> Reloader<R, C, F>
@@ -198,66 +199,65 @@ where
     C: Clock + Clone,
     F: FnMut(Result<Reloaded, ReloadError>),
 {
-    /// How soon what a reload has left is tried again: at first, and at the most.
-    const AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
+    /// The times between attempts to finish a reload: the first, doubled each time up to the last.
+    const MIN_RETRY: Duration = Duration::from_millis(1);
+    const MAX_RETRY: Duration = Duration::from_millis(250);
 
-    fn run(mut self, messages: &Receiver<Message>) {
-        let mut unfinished = self.look().then_some(Self::AGAIN.0);
+    fn run(mut self, messages: &Receiver<WatchMessage>) {
+        let mut retry_in = self.reload_if_changed().then_some(Self::MIN_RETRY);
         loop {
-            // A change, or time to go on with what is unfinished.
-            let message = match unfinished {
+            let message = match retry_in {
                 Some(wait) => messages.recv_timeout(wait),
                 None => messages.recv().map_err(RecvTimeoutError::from),
             };
             match message {
-                Ok(Message::Changed) => {
-                    if !Self::rest(messages) {
+                Ok(WatchMessage::Changed) => {
+                    if !Self::debounce(messages) {
                         return;
                     }
-                    if self.look() {
-                        unfinished = Some(Self::AGAIN.0);
+                    if self.reload_if_changed() {
+                        retry_in = Some(Self::MIN_RETRY);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => unfinished = self.go_on(unfinished),
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => retry_in = self.retry(retry_in),
+                Ok(WatchMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    /// Waits until nothing has happened for a while. Whether to go on.
-    fn rest(messages: &Receiver<Message>) -> bool {
-        let latest = Instant::now() + RulesWatcher::LATEST;
+    /// Waits until the directory is quiet. Returns false if the watch has been stopped.
+    fn debounce(messages: &Receiver<WatchMessage>) -> bool {
+        let latest = Instant::now() + RulesWatcher::MAX_DELAY;
         loop {
             let left = latest.saturating_duration_since(Instant::now());
-            match messages.recv_timeout(RulesWatcher::REST.min(left)) {
-                Ok(Message::Changed) if !left.is_zero() => {}
-                Ok(Message::Changed) | Err(RecvTimeoutError::Timeout) => return true,
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+            match messages.recv_timeout(RulesWatcher::DEBOUNCE.min(left)) {
+                Ok(WatchMessage::Changed) if !left.is_zero() => {}
+                Ok(WatchMessage::Changed) | Err(RecvTimeoutError::Timeout) => return true,
+                Ok(WatchMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
     }
 
-    /// Reloads if the file says something else than the last time. Whether something is left to do.
-    fn look(&mut self) -> bool {
+    /// Reloads the file if its text differs from the last one. Returns whether the reload is unfinished.
+    fn reload_if_changed(&mut self) -> bool {
         let read = fs::read_to_string(&self.path);
         let found = match &read {
             Ok(text) => Ok(text.clone()),
             Err(error) => Err(error.kind()),
         };
-        if self.seen.as_ref() == Some(&found) {
+        if self.last_read.as_ref() == Some(&found) {
             return false;
         }
-        self.seen = Some(found);
+        self.last_read = Some(found);
         let reloaded = self.reload(read);
         let unfinished = match &reloaded {
             Ok(Reloaded::Pending(_)) => true,
-            // Without any, waiting does not help.
             Err(ReloadError::Replace(ReplaceError::Pending(1..))) => {
-                // To be tried again.
-                self.seen = None;
+                // Try the same text again.
+                self.last_read = None;
                 true
             }
-            _ => false,
+            Ok(Reloaded::Done) | Err(ReloadError::File(_) | ReloadError::Replace(_)) => false,
         };
         (self.report)(reloaded);
         unfinished
@@ -269,26 +269,22 @@ where
         self.rules.store(&rules).map_err(ReloadError::Replace)
     }
 
-    /// Goes on with what is unfinished. When to do so again.
-    fn go_on(&mut self, waited: Option<Duration>) -> Option<Duration> {
+    /// Tries to finish a reload. Returns the time until the next attempt, if one is needed.
+    fn retry(&mut self, waited: Option<Duration>) -> Option<Duration> {
         let pending = self.rules.finish() != Reloaded::Done;
-        let again = if pending {
-            true
-        } else {
-            // What could not be stored for too many old states may be stored now.
-            self.seen.is_none() && self.look()
-        };
-        again.then(|| (waited.unwrap_or(Self::AGAIN.0) * 2).min(Self::AGAIN.1))
+        // A text that was not stored because of too many old states may be stored now.
+        let again = pending || (self.last_read.is_none() && self.reload_if_changed());
+        again.then(|| (waited.unwrap_or(Self::MIN_RETRY) * 2).min(Self::MAX_RETRY))
     }
 }
 
 impl WatchError {
     fn notify(error: notify::Error) -> Self {
-        Self(Problem::Notify(error))
+        Self(WatchProblem::Notify(error))
     }
 
     fn io(error: io::Error) -> Self {
-        Self(Problem::Io(error))
+        Self(WatchProblem::Io(error))
     }
 }
 
@@ -302,10 +298,10 @@ impl fmt::Debug for RulesWatcher {
 
 impl fmt::Display for WatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the rules file cannot be watched: ")?;
+        f.write_str("rules file cannot be watched: ")?;
         match &self.0 {
-            Problem::Notify(error) => error.fmt(f),
-            Problem::Io(error) => error.fmt(f),
+            WatchProblem::Notify(error) => error.fmt(f),
+            WatchProblem::Io(error) => error.fmt(f),
         }
     }
 }
@@ -313,8 +309,8 @@ impl fmt::Display for WatchError {
 impl core::error::Error for WatchError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match &self.0 {
-            Problem::Notify(error) => Some(error),
-            Problem::Io(error) => Some(error),
+            WatchProblem::Notify(error) => Some(error),
+            WatchProblem::Io(error) => Some(error),
         }
     }
 }

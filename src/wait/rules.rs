@@ -12,7 +12,7 @@ use super::queue::{Need, Needs, QueuedRequest, WaitQueues};
 use super::runtime::Runtime;
 use crate::clock::Clock;
 use crate::receipt::Settled;
-use crate::rules::{Cost, LiveRules, Passed, Reservation, RuleSet, Waited};
+use crate::rules::{Admitted, Cost, LiveRules, NeededState, Reservation, RuleSet};
 use crate::time::Nanos;
 
 /// Rules that a [`Fair`] can wrap: a [`RuleSet`], [`LiveRules`], or one of them in an `Arc`. This trait is sealed.
@@ -67,8 +67,8 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
     ///
     /// Does not overtake a request that was waiting before this call. A request that begins to wait concurrently may
     /// be served later.
-    pub fn check(&self, request: &S::Request) -> Result<Passed, CheckError> {
-        if self.must_queue(&RulesRequest::<_, _, Passed>::new(self, request)) {
+    pub fn check(&self, request: &S::Request) -> Result<Admitted, CheckError> {
+        if self.must_queue(&RulesRequest::<_, _, Admitted>::new(self, request)) {
             return Err(CheckError::Queued);
         }
         self.limiter.with(|rules| match rules.check(request) {
@@ -82,7 +82,7 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
     /// # Errors
     ///
     /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
-    pub fn until_ready<'a>(&'a self, request: &'a S::Request) -> Acquire<Borrowed<'a, S, T, Passed>> {
+    pub fn until_ready<'a>(&'a self, request: &'a S::Request) -> Acquire<Borrowed<'a, S, T, Admitted>> {
         Acquire::new(RulesRequest::new(self, request))
     }
 
@@ -107,7 +107,7 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
     pub fn until_ready_owned<B: Borrow<S::Request> + Unpin>(
         self: Arc<Self>,
         request: B,
-    ) -> Acquire<RulesRequest<Arc<Self>, B, Passed>> {
+    ) -> Acquire<RulesRequest<Arc<Self>, B, Admitted>> {
         Acquire::new(RulesRequest::new(self, request))
     }
 
@@ -156,7 +156,7 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
 
     fn wake_leaders_of(&self, request: &S::Request) {
         self.queues
-            .wake_leaders_of(&RulesRequest::<_, _, Passed>::new(self, request));
+            .wake_leaders_of(&RulesRequest::<_, _, Admitted>::new(self, request));
     }
 }
 
@@ -166,7 +166,7 @@ pub trait RulesGranted<R: ?Sized>: Sized {
     fn charge<C: Clock>(rules: &RuleSet<R, C>, request: &R) -> Option<Self>;
 }
 
-impl<R: ?Sized> RulesGranted<R> for Passed {
+impl<R: ?Sized> RulesGranted<R> for Admitted {
     fn charge<C: Clock>(rules: &RuleSet<R, C>, request: &R) -> Option<Self> {
         rules.check(request).ok()
     }
@@ -216,13 +216,13 @@ where
     }
 
     fn needs(&self) -> Needs {
-        let need = |waited: Waited| Need {
+        let need = |waited: NeededState| Need {
             state: waited.state,
             permits: waited.permits,
         };
         self.fair
             .limiter
-            .with(|rules| rules.waited(self.request.borrow()).map(need).collect())
+            .with(|rules| rules.needed_states(self.request.borrow()).map(need).collect())
     }
 
     fn try_acquire(&self) -> Option<G> {

@@ -25,7 +25,7 @@ fn a_part_of_something_else_is_read() {
         "tiers": {"by": "plan", "limits": {"free": 1}}, "allow": ["ann"]}]}"#;
     assert_eq!(
         format!("{rules:?}"),
-        format!("{:?}", super::read(ringgate::Format::Json, text))
+        format!("{:?}", super::read(ringgate::FileFormat::Json, text))
     );
 }
 
@@ -36,7 +36,7 @@ fn a_mistake_is_told_with_its_rule() {
         rule[field] = value;
         read(&json!({"rules": [rule]})).expect_err(field).to_string()
     };
-    let number = "but allowed is a whole number that is not negative";
+    let number = "but allowed is a whole number, not negative";
     for (field, value, words) in [
         ("cells", json!(-5), format!("cells is -5, {number}")),
         ("cells", json!(2.5), format!("cells is 2.5, {number}")),
@@ -65,7 +65,10 @@ fn a_mistake_is_told_with_its_rule() {
 #[test]
 fn what_is_too_deep_or_given_twice_is_refused() {
     let deep = (0..30).fold(json!([]), |deep, _| json!([deep]));
-    assert_eq!(read(&deep).expect_err("deep").to_string(), "too deep for rules");
+    assert_eq!(
+        read(&deep).expect_err("deep").to_string(),
+        "values are nested too deep"
+    );
     let twice = r#"{"rules": [], "rules": []}"#;
     let mut deserializer = serde_json::Deserializer::from_str(twice);
     let error = RuleSetBuilder::from_deserializer(&mut deserializer, &extractors()).expect_err("twice");

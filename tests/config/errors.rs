@@ -1,6 +1,6 @@
 //! Every mistake in every format: the place of the value, and the same words.
 
-use ringgate::Format;
+use ringgate::FileFormat;
 
 use super::refused;
 
@@ -15,24 +15,24 @@ struct Case {
 }
 
 /// Each text within a rule, and each rule after another, so that places are not the first by chance.
-fn in_rule(case: &Case) -> [(Format, String); 3] {
+fn in_rule(case: &Case) -> [(FileFormat, String); 3] {
     [
         (
-            Format::Toml,
+            FileFormat::Toml,
             format!(
                 "# a comment\n[[rules]]\nname = 'other'\nquota = '1/s'\n\n«[[rules]]\nname = 'user'\n{}\n",
                 case.toml
             ),
         ),
         (
-            Format::Json,
+            FileFormat::Json,
             format!(
                 "{{\n  \"rules\": [\n    {{\"name\": \"other\", \"quota\": \"1/s\"}},\n    «{{\n      \"name\": \"user\",\n      {}\n    }}\n  ]\n}}",
                 case.json
             ),
         ),
         (
-            Format::Yaml,
+            FileFormat::Yaml,
             format!(
                 "# a comment\nrules:\n- name: other\n  quota: 1/s\n-\n  «name: user\n  {}\n",
                 case.yaml
@@ -67,14 +67,14 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             toml: "«qouta = '2/s'",
             json: r#"«"qouta": "2/s""#,
             yaml: "«qouta: 2/s",
-            words: "field is \"qouta\", but allowed is name, was, quota, quotas, algorithm, cells, burst, key, cost, when, \
+            words: "field is \"qouta\", but allowed is name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, when, \
                     tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny",
         },
         Case {
-            toml: "was = «7\nquota = '2/s'",
-            json: r#""was": «7, "quota": "2/s""#,
-            yaml: "was: «7\n  quota: 2/s",
-            words: "was is 7, but allowed is text: the name that the rule had",
+            toml: "renamed_from = «7\nquota = '2/s'",
+            json: r#""renamed_from": «7, "quota": "2/s""#,
+            yaml: "renamed_from: «7\n  quota: 2/s",
+            words: "renamed_from is 7, but allowed is text: the previous name of the rule",
         },
         Case {
             toml: "quota = «'2/fortnight'",
@@ -105,19 +105,19 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             toml: "",
             json: r#""key": "user""#,
             yaml: "key: user",
-            words: "quota is missing, but allowed is text such as \"100/60s\", or quotas: a list of it",
+            words: "quota is missing, but allowed is text such as \"100/60s\", or a list of such in quotas",
         },
         Case {
             toml: "quota = '2/s'\nquotas = «['1/s']",
             json: "\"quota\": \"2/s\",\n \"quotas\": «[\"1/s\"]",
             yaml: "quota: 2/s\n  quotas: «[1/s]",
-            words: "quotas is given beside quota, but allowed is one of them",
+            words: "quotas is given beside quota, but allowed is one of the two",
         },
         Case {
             toml: "quotas = «[]",
             json: r#""quotas": «[]"#,
             yaml: "quotas: «[]",
-            words: "quotas is an empty list, but allowed is one quota or more",
+            words: "quotas is an empty list, but allowed is at least one quota",
         },
         Case {
             toml: "quotas = «'2/s'",
@@ -147,25 +147,25 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             toml: "quota = '2/s'\ncells = «'5'",
             json: r#""quota": "2/s", "cells": «"5""#,
             yaml: "quota: 2/s\n  cells: «'5'",
-            words: "cells is \"5\", but allowed is a whole number that is not negative",
+            words: "cells is \"5\", but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\ncells = «-5",
             json: r#""quota": "2/s", "cells": «-5"#,
             yaml: "quota: 2/s\n  cells: «-5",
-            words: "cells is -5, but allowed is a whole number that is not negative",
+            words: "cells is -5, but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\nburst = «2.5",
             json: r#""quota": "2/s", "burst": «2.5"#,
             yaml: "quota: 2/s\n  burst: «2.5",
-            words: "burst is 2.5, but allowed is a whole number that is not negative",
+            words: "burst is 2.5, but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\ncapacity = «{}",
             json: r#""quota": "2/s", "capacity": «{}"#,
             yaml: "quota: 2/s\n  capacity: «{}",
-            words: "capacity is a map, but allowed is a whole number that is not negative",
+            words: "capacity is a map, but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\nkey = «'usr'",
@@ -207,7 +207,7 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             toml: "quota = '2/s'\nmode = «'lease'",
             json: r#""quota": "2/s", "mode": «"lease""#,
             yaml: "quota: 2/s\n  mode: «lease",
-            words: "mode is \"lease\", but allowed is \"strict\", \"local\", or a map of lease or sync to what it needs",
+            words: "mode is \"lease\", but allowed is \"strict\", \"local\", or a map with lease or sync",
         },
         Case {
             toml: "quota = '2/s'\nmode = { lease = { permits = «0 } }",
@@ -255,7 +255,7 @@ fn a_mistake_in_a_field_is_told_at_its_value() {
             toml: "quota = '2/s'\nshadow = true\nenforce = «'10%'",
             json: r#""quota": "2/s", "shadow": true, "enforce": «"10%""#,
             yaml: "quota: 2/s\n  shadow: true\n  enforce: «10%",
-            words: "enforce is given for a rule in the shadow, but allowed is one of them",
+            words: "enforce is given beside shadow, but allowed is one of the two",
         },
     ]);
 }
@@ -279,7 +279,7 @@ fn a_mistake_in_tiers_is_told_at_its_value() {
             toml: "quota = '2/s'\ntiers = «{ limits = { free = 1 } }",
             json: r#""quota": "2/s", "tiers": «{"limits": {"free": 1}}"#,
             yaml: "quota: 2/s\n  tiers:\n    «limits: { free: 1 }",
-            words: "by is missing, but allowed is what says the tier of a request",
+            words: "by is missing, but allowed is the name of a tier function",
         },
         Case {
             toml: "quota = '2/s'\ntiers = { by = «'paln', limits = { free = 1 } }",
@@ -291,19 +291,19 @@ fn a_mistake_in_tiers_is_told_at_its_value() {
             toml: "quota = '2/s'\ntiers = «{ by = 'plan' }",
             json: r#""quota": "2/s", "tiers": «{"by": "plan"}"#,
             yaml: "quota: 2/s\n  tiers: «{ by: plan }",
-            words: "limits is missing, but allowed is a limit for each tier, by its name",
+            words: "limits is missing, but allowed is a map of tier names to limits",
         },
         Case {
             toml: "quota = '2/s'\ntiers = { by = 'plan', limits = «[1] }",
             json: r#""quota": "2/s", "tiers": {"by": "plan", "limits": «[1]}"#,
             yaml: "quota: 2/s\n  tiers:\n    by: plan\n    limits: «[1]",
-            words: "limits is a list, but allowed is a limit for each tier, by its name",
+            words: "limits is a list, but allowed is a map of tier names to limits",
         },
         Case {
             toml: "quota = '2/s'\ntiers = { by = 'plan', limits = { free = «'one' } }",
             json: r#""quota": "2/s", "tiers": {"by": "plan", "limits": {"free": «"one"}}"#,
             yaml: "quota: 2/s\n  tiers:\n    by: plan\n    limits: { free: «one }",
-            words: "limits is \"one\", but allowed is a whole number that is not negative",
+            words: "limits is \"one\", but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\n[rules.tiers]\nby = 'plan'\n[rules.tiers.limits]\nfree = 1\npaid = «0",
@@ -322,13 +322,13 @@ fn a_mistake_in_tiers_is_told_at_its_value() {
             toml: "quota = '2/s'\ntiers = «{ by = 'plan', limits = {} }",
             json: r#""quota": "2/s", "tiers": «{"by": "plan", "limits": {}}"#,
             yaml: "quota: 2/s\n  tiers: «{ by: plan, limits: {} }",
-            words: "tiers is no tiers, but allowed is tiers, and a function that says which a request is in",
+            words: "tiers is a function without tiers, but allowed is tiers, and a function that returns the tier of a request",
         },
         Case {
             toml: "quotas = ['2/s', '9/min']\ntiers = «{ by = 'plan', limits = { free = 1 } }",
             json: r#""quotas": ["2/s", "9/min"], "tiers": «{"by": "plan", "limits": {"free": 1}}"#,
             yaml: "quotas: [2/s, 9/min]\n  tiers: «{ by: plan, limits: { free: 1 } }",
-            words: "tiers is tiers of several quotas, but allowed is tiers for a rule with one quota",
+            words: "tiers is given for a rule with several quotas, but allowed is a rule with one quota",
         },
         Case {
             toml: "quota = '2/s'\nalgorithm = 'log'\ntiers = «{ by = 'plan', limits = { free = 1 } }",
@@ -346,13 +346,13 @@ fn a_mistake_in_a_list_is_told_at_its_entry() {
             toml: "quota = '2/s'\nkey = 'number'\nallow = ['1', «'bob']",
             json: "\"quota\": \"2/s\", \"key\": \"number\", \"allow\": [\"1\",\n «\"bob\"]",
             yaml: "quota: 2/s\n  key: number\n  allow: ['1', «bob]",
-            words: "allow is \"bob\", but allowed is what the key \"number\" can be: invalid digit found in string",
+            words: "allow is \"bob\", but allowed is a value of the key \"number\": invalid digit found in string",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'number'\ndeny = [«'']",
             json: r#""quota": "2/s", "key": "number", "deny": [«""]"#,
             yaml: "quota: 2/s\n  key: number\n  deny:\n  - «''",
-            words: "deny is \"\", but allowed is what the key \"number\" can be: cannot parse integer from empty string",
+            words: "deny is \"\", but allowed is a value of the key \"number\": cannot parse integer from empty string",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'number'\ndeny = [«7]",
@@ -370,7 +370,7 @@ fn a_mistake_in_a_list_is_told_at_its_entry() {
             toml: "quota = '2/s'\nallow = «['bob']",
             json: r#""quota": "2/s", "allow": «["bob"]"#,
             yaml: "quota: 2/s\n  allow: «[bob]",
-            words: "allow is a list of keys, but allowed is nothing for a rule without a key",
+            words: "allow is given for a rule without a key, but allowed is a rule with a key",
         },
     ]);
 }
@@ -380,10 +380,10 @@ fn a_mistake_in_a_list_is_told_at_its_entry() {
 fn what_no_rule_set_can_be_built_of_is_told_at_the_value_that_is_about_it() {
     check(&[
         Case {
-            toml: "was = «'other'\nquota = '2/s'",
-            json: r#""was": «"other", "quota": "2/s""#,
-            yaml: "was: «other\n  quota: 2/s",
-            words: "was is \"other\", but allowed is a name that no other rule has or had",
+            toml: "renamed_from = «'other'\nquota = '2/s'",
+            json: r#""renamed_from": «"other", "quota": "2/s""#,
+            yaml: "renamed_from: «other\n  quota: 2/s",
+            words: "renamed_from is \"other\", but allowed is a name that no other rule has or was renamed from",
         },
         Case {
             toml: "quota = '2/s'\ncells = «0",
@@ -395,13 +395,13 @@ fn what_no_rule_set_can_be_built_of_is_told_at_the_value_that_is_about_it() {
             toml: "quota = '2/s'\nalgorithm = 'fixed'\ncells = «2",
             json: r#""quota": "2/s", "algorithm": "fixed", "cells": «2"#,
             yaml: "quota: 2/s\n  algorithm: fixed\n  cells: «2",
-            words: "cells is 2, but allowed is nothing for a fixed window, which is one cell",
+            words: "cells is 2, but allowed is no cells for a fixed window, which is one cell",
         },
         Case {
             toml: "quota = '2/s'\nburst = «2",
             json: r#""quota": "2/s", "burst": «2"#,
             yaml: "quota: 2/s\n  burst: «2",
-            words: "burst is 2, but allowed is nothing but for a gcra rule",
+            words: "burst is 2, but allowed is no burst, except for a gcra rule",
         },
         Case {
             toml: "quota = '1/day'\nalgorithm = 'gcra'\nburst = «367",
@@ -420,7 +420,7 @@ fn what_no_rule_set_can_be_built_of_is_told_at_the_value_that_is_about_it() {
             toml: "quota = '2/s'\nalgorithm = 'gcra'\ncells = «5",
             json: r#""quota": "2/s", "algorithm": "gcra", "cells": «5"#,
             yaml: "quota: 2/s\n  algorithm: gcra\n  cells: «5",
-            words: "cells is 5, but allowed is nothing for a gcra rule",
+            words: "cells is 5, but allowed is no cells for a gcra rule",
         },
         Case {
             toml: "quota = «'1001/1us'\nalgorithm = 'gcra'",
@@ -444,13 +444,13 @@ fn what_no_rule_set_can_be_built_of_is_told_at_the_value_that_is_about_it() {
             toml: "quota = '2/s'\ncapacity = «5",
             json: r#""quota": "2/s", "capacity": «5"#,
             yaml: "quota: 2/s\n  capacity: «5",
-            words: "capacity is a number of keys, but allowed is nothing for a rule without a key",
+            words: "capacity is given for a rule without a key, but allowed is a rule with a key",
         },
         Case {
             toml: "quota = '2/s'\nenforce = «'10%'",
             json: r#""quota": "2/s", "enforce": «"10%""#,
             yaml: "quota: 2/s\n  enforce: «10%",
-            words: "enforce is a part of the keys, but allowed is nothing for a rule without a key",
+            words: "enforce is given for a rule without a key, but allowed is a rule with a key",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'user'\nenforce = «'100.5%'",

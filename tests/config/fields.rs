@@ -4,8 +4,8 @@
 use core::time::Duration;
 
 use ringgate::{
-    Condition, Cost, Format, Key, LiveRules, ManualClock, OnFull, Quota, Rule, RuleAlgorithm, RuleSetBuilder,
-    TierOf,
+    Condition, Cost, FileFormat, Key, LiveRules, ManualClock, OnFull, Quota, Rule, RuleAlgorithm,
+    RuleSetBuilder, TierOf,
 };
 
 use super::{Request, read};
@@ -92,10 +92,10 @@ fn means(toml: &str, json: &str, yaml: &str, built: Rule<Request>, without: Rule
     );
     let json = format!("{{\"rules\": [{{\"name\": \"it\", {json}}}]}}");
     for (format, text) in [
-        (Format::Toml, format!("[[rules]]\nname = 'it'\n{toml}")),
-        (Format::Json, json.clone()),
-        (Format::Yaml, json),
-        (Format::Yaml, format!("rules:\n- name: it\n  {yaml}")),
+        (FileFormat::Toml, format!("[[rules]]\nname = 'it'\n{toml}")),
+        (FileFormat::Json, json.clone()),
+        (FileFormat::Yaml, json),
+        (FileFormat::Yaml, format!("rules:\n- name: it\n  {yaml}")),
     ] {
         let found = transcript(&read(format, &text));
         assert!(
@@ -284,7 +284,7 @@ fn rules_with_one_key_are_decided_in_one_step() {
         let text = format!(
             "rules:\n- {{ name: a, quota: 5/s, key: user }}\n- {{ name: b, quota: 50/min, key: {key} }}\n"
         );
-        read(Format::Yaml, &text)
+        read(FileFormat::Yaml, &text)
             .build_with(ManualClock::new(), [1, 2, 3, 4])
             .expect("a rule set")
             .states()
@@ -295,7 +295,7 @@ fn rules_with_one_key_are_decided_in_one_step() {
 #[test]
 fn a_rule_keeps_its_counts_under_another_name() {
     let live = LiveRules::new(
-        read(Format::Toml, "[[rules]]\nname = 'old'\nquota = '3/s'")
+        read(FileFormat::Toml, "[[rules]]\nname = 'old'\nquota = '3/s'")
             .build_with(ManualClock::new(), [1, 2, 3, 4])
             .expect("a rule set"),
     );
@@ -307,19 +307,22 @@ fn a_rule_keeps_its_counts_under_another_name() {
     assert_eq!(admitted(), 3);
     for (format, text) in [
         (
-            Format::Toml,
-            "[[rules]]\nname = 'new'\nwas = 'old'\nquota = '3/s'",
+            FileFormat::Toml,
+            "[[rules]]\nname = 'new'\nrenamed_from = 'old'\nquota = '3/s'",
         ),
         (
-            Format::Json,
-            r#"{"rules": [{"name": "newer", "was": "new", "quota": "3/s"}]}"#,
+            FileFormat::Json,
+            r#"{"rules": [{"name": "newer", "renamed_from": "new", "quota": "3/s"}]}"#,
         ),
-        (Format::Yaml, "rules: [{ name: newest, was: newer, quota: 3/s }]"),
+        (
+            FileFormat::Yaml,
+            "rules: [{ name: newest, renamed_from: newer, quota: 3/s }]",
+        ),
     ] {
         live.store(&read(format, text)).expect("rules");
         assert_eq!(admitted(), 0, "{format}");
     }
-    live.store(&read(Format::Yaml, "rules: [{ name: other, quota: 3/s }]"))
+    live.store(&read(FileFormat::Yaml, "rules: [{ name: other, quota: 3/s }]"))
         .expect("rules");
     assert_eq!(admitted(), 3);
 }
@@ -332,11 +335,11 @@ fn what_yaml_lets_one_write_otherwise_is_read() {
         "---\nrules:\n- quota: >-\n    5/s\n  name: it\n  key: user\n  deny: [cat, '7']\n...\n",
         "%YAML 1.2\n---\nrules: [{ name: it, quota: 5/s, key: user, \"deny\": [cat, \"\\x37\"] }]\n",
     ] {
-        assert!(transcript(&read(Format::Yaml, text)) == same, "{text}");
+        assert!(transcript(&read(FileFormat::Yaml, text)) == same, "{text}");
     }
     // Aliases repeat a value.
     let rules = read(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules:\n- { name: a, quota: &much 5/s, key: user, allow: &who [ann] }\n- { name: b, quota: *much, key: number, \
          deny: ['1'] }\n- { name: c, quota: *much, key: user, allow: *who }\n",
     );

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ringgate::{
-    Extractors, FileProblem, Format, Key, LiveRules, ManualClock, ReloadError, Reloaded, RuleSet,
+    Extractors, FileFormat, FileProblem, Key, LiveRules, ManualClock, ReloadError, Reloaded, RuleSet,
     RuleSetBuilder,
 };
 
@@ -43,12 +43,12 @@ fn an_error_names_the_file() {
         (
             "rules.ini",
             "",
-            ": format is the file ending \"ini\", but allowed is toml, json, yaml or yml",
+            ": format is file extension \"ini\", but allowed is toml, json, yaml or yml",
         ),
         (
             "rules",
             "",
-            ": format is no file ending, but allowed is toml, json, yaml or yml",
+            ": format is no file extension, but allowed is toml, json, yaml or yml",
         ),
     ] {
         let path = folder.path().join(name);
@@ -179,14 +179,14 @@ fn a_reload_keeps_what_was_spent_and_an_error_keeps_the_rules() {
 #[test]
 fn the_ending_tells_the_format() {
     for (path, format) in [
-        ("a/rules.toml", Format::Toml),
-        ("rules.d/a.b.Json", Format::Json),
-        ("x.YAML", Format::Yaml),
-        ("x.yml", Format::Yaml),
+        ("a/rules.toml", FileFormat::Toml),
+        ("rules.d/a.b.Json", FileFormat::Json),
+        ("x.YAML", FileFormat::Yaml),
+        ("x.yml", FileFormat::Yaml),
     ] {
-        assert_eq!(Format::of(path), Ok(format));
+        assert_eq!(FileFormat::of(path), Ok(format));
     }
     for path in ["", "toml", ".toml", "rules.toml.bak", "rules.toml~", "toml/rules"] {
-        assert_eq!(Format::of(path).expect_err(path).field, "format");
+        assert_eq!(FileFormat::of(path).expect_err(path).field, "format");
     }
 }

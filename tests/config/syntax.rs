@@ -3,12 +3,12 @@
 use core::error::Error as _;
 
 use proptest::prelude::*;
-use ringgate::{ConfigError, Extractors, FileProblem, Format, Key, RuleSetBuilder};
+use ringgate::{ConfigError, Extractors, FileFormat, FileProblem, Key, RuleSetBuilder};
 
 use super::{Request, extractors, refused};
 
 #[track_caller]
-fn check(format: Format, text: &str, line: usize, column: usize, words: &str) {
+fn check(format: FileFormat, text: &str, line: usize, column: usize, words: &str) {
     let beginning: String = text.chars().take(200).collect();
     assert_eq!(
         refused(format, text),
@@ -21,33 +21,33 @@ const NO_RULES: &str = "rules is missing, but allowed is a list of rules";
 
 #[test]
 fn a_file_without_rules_is_refused() {
-    check(Format::Toml, "", 1, 1, NO_RULES);
-    check(Format::Json, " {}", 1, 2, NO_RULES);
-    check(Format::Yaml, "\n{}", 2, 1, NO_RULES);
+    check(FileFormat::Toml, "", 1, 1, NO_RULES);
+    check(FileFormat::Json, " {}", 1, 2, NO_RULES);
+    check(FileFormat::Yaml, "\n{}", 2, 1, NO_RULES);
     let no_map = |given| format!("rules is {given}, but allowed is a map with the field rules");
-    check(Format::Json, "[]", 1, 1, &no_map("a list"));
-    check(Format::Json, "null", 1, 1, &no_map("null"));
-    check(Format::Yaml, "- name: user", 1, 1, &no_map("a list"));
-    check(Format::Yaml, "", 1, 1, &no_map("nothing"));
-    check(Format::Yaml, "# only this\n", 1, 1, &no_map("nothing"));
+    check(FileFormat::Json, "[]", 1, 1, &no_map("a list"));
+    check(FileFormat::Json, "null", 1, 1, &no_map("null"));
+    check(FileFormat::Yaml, "- name: user", 1, 1, &no_map("a list"));
+    check(FileFormat::Yaml, "", 1, 1, &no_map("nothing"));
+    check(FileFormat::Yaml, "# only this\n", 1, 1, &no_map("nothing"));
     let no_list = |given| format!("rules is {given}, but allowed is a list of rules");
-    check(Format::Toml, "rules = 5", 1, 9, &no_list("5"));
-    check(Format::Toml, "[rules]\nname = 'a'", 1, 1, &no_list("a map"));
-    check(Format::Json, r#"{"rules": {}}"#, 1, 11, &no_list("a map"));
+    check(FileFormat::Toml, "rules = 5", 1, 9, &no_list("5"));
+    check(FileFormat::Toml, "[rules]\nname = 'a'", 1, 1, &no_list("a map"));
+    check(FileFormat::Json, r#"{"rules": {}}"#, 1, 11, &no_list("a map"));
     // What is not there stands where it was expected, behind the colon that announces it.
-    check(Format::Yaml, "rules:\n", 1, 6, &no_list("null"));
+    check(FileFormat::Yaml, "rules:\n", 1, 6, &no_list("null"));
     let no_rule = "rules is \"user\", but allowed is a map for each rule";
-    check(Format::Toml, "rules = ['user']", 1, 10, no_rule);
-    check(Format::Json, r#"{"rules": ["user"]}"#, 1, 12, no_rule);
-    check(Format::Yaml, "rules:\n - user", 2, 4, no_rule);
+    check(FileFormat::Toml, "rules = ['user']", 1, 10, no_rule);
+    check(FileFormat::Json, r#"{"rules": ["user"]}"#, 1, 12, no_rule);
+    check(FileFormat::Yaml, "rules:\n - user", 2, 4, no_rule);
 }
 
 #[test]
 fn a_file_of_no_rules_is_read() {
     for (format, text) in [
-        (Format::Toml, "rules = []"),
-        (Format::Json, "\u{feff}{\"rules\": []}"),
-        (Format::Yaml, "rules: []"),
+        (FileFormat::Toml, "rules = []"),
+        (FileFormat::Json, "\u{feff}{\"rules\": []}"),
+        (FileFormat::Yaml, "rules: []"),
     ] {
         assert!(super::read(format, text).rules().is_empty());
     }
@@ -56,64 +56,70 @@ fn a_file_of_no_rules_is_read() {
 #[test]
 fn a_field_that_no_file_has_is_refused() {
     let words = "field is \"rule\", but allowed is rules or $schema";
-    check(Format::Toml, "[[rule]]\nname = 'user'", 1, 3, words);
-    check(Format::Json, "{\n  \"rule\": []}", 2, 3, words);
-    check(Format::Yaml, "rule: []", 1, 1, words);
-    let words = "$schema is 1, but allowed is text: where the schema of the file is";
-    check(Format::Json, r#"{"$schema": 1, "rules": []}"#, 1, 13, words);
+    check(FileFormat::Toml, "[[rule]]\nname = 'user'", 1, 3, words);
+    check(FileFormat::Json, "{\n  \"rule\": []}", 2, 3, words);
+    check(FileFormat::Yaml, "rule: []", 1, 1, words);
+    let words = "$schema is 1, but allowed is text: the location of the schema";
+    check(FileFormat::Json, r#"{"$schema": 1, "rules": []}"#, 1, 13, words);
 }
 
 #[test]
 fn a_rule_without_a_name_is_refused() {
     let words = "name is missing, but allowed is a name for each rule";
-    check(Format::Toml, "\n[[rules]]\nquota = '1/s'", 2, 1, words);
-    check(Format::Json, r#"{"rules": [{"quota": "1/s"}]}"#, 1, 12, words);
-    check(Format::Yaml, "rules:\n- quota: 1/s", 2, 3, words);
+    check(FileFormat::Toml, "\n[[rules]]\nquota = '1/s'", 2, 1, words);
+    check(FileFormat::Json, r#"{"rules": [{"quota": "1/s"}]}"#, 1, 12, words);
+    check(FileFormat::Yaml, "rules:\n- quota: 1/s", 2, 3, words);
     let words = "name is empty, but allowed is a name";
-    check(Format::Toml, "[[rules]]\nname = ''\nquota = '1/s'", 2, 8, words);
     check(
-        Format::Json,
+        FileFormat::Toml,
+        "[[rules]]\nname = ''\nquota = '1/s'",
+        2,
+        8,
+        words,
+    );
+    check(
+        FileFormat::Json,
         r#"{"rules": [{"name": "", "quota": "1/s"}]}"#,
         1,
         21,
         words,
     );
-    check(Format::Yaml, "rules:\n- name: ''\n  quota: 1/s", 2, 9, words);
+    check(FileFormat::Yaml, "rules:\n- name: ''\n  quota: 1/s", 2, 9, words);
     let words = "name is true, but allowed is text";
-    check(Format::Toml, "[[rules]]\nname = true", 2, 8, words);
-    check(Format::Json, r#"{"rules": [{"name": true}]}"#, 1, 21, words);
-    check(Format::Yaml, "rules:\n- name: true", 2, 9, words);
+    check(FileFormat::Toml, "[[rules]]\nname = true", 2, 8, words);
+    check(FileFormat::Json, r#"{"rules": [{"name": true}]}"#, 1, 21, words);
+    check(FileFormat::Yaml, "rules:\n- name: true", 2, 9, words);
 }
 
 #[test]
 fn a_name_that_is_given_twice_is_told_at_its_second_use() {
-    let words = "rule \"user\": name is \"user\" again, but allowed is a name of its own for each rule";
+    let words = "rule \"user\": name is \"user\" again, but allowed is a different name for each rule";
     let rule = "[[rules]]\nname = 'user'\nquota = '1/s'\n";
-    check(Format::Toml, &format!("{rule}{rule}{rule}"), 5, 8, words);
+    check(FileFormat::Toml, &format!("{rule}{rule}{rule}"), 5, 8, words);
     let rule = r#"{"name": "user", "quota": "1/s"}"#;
     check(
-        Format::Json,
+        FileFormat::Json,
         &format!("{{\"rules\": [\n{rule},\n{rule}]}}"),
         3,
         10,
         words,
     );
     let rule = "- quota: 1/s\n  name: user\n";
-    check(Format::Yaml, &format!("rules:\n{rule}{rule}"), 5, 9, words);
+    check(FileFormat::Yaml, &format!("rules:\n{rule}{rule}"), 5, 9, words);
 }
 
 #[test]
 fn a_field_that_is_given_twice_is_told_at_its_second_use() {
     let words = "field is \"quota\" again, but allowed is each field once";
     check(
-        Format::Json,
+        FileFormat::Json,
         "{\"rules\": [{\"name\": \"user\", \"quota\": \"1/s\",\n\"quota\": \"1/s\"}]}",
         2,
         1,
         words,
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules:\n- name: user\n  quota: 1/s\n  quota: 1/s",
         4,
         3,
@@ -121,7 +127,7 @@ fn a_field_that_is_given_twice_is_told_at_its_second_use() {
     );
     // Here it is the format itself that forbids it.
     check(
-        Format::Toml,
+        FileFormat::Toml,
         "[[rules]]\nname = 'user'\nquota = '1/s'\nquota = '1/s'",
         4,
         1,
@@ -131,24 +137,24 @@ fn a_field_that_is_given_twice_is_told_at_its_second_use() {
 
 #[test]
 fn of_two_mistakes_the_first_in_the_file_is_told() {
-    let words = "rule \"user\": field is \"zzz\", but allowed is name, was, quota, quotas, algorithm, cells, burst, key, cost, \
+    let words = "rule \"user\": field is \"zzz\", but allowed is name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, \
                  when, tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny";
     check(
-        Format::Toml,
+        FileFormat::Toml,
         "[[rules]]\nname = 'user'\nzzz = 1\naaa = 1",
         3,
         1,
         words,
     );
     check(
-        Format::Json,
+        FileFormat::Json,
         "{\"rules\": [{\"name\": \"user\",\n\"zzz\": 1, \"aaa\": 1}]}",
         2,
         1,
         words,
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules:\n- name: user\n  zzz: 1\n  aaa: 1",
         3,
         3,
@@ -165,123 +171,123 @@ fn too_many_rules_are_told_at_the_first_that_is_too_many() {
         })
     };
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         &text(most + 3),
         most + 2,
         3,
-        "rule \"r1000\": rules is 1003 rules, but allowed is 1000 rules at the most",
+        "rule \"r1000\": rules is 1003 rules, but allowed is at most 1000",
     );
-    assert_eq!(super::read(Format::Yaml, &text(most)).rules().len(), most);
+    assert_eq!(super::read(FileFormat::Yaml, &text(most)).rules().len(), most);
 }
 
 #[test]
 fn what_is_not_of_the_format_is_refused() {
     check(
-        Format::Toml,
+        FileFormat::Toml,
         "[[rules]]\nname = 'user\n",
         2,
         13,
         "not TOML: invalid literal string, expected `'`",
     );
     check(
-        Format::Json,
+        FileFormat::Json,
         "{\n  \"rules\": [}\n",
         2,
         13,
         "not JSON: expected value",
     );
     check(
-        Format::Json,
+        FileFormat::Json,
         "{\"rules\": []",
         1,
         12,
         "not JSON: EOF while parsing an object",
     );
     check(
-        Format::Json,
+        FileFormat::Json,
         "{\"rules\": [\n {\"name\": \"\\ud800\"}]}",
         2,
         11,
         "not JSON: unexpected end of hex escape",
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules: [",
         2,
         1,
         "not YAML: while parsing a node, did not find expected node content",
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules: []\n---\nrules: []",
         2,
         1,
         "not YAML: more than one document",
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "[a]: 1",
         1,
         1,
         "not YAML: a field whose name is not text",
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules: *all",
         1,
         8,
         "not YAML: while parsing node, found unknown anchor",
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules: &all [*all]",
         1,
         14,
-        "not YAML: an alias of a value that it is part of",
+        "not YAML: an alias of the value that contains it",
     );
 }
 
 #[test]
 fn what_is_too_deep_is_refused_and_fills_no_stack() {
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
-    let words = |format| format!("not {format}: too deep for a rules file");
-    check(Format::Json, &deep("[", "]"), 1, 17, &words("JSON"));
-    check(Format::Yaml, &"[".repeat(100), 1, 17, &words("YAML"));
+    let words = |format| format!("not {format}: values are nested too deep");
+    check(FileFormat::Json, &deep("[", "]"), 1, 17, &words("JSON"));
+    check(FileFormat::Yaml, &"[".repeat(100), 1, 17, &words("YAML"));
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         &deep("[", "]"),
         1,
         256,
         "not YAML: recursion limit exceeded",
     );
     let toml = format!("a = {}", "[".repeat(20) + &"]".repeat(20));
-    check(Format::Toml, &toml, 1, 21, &words("TOML"));
+    check(FileFormat::Toml, &toml, 1, 21, &words("TOML"));
     let aliases = (1..20).fold("a0: &a0 [1, 2, 3]\n".to_owned(), |text, number| {
         let before = format!("*a{}", number - 1);
         text + &format!("a{number}: &a{number} [{before}, {before}, {before}]\n")
     });
-    check(Format::Yaml, &aliases, 10, 15, "not YAML: too many aliases");
+    check(FileFormat::Yaml, &aliases, 10, 15, "not YAML: too many aliases");
 }
 
 #[test]
 fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
     let words = "rule \"größe\": quota is 1, but allowed is text such as \"100/60s\"";
     check(
-        Format::Toml,
+        FileFormat::Toml,
         "rules = [\r\n  { name = 'größe', quota = 1 },\r\n]",
         2,
         29,
         words,
     );
     check(
-        Format::Json,
+        FileFormat::Json,
         "{\"rules\": [\r\n  {\"name\": \"größe\", \"quota\": 1}]}",
         2,
         30,
         words,
     );
     check(
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules:\r\n  - { name: größe, quota: 1 }",
         2,
         27,
@@ -292,10 +298,10 @@ fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
 #[test]
 fn a_name_that_the_program_does_not_know_is_told_when_it_knows_none() {
     let text = "rules: [{ name: user, quota: 1/s, key: user }]";
-    let error = RuleSetBuilder::from_text(text, Format::Yaml, &Extractors::<str>::new()).unwrap_err();
+    let error = RuleSetBuilder::from_text(text, FileFormat::Yaml, &Extractors::<str>::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 1, column 40: rule \"user\": key is \"user\", but allowed is none: the program has no key"
+        "line 1, column 40: rule \"user\": key is \"user\", but allowed is none: the program has no keys"
     );
 }
 
@@ -305,7 +311,7 @@ fn a_name_can_be_given_to_one_extractor_of_a_kind() {
     let error = extractors().key(again()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "key is \"user\" again, but allowed is a name of its own for each"
+        "key is \"user\" again, but allowed is a different name for each"
     );
     let name = |made: Result<Extractors<Request>, ConfigError>| made.unwrap_err().field;
     assert_eq!(
@@ -335,7 +341,7 @@ fn a_name_can_be_given_to_one_extractor_of_a_kind() {
 
 #[test]
 fn an_error_has_a_source_where_there_is_one() {
-    let error = |text| RuleSetBuilder::from_text(text, Format::Yaml, &extractors()).unwrap_err();
+    let error = |text| RuleSetBuilder::from_text(text, FileFormat::Yaml, &extractors()).unwrap_err();
     let value = error("rules: 1");
     assert!(matches!(value.problem(), FileProblem::Value(error) if error.field == "rules"));
     assert!(value.source().is_some());
@@ -345,7 +351,7 @@ fn an_error_has_a_source_where_there_is_one() {
         matches!(
             syntax.problem(),
             FileProblem::Syntax {
-                format: Format::Yaml,
+                format: FileFormat::Yaml,
                 ..
             }
         ),
@@ -387,22 +393,22 @@ proptest! {
     }
 }
 
-const EXAMPLES: [(Format, &str); 4] = [
+const EXAMPLES: [(FileFormat, &str); 4] = [
     (
-        Format::Toml,
+        FileFormat::Toml,
         "[[rules]]\nname = 'a'\nquotas = ['1/s', \"5/min\"]\nkey = 'user'\nallow = ['ann']\n[rules.tiers]\nby = 'plan'\nlimits \
          = { free = 1 }\n",
     ),
     (
-        Format::Json,
+        FileFormat::Json,
         "{\"rules\": [{\"name\": \"a\", \"quota\": \"1/s\", \"key\": \"user\", \"allow\": [\"\\u00e4\"], \"cells\": 5}]}",
     ),
     (
-        Format::Yaml,
+        FileFormat::Yaml,
         "rules:\n- name: a\n  quota: &q 1/s # a comment\n  tiers: { by: plan, limits: { free: 1 } }\n- name: 'b'\n  quota: *q\n",
     ),
     (
-        Format::Yaml,
+        FileFormat::Yaml,
         "--- !!map\nrules:\n  - ? name\n    : |\n      a\n    quota: \"1/s\"\n    deny: [ann,\n      bob]\n    key: user\n...\n",
     ),
 ];

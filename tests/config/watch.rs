@@ -238,7 +238,7 @@ fn what_changes_nothing_is_not_reported() {
     fs::rename(&other, &path).expect("renamed");
     fs::write(&other, "other").expect("written");
     // Time for a report that must not come; too little of it cannot make this fail.
-    std::thread::sleep(4 * RulesWatcher::REST);
+    std::thread::sleep(4 * RulesWatcher::DEBOUNCE);
     let another = folder.path().join("another");
     fs::write(&another, rules("4/s")).expect("written");
     fs::rename(&another, &path).expect("renamed");
@@ -273,9 +273,7 @@ fn a_folder_that_is_missing_cannot_be_watched() {
     let path = folder.path().join("missing").join("rules.toml");
     let error = RulesWatcher::new(live, &path, extractors(), |_| ()).expect_err("no folder");
     assert!(
-        error
-            .to_string()
-            .starts_with("the rules file cannot be watched: "),
+        error.to_string().starts_with("rules file cannot be watched: "),
         "{error}"
     );
 }

@@ -229,25 +229,25 @@ fn reload(keyed: bool, before: u64, model: Model) {
 
 /// Whoever decides by the old rules when the new ones are charged is waited for, and counted.
 #[test]
-fn rules_inherit() {
+fn rules_carry_over() {
     reload(false, 0, BOUNDED);
 }
 
 /// What was spent before, and what is spent by both rules while that is read.
 #[test]
-fn rules_inherit_the_past() {
+fn rules_carry_over_of_the_past() {
     reload(false, 1, BOUNDED);
 }
 
 /// The same for a key of a table.
 #[test]
-fn rules_inherit_key() {
+fn rules_carry_over_of_a_key() {
     reload(true, 1, BOUNDED.up_to(1));
 }
 
 /// A caller with a reading from before the reload does not find itself before what it has spent since.
 #[test]
-fn rules_inherit_older_reading() {
+fn rules_carry_over_older_reading() {
     BOUNDED.up_to(2).explore(|| {
         let clock = ManualClock::new();
         clock.set(Nanos::new(20 * W));

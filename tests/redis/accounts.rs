@@ -524,7 +524,7 @@ fn accounts_need_a_runtime() {
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_says_the_mode() {
-    use ringgate::{Extractors, Format, RuleSetBuilder};
+    use ringgate::{Extractors, FileFormat, RuleSetBuilder};
 
     let store = crate::server::ready_or_not("redis://127.0.0.1:1");
     let extractors = Extractors::new().key(by_user()).expect("a name of its own");
@@ -535,7 +535,7 @@ async fn a_file_says_the_mode() {
         ("{ sync = { period = '100ms', pending = 5 } }", 15),
     ] {
         let text = format!("[[rules]]\nname = 'user'\nquota = '8/h'\nkey = 'user'\nmode = {mode}");
-        let rules = RuleSetBuilder::from_text(&text, Format::Toml, &extractors).expect("a file");
+        let rules = RuleSetBuilder::from_text(&text, FileFormat::Toml, &extractors).expect("a file");
         let rules = SharedRules::builder()
             .rules(rules)
             .build(store.clone())

@@ -190,7 +190,7 @@ async fn a_denial_says_why() {
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_says_who_decides() {
-    use ringgate::{Extractors, Format, RuleSetBuilder};
+    use ringgate::{Extractors, FileFormat, RuleSetBuilder};
 
     let store = Arc::new(
         RedisStore::builder("redis://127.0.0.1:1")
@@ -202,7 +202,7 @@ async fn a_file_says_who_decides() {
         let text = format!(
             "rules:\n  - name: user\n    quota: 8/h\n    key: user\n    algorithm: log\n    on_error: {word}"
         );
-        let rules = RuleSetBuilder::from_text(&text, Format::Yaml, &extractors).expect("a file");
+        let rules = RuleSetBuilder::from_text(&text, FileFormat::Yaml, &extractors).expect("a file");
         let rules = SharedRules::builder()
             .rules(rules)
             .nodes(nodes(4))

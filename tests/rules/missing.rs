@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use ringgate::{Missing, RuleAlgorithm};
+use ringgate::{OnMissingKey, RuleAlgorithm};
 
 use super::*;
 
 /// The plan, which not everybody has.
-fn by_some_plan(missing: Missing) -> Key<Request> {
+fn by_some_plan(missing: OnMissingKey) -> Key<Request> {
     Key::optional("plan", missing, |request: &Request, key| {
         // Fed, but without a plan it does not count.
         request.plan.unwrap_or_default().hash(key);
@@ -22,7 +22,7 @@ fn with_plan(plan: Option<&'static str>, who: u64) -> Request {
 
 #[test]
 fn those_without_a_key_share_one_budget() {
-    let (rules, _) = by_hand([rule("plan", "2/s").by(&by_some_plan(Missing::Share))]);
+    let (rules, _) = by_hand([rule("plan", "2/s").by(&by_some_plan(OnMissingKey::Share))]);
     let passed = |request: &Request| rules.check(request).is_ok();
     assert!(passed(&with_plan(None, 1)));
     assert!(passed(&with_plan(None, 2)));
@@ -35,7 +35,7 @@ fn those_without_a_key_share_one_budget() {
 #[test]
 fn those_without_a_key_are_none_of_the_rules_business() {
     let (rules, _) = by_hand([
-        rule("plan", "1/s").by(&by_some_plan(Missing::Skip)),
+        rule("plan", "1/s").by(&by_some_plan(OnMissingKey::Skip)),
         rule("all", "3/s"),
     ]);
     let none = with_plan(None, 1);
@@ -52,7 +52,7 @@ fn those_without_a_key_are_none_of_the_rules_business() {
 fn those_without_a_key_are_refused_and_charged_nowhere() {
     let (rules, _) = by_hand([
         rule("all", "3/s"),
-        rule("plan", "9/s").by(&by_some_plan(Missing::Refuse)),
+        rule("plan", "9/s").by(&by_some_plan(OnMissingKey::Deny)),
     ]);
     let none = with_plan(None, 1);
     for _ in 0..5 {
@@ -72,7 +72,7 @@ fn those_without_a_key_are_refused_and_charged_nowhere() {
 
 #[test]
 fn in_the_shadow_nobody_is_refused_for_want_of_a_key() {
-    let key = by_some_plan(Missing::Refuse);
+    let key = by_some_plan(OnMissingKey::Deny);
     let none = with_plan(None, 1);
     let (rules, _) = by_hand([rule("plan", "9/s").by(&key).shadow()]);
     assert!(rules.check(&none).is_ok());
@@ -86,7 +86,7 @@ fn in_the_shadow_nobody_is_refused_for_want_of_a_key() {
 
 #[test]
 fn a_reservation_knows_whether_anything_was_charged() {
-    let (rules, _) = by_hand([rule("plan", "9/s").by(&by_some_plan(Missing::Skip))]);
+    let (rules, _) = by_hand([rule("plan", "9/s").by(&by_some_plan(OnMissingKey::Skip))]);
     let charged = |request| rules.reserve(&request).expect("room").is_limited();
     assert!(charged(with_plan(Some("free"), 1)));
     assert!(!charged(with_plan(None, 1)));
@@ -121,8 +121,8 @@ proptest! {
         for (index, (remaining, limit)) in said.into_iter().enumerate() {
             let look = || rules.peek(&request).nth(index).expect("a quota");
             let wanted = remaining + more;
-            prop_assert_eq!(look().room_after(remaining).is_some_and(|wait| wait.is_zero()), true);
-            let Some(wait) = look().room_after(wanted) else {
+            prop_assert_eq!(look().quota_retry_after(remaining).is_some_and(|wait| wait.is_zero()), true);
+            let Some(wait) = look().quota_retry_after(wanted) else {
                 prop_assert!(wanted > limit);
                 continue;
             };

@@ -244,7 +244,7 @@ fn a_rule_keeps_its_counts_under_a_new_name_if_it_says_so() {
         for window in ["10s", "20s"] {
             let (live, _) = live([with(rule("a", "10/10s"))]);
             let all = passed(&live, &user(1), 100);
-            let renamed = with(Rule::new("b", quota(&format!("10/{window}"))).was("a"));
+            let renamed = with(Rule::new("b", quota(&format!("10/{window}"))).renamed_from("a"));
             assert_eq!(live.store(&set([renamed])), Ok(Reloaded::Done));
             assert_eq!(spent(&live, &user(1)), [all]);
             let counts = live

@@ -93,7 +93,7 @@ fn a_rename_is_forgotten_while_a_reload_is_pending() {
     let (live, _) = live([rule("a", "10/10s")]);
     assert_eq!(passed(&live, &user(1), 20), 10);
     let held = live.load();
-    let stored = live.store(&set([rule("x", "10/20s").was("a")]));
+    let stored = live.store(&set([rule("x", "10/20s").renamed_from("a")]));
     assert_eq!(stored, Ok(Reloaded::Pending(1)));
     assert_eq!(passed(&live, &user(1), 20), 0);
     assert_eq!(live.store(&set([rule("x", "10/20s")])), Ok(Reloaded::Pending(1)));
@@ -119,7 +119,7 @@ fn a_rule_that_was_another_loses_its_own_counts_or_the_other_s() {
             };
             let (live, _) = live(names.map(of));
             assert_eq!(passed(&live, &user(1), 20), 10);
-            let stored = live.store(&set([rule("x", "10/10s").was("a")]));
+            let stored = live.store(&set([rule("x", "10/10s").renamed_from("a")]));
             assert_eq!(stored, Ok(Reloaded::Done));
             let more = passed(&live, &user(1), 20);
             if more > 0 {
@@ -357,7 +357,7 @@ fn what_a_log_could_not_hold_is_lost_by_a_rename() {
     assert_eq!(passed(&live, &user(1), 1_000), 1_000);
     for rule in [
         log("a", "5/min"),
-        log("b", "5/min").was("a"),
+        log("b", "5/min").renamed_from("a"),
         log("b", "1000/min"),
     ] {
         assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));

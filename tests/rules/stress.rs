@@ -145,7 +145,7 @@ fn every_rule_keeps_its_bound() {
 
 /// In windows that do not end: what the states hold is what was admitted, and what could not be given back.
 #[test]
-fn what_is_held_is_what_was_admitted_or_forfeited() {
+fn a_state_holds_only_admitted_and_forfeited_permits() {
     use RuleAlgorithm::{Classic, Counter, Fixed, Log};
     let (by_user, by_address, cost) = (by_user(), by_address(), by_cost());
     let mut lost_races = 0;

@@ -236,7 +236,10 @@ fn what_cannot_be_built_says_which_rule_and_why() {
         (vec![rule("a", "1/s").deny(1_u64)], "deny"),
         (vec![rule("a", "1/s").capacity(5)], "capacity"),
         (vec![keyed().capacity(0)], "capacity"),
-        (vec![rule("b", "1/s"), rule("a", "1/s").was("b")], "was"),
+        (
+            vec![rule("b", "1/s"), rule("a", "1/s").renamed_from("b")],
+            "renamed_from",
+        ),
         (vec![rule("a", "1/s"), rule("a", "2/s")], "name"),
         (vec![rule("a", "1/s").tier("free", 1)], "tiers"),
         (vec![rule("a", "1/s").tier_of(&by_plan())], "tiers"),

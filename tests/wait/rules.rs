@@ -242,7 +242,7 @@ async fn rules_that_never_admit_fail_at_once() {
 #[tokio::test(start_paused = true)]
 async fn shadow_rules_and_denied_keys_do_not_wait() {
     let key = Key::new("user", |request: &Request, key| request.0.hash(key));
-    let key = key.listed(|text, key| {
+    let key = key.parse_list_entry(|text, key| {
         let user: u32 = text.parse().map_err(|_| String::from("no number"))?;
         user.hash(key);
         Ok(())

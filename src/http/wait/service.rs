@@ -18,7 +18,7 @@ use crate::http::policy;
 use crate::http::problem::Problem;
 use crate::http::rejection::{Rejection, RejectionResponse};
 use crate::http::service::{ConditionalCharge, OnResponse};
-use crate::rules::{Passed, Reservation};
+use crate::rules::{Admitted, Reservation};
 use crate::time::Nanos;
 use crate::wait::{CheckError, WaitError};
 
@@ -122,7 +122,7 @@ type Turn = Pin<Box<dyn Future<Output = Result<TurnCharge, WaitError>> + Send>>;
 
 /// Charge of a request that has waited.
 enum TurnCharge {
-    Final(Passed),
+    Final(Admitted),
     /// The response decides whether it is refunded.
     Reserved(Box<Reservation<Parts>>),
 }

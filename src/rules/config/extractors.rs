@@ -5,22 +5,24 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::file_error::FileError;
-use super::node::{Node, Value};
-use super::words::one_of;
+use super::keywords::one_of;
+use super::parse::node::{Node, Value};
+use super::resolver::Resolver;
 use crate::error::ConfigError;
-use crate::rules::{Condition, Cost, Key, TierOf};
+use crate::rules::condition::{Condition, Cost, TierOf};
+use crate::rules::key::Key;
 
-/// What the names in a rules file mean: keys, costs, conditions and functions that say the tier, each by its
-/// name.
+/// The keys, costs, conditions and tier functions that a rules file can refer to by their names.
 ///
-/// A file can only name what is in here, so it runs no other code; but whoever may write it can refuse everybody, limit
-/// nobody, or ask for much memory (`capacity`, large logs).
+/// A file can call no other code. But it can deny every request, limit none, or allocate much memory (`capacity`, large
+/// logs), so write access to it needs the same care as to the program.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::hash::Hash;
-/// use ringgate::{Cost, Extractors, Format, Key, RuleSetBuilder};
+/// use ringgate::Key;
+/// use ringgate::rules::{Cost, Extractors, FileFormat, RuleSetBuilder};
 ///
 /// struct Upload {
 ///     user: String,
@@ -38,7 +40,7 @@ use crate::rules::{Condition, Cost, Key, TierOf};
 ///     key = 'user'
 ///     cost = 'bytes'
 /// ";
-/// let rules = RuleSetBuilder::from_text(text, Format::Toml, &extractors)?;
+/// let rules = RuleSetBuilder::from_text(text, FileFormat::Toml, &extractors)?;
 /// assert_eq!(rules.rules()[0].name(), "volume");
 /// # Ok(())
 /// # }
@@ -49,44 +51,18 @@ pub struct Extractors<R: ?Sized> {
     costs: Vec<Cost<R>>,
     conditions: Vec<Condition<R>>,
     tiers: Vec<TierOf<R>>,
-    others: Option<Arc<Others<R>>>,
-}
-
-/// What a name means that was not added.
-type Others<R> = dyn AnyExtractor<R>;
-
-/// Says what names mean that nobody knows beforehand: the fields of a log, the headers of a request. See
-/// [`Extractors::others`].
-///
-/// Each method is asked for the names that were not added, and answers `None` to those that mean nothing, which are errors then.
-/// Rules are only decided in one step when they have clones of one key, cost or condition, so the same name should get
-/// a clone of the same one.
-pub trait AnyExtractor<R: ?Sized>: Send + Sync {
-    /// The key of this name.
-    fn key(&self, name: &str) -> Option<Key<R>>;
-
-    /// The cost of this name.
-    fn cost(&self, name: &str) -> Option<Cost<R>>;
-
-    /// The condition of this name.
-    fn condition(&self, name: &str) -> Option<Condition<R>>;
-
-    /// The function of this name that says the tier.
-    fn tier_of(&self, name: &str) -> Option<TierOf<R>>;
-
-    /// What names are allowed, for the error when one is not.
-    fn allowed(&self) -> String;
+    resolver: Option<Arc<dyn Resolver<R>>>,
 }
 
 impl<R: ?Sized> Extractors<R> {
-    /// None yet.
+    /// Creates an empty set.
     pub const fn new() -> Self {
         Self {
             keys: Vec::new(),
             costs: Vec::new(),
             conditions: Vec::new(),
             tiers: Vec::new(),
-            others: None,
+            resolver: None,
         }
     }
 
@@ -94,7 +70,7 @@ impl<R: ?Sized> Extractors<R> {
     ///
     /// # Errors
     ///
-    /// With the field `key`, when there is one of this name.
+    /// With the field `key`, when there is another of this name.
     pub fn key(mut self, key: Key<R>) -> Result<Self, ConfigError> {
         add(&mut self.keys, key, "key", Key::name)?;
         Ok(self)
@@ -104,7 +80,7 @@ impl<R: ?Sized> Extractors<R> {
     ///
     /// # Errors
     ///
-    /// With the field `cost`, when there is one of this name.
+    /// With the field `cost`, when there is another of this name.
     pub fn cost(mut self, cost: Cost<R>) -> Result<Self, ConfigError> {
         add(&mut self.costs, cost, "cost", Cost::name)?;
         Ok(self)
@@ -114,38 +90,39 @@ impl<R: ?Sized> Extractors<R> {
     ///
     /// # Errors
     ///
-    /// With the field `when`, when there is one of this name.
+    /// With the field `when`, when there is another of this name.
     pub fn condition(mut self, condition: Condition<R>) -> Result<Self, ConfigError> {
         add(&mut self.conditions, condition, "when", Condition::name)?;
         Ok(self)
     }
 
-    /// Adds a function that says which tier a request is in, for the field `by` of a rule's `tiers`.
+    /// Adds a function that returns the tier of a request, for the field `by` of a rule's `tiers`.
     ///
     /// # Errors
     ///
-    /// With the field `by`, when there is one of this name.
+    /// With the field `by`, when there is another of this name.
     pub fn tier_of(mut self, tier_of: TierOf<R>) -> Result<Self, ConfigError> {
         add(&mut self.tiers, tier_of, "by", TierOf::name)?;
         Ok(self)
     }
 
-    /// Asks `others` about every name that was not added; the one before is replaced.
+    /// Sets the resolver of names that were not added. It replaces an earlier one.
     ///
     /// # Examples
     ///
-    /// Any header of a request may be a key, and nothing else is known:
+    /// Any header of a request can be a key:
     ///
     /// ```
     /// use core::hash::Hash;
     /// use std::collections::HashMap;
-    /// use ringgate::{AnyExtractor, Condition, Cost, Extractors, Format, Key, RuleSetBuilder, TierOf};
+    /// use ringgate::Key;
+    /// use ringgate::rules::{Condition, Cost, Extractors, FileFormat, Resolver, RuleSetBuilder, TierOf};
     ///
     /// type Headers = HashMap<String, String>;
     ///
     /// struct Header;
     ///
-    /// impl AnyExtractor<Headers> for Header {
+    /// impl Resolver<Headers> for Header {
     ///     fn key(&self, name: &str) -> Option<Key<Headers>> {
     ///         let header = name.strip_prefix("header ")?.to_string();
     ///         Some(Key::new(name, move |headers: &Headers, key| headers.get(&header).hash(key)))
@@ -159,85 +136,81 @@ impl<R: ?Sized> Extractors<R> {
     ///     fn tier_of(&self, _: &str) -> Option<TierOf<Headers>> {
     ///         None
     ///     }
-    ///     fn allowed(&self) -> String {
+    ///     fn expected(&self) -> String {
     ///         "a key \"header ...\"".into()
     ///     }
     /// }
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// let extractors = Extractors::new().others(Header);
+    /// let extractors = Extractors::new().resolver(Header);
     /// let text = r#"{"rules": [{"name": "api", "quota": "5/s", "key": "header x-api-key"}]}"#;
-    /// let rules = RuleSetBuilder::from_text(text, Format::Json, &extractors)?;
+    /// let rules = RuleSetBuilder::from_text(text, FileFormat::Json, &extractors)?;
     /// assert_eq!(rules.rules()[0].view().key, Some("header x-api-key"));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn others(mut self, others: impl AnyExtractor<R> + 'static) -> Self {
-        self.others = Some(Arc::new(others));
+    pub fn resolver(mut self, resolver: impl Resolver<R> + 'static) -> Self {
+        self.resolver = Some(Arc::new(resolver));
         self
     }
 
     pub(super) fn find_key(&self, node: &Node) -> Result<Key<R>, FileError> {
-        let other = |others: &Others<R>, name: &str| others.key(name);
-        self.find(&self.keys, node, ("key", "key"), Key::name, other)
+        let resolve = |resolver: &dyn Resolver<R>, name: &str| resolver.key(name);
+        self.find(&self.keys, node, ("key", "keys"), Key::name, resolve)
     }
 
     pub(super) fn find_cost(&self, node: &Node) -> Result<Cost<R>, FileError> {
-        let other = |others: &Others<R>, name: &str| others.cost(name);
-        self.find(&self.costs, node, ("cost", "cost"), Cost::name, other)
+        let resolve = |resolver: &dyn Resolver<R>, name: &str| resolver.cost(name);
+        self.find(&self.costs, node, ("cost", "costs"), Cost::name, resolve)
     }
 
     pub(super) fn find_condition(&self, node: &Node) -> Result<Condition<R>, FileError> {
-        let other = |others: &Others<R>, name: &str| others.condition(name);
-        self.find(
-            &self.conditions,
-            node,
-            ("when", "condition"),
-            Condition::name,
-            other,
-        )
+        let resolve = |resolver: &dyn Resolver<R>, name: &str| resolver.condition(name);
+        let field = ("when", "conditions");
+        self.find(&self.conditions, node, field, Condition::name, resolve)
     }
 
     pub(super) fn find_tier_of(&self, node: &Node) -> Result<TierOf<R>, FileError> {
-        let other = |others: &Others<R>, name: &str| others.tier_of(name);
-        self.find(&self.tiers, node, ("by", "tier function"), TierOf::name, other)
+        let resolve = |resolver: &dyn Resolver<R>, name: &str| resolver.tier_of(name);
+        self.find(&self.tiers, node, ("by", "tier functions"), TierOf::name, resolve)
     }
 
-    /// What a file names, or which names it could have given.
+    /// The extractor with the name in this node, or an error that lists the names that exist.
     fn find<T: Clone>(
         &self,
         known: &[T],
         node: &Node,
-        (field, what): (&'static str, &str),
+        (field, plural): (&'static str, &str),
         name: fn(&T) -> &str,
-        other: impl FnOnce(&Others<R>, &str) -> Option<T>,
+        resolve: impl FnOnce(&dyn Resolver<R>, &str) -> Option<T>,
     ) -> Result<T, FileError> {
         if let Value::Text(given) = &node.value {
             if let Some(found) = known.iter().find(|known| name(known) == given) {
                 return Ok(found.clone());
             }
-            if let Some(found) = self.others.as_ref().and_then(|others| other(&**others, given)) {
+            let resolver = self.resolver.as_deref();
+            if let Some(found) = resolver.and_then(|resolver| resolve(resolver, given)) {
                 return Ok(found);
             }
         }
         let names = known.iter().map(|known| format!("{:?}", name(known)));
         let names: Vec<String> = names
-            .chain(self.others.iter().map(|others| others.allowed()))
+            .chain(self.resolver.iter().map(|resolver| resolver.expected()))
             .collect();
-        let allowed = match names.len() {
-            0 => format!("none: the program has no {what}"),
+        let expected = match names.len() {
+            0 => format!("none: the program has no {plural}"),
             _ => one_of(&names),
         };
-        Err(node.not_allowed(field, allowed))
+        Err(node.unexpected(field, expected))
     }
 }
 
 fn add<T>(known: &mut Vec<T>, new: T, field: &'static str, name: fn(&T) -> &str) -> Result<(), ConfigError> {
-    if known.iter().any(|other| name(other) == name(&new)) {
+    if known.iter().any(|known| name(known) == name(&new)) {
         return Err(ConfigError::new(
             field,
             format!("{:?} again", name(&new)),
-            "a name of its own for each",
+            "a different name for each",
         ));
     }
     known.push(new);
@@ -257,7 +230,7 @@ impl<R: ?Sized> Clone for Extractors<R> {
             costs: self.costs.clone(),
             conditions: self.conditions.clone(),
             tiers: self.tiers.clone(),
-            others: self.others.clone(),
+            resolver: self.resolver.clone(),
         }
     }
 }
@@ -270,7 +243,7 @@ impl<R: ?Sized> fmt::Debug for Extractors<R> {
             .field("costs", &self.costs)
             .field("conditions", &self.conditions)
             .field("tiers", &self.tiers);
-        match self.others {
+        match self.resolver {
             Some(_) => debug.finish_non_exhaustive(),
             None => debug.finish(),
         }

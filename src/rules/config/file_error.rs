@@ -4,61 +4,61 @@ use core::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::format::Format;
-use super::place::Place;
+use super::file_format::FileFormat;
+use super::parse::position::Position;
 use crate::error::ConfigError;
 
-/// A rules file cannot be used: where in it, which rule, what was given, and what is allowed.
+/// The error of a rules file that cannot be used: the position, the rule, what was given, and what is expected.
 ///
 /// # Examples
 ///
 /// ```
-/// use ringgate::{Extractors, Format, RuleSetBuilder};
+/// use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
 ///
 /// let text = "\
 /// [[rules]]
 /// name = 'user'
 /// quota = '2/fortnight'
 /// ";
-/// let error = RuleSetBuilder::from_text(text, Format::Toml, &Extractors::<str>::new()).unwrap_err();
+/// let error = RuleSetBuilder::from_text(text, FileFormat::Toml, &Extractors::<str>::new()).unwrap_err();
 /// assert_eq!((error.line(), error.column(), error.rule()), (Some(3), Some(9), Some("user")));
 /// assert!(error.to_string().starts_with(
 ///     "line 3, column 9: rule \"user\": quota is \"2/fortnight\", but allowed is a limit, "
 /// ));
 /// ```
 #[derive(Debug)]
-pub struct FileError(Box<Inner>);
+pub struct FileError(Box<FileErrorParts>);
 
 #[derive(Debug)]
-struct Inner {
+struct FileErrorParts {
     file: Option<PathBuf>,
-    place: Option<Place>,
+    position: Option<Position>,
     rule: Option<String>,
     problem: FileProblem,
 }
 
-/// What is wrong with a rules file.
+/// The kind of a [`FileError`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable(io::Error),
-    /// It is not written as its format asks.
+    /// The text is not of its format.
     Syntax {
         /// The format.
-        format: Format,
-        /// What its parser says.
+        format: FileFormat,
+        /// The message of its parser.
         message: String,
     },
-    /// A value is wrong, or missing, or too much.
+    /// A value is invalid, missing or superfluous.
     Value(ConfigError),
 }
 
 impl FileError {
-    fn new(place: Option<Place>, problem: FileProblem) -> Self {
-        Self(Box::new(Inner {
+    fn new(position: Option<Position>, problem: FileProblem) -> Self {
+        Self(Box::new(FileErrorParts {
             file: None,
-            place,
+            position,
             rule: None,
             problem,
         }))
@@ -68,13 +68,13 @@ impl FileError {
         Self::new(None, FileProblem::Unreadable(error))
     }
 
-    pub(super) fn syntax(place: Place, format: Format, message: impl Into<String>) -> Self {
+    pub(super) fn syntax(position: Position, format: FileFormat, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(Some(place), FileProblem::Syntax { format, message })
+        Self::new(Some(position), FileProblem::Syntax { format, message })
     }
 
-    pub(super) fn value(place: Place, error: ConfigError) -> Self {
-        Self::new(Some(place), FileProblem::Value(error))
+    pub(super) fn value(position: Position, error: ConfigError) -> Self {
+        Self::new(Some(position), FileProblem::Value(error))
     }
 
     pub(super) fn format(error: ConfigError) -> Self {
@@ -91,50 +91,52 @@ impl FileError {
         self
     }
 
-    /// Without a place, for what was not read from a text.
-    pub(super) fn nowhere(mut self) -> Self {
-        self.0.place = None;
+    /// The error without a position, for rules that were not read from a text.
+    pub(super) fn without_position(mut self) -> Self {
+        self.0.position = None;
         self
     }
 
-    /// The file; `None` when the rules were read from a text.
+    /// Returns the file, or `None` if the rules were read from a text.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.0.file.as_deref()
     }
 
-    /// The line of what is wrong, from 1 on; `None` when it is the file as a whole.
+    /// Returns the line of the error, counted from 1, or `None` if it concerns the file as a whole.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
-        Some(self.0.place?.line)
+        Some(self.0.position?.line)
     }
 
-    /// The column of what is wrong, from 1 on, in characters.
+    /// Returns the column of the error in characters, counted from 1.
     #[must_use]
     pub fn column(&self) -> Option<usize> {
-        Some(self.0.place?.column)
+        Some(self.0.position?.column)
     }
 
-    /// The name of the rule at fault, when it is in a rule that has one.
+    /// Returns the name of the rule that the error is in, if it has one.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
         self.0.rule.as_deref()
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn problem(&self) -> &FileProblem {
         &self.0.problem
     }
 }
 
-/// One line: the place, the rule, and what is wrong.
+/// Writes one line: the position, the rule, and the problem.
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.0.file, self.0.place) {
-            (Some(file), Some(Place { line, column })) => write!(f, "{}:{line}:{column}: ", file.display())?,
+        match (&self.0.file, self.0.position) {
+            (Some(file), Some(Position { line, column })) => {
+                write!(f, "{}:{line}:{column}: ", file.display())?
+            }
             (Some(file), None) => write!(f, "{}: ", file.display())?,
-            (None, Some(Place { line, column })) => write!(f, "line {line}, column {column}: ")?,
+            (None, Some(Position { line, column })) => write!(f, "line {line}, column {column}: ")?,
             (None, None) => {}
         }
         if let Some(rule) = &self.0.rule {

@@ -3,100 +3,100 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::extractors::Extractors;
+use super::fields::{keyword, missing, only_fields, text, whole};
 use super::file_error::FileError;
-use super::modes;
-use super::node::{Node, Value};
-use super::words::{
-    A_QUOTA, A_SHARE, A_WHOLE_NUMBER, ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, one_of, percent,
-};
+use super::keywords::{A_PERCENTAGE, A_QUOTA, ALGORITHMS, FILE, ON_ERROR, ON_FULL, RULE, TIERS, percent};
+use super::mode_field;
+use super::parse::node::{Node, Value};
 use crate::error::ConfigError;
 use crate::quota::Quota;
-use crate::rules::group::Seeds;
-use crate::rules::policy::Policy;
-use crate::rules::succession;
-use crate::rules::{Rule, RuleError, RuleSetBuilder};
+use crate::rules::evaluate::seeds::Seeds;
+use crate::rules::evaluate::state_algorithms::StateAlgorithms;
+use crate::rules::migration;
+use crate::rules::rule::Rule;
+use crate::rules::rule::error::RuleError;
+use crate::rules::set::builder::RuleSetBuilder;
 
-/// The rules of a file, of which a rule set can be built.
+/// Reads the rules of a file, and checks that a rule set can be built of them.
 pub(super) fn read<R: ?Sized>(
     root: &Node,
     extractors: &Extractors<R>,
 ) -> Result<RuleSetBuilder<R>, FileError> {
-    only(root, FILE, "rules", "a map with the field rules")?;
+    only_fields(root, FILE, "rules", "a map with the field rules")?;
     if let Some(schema) = root.field("$schema") {
-        text(schema, "$schema", "text: where the schema of the file is")?;
+        text(schema, "$schema", "text: the location of the schema")?;
     }
     let list = root
         .field("rules")
         .ok_or_else(|| missing(root, "rules", "a list of rules"))?;
     let Value::List(nodes) = &list.value else {
-        return Err(list.not_allowed("rules", "a list of rules"));
+        return Err(list.unexpected("rules", "a list of rules"));
     };
-    let mut rules = RuleSetBuilder::new();
+    let mut builder = RuleSetBuilder::new();
     for node in nodes {
-        let read = rule(node, extractors).map_err(|error| match node.field("name").map(|name| &name.value) {
+        let rule = rule(node, extractors).map_err(|error| match node.field("name").map(|name| &name.value) {
             Some(Value::Text(name)) if !name.is_empty() => error.in_rule(name),
             _ => error,
         });
-        rules = rules.rule(read?);
+        builder = builder.rule(rule?);
     }
-    // As the rule set will be built: whatever is wrong then is wrong now.
-    match succession::follow(&rules, None, &[], Seeds::new([1, 2, 3, 4])) {
-        Ok(_) => Ok(rules),
-        Err(error) => Err(locate(nodes, &rules, error)),
+    // Built once, so that an error of the rule set is found now and gets a position.
+    match migration::migrate(builder.rules(), None, &[], Seeds::new([1, 2, 3, 4])) {
+        Ok(_) => Ok(builder),
+        Err(error) => Err(locate(nodes, &builder, error)),
     }
 }
 
 fn rule<R: ?Sized>(node: &Node, extractors: &Extractors<R>) -> Result<Rule<R>, FileError> {
-    only(node, RULE, "rules", "a map for each rule")?;
-    let given = |name: &str| node.field(name);
-    let name = given("name").ok_or_else(|| missing(node, "name", "a name for each rule"))?;
+    only_fields(node, RULE, "rules", "a map for each rule")?;
+    let field = |name: &str| node.field(name);
+    let name = field("name").ok_or_else(|| missing(node, "name", "a name for each rule"))?;
     let name = text(name, "name", "text")?;
     let mut quotas = quotas(node)?.into_iter();
-    // There is one at least.
     let first = quotas
         .next()
-        .ok_or_else(|| missing(node, "quota", "one quota or more"))?;
+        .ok_or_else(|| missing(node, "quota", "at least one quota"))?;
     let mut rule = quotas.fold(Rule::new(name, first), Rule::also);
-    if let Some(was) = given("was") {
-        rule = rule.was(text(was, "was", "text: the name that the rule had")?);
+    if let Some(old) = field("renamed_from") {
+        rule = rule.renamed_from(text(old, "renamed_from", "text: the previous name of the rule")?);
     }
-    if let Some(algorithm) = given("algorithm") {
-        rule = rule.algorithm(one("algorithm", algorithm, ALGORITHMS)?);
+    if let Some(algorithm) = field("algorithm") {
+        rule = rule.algorithm(keyword("algorithm", algorithm, ALGORITHMS)?);
     }
-    if let Some(cells) = given("cells") {
+    if let Some(cells) = field("cells") {
         rule = rule.cells(whole("cells", cells)?);
     }
-    if let Some(burst) = given("burst") {
+    if let Some(burst) = field("burst") {
         rule = rule.burst(whole("burst", burst)?);
     }
-    if let Some(key) = given("key") {
+    if let Some(key) = field("key") {
         rule = rule.by(&extractors.find_key(key)?);
     }
-    if let Some(cost) = given("cost") {
+    if let Some(cost) = field("cost") {
         rule = rule.cost(&extractors.find_cost(cost)?);
     }
-    if let Some(when) = given("when") {
+    if let Some(when) = field("when") {
         rule = rule.when(&extractors.find_condition(when)?);
     }
-    if let Some(given) = given("tiers") {
-        rule = tiers(given, rule, extractors)?;
+    if let Some(node) = field("tiers") {
+        rule = tiers(node, rule, extractors)?;
     }
-    if let Some(capacity) = given("capacity") {
+    if let Some(capacity) = field("capacity") {
         rule = rule.capacity(whole("capacity", capacity)?);
     }
-    if let Some(on_full) = given("on_full") {
-        rule = rule.on_full(one("on_full", on_full, ON_FULL)?);
+    if let Some(on_full) = field("on_full") {
+        rule = rule.on_full(keyword("on_full", on_full, ON_FULL)?);
     }
-    if let Some(on_error) = given("on_error") {
-        rule = rule.on_error(one("on_error", on_error, ON_ERROR)?);
+    if let Some(on_error) = field("on_error") {
+        rule = rule.on_error(keyword("on_error", on_error, ON_ERROR)?);
     }
-    if let Some(mode) = given("mode") {
-        rule = rule.mode(modes::mode(mode)?);
+    if let Some(mode) = field("mode") {
+        rule = rule.mode(mode_field::mode(mode)?);
     }
-    rule = enforced(node, rule)?;
-    for (field, allowed) in [("allow", true), ("deny", false)] {
-        if let Some(keys) = given(field) {
-            rule = listed(field, allowed, keys, rule)?;
+    rule = enforcement(node, rule)?;
+    for (name, allowed) in [("allow", true), ("deny", false)] {
+        if let Some(keys) = field(name) {
+            rule = list(name, allowed, keys, rule)?;
         }
     }
     Ok(rule)
@@ -108,24 +108,24 @@ fn quotas(rule: &Node) -> Result<Vec<Quota>, FileError> {
             .parse()
             .map_err(|error| FileError::value(node.at, error))
     };
+    let invalid = |at, given, expected| {
+        let error = ConfigError::new("quotas", given, expected);
+        Err(FileError::value(at, error))
+    };
     match (rule.field("quota"), rule.field("quotas")) {
         (Some(one), None) => Ok(alloc::vec![quota("quota", one)?]),
         (None, Some(list)) => match &list.value {
-            Value::List(nodes) if nodes.is_empty() => Err(FileError::value(
-                list.at,
-                ConfigError::new("quotas", "an empty list", "one quota or more"),
-            )),
+            Value::List(nodes) if nodes.is_empty() => invalid(list.at, "an empty list", "at least one quota"),
             Value::List(nodes) => nodes.iter().map(|node| quota("quotas", node)).collect(),
-            _ => Err(list.not_allowed("quotas", format!("a list of {A_QUOTA}"))),
+            Value::Bool(_) | Value::Whole(_) | Value::Text(_) | Value::Map(_) | Value::Other(_) => {
+                Err(list.unexpected("quotas", format!("a list of {A_QUOTA}")))
+            }
         },
-        (Some(_), Some(list)) => Err(FileError::value(
-            list.at,
-            ConfigError::new("quotas", "given beside quota", "one of them"),
-        )),
+        (Some(_), Some(list)) => invalid(list.at, "given beside quota", "one of the two"),
         (None, None) => Err(missing(
             rule,
             "quota",
-            &format!("{A_QUOTA}, or quotas: a list of it"),
+            &format!("{A_QUOTA}, or a list of such in quotas"),
         )),
     }
 }
@@ -135,49 +135,52 @@ fn tiers<R: ?Sized>(
     mut rule: Rule<R>,
     extractors: &Extractors<R>,
 ) -> Result<Rule<R>, FileError> {
-    only(node, TIERS, "tiers", "a map with the fields by and limits")?;
+    only_fields(node, TIERS, "tiers", "a map with the fields by and limits")?;
     let by = node
         .field("by")
-        .ok_or_else(|| missing(node, "by", "what says the tier of a request"))?;
+        .ok_or_else(|| missing(node, "by", "the name of a tier function"))?;
     rule = rule.tier_of(&extractors.find_tier_of(by)?);
-    let a_map = "a limit for each tier, by its name";
+    let a_map = "a map of tier names to limits";
     let limits = node
         .field("limits")
         .ok_or_else(|| missing(node, "limits", a_map))?;
-    let Value::Map(entries) = &limits.value else {
-        return Err(limits.not_allowed("limits", a_map));
+    let Value::Map(fields) = &limits.value else {
+        return Err(limits.unexpected("limits", a_map));
     };
-    for entry in entries {
-        let limit = whole("limits", &entry.node)?;
-        Quota::new(limit, rule.quotas[0].window()).map_err(|error| FileError::value(entry.node.at, error))?;
-        rule = rule.tier(entry.name.as_str(), limit);
+    for field in fields {
+        let limit = whole("limits", &field.node)?;
+        Quota::new(limit, rule.quotas[0].window()).map_err(|error| FileError::value(field.node.at, error))?;
+        rule = rule.tier(field.name.as_str(), limit);
     }
     Ok(rule)
 }
 
-fn enforced<R: ?Sized>(node: &Node, rule: Rule<R>) -> Result<Rule<R>, FileError> {
+fn enforcement<R: ?Sized>(node: &Node, rule: Rule<R>) -> Result<Rule<R>, FileError> {
     let shadow = match node.field("shadow") {
         None => false,
         Some(node) => match node.value {
             Value::Bool(shadow) => shadow,
-            _ => return Err(node.not_allowed("shadow", "true or false")),
+            Value::Whole(_) | Value::Text(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+                return Err(node.unexpected("shadow", "true or false"));
+            }
         },
     };
     match node.field("enforce") {
-        Some(share) if shadow => Err(FileError::value(
-            share.at,
-            ConfigError::new("enforce", "given for a rule in the shadow", "one of them"),
+        Some(node) if shadow => Err(FileError::value(
+            node.at,
+            ConfigError::new("enforce", "given beside shadow", "one of the two"),
         )),
-        Some(share) => match percent(text(share, "enforce", A_SHARE)?) {
+        Some(node) => match percent(text(node, "enforce", A_PERCENTAGE)?) {
             Some(percent) => Ok(rule.enforce_percent(percent)),
-            None => Err(share.not_allowed("enforce", A_SHARE)),
+            None => Err(node.unexpected("enforce", A_PERCENTAGE)),
         },
         None if shadow => Ok(rule.shadow()),
         None => Ok(rule),
     }
 }
 
-fn listed<R: ?Sized>(
+/// Reads the list `allow` or `deny`.
+fn list<R: ?Sized>(
     field: &'static str,
     allowed: bool,
     list: &Node,
@@ -185,94 +188,44 @@ fn listed<R: ?Sized>(
 ) -> Result<Rule<R>, FileError> {
     const KEYS: &str = "a list of keys, each as text";
     let Value::List(nodes) = &list.value else {
-        return Err(list.not_allowed(field, KEYS));
+        return Err(list.unexpected(field, KEYS));
     };
     let Some(key) = rule.key.as_ref().map(|key| key.name().to_string()) else {
-        // As the rule set would say of a list that is not empty.
-        let error = ConfigError::new(field, "a list of keys", "nothing for a rule without a key");
+        // The rule set reports only a list that is not empty.
+        let error = ConfigError::new(field, "given for a rule without a key", "a rule with a key");
         return Err(FileError::value(list.at, error));
     };
     for node in nodes {
         let entry = text(node, field, KEYS)?;
         rule = rule.list_text(entry, allowed).map_err(|error: String| {
-            node.not_allowed(field, format!("what the key {key:?} can be: {error}"))
+            node.unexpected(field, format!("a value of the key {key:?}: {error}"))
         })?;
     }
     Ok(rule)
 }
 
-/// Refuses a field that is none of these, at its name.
-pub(super) fn only(
-    node: &Node,
-    fields: &[&str],
-    field: &'static str,
-    allowed: &'static str,
-) -> Result<(), FileError> {
-    let Value::Map(entries) = &node.value else {
-        return Err(node.not_allowed(field, allowed));
-    };
-    match entries
-        .iter()
-        .find(|entry| !fields.contains(&entry.name.as_str()))
-    {
-        None => Ok(()),
-        Some(entry) => Err(FileError::value(
-            entry.at,
-            ConfigError::new("field", format!("{:?}", entry.name), one_of(fields)),
-        )),
-    }
-}
-
-pub(super) fn missing(node: &Node, field: &'static str, allowed: &str) -> FileError {
-    FileError::value(node.at, ConfigError::new(field, "missing", allowed))
-}
-
-pub(super) fn text<'n>(node: &'n Node, field: &'static str, allowed: &str) -> Result<&'n str, FileError> {
-    match &node.value {
-        Value::Text(text) => Ok(text),
-        _ => Err(node.not_allowed(field, allowed)),
-    }
-}
-
-pub(super) fn whole(field: &'static str, node: &Node) -> Result<u64, FileError> {
-    match node.value {
-        Value::Whole(number) => Ok(number),
-        _ => Err(node.not_allowed(field, A_WHOLE_NUMBER)),
-    }
-}
-
-fn one<T: Copy>(field: &'static str, node: &Node, words: &[(&str, T)]) -> Result<T, FileError> {
-    if let Value::Text(text) = &node.value
-        && let Some(&(_, meant)) = words.iter().find(|(word, _)| word == text)
-    {
-        return Ok(meant);
-    }
-    let words: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
-    Err(node.not_allowed(field, one_of(&words)))
-}
-
 /// The error of a rule set, at the value that it is about.
-fn locate<R: ?Sized>(nodes: &[Node], rules: &RuleSetBuilder<R>, error: RuleError) -> FileError {
+fn locate<R: ?Sized>(nodes: &[Node], builder: &RuleSetBuilder<R>, error: RuleError) -> FileError {
     let RuleError { rule: name, error } = error;
     let named = |(_, rule): &(usize, &Rule<R>)| rule.name() == name;
-    let mut of_name = rules.rules().iter().enumerate().filter(named);
+    let mut of_name = builder.rules().iter().enumerate().filter(named);
     let (at, rule) = match error.field {
         "rules" => (RuleSetBuilder::<R>::MAX_RULES, None),
-        // The name is wrong because it is empty, or at its second use.
+        // A name is invalid if it is empty, or at its second use.
         "name" if !name.is_empty() => (of_name.nth(1).map_or(0, |(at, _)| at), None),
         _ => of_name.next().map_or((0, None), |(at, rule)| (at, Some(rule))),
     };
     let node = &nodes[at];
-    let place = rule
-        .and_then(|rule| trial(node, rule, &error))
+    let value = rule
+        .and_then(|rule| invalid_alone(node, rule, &error))
         .or_else(|| node.field(error.field))
         .or_else(|| node.field("quota"))
         .or_else(|| node.field("quotas"));
-    let place = match error.field {
+    let position = match error.field {
         "rules" => node.at,
-        _ => place.map_or(node.at, |node| node.at),
+        _ => value.map_or(node.at, |node| node.at),
     };
-    let error = FileError::value(place, error);
+    let error = FileError::value(position, error);
     if name.is_empty() {
         error
     } else {
@@ -280,24 +233,24 @@ fn locate<R: ?Sized>(nodes: &[Node], rules: &RuleSetBuilder<R>, error: RuleError
     }
 }
 
-/// The one of several quotas, or of several tiers, that is wrong by itself.
-fn trial<'n, R: ?Sized>(node: &'n Node, rule: &Rule<R>, error: &ConfigError) -> Option<&'n Node> {
-    let is_wrong = |rule: &Rule<R>| Policy::new(rule, &rule.quotas).is_err_and(|other| other == *error);
+/// The one of several quotas, or of several tiers, that gives the same error without the others.
+fn invalid_alone<'n, R: ?Sized>(node: &'n Node, rule: &Rule<R>, error: &ConfigError) -> Option<&'n Node> {
+    let fails = |rule: &Rule<R>| StateAlgorithms::new(rule, &rule.quotas).is_err_and(|other| other == *error);
     let mut bare = rule.clone();
     bare.tiers.clear();
     if let Some(quotas) = node.field("quotas") {
-        let alone = |(_, quota): &(&Node, &Quota)| {
+        let fails_alone = |(_, quota): &(&Node, &Quota)| {
             bare.quotas = alloc::vec![**quota];
-            is_wrong(&bare)
+            fails(&bare)
         };
         return quotas
             .values()
             .into_iter()
             .zip(&rule.quotas)
-            .find(alone)
+            .find(fails_alone)
             .map(|(node, _)| node);
     }
-    if error.field == "tiers" || is_wrong(&bare) {
+    if error.field == "tiers" || fails(&bare) {
         return None;
     }
     let limits = node.field("tiers")?.field("limits")?.values();
@@ -306,7 +259,7 @@ fn trial<'n, R: ?Sized>(node: &'n Node, rule: &Rule<R>, error: &ConfigError) -> 
         .zip(&rule.tiers)
         .find(|(_, tier)| {
             bare.tiers = alloc::vec![(*tier).clone()];
-            is_wrong(&bare)
+            fails(&bare)
         })
         .map(|(node, _)| node)
 }

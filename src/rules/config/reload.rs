@@ -4,30 +4,32 @@ use std::path::Path;
 use super::extractors::Extractors;
 use super::file_error::FileError;
 use crate::clock::Clock;
-use crate::rules::{LiveRules, Reloaded, ReplaceError, RuleSetBuilder};
+use crate::rules::live::{LiveRules, Reloaded, ReplaceError};
+use crate::rules::set::builder::RuleSetBuilder;
 
-/// Rules could not be reloaded from their file. Those from before hold.
+/// The error of a reload from a file. The rules have not changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReloadError {
-    /// The file cannot be used.
+    /// The file cannot be read, or is invalid.
     File(FileError),
     /// The rules could not be replaced.
     Replace(ReplaceError),
 }
 
 impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
-    /// Puts the rules of a file in force, with what was counted by those from before: as
-    /// [`store`](Self::store), for a timer or a signal handler's thread to call.
+    /// Replaces the rules by those of a file, as [`store`](Self::store) does: for a timer, or a thread that handles a
+    /// signal.
     ///
     /// # Errors
     ///
-    /// When the file is wrong, or as [`store`](Self::store). Nothing has changed then.
+    /// When the file is invalid, or 64 or more old states are still enforced. The rules have not changed then.
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// use ringgate::{Extractors, LiveRules, Reloaded, RuleSetBuilder};
+    /// use ringgate::LiveRules;
+    /// use ringgate::rules::{Extractors, Reloaded, RuleSetBuilder};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let extractors = Extractors::<str>::new();
@@ -38,12 +40,12 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     /// #     RuleSetBuilder::from_file("rules.toml", &extractors)?.build_with(ringgate::ManualClock::new(), [1, 2, 3, 4])?,
     /// # );
     ///
-    /// // Later, when somebody asks for it:
+    /// // Later, on a signal:
     /// match live.reload("rules.toml", &extractors) {
-    ///     // The old rules hold beside the new ones until `finish` says `Done`: call it again a moment later.
+    ///     // Old states are enforced beside the new ones until `finish` returns `Done`: call it a moment later.
     ///     Ok(Reloaded::Pending(_)) => println!("pending"),
     ///     Ok(_) => {}
-    ///     // The old rules still hold.
+    ///     // The old rules are still in force.
     ///     Err(error) => eprintln!("{error}"),
     /// }
     /// # Ok(())

@@ -6,13 +6,13 @@ use core::fmt;
 
 use super::SharedPlan;
 use crate::clock::{Clock, QuantaClock};
-use crate::rules::group::Booking;
-use crate::rules::on_error::OnError;
+use crate::rules::evaluate::rule_state::StateCharger;
+use crate::rules::rule::on_error::OnError;
 
 /// What the limiters that stand in for the store are charged by, without the rules.
 pub(crate) struct LocalBooks {
     /// For each state of this node; `None`: nothing stands in.
-    states: Box<[Option<Booking>]>,
+    states: Box<[Option<StateCharger>]>,
     clock: QuantaClock,
 }
 
@@ -20,7 +20,7 @@ impl LocalBooks {
     /// Charges a key what was admitted elsewhere, whether there is room or not.
     pub(crate) fn charge(&self, group: u16, key: u64, tier: usize, permits: u64) {
         if let Some(state) = &self.states[usize::from(group)] {
-            state.charge(key, Some(tier), self.clock.now(), permits);
+            state.charge_debt(key, Some(tier), self.clock.now(), permits);
         }
     }
 }
@@ -34,12 +34,12 @@ impl fmt::Debug for LocalBooks {
 impl<R: ?Sized> SharedPlan<R> {
     /// What charges the limiters that stand in for the store.
     pub(crate) fn books(&self) -> LocalBooks {
-        let state = |group: &Arc<crate::rules::Group<R>>| {
-            let rule = &self.rules[usize::from(group.members[0].rule)].rule;
-            (rule.on_error != OnError::Admit).then(|| group.booking())
+        let state = |group: &Arc<crate::rules::evaluate::rule_state::RuleState<R>>| {
+            let rule = &self.rules[usize::from(group.quotas[0].rule)].rule;
+            (rule.on_error != OnError::Admit).then(|| group.charger())
         };
         LocalBooks {
-            states: self.here.groups.iter().map(state).collect(),
+            states: self.here.states.iter().map(state).collect(),
             clock: self.clock.clone(),
         }
     }

@@ -7,10 +7,10 @@ use core::time::Duration;
 use super::{Case, Plan, SharedPlan};
 use crate::clock::Clock;
 use crate::receipt::Receipt;
-use crate::rules::counts::{Me, Outcome};
-use crate::rules::group::Subject;
-use crate::rules::mode::Mode;
-use crate::rules::on_error::OnError;
+use crate::rules::evaluate::extractor::Extracted;
+use crate::rules::rule::mode::Mode;
+use crate::rules::rule::on_error::OnError;
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 
 /// A quota of this node's own that has no room.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Full {
 pub(crate) struct PaidHere {
     case: usize,
     group: u16,
-    subject: Subject,
+    subject: Extracted,
     receipt: Receipt,
 }
 
@@ -47,8 +47,8 @@ impl<R: ?Sized> SharedPlan<R> {
                 continue;
             }
             let (group, subject) = (self.group(case), &case.subject);
-            let room = group.room(subject, group.find(subject), now);
-            if subject.enforced && (subject.refused || room < subject.permits) {
+            let room = group.capacity_left(subject, group.find(subject), now);
+            if subject.enforced && (subject.denied || room < subject.permits) {
                 self.say_full(plan, case, &mut full);
             }
         }
@@ -69,13 +69,13 @@ impl<R: ?Sized> SharedPlan<R> {
         let now = self.clock.now();
         let cases = plan.cases.iter().enumerate();
         let cases = cases.filter(|&(at, case)| which(at) && self.is_counted(case));
-        let me = Me::new();
+        let me = ShardId::current();
         let mut paid = Vec::new();
         for (at, case) in cases {
             let (group, subject) = (self.group(case), &case.subject);
-            let taken = match subject.refused {
+            let taken = match subject.denied {
                 true => Err(false),
-                false => group.take(subject, group.find(subject), now),
+                false => group.charge(subject, group.find(subject), now),
             };
             match taken {
                 Ok(taken) => paid.push(PaidHere {
@@ -84,7 +84,7 @@ impl<R: ?Sized> SharedPlan<R> {
                     subject: *subject,
                     receipt: taken.receipt,
                 }),
-                Err(_) if !subject.enforced => group.count(me, Outcome::ShadowDenied),
+                Err(_) if !subject.enforced => group.count(me, RuleEvent::ShadowDenied),
                 Err(_) => {
                     self.give_back_here(paid);
                     self.say_full(plan, case, &mut full);
@@ -98,9 +98,9 @@ impl<R: ?Sized> SharedPlan<R> {
     /// Gives back what was taken, and says how many permits could not be.
     pub(crate) fn give_back_here(&self, paid: Vec<PaidHere>) -> u64 {
         let lost = paid.into_iter().filter_map(|paid| {
-            let group = &self.here.groups[usize::from(paid.group)];
+            let group = &self.here.states[usize::from(paid.group)];
             let permits = paid.subject.permits;
-            let given = group.give_back(&paid.subject, &paid.receipt, permits);
+            let given = group.refund(&paid.subject, &paid.receipt, permits);
             (!given).then_some(permits)
         });
         lost.sum()
@@ -108,12 +108,12 @@ impl<R: ?Sized> SharedPlan<R> {
 
     /// Counts these cases of a request that was admitted: what was paid for, and what nobody had to pay for.
     pub(crate) fn count_here(&self, plan: &Plan, paid: &[PaidHere], which: impl Fn(usize) -> bool) {
-        let me = Me::new();
+        let me = ShardId::current();
         for (at, case) in plan.cases.iter().enumerate() {
             let is_paid = || paid.iter().any(|paid| paid.case == at);
             if which(at) && (!self.is_counted(case) || is_paid()) {
                 self.group(case)
-                    .count(me, Outcome::Admitted(case.subject.permits));
+                    .count(me, RuleEvent::Admitted(case.subject.permits));
             }
         }
     }
@@ -122,7 +122,7 @@ impl<R: ?Sized> SharedPlan<R> {
     #[inline]
     pub(crate) fn count_admitted(&self, case: &Case) {
         self.group(case)
-            .count(Me::new(), Outcome::Admitted(case.subject.permits));
+            .count(ShardId::current(), RuleEvent::Admitted(case.subject.permits));
     }
 
     /// Whether a limiter of this node is charged at all.
@@ -138,7 +138,7 @@ impl<R: ?Sized> SharedPlan<R> {
         which: impl Fn(usize) -> bool,
         taken: impl Fn(usize) -> Taken,
     ) {
-        let (now, me) = (LazyCell::new(|| self.clock.now()), Me::new());
+        let (now, me) = (LazyCell::new(|| self.clock.now()), ShardId::current());
         let mut part = 0;
         for (at, case) in plan.cases.iter().enumerate() {
             let (group, subject) = (self.group(case), &case.subject);
@@ -146,22 +146,22 @@ impl<R: ?Sized> SharedPlan<R> {
             if !which(at) {
                 // Counted elsewhere.
             } else if taken != Taken::Not || subject.permits == 0 {
-                group.count(me, Outcome::Admitted(subject.permits));
+                group.count(me, RuleEvent::Admitted(subject.permits));
                 // What an account has admitted is charged when it is charged to the store.
                 if taken != Taken::ByAccount && self.on_error(case) != OnError::Admit {
-                    group.charge(subject.key, Some(subject.tier), *now, subject.permits);
+                    group.charge_debt(subject.key, Some(subject.tier), *now, subject.permits);
                 }
             } else {
                 // It was admitted all the same.
-                group.count(me, Outcome::ShadowDenied);
+                group.count(me, RuleEvent::ShadowDenied);
             }
-            part += group.members.len();
+            part += group.quotas.len();
         }
     }
 
     /// The rules of one state agree in it.
     fn on_error(&self, case: &Case) -> OnError {
-        let first = usize::from(self.group(case).members[0].rule);
+        let first = usize::from(self.group(case).quotas[0].rule);
         self.rules[first].rule.on_error
     }
 
@@ -172,47 +172,47 @@ impl<R: ?Sized> SharedPlan<R> {
             .cases
             .iter()
             .take_while(|other| other.group != case.group)
-            .map(|other| self.group(other).members.len());
+            .map(|other| self.group(other).quotas.len());
         let first: usize = before.sum();
         let peek = group.peek(subject, self.clock.now());
-        let retry_after = if subject.refused {
+        let retry_after = if subject.denied {
             None
         } else {
             peek.retry_after(subject.permits)
         };
-        let quotas = (0..group.members.len()).map(|member| Full {
+        let quotas = (0..group.quotas.len()).map(|member| Full {
             part: first + member,
-            remaining: if subject.refused { 0 } else { peek.room_of(member) },
+            remaining: if subject.denied { 0 } else { peek.room_of(member) },
             retry_after,
         });
         let some = quotas
             .clone()
-            .any(|quota| subject.refused || quota.remaining < subject.permits);
-        full.extend(quotas.filter(|quota| !some || subject.refused || quota.remaining < subject.permits));
+            .any(|quota| subject.denied || quota.remaining < subject.permits);
+        full.extend(quotas.filter(|quota| !some || subject.denied || quota.remaining < subject.permits));
     }
 
     /// Counts a request that these rules have refused.
     pub(crate) fn count_denied(&self, rules: &[u16]) {
-        let me = Me::new();
+        let me = ShardId::current();
         for (at, &rule) in rules.iter().enumerate() {
             if !rules[..at].contains(&rule) {
-                self.here.names[usize::from(rule)]
-                    .tallies
-                    .add(me, Outcome::Denied);
+                self.here.rules[usize::from(rule)]
+                    .counts
+                    .add(me, RuleEvent::Denied);
             }
         }
     }
 
     /// Counts a request that these rules would have refused, had they not been in the shadow.
     pub(crate) fn count_shadow_denied(&self, plan: &Plan, full: impl Fn(usize) -> bool) {
-        let me = Me::new();
+        let me = ShardId::current();
         let mut part = 0;
         for case in &plan.cases {
             let group = self.group(case);
-            if !case.subject.enforced && (part..part + group.members.len()).any(&full) {
-                group.count(me, Outcome::ShadowDenied);
+            if !case.subject.enforced && (part..part + group.quotas.len()).any(&full) {
+                group.count(me, RuleEvent::ShadowDenied);
             }
-            part += group.members.len();
+            part += group.quotas.len();
         }
     }
 }

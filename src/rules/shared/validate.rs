@@ -6,9 +6,10 @@ use core::time::Duration;
 use crate::algorithm::CounterRing;
 use crate::error::ConfigError;
 use crate::quota::Quota;
-use crate::rules::mode::Mode;
-use crate::rules::on_error::OnError;
-use crate::rules::rule::{Rule, RuleAlgorithm};
+use crate::rules::rule::Rule;
+use crate::rules::rule::algorithm::RuleAlgorithm;
+use crate::rules::rule::mode::Mode;
+use crate::rules::rule::on_error::OnError;
 
 /// The most permits of a quota that is kept as a log.
 const MOST_LOGGED: u64 = 100_000;

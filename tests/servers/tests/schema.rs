@@ -63,7 +63,7 @@ fn the_schema_rejects_files_that_the_reader_rejects() {
         "name: a, quota: 5",
         "name: a, quota: 5 a second",
         "name: a, quota: 1/s, qouta: 1/s",
-        "name: a, quota: 1/s, was: null",
+        "name: a, quota: 1/s, renamed_from: null",
         "name: a, quota: 1/s, algorithm: null",
         "name: a, quota: 1/s, algorithm: Counter",
         "name: a, quota: 1/s, cells: 0",

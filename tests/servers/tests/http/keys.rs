@@ -3,7 +3,7 @@
 use core::hash::Hash;
 
 use http::HeaderName;
-use ringgate::Missing;
+use ringgate::OnMissingKey;
 use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
 
 use super::*;
@@ -97,7 +97,7 @@ fn a_cookie_is_found_beside_invalid_utf8() {
         request.headers_mut().append("cookie", value);
         request
     };
-    let key = HttpKey::cookie("session").on_missing(Missing::Skip).key();
+    let key = HttpKey::cookie("session").on_missing(OnMissingKey::Skip).key();
     assert_eq!(statuses(&key, [odd(), odd()]), [200, 429]);
 }
 
@@ -155,7 +155,7 @@ fn requests_without_the_key_share_one_budget() {
 
 #[test]
 fn requests_without_the_key_can_be_skipped() {
-    let key = api_key().on_missing(Missing::Skip).key();
+    let key = api_key().on_missing(OnMissingKey::Skip).key();
     let none = || Request::new(());
     let requests = [none(), none(), user("alice"), user("alice")];
     assert_eq!(statuses(&key, requests), [200, 200, 200, 429]);
@@ -163,7 +163,7 @@ fn requests_without_the_key_can_be_skipped() {
 
 #[test]
 fn requests_without_the_key_can_be_rejected_and_charge_no_rule() {
-    let key = api_key().on_missing(Missing::Refuse).key();
+    let key = api_key().on_missing(OnMissingKey::Deny).key();
     let (live, _) = live([rule("all", "2/h"), rule("user", "1/h").by(&key)]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     for _ in 0..5 {
@@ -185,7 +185,7 @@ fn requests_without_the_key_can_be_rejected_and_charge_no_rule() {
 
 #[test]
 fn a_shadow_rule_rejects_no_request_without_a_key() {
-    let key = api_key().on_missing(Missing::Refuse).key();
+    let key = api_key().on_missing(OnMissingKey::Deny).key();
     let (live, _) = live([rule("user", "1/h").by(&key).shadow()]);
     let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
     assert_eq!(send(&mut service, Request::new(())).status(), 200);
@@ -195,13 +195,13 @@ fn a_shadow_rule_rejects_no_request_without_a_key() {
 
 #[test]
 fn lists_of_a_file_match_addresses_and_texts() {
-    use ringgate::{Extractors, Format};
+    use ringgate::{Extractors, FileFormat};
     let extractors = Extractors::new()
         .key(HttpKey::peer().key())
         .expect("a unique name")
-        .key(api_key().on_missing(Missing::Refuse).key())
+        .key(api_key().on_missing(OnMissingKey::Deny).key())
         .expect("a unique name");
-    let rules = |text: &str| RuleSetBuilder::from_text(text, Format::Yaml, &extractors);
+    let rules = |text: &str| RuleSetBuilder::from_text(text, FileFormat::Yaml, &extractors);
     let text = "
 rules:
   - { name: client, quota: 1/h, key: peer, allow: ['2001:db8:0:1::'], deny: [192.0.2.9] }

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use ringgate::Missing;
+use ringgate::OnMissingKey;
 use ringgate::http::{ClientIp, HttpKey};
 
 use super::rejections::items;
@@ -77,7 +77,7 @@ fn by_client() -> Key<Parts> {
 
 fn by_user() -> Key<Parts> {
     HttpKey::header(HeaderName::from_static("x-api-key"))
-        .on_missing(Missing::Skip)
+        .on_missing(OnMissingKey::Skip)
         .key()
 }
 

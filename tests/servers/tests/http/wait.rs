@@ -2,7 +2,7 @@
 
 use http::HeaderValue;
 use ringgate::http::{HttpKey, QuotaHeaders, WaitLayer, WaitService};
-use ringgate::{Missing, TokioClock};
+use ringgate::{OnMissingKey, TokioClock};
 use tokio::time::{Instant, advance, sleep};
 use tower::ServiceExt;
 
@@ -116,7 +116,7 @@ async fn retry_after_of_a_full_queue_depends_on_the_cost() {
 async fn a_request_that_is_never_admitted_is_rejected_at_once() {
     let key = HttpKey::path().key();
     let user = HttpKey::header(HeaderName::from_static("x-api-key"))
-        .on_missing(Missing::Refuse)
+        .on_missing(OnMissingKey::Deny)
         .key();
     let layer = layer_of([
         rule("path", "9/s").by(&key).deny("/never"),

@@ -106,7 +106,7 @@ fn full() -> Result<(RuleSet<Request, ManualClock>, ManualClock), Box<dyn Error>
 
 fn refuse(rules: &RuleSet<Request, ManualClock>, events: &DenialEvents, times: u32) {
     for _ in 0..times {
-        let answer = rules.check(&REQUEST).inspect_err(|refused| events.tell(refused));
+        let answer = rules.check(&REQUEST).inspect_err(|refused| events.emit(refused));
         assert!(answer.is_err());
     }
 }
@@ -147,7 +147,7 @@ fn an_event_says_which_rules_and_what_of_them_and_nothing_of_the_key() -> Result
     let request = Request { bytes: 9, ..REQUEST };
     let told = book.during(|| {
         let refused = rules.check(&request).expect_err("both are full");
-        events.tell(&refused);
+        events.emit(&refused);
     });
     let [fields] = &*told else {
         panic!("{told:?}");
@@ -189,7 +189,7 @@ fn a_request_that_is_never_admitted_has_no_retry_time() -> Result<(), Box<dyn Er
     };
     let told = Book::new(LevelFilter::WARN).during(|| {
         let refused = rules.check(&request).expect_err("more than the limit");
-        events.tell(&refused);
+        events.emit(&refused);
     });
     assert_eq!(told.len(), 1);
     assert_eq!(told[0]["rules"], "bytes");
@@ -210,7 +210,7 @@ fn a_wait_is_rounded_up() -> Result<(), Box<dyn Error>> {
     let told = Book::new(LevelFilter::WARN).during(|| {
         let refused = rules.check("").expect_err("full");
         assert!(refused.retry_after().expect("a time") < Duration::from_millis(1000));
-        events.tell(&refused);
+        events.emit(&refused);
     });
     assert_eq!(told[0]["retry_after_ms"], "1000");
     Ok(())

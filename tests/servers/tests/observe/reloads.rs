@@ -77,7 +77,7 @@ fn a_new_name_counts_what_the_old_one_has_not() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
     ask(&live, 5);
     scraped.scrape(&live.load());
-    live.store(&RuleSetBuilder::new().rule(Rule::new("new", "2/s".parse()?).was("old")))?;
+    live.store(&RuleSetBuilder::new().rule(Rule::new("new", "2/s".parse()?).renamed_from("old")))?;
     let values = scraped.scrape(&live.load());
     assert_eq!(value(&values, "old", "denied"), 3);
     assert_eq!(value(&values, "new", "denied"), 0);

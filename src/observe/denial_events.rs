@@ -1,0 +1,160 @@
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use core::fmt;
+use core::time::Duration;
+
+use tracing::Level;
+
+use super::suppressed::Suppressed;
+use crate::algorithm::CounterRing;
+use crate::clock::ManualClock;
+use crate::error::ConfigError;
+use crate::limiter::RateLimiter;
+use crate::quota::Quota;
+use crate::rules::{Denied, RulePeek};
+
+/// Emits denials as [`tracing`] events, no more than a quota, and counts the suppressed ones.
+///
+/// An event has the target `ringgate`, the level WARN, the message `rate limit reached`, and these fields:
+///
+/// | field | value |
+/// |---|---|
+/// | `rules` | the names of the rules that denied, separated by `, ` |
+/// | `limit` | the limit in permits of the violated quota with the longest retry time |
+/// | `remaining` | the permits that are left of that quota |
+/// | `retry_after_ms` | milliseconds until all rules would admit the request, rounded up; absent if they never would |
+/// | `suppressed` | the denials since the last event that no event was emitted for |
+///
+/// An event contains nothing of the key or the request. The names of the rules are not escaped.
+///
+/// # Guarantees
+///
+/// - No window of the quota holds more events than its limit, by the readings that the decisions used: events are limited
+///   by a strict [`CounterRing`].
+/// - Each denial that was handed in while a subscriber was interested is an event, or counted in `suppressed` of the next
+///   one.
+///
+/// # Trade-offs
+///
+/// - The time is that of the decision, so that no clock is read. Use one instance for each clock: if rule sets with
+///   different clocks share one, those behind the newest clock get fewer events than the quota.
+///
+/// # Cost
+///
+/// Without a subscriber for this level, a load and a comparison. For a suppressed event, the subscriber's filter, a denial
+/// by a limiter (which writes nothing shared), and one count in one of 16 shards. An event allocates, and peeks at the rules.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::observe::DenialEvents;
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// // At most ten lines a second in the log of the whole process.
+/// let events = DenialEvents::new("10/s".parse()?)?;
+///
+/// for _ in 0..5 {
+///     let answer = rules.check("request").inspect_err(|denied| events.emit(denied));
+///     if answer.is_err() {
+///         // Answer 429.
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// This emits three events. `tracing_subscriber::fmt` writes the first of them as:
+///
+/// ```text
+/// WARN ringgate: rate limit reached rules="all" limit=2 remaining=0 retry_after_ms=1200 suppressed=0
+/// ```
+pub struct DenialEvents {
+    /// Its clock is never read: the readings come with the denials.
+    limiter: RateLimiter<CounterRing, ManualClock>,
+    suppressed: Suppressed,
+}
+
+/// The target of all events, for filters.
+const TARGET: &str = "ringgate";
+
+impl DenialEvents {
+    /// Creates a sampler that emits at most `quota` events.
+    ///
+    /// # Errors
+    ///
+    /// When no [`CounterRing`] can be built from the quota.
+    pub fn new(quota: Quota) -> Result<Self, ConfigError> {
+        Ok(Self {
+            limiter: RateLimiter::with_clock(CounterRing::new(quota)?, ManualClock::new()),
+            suppressed: Suppressed::new(),
+        })
+    }
+
+    /// Emits an event for the denial, or counts it as suppressed if the quota is used up. Does neither if no subscriber is
+    /// interested.
+    ///
+    /// # Concurrency
+    ///
+    /// `limit`, `remaining` and `retry_after_ms` are read now, and include what other requests have charged since the
+    /// decision, as for [`Denied::violations`].
+    #[inline]
+    pub fn emit<R: ?Sized>(&self, denied: &Denied<'_, R>) {
+        if tracing::enabled!(target: TARGET, Level::WARN) {
+            self.emit_sampled(denied);
+        }
+    }
+
+    fn emit_sampled<R: ?Sized>(&self, denied: &Denied<'_, R>) {
+        if self.limiter.check_at(denied.at(), 1).is_err() {
+            self.suppressed.add_one();
+            return;
+        }
+        let violations: Vec<_> = denied.violations().collect();
+        let longest = violations.iter().min_by_key(|quota| Reverse(retry_after(quota)));
+        tracing::event!(
+            target: TARGET,
+            Level::WARN,
+            rules = names(&violations),
+            limit = longest.map(RulePeek::limit),
+            remaining = longest.map(RulePeek::remaining),
+            retry_after_ms = denied.retry_after().map(millis),
+            suppressed = self.suppressed.report(),
+            "rate limit reached"
+        );
+    }
+}
+
+/// The time until the quota would admit the request, or the maximum if it never would.
+fn retry_after(quota: &RulePeek<'_>) -> Duration {
+    quota.retry_after(quota.permits()).unwrap_or(Duration::MAX)
+}
+
+/// The names of the rules, each once, though several of its quotas may be violated.
+fn names(violations: &[RulePeek<'_>]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for quota in violations {
+        if !names.contains(&quota.rule()) {
+            names.push(quota.rule());
+        }
+    }
+    names.join(", ")
+}
+
+/// Milliseconds, rounded up.
+fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for DenialEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DenialEvents")
+            .field("algorithm", self.limiter.algorithm())
+            .finish_non_exhaustive()
+    }
+}

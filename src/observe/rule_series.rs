@@ -1,0 +1,85 @@
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::rule_metrics::{RuleMetrics, RuleTotals};
+use crate::rules::ShardedCounts;
+
+/// The metrics of one rule name, and the counts that they are computed from.
+///
+/// A source is kept while any thread may still count there: by a rule set, by a decision in progress, by a reservation.
+/// Then its last value is added to `ended`. So no count is lost when a rule is removed, and no metric falls when the rule
+/// comes back with fresh counts.
+pub(super) struct RuleSeries {
+    metrics: RuleMetrics,
+    sources: Vec<CountSource>,
+    ended: RuleTotals,
+}
+
+struct CountSource {
+    counts: Arc<ShardedCounts>,
+    /// The part that was counted under another name.
+    elsewhere: RuleTotals,
+}
+
+impl RuleSeries {
+    pub(super) fn new(rule: &Arc<str>) -> Self {
+        Self {
+            metrics: RuleMetrics::register(rule),
+            sources: Vec::new(),
+            ended: RuleTotals::default(),
+        }
+    }
+
+    /// Registers the metrics that only shared rules have.
+    pub(super) fn register_shared(&mut self, rule: &Arc<str>) {
+        self.metrics.register_shared(rule);
+    }
+
+    pub(super) fn has(&self, counts: &Arc<ShardedCounts>) -> bool {
+        self.sources.iter().any(|source| source.is(counts))
+    }
+
+    /// Adds a source, whose part `elsewhere` belongs to another name.
+    pub(super) fn add(&mut self, counts: &Arc<ShardedCounts>, elsewhere: RuleTotals) {
+        self.sources.push(CountSource {
+            counts: Arc::clone(counts),
+            elsewhere,
+        });
+    }
+
+    /// Removes a source, and returns its totals up to now; `None` if there is no such source.
+    pub(super) fn remove(&mut self, counts: &Arc<ShardedCounts>) -> Option<RuleTotals> {
+        let at = self.sources.iter().position(|source| source.is(counts))?;
+        let source = self.sources.swap_remove(at);
+        let now = source.now();
+        self.ended = self.ended.plus(now.minus(source.elsewhere));
+        Some(now)
+    }
+
+    pub(super) fn publish(&mut self) {
+        let mut live = RuleTotals::default();
+        self.sources.retain_mut(|source| {
+            // Before the totals are read: without another reference, no count is added after the read. Acquire, inside
+            // of `get_mut`: pairs with the Release of each dropped reference, so all that was counted by it is visible.
+            let ended = Arc::get_mut(&mut source.counts).is_some();
+            let totals = source.now().minus(source.elsewhere);
+            if ended {
+                self.ended = self.ended.plus(totals);
+            } else {
+                live = live.plus(totals);
+            }
+            !ended
+        });
+        self.metrics.set(self.ended.plus(live));
+    }
+}
+
+impl CountSource {
+    fn is(&self, counts: &Arc<ShardedCounts>) -> bool {
+        Arc::ptr_eq(&self.counts, counts)
+    }
+
+    fn now(&self) -> RuleTotals {
+        self.counts.sum().into()
+    }
+}

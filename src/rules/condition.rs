@@ -1,0 +1,131 @@
+use alloc::sync::Arc;
+use core::fmt;
+
+/// A named function of a request.
+pub(crate) struct NamedFn<F: ?Sized> {
+    name: Arc<str>,
+    function: Arc<F>,
+}
+
+impl<F: ?Sized> NamedFn<F> {
+    const fn new(name: Arc<str>, function: Arc<F>) -> Self {
+        Self { name, function }
+    }
+
+    /// Whether both are clones of one function.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.function, &other.function)
+    }
+
+    #[inline]
+    pub(crate) fn function(&self) -> &F {
+        &self.function
+    }
+}
+
+impl<F: ?Sized> Clone for NamedFn<F> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.name), Arc::clone(&self.function))
+    }
+}
+
+macro_rules! function_of_a_request {
+    ($(#[$doc:meta])* $name:ident, $answer:ty) => {
+        $(#[$doc])*
+        pub struct $name<R: ?Sized>(pub(crate) NamedFn<dyn Fn(&R) -> $answer + Send + Sync>);
+
+        impl<R: ?Sized> $name<R> {
+            /// Gives a function of a request its name.
+            pub fn new(
+                name: impl Into<Arc<str>>,
+                function: impl Fn(&R) -> $answer + Send + Sync + 'static,
+            ) -> Self {
+                Self(NamedFn::new(name.into(), Arc::new(function)))
+            }
+        }
+
+        common_impls!($name);
+    };
+}
+
+macro_rules! common_impls {
+    ($name:ident) => {
+        impl<R: ?Sized> $name<R> {
+            /// Returns the name.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                &self.0.name
+            }
+        }
+
+        impl<R: ?Sized> Clone for $name<R> {
+            fn clone(&self) -> Self {
+                Self(self.0.clone())
+            }
+        }
+
+        impl<R: ?Sized> fmt::Debug for $name<R> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name))
+                    .field(&self.0.name)
+                    .finish()
+            }
+        }
+    };
+}
+
+function_of_a_request! {
+    /// A named function that returns the cost of a request in permits: bytes, tokens, rows.
+    ///
+    /// Rules with clones of one `Cost` have the same cost. A rule without a cost charges one permit.
+    ///
+    /// ```
+    /// use ringgate::rules::Cost;
+    ///
+    /// let bytes = Cost::new("bytes", |body: &Vec<u8>| body.len() as u64);
+    /// # let _ = bytes;
+    /// ```
+    Cost, u64
+}
+
+function_of_a_request! {
+    /// A named function that returns whether a rule applies to a request.
+    ///
+    /// ```
+    /// use ringgate::rules::Condition;
+    ///
+    /// let login = Condition::new("login", |path: &str| path == "/login");
+    /// # let _ = login;
+    /// ```
+    Condition, bool
+}
+
+/// A named function that returns the tier of a request by its name.
+///
+/// The rule's own quota applies if the function returns `None`, or a name that the rule does not have.
+///
+/// ```
+/// use ringgate::rules::TierOf;
+///
+/// struct User {
+///     plan: String,
+/// }
+///
+/// let plan = TierOf::new("plan", |user: &User| Some(user.plan.as_str()));
+/// # let _ = plan;
+/// ```
+pub struct TierOf<R: ?Sized>(pub(crate) NamedFn<TierFn<R>>);
+
+type TierFn<R> = dyn for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync;
+
+impl<R: ?Sized> TierOf<R> {
+    /// Gives a function of a request its name.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        function: impl for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync + 'static,
+    ) -> Self {
+        Self(NamedFn::new(name.into(), Arc::new(function)))
+    }
+}
+
+common_impls!(TierOf);

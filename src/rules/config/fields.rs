@@ -1,0 +1,66 @@
+//! Reads the values of fields, with an error at their positions.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::file_error::FileError;
+use super::keywords::{A_WHOLE_NUMBER, one_of};
+use super::parse::node::{Node, Value};
+use crate::error::ConfigError;
+
+/// Checks that a node is a map with no fields but these. The error about another field is at its name.
+pub(super) fn only_fields(
+    node: &Node,
+    names: &[&str],
+    field: &'static str,
+    expected: &'static str,
+) -> Result<(), FileError> {
+    let Value::Map(fields) = &node.value else {
+        return Err(node.unexpected(field, expected));
+    };
+    match fields.iter().find(|field| !names.contains(&field.name.as_str())) {
+        None => Ok(()),
+        Some(field) => Err(FileError::value(
+            field.at,
+            ConfigError::new("field", format!("{:?}", field.name), one_of(names)),
+        )),
+    }
+}
+
+/// The error about a map without a field that it needs.
+pub(super) fn missing(node: &Node, field: &'static str, expected: &str) -> FileError {
+    FileError::value(node.at, ConfigError::new(field, "missing", expected))
+}
+
+pub(super) fn text<'n>(node: &'n Node, field: &'static str, expected: &str) -> Result<&'n str, FileError> {
+    match &node.value {
+        Value::Text(text) => Ok(text),
+        Value::Bool(_) | Value::Whole(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+            Err(node.unexpected(field, expected))
+        }
+    }
+}
+
+pub(super) fn whole(field: &'static str, node: &Node) -> Result<u64, FileError> {
+    match node.value {
+        Value::Whole(number) => Ok(number),
+        Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+            Err(node.unexpected(field, A_WHOLE_NUMBER))
+        }
+    }
+}
+
+/// The meaning of one of these words.
+pub(super) fn keyword<T: Copy>(
+    field: &'static str,
+    node: &Node,
+    keywords: &[(&str, T)],
+) -> Result<T, FileError> {
+    if let Value::Text(text) = &node.value
+        && let Some(&(_, meaning)) = keywords.iter().find(|(word, _)| word == text)
+    {
+        return Ok(meaning);
+    }
+    let words = keywords.iter().map(|(word, _)| format!("{word:?}"));
+    Err(node.unexpected(field, one_of(&words.collect::<alloc::vec::Vec<String>>())))
+}

@@ -1,0 +1,94 @@
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use std::collections::HashSet;
+
+use super::position::Position;
+use crate::error::ConfigError;
+use crate::rules::config::file_error::FileError;
+
+/// A value in a file, with its position: the common result of all parsers.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) at: Position,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Bool(bool),
+    Whole(u64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Field>),
+    /// A value that no field accepts, as it is written: null, a date, a negative number, a fraction.
+    Other(String),
+}
+
+/// A field of a map.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) at: Position,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// The most levels of nested values. A rules file needs four.
+    pub(crate) const MAX_DEPTH: usize = 16;
+
+    /// Creates a map. An error if two fields have the same name.
+    pub(crate) fn map(at: Position, fields: Vec<Field>) -> Result<Self, FileError> {
+        let mut names = HashSet::new();
+        for entry in &fields {
+            if !names.insert(entry.name.as_str()) {
+                let error = ConfigError::new("field", format!("{:?} again", entry.name), "each field once");
+                return Err(FileError::value(entry.at, error));
+            }
+        }
+        Ok(Self {
+            at,
+            value: Value::Map(fields),
+        })
+    }
+
+    /// The value of a field, if this is a map and has it.
+    pub(crate) fn field(&self, name: &str) -> Option<&Self> {
+        let Value::Map(fields) = &self.value else {
+            return None;
+        };
+        let entry = fields.iter().find(|entry| entry.name == name)?;
+        Some(&entry.node)
+    }
+
+    /// The values of a list or a map; none for a scalar.
+    pub(crate) fn values(&self) -> Vec<&Self> {
+        match &self.value {
+            Value::List(nodes) => nodes.iter().collect(),
+            Value::Map(fields) => fields.iter().map(|entry| &entry.node).collect(),
+            Value::Bool(_) | Value::Whole(_) | Value::Text(_) | Value::Other(_) => Vec::new(),
+        }
+    }
+
+    /// The value as an error message shows it.
+    pub(crate) fn given(&self) -> String {
+        match &self.value {
+            Value::Bool(value) => value.to_string(),
+            Value::Whole(value) => value.to_string(),
+            Value::Text(text) => format!("{text:?}"),
+            Value::List(_) => String::from("a list"),
+            Value::Map(_) => String::from("a map"),
+            Value::Other(text) => text.clone(),
+        }
+    }
+
+    /// The error that `field` does not accept this value.
+    pub(crate) fn unexpected(&self, field: &'static str, expected: impl Into<String>) -> FileError {
+        FileError::value(self.at, ConfigError::new(field, self.given(), expected))
+    }
+
+    /// The number of nodes in this one, itself included.
+    pub(crate) fn size(&self) -> usize {
+        1 + self.values().into_iter().map(Self::size).sum::<usize>()
+    }
+}

@@ -1,0 +1,15 @@
+//! How one request is decided by the states of a rule set: [the protocol](super).
+
+pub(crate) mod decision;
+mod evaluation;
+pub(crate) mod extractor;
+#[cfg(feature = "tokio")]
+pub(crate) mod needed_state;
+pub(crate) mod peek;
+pub(crate) mod reservation;
+mod retry;
+pub(crate) mod rule_state;
+pub(crate) mod rule_states;
+pub(crate) mod seeds;
+pub(crate) mod state_algorithms;
+pub(crate) mod storage;

@@ -1,0 +1,163 @@
+use core::fmt;
+use core::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::peek::RulePeek;
+use super::rule_states::RuleStates;
+use crate::time::Nanos;
+
+/// The answer to a request that every rule has admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    at: Nanos,
+    limited: bool,
+}
+
+impl Admitted {
+    #[inline]
+    pub(crate) const fn charged(at: Nanos) -> Self {
+        Self { at, limited: true }
+    }
+
+    #[inline]
+    pub(crate) const fn unlimited(at: Nanos) -> Self {
+        Self { at, limited: false }
+    }
+
+    /// Returns the reading of the clock that the decision used.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Returns whether any rule was charged, one in the shadow included.
+    #[must_use]
+    pub const fn is_limited(&self) -> bool {
+        self.limited
+    }
+}
+
+/// The answer to a request that at least one rule has denied.
+///
+/// It borrows the rule set and the request, and computes the retry time when it is asked for.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// assert!(rules.check("request").is_ok());
+/// assert!(rules.check("request").is_ok());
+/// let denied = rules.check("request").expect_err("two a second");
+/// for peek in denied.violations() {
+///     assert_eq!((peek.rule(), peek.limit(), peek.remaining()), ("all", 2, 0));
+/// }
+/// // The window of a second, and the cell in which it began.
+/// assert_eq!(denied.retry_after(), Some(Duration::from_millis(1_200)));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "an ignored denial lets the request through"]
+pub struct Denied<'a, R: ?Sized> {
+    states: &'a RuleStates<R>,
+    request: &'a R,
+    at: Nanos,
+    violations: SmallVec<[Violation; 8]>,
+}
+
+/// A quota with too little capacity left, by the index of its state and its index there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Violation {
+    pub(crate) state: u16,
+    pub(crate) quota: u16,
+}
+
+impl<'a, R: ?Sized> Denied<'a, R> {
+    pub(crate) const fn new(
+        states: &'a RuleStates<R>,
+        request: &'a R,
+        at: Nanos,
+        violations: SmallVec<[Violation; 8]>,
+    ) -> Self {
+        Self {
+            states,
+            request,
+            at,
+            violations,
+        }
+    }
+
+    /// Returns the reading of the clock that the decision used.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Returns a view of every quota of an enforced rule that had too little capacity left, at least one.
+    ///
+    /// # Concurrency
+    ///
+    /// Which quotas these are is fixed by the decision. Each view reads its state when one of its methods is called.
+    pub fn violations(&self) -> impl Iterator<Item = RulePeek<'a>> + '_ {
+        self.violations.iter().filter_map(|violation| {
+            let Violation { state, quota } = *violation;
+            self.states.peek_quota(self.request, state, quota, self.at)
+        })
+    }
+
+    /// Returns the time after [`at`](Self::at) at which all rules would admit the request if no other request came in
+    /// between.
+    ///
+    /// `None` if they never would: the request costs more than a limit, or its key is denied by a list. With several even
+    /// rules the time may be too early, because their cell shares come and go. The search ends after a thousand rounds.
+    ///
+    /// # Concurrency
+    ///
+    /// Computed from the states as they are now, including what other requests have charged or refunded since the
+    /// decision. Zero if the request would be admitted by now.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.states.retry_after(self.request, self.at)
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for Denied<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Denied")
+            .field("at", &self.at)
+            .field("violations", &self.violations().collect::<alloc::vec::Vec<_>>())
+            .finish()
+    }
+}
+
+impl<R: ?Sized> fmt::Display for Denied<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rate limit reached: ")?;
+        for (index, violation) in self.violations().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            write!(
+                f,
+                "{} ({} of {} per {:?} left)",
+                violation.rule(),
+                violation.remaining(),
+                violation.limit(),
+                violation.quota().window()
+            )?;
+        }
+        match self.retry_after() {
+            Some(after) => write!(f, "; try again in {after:?}"),
+            None => f.write_str("; never admitted"),
+        }
+    }
+}
+
+impl<R: ?Sized> core::error::Error for Denied<'_, R> {}

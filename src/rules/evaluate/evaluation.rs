@@ -1,0 +1,326 @@
+use alloc::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::decision::{Admitted, Denied, Violation};
+use super::extractor::Extracted;
+use super::reservation::{Reservation, StateCharge};
+use super::rule_state::RuleState;
+use super::rule_states::RuleStates;
+use super::storage::{Charged, StorageLookup};
+use crate::receipt::Receipt;
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
+use crate::time::Nanos;
+
+/// The evaluation of one request by one state.
+struct Evaluation<'a, R: ?Sized> {
+    /// The index of the state in its rule set.
+    index: u16,
+    state: &'a Arc<RuleState<R>>,
+    extracted: Extracted,
+    found: StorageLookup<'a>,
+}
+
+/// When a state is charged: steps are taken in ascending order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ChargeStep {
+    shadow: bool,
+    /// The capacity that the request would leave, when it was read.
+    left: u64,
+    evaluation: u16,
+}
+
+/// A step that was taken.
+struct ChargedStep {
+    evaluation: u16,
+    receipt: Receipt,
+}
+
+/// The evaluations by all states that apply to a request.
+type Evaluations<'a, R> = SmallVec<[Evaluation<'a, R>; MAX_ON_STACK]>;
+type ChargeSteps = SmallVec<[ChargeStep; MAX_ON_STACK]>;
+type ChargedSteps = SmallVec<[ChargedStep; MAX_ON_STACK]>;
+
+/// The number of states that decide without an allocation.
+const MAX_ON_STACK: usize = 16;
+
+impl<R: ?Sized> RuleStates<R> {
+    #[inline]
+    pub(crate) fn check<'a>(
+        &'a self,
+        request: &'a R,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Admitted, Denied<'a, R>> {
+        if let [state] = &*self.states {
+            let Some(extracted) = state.extract(request, &self.seeds) else {
+                return Ok(Admitted::unlimited(now()));
+            };
+            if extracted.enforced && !extracted.denied {
+                let decision = state.decide(&extracted, now);
+                let shard = ShardId::current();
+                if decision.overflow {
+                    state.count(shard, RuleEvent::Overflowed);
+                }
+                if !decision.admitted {
+                    return Err(self.deny_one(shard, request, decision.at));
+                }
+                state.count(shard, RuleEvent::Admitted(extracted.permits));
+                return Ok(Admitted::charged(decision.at));
+            }
+        }
+        self.check_all(request, now)
+    }
+
+    #[inline(never)]
+    fn check_all<'a>(
+        &'a self,
+        request: &'a R,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Admitted, Denied<'a, R>> {
+        let mut evaluations = Evaluations::new();
+        self.add_evaluations(request, &mut evaluations);
+        // Read while the prefetched memory is on its way.
+        let now = now();
+        let mut charged = ChargedSteps::new();
+        self.charge_all(request, &mut evaluations, now, &mut charged)?;
+        Ok(if charged.is_empty() {
+            Admitted::unlimited(now)
+        } else {
+            Admitted::charged(now)
+        })
+    }
+
+    pub(crate) fn reserve<'a>(
+        &'a self,
+        request: &'a R,
+        now: impl FnOnce() -> Nanos,
+    ) -> Result<Reservation<R>, Denied<'a, R>> {
+        let mut evaluations = Evaluations::new();
+        self.add_evaluations(request, &mut evaluations);
+        let now = now();
+        let mut charged = ChargedSteps::new();
+        self.charge_all(request, &mut evaluations, now, &mut charged)?;
+        let charge = |ChargedStep { evaluation, receipt }: ChargedStep| {
+            let Evaluation { state, extracted, .. } = &evaluations[usize::from(evaluation)];
+            StateCharge {
+                state: Arc::clone(state),
+                extracted: *extracted,
+                receipt,
+            }
+        };
+        Ok(Reservation::new(now, charged.into_iter().map(charge).collect()))
+    }
+
+    /// Adds the states that apply to the request, and prefetches their words.
+    #[inline(always)]
+    fn add_evaluations<'a>(&'a self, request: &R, evaluations: &mut Evaluations<'a, R>) {
+        for (index, state) in (0..).zip(&self.states) {
+            if let Some(extracted) = state.extract(request, &self.seeds) {
+                evaluations.push(Evaluation {
+                    index,
+                    state,
+                    extracted,
+                    found: state.find_far(&extracted),
+                });
+            }
+        }
+    }
+
+    /// Charges the request to every state, or to none: [the protocol](crate::rules). Adds the charges to `charged`.
+    #[inline(always)]
+    fn charge_all<'a>(
+        &'a self,
+        request: &'a R,
+        evaluations: &mut [Evaluation<'a, R>],
+        now: Nanos,
+        charged: &mut ChargedSteps,
+    ) -> Result<(), Denied<'a, R>> {
+        let mut steps = ChargeSteps::new();
+        if let Some(full) = peek_all(evaluations, now, &mut steps) {
+            return Err(self.deny(request, evaluations, now, full));
+        }
+        let shard = ShardId::current();
+        for &ChargeStep { evaluation, .. } in &steps {
+            let Evaluation {
+                state,
+                extracted,
+                found,
+                ..
+            } = &evaluations[usize::from(evaluation)];
+            let charge = if extracted.denied {
+                Err(false)
+            } else {
+                state.charge(extracted, *found, now)
+            };
+            match charge {
+                Ok(Charged { receipt, overflow }) => {
+                    if overflow {
+                        state.count(shard, RuleEvent::Overflowed);
+                    }
+                    charged.push(ChargedStep { evaluation, receipt });
+                }
+                Err(overflow) => {
+                    if overflow {
+                        state.count(shard, RuleEvent::Overflowed);
+                    }
+                    if extracted.enforced {
+                        refund(shard, evaluations, charged);
+                        return Err(self.deny(request, evaluations, now, evaluation));
+                    }
+                    state.count(shard, RuleEvent::ShadowDenied);
+                }
+            }
+        }
+        for step in charged {
+            let Evaluation { state, extracted, .. } = &evaluations[usize::from(step.evaluation)];
+            state.count(shard, RuleEvent::Admitted(extracted.permits));
+        }
+        Ok(())
+    }
+
+    /// Names the violated quotas after the only state has denied.
+    #[cold]
+    #[inline(never)]
+    fn deny_one<'a>(&'a self, shard: ShardId, request: &'a R, now: Nanos) -> Denied<'a, R> {
+        let mut violations = SmallVec::new();
+        let state = &self.states[0];
+        if state.quotas.len() == 1 {
+            violations.push(Violation { state: 0, quota: 0 });
+        } else if let Some(extracted) = state.extract(request, &self.seeds) {
+            // Extracted again, so that an admission does not have to keep it.
+            self.add_violations(0, &extracted, now, true, |violation| violations.push(violation));
+        }
+        self.count_denials(shard, &violations);
+        Denied::new(self, request, now, violations)
+    }
+
+    /// Names the violated quotas of all states; `full` is the evaluation whose state has denied.
+    #[cold]
+    #[inline(never)]
+    fn deny<'a>(
+        &'a self,
+        request: &'a R,
+        evaluations: &[Evaluation<'a, R>],
+        now: Nanos,
+        full: u16,
+    ) -> Denied<'a, R> {
+        let shard = ShardId::current();
+        let mut violations = SmallVec::new();
+        for (at, evaluation) in (0..).zip(evaluations) {
+            let Evaluation {
+                index,
+                state,
+                extracted,
+                ..
+            } = evaluation;
+            let before = violations.len();
+            self.add_violations(*index, extracted, now, full == at, |violation| {
+                violations.push(violation);
+            });
+            if !extracted.enforced && violations.len() > before {
+                violations.truncate(before);
+                state.count(shard, RuleEvent::ShadowDenied);
+            }
+        }
+        self.count_denials(shard, &violations);
+        Denied::new(self, request, now, violations)
+    }
+
+    /// Counts a denial for each rule that has a violated quota, once a rule.
+    fn count_denials(&self, shard: ShardId, violations: &[Violation]) {
+        for (at, violation) in violations.iter().enumerate() {
+            let rule = self.rule_of(violation);
+            if !violations[..at].iter().any(|before| self.rule_of(before) == rule) {
+                self.rules[usize::from(rule)].counts.add(shard, RuleEvent::Denied);
+            }
+        }
+    }
+
+    /// Names the quotas of a state with too little capacity left; at least one if `has_denied`.
+    fn add_violations(
+        &self,
+        index: u16,
+        extracted: &Extracted,
+        now: Nanos,
+        has_denied: bool,
+        mut add: impl FnMut(Violation),
+    ) {
+        let state = &self.states[usize::from(index)];
+        let mut violated = |quota| add(Violation { state: index, quota });
+        if has_denied && state.quotas.len() == 1 {
+            return violated(0);
+        }
+        let peek = state.peek(extracted, now);
+        let (mut some, mut least) = (false, (u64::MAX, 0));
+        for (quota, _) in (0_u16..).zip(&state.quotas) {
+            let left = peek.room_of(usize::from(quota));
+            least = least.min((left, quota));
+            if extracted.denied || left < extracted.permits {
+                some = true;
+                violated(quota);
+            }
+        }
+        if has_denied && !some {
+            // Another thread has refunded since: name the quota with the least capacity left.
+            violated(least.1);
+        }
+    }
+
+    fn rule_of(&self, violation: &Violation) -> u16 {
+        let state = &self.states[usize::from(violation.state)];
+        state.quotas[usize::from(violation.quota)].rule
+    }
+}
+
+/// *Peek*: reads the capacity of all states, and sorts them into the order in which they are charged. Stops at the first
+/// enforced state with too little capacity left, and returns its index.
+#[inline(always)]
+fn peek_all<R: ?Sized>(
+    evaluations: &mut [Evaluation<'_, R>],
+    now: Nanos,
+    steps: &mut ChargeSteps,
+) -> Option<u16> {
+    for (index, evaluation) in (0..).zip(evaluations.iter_mut()) {
+        let Extracted {
+            key,
+            permits,
+            enforced,
+            denied,
+            ..
+        } = evaluation.extracted;
+        let found = evaluation.found.or_near(key);
+        evaluation.found = found;
+        let left = evaluation.state.capacity_left(&evaluation.extracted, found, now);
+        if enforced && (denied || left < permits) {
+            return Some(index);
+        }
+        // The least capacity first, because a race is most likely lost there; shadows last.
+        let step = ChargeStep {
+            shadow: !enforced,
+            left: left.saturating_sub(permits),
+            evaluation: index,
+        };
+        steps.push(step);
+        let mut unsorted = &mut steps[..];
+        while let [rest @ .., before, last] = unsorted
+            && last < before
+        {
+            core::mem::swap(before, last);
+            let sorted = rest.len() + 1;
+            unsorted = &mut unsorted[..sorted];
+        }
+    }
+    None
+}
+
+/// *Refund*: takes the charges of a request back that a later state has denied.
+#[cold]
+#[inline(never)]
+fn refund<R: ?Sized>(shard: ShardId, evaluations: &[Evaluation<'_, R>], charged: &[ChargedStep]) {
+    for ChargedStep { evaluation, receipt } in charged.iter().rev() {
+        let Evaluation { state, extracted, .. } = &evaluations[usize::from(*evaluation)];
+        if !state.refund(extracted, receipt, extracted.permits) {
+            state.count_state(shard, RuleEvent::Forfeited(extracted.permits));
+        }
+    }
+}

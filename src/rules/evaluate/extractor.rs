@@ -1,0 +1,210 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::hash::{BuildHasher, Hasher};
+use std::collections::HashSet;
+
+use super::seeds::Seeds;
+use crate::error::ConfigError;
+use crate::keyed::{SeededState, Store};
+use crate::rules::condition::{Condition, Cost, TierOf};
+use crate::rules::key::{Key, OnMissingKey};
+use crate::rules::rule::{Enforcement, ListEntry, Rule};
+use crate::rules::share::Share;
+
+/// What one state needs to know about a request before its words are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extracted {
+    /// The fingerprint of the key, or [`NO_KEY`].
+    pub(crate) key: u64,
+    pub(crate) permits: u64,
+    /// The index of the algorithm: 0 is the rule's own, n is its n-th tier.
+    pub(crate) tier: usize,
+    /// Whether a denial counts. It does not for a rule in the shadow.
+    pub(crate) enforced: bool,
+    /// Whether the request is denied whatever the state holds.
+    pub(crate) denied: bool,
+    /// Whether the rule has a key and the request does not.
+    pub(crate) lacks_key: bool,
+}
+
+/// The key of a state that counts all requests together.
+pub(crate) const NO_KEY: u64 = 0;
+
+impl Extracted {
+    /// One permit of this key, of a rule that has nothing but a quota and a key.
+    const fn plain(key: u64) -> Self {
+        Self {
+            key,
+            permits: 1,
+            tier: 0,
+            enforced: true,
+            denied: false,
+            lacks_key: false,
+        }
+    }
+}
+
+/// The functions and lists of a rule, by which a request is read.
+#[derive(Debug)]
+pub(crate) struct Extractor<R: ?Sized> {
+    /// Whether nothing but the key is read from a request.
+    is_plain: bool,
+    key: Option<Key<R>>,
+    cost: Option<Cost<R>>,
+    when: Option<Condition<R>>,
+    tier_of: Option<TierOf<R>>,
+    tiers: Box<[(Arc<str>, u64)]>,
+    enforced: Share,
+    allow: HashSet<u64, SeededState>,
+    deny: HashSet<u64, SeededState>,
+}
+
+impl<R: ?Sized> Extractor<R> {
+    pub(crate) fn new(rule: &Rule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
+        let enforced = Share::of(rule.enforced)?;
+        let needs_key = [
+            (
+                "enforce",
+                !matches!(rule.enforced, Enforcement::All | Enforcement::None),
+            ),
+            ("capacity", rule.capacity.is_some()),
+            ("allow", !rule.allow.is_empty()),
+            ("deny", !rule.deny.is_empty()),
+        ];
+        for (field, given) in needs_key {
+            if given && rule.key.is_none() {
+                return Err(ConfigError::new(
+                    field,
+                    "given for a rule without a key",
+                    "a rule with a key",
+                ));
+            }
+        }
+        Ok(Self {
+            is_plain: rule.when.is_none()
+                && rule.cost.is_none()
+                && rule.tiers.is_empty()
+                && rule.allow.is_empty()
+                && rule.deny.is_empty()
+                && enforced == Share::ALL,
+            key: rule.key.clone(),
+            cost: rule.cost.clone(),
+            when: rule.when.clone(),
+            tier_of: rule.tier_of.clone(),
+            tiers: rule.tiers.clone().into_boxed_slice(),
+            enforced,
+            allow: hashes(&rule.allow, seeds),
+            deny: hashes(&rule.deny, seeds),
+        })
+    }
+
+    /// Reads the request; `None` if the rule does not apply to it.
+    #[inline(always)]
+    pub(crate) fn extract(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
+        if self.is_plain {
+            let key = match &self.key {
+                Some(key) => key.hash(request, &seeds.tables).map(Store::fingerprint),
+                None => Some(NO_KEY),
+            };
+            if let Some(key) = key {
+                return Some(Extracted::plain(key));
+            }
+        }
+        self.extract_all(request, seeds)
+    }
+
+    /// Reads the request for a rule with a condition, cost, tiers, lists or a percentage, or a request without a key.
+    #[inline(never)]
+    fn extract_all(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
+        if let Some(when) = &self.when
+            && !(when.0.function())(request)
+        {
+            return None;
+        }
+        let mut extracted = Extracted::plain(NO_KEY);
+        if let Some(cost) = &self.cost {
+            extracted.permits = (cost.0.function())(request);
+        }
+        extracted.enforced = self.enforced != Share::NONE;
+        if let Some(key) = &self.key {
+            let hash = match key.hash(request, &seeds.tables) {
+                Some(hash) => hash,
+                None if key.on_missing() == OnMissingKey::Skip => return None,
+                None => {
+                    extracted.lacks_key = true;
+                    Key::<R>::hash_of_none(&seeds.tables)
+                }
+            };
+            extracted.key = Store::fingerprint(hash);
+            if !self.allow.is_empty() && self.allow.contains(&hash) {
+                return None;
+            }
+            extracted.denied = !self.deny.is_empty() && self.deny.contains(&hash)
+                || extracted.lacks_key && key.on_missing() == OnMissingKey::Deny;
+            if self.enforced != Share::ALL && extracted.enforced {
+                let hash = key.hash(request, &seeds.percent);
+                let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.percent));
+                extracted.enforced = self.enforced.has(hash);
+            }
+        }
+        if let Some(tier_of) = &self.tier_of {
+            let name = (tier_of.0.function())(request);
+            extracted.tier = name
+                .and_then(|name| self.tiers.iter().position(|(tier, _)| **tier == *name))
+                .map_or(0, |tier| tier + 1);
+        }
+        Some(extracted)
+    }
+
+    /// The limit of the tier; `None` for the rule's own.
+    pub(crate) fn tier_limit(&self, tier: usize) -> Option<u64> {
+        Some(self.tiers[tier.checked_sub(1)?].1)
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has_tiers(&self) -> bool {
+        !self.tiers.is_empty()
+    }
+
+    pub(crate) fn has_cost(&self, cost: &Cost<R>) -> bool {
+        self.cost.as_ref().is_some_and(|own| own.0.is(&cost.0))
+    }
+
+    /// Whether both count by the same key, as far as its name tells, or both by none.
+    pub(crate) fn has_key_of(&self, other: &Self) -> bool {
+        self.key.as_ref().map(Key::name) == other.key.as_ref().map(Key::name)
+    }
+
+    /// Whether both apply to the same requests at the same cost, as far as the functions' names tell.
+    pub(crate) fn has_scope_of(&self, other: &Self) -> bool {
+        self.cost.as_ref().map(Cost::name) == other.cost.as_ref().map(Cost::name)
+            && self.when.as_ref().map(Condition::name) == other.when.as_ref().map(Condition::name)
+    }
+}
+
+impl<R: ?Sized> Clone for Extractor<R> {
+    fn clone(&self) -> Self {
+        Self {
+            is_plain: self.is_plain,
+            key: self.key.clone(),
+            cost: self.cost.clone(),
+            when: self.when.clone(),
+            tier_of: self.tier_of.clone(),
+            tiers: self.tiers.clone(),
+            enforced: self.enforced,
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+        }
+    }
+}
+
+fn hashes(list: &[ListEntry], seeds: &Seeds) -> HashSet<u64, SeededState> {
+    let hash = |entry: &ListEntry| {
+        let mut hasher = seeds.tables.build_hasher();
+        entry(&mut hasher);
+        hasher.finish()
+    };
+    let mut hashes = HashSet::with_hasher(seeds.tables.clone());
+    hashes.extend(list.iter().map(hash));
+    hashes
+}

@@ -1,0 +1,69 @@
+use core::time::Duration;
+
+use crate::algorithm::AnyAlgorithm;
+use crate::clock::Clock;
+use crate::decision::Peek;
+use crate::rules::set::RuleSet;
+
+/// A state of which a request needs permits, for a wait queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NeededState {
+    /// Identifies the key's state. It stays the same over a reload that reuses the state.
+    pub(crate) state: u64,
+    pub(crate) permits: u64,
+}
+
+impl<R: ?Sized, C: Clock> RuleSet<R, C> {
+    /// The enforced states of which the request needs permits.
+    pub(crate) fn needed_states(&self, request: &R) -> impl Iterator<Item = NeededState> {
+        let seeds = &self.states.seeds;
+        self.states.states.iter().filter_map(move |state| {
+            let extracted = state.extract(request, seeds)?;
+            let needed = extracted.enforced && (extracted.permits > 0 || extracted.denied);
+            needed.then(|| NeededState {
+                state: state.id(&extracted, seeds),
+                permits: extracted.permits,
+            })
+        })
+    }
+
+    /// The time until the state admits a request for `permits` if no other came in between; `None` if it never does.
+    /// Zero for a state that no longer exists.
+    pub(crate) fn ready_in(&self, request: &R, state: u64, permits: u64) -> Option<Duration> {
+        self.latest(request, state, |peek, _| peek.retry_after(permits))
+    }
+
+    /// The least time until the state has admitted `permits` after `before` permits of other requests.
+    pub(crate) fn earliest_in(&self, request: &R, state: u64, before: u64, permits: u64) -> Option<Duration> {
+        self.latest(request, state, |peek, has_tiers| {
+            // The other requests may be in a tier with a higher limit.
+            let before = if has_tiers { 0 } else { before };
+            peek.earliest_after(before.saturating_add(permits))
+        })
+    }
+
+    /// The latest of these times, of all states with the identifier: two while a reload is pending.
+    fn latest(
+        &self,
+        request: &R,
+        state: u64,
+        time: impl Fn(Peek<'_, AnyAlgorithm>, bool) -> Option<Duration>,
+    ) -> Option<Duration> {
+        let now = self.clock.now();
+        let seeds = &self.states.seeds;
+        let mut latest = Duration::ZERO;
+        for candidate in &self.states.states {
+            if let Some(extracted) = candidate.extract(request, seeds)
+                && extracted.enforced
+                && candidate.id(&extracted, seeds) == state
+            {
+                if extracted.denied {
+                    return None;
+                }
+                let has_tiers = candidate.extractor.has_tiers();
+                latest = latest.max(time(candidate.peek(&extracted, now), has_tiers)?);
+            }
+        }
+        Some(latest)
+    }
+}

@@ -1,0 +1,153 @@
+use core::fmt;
+use core::time::Duration;
+
+use super::extractor::Extracted;
+use super::rule_states::RuleStates;
+use crate::algorithm::AnyAlgorithm;
+use crate::decision::Peek;
+use crate::quota::Quota;
+use crate::time::Nanos;
+
+/// A read-only view of one quota of one rule, for one request.
+///
+/// # Concurrency
+///
+/// Each method reads the state when it is called, as with [`Peek`].
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+/// assert!(rules.check("request").is_ok());
+/// for peek in rules.peek("request") {
+///     assert_eq!((peek.rule(), peek.limit(), peek.remaining()), ("all", 2, 1));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a peek reads nothing until one of its methods is called"]
+pub struct RulePeek<'a> {
+    rule: &'a str,
+    quota: Quota,
+    limit: u64,
+    /// The index of the quota in its state.
+    index: usize,
+    extracted: Extracted,
+    peek: Peek<'a, AnyAlgorithm>,
+}
+
+impl<R: ?Sized> RuleStates<R> {
+    pub(crate) fn peek<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
+        (0..).zip(&self.states).flat_map(move |(index, state)| {
+            let quotas = (0..).zip(&state.quotas);
+            quotas.filter_map(move |(quota, _)| self.peek_quota(request, index, quota, now))
+        })
+    }
+
+    /// A view of one quota of a state; `None` if it does not apply to the request.
+    pub(crate) fn peek_quota(&self, request: &R, state: u16, quota: u16, now: Nanos) -> Option<RulePeek<'_>> {
+        let state = &self.states[usize::from(state)];
+        let index = usize::from(quota);
+        let quota = &state.quotas[index];
+        let extracted = state.extract(request, &self.seeds)?;
+        Some(RulePeek {
+            rule: &self.rules[usize::from(quota.rule)].name,
+            quota: quota.quota,
+            limit: state.limit(index, &extracted),
+            index,
+            extracted,
+            peek: state.peek(&extracted, now),
+        })
+    }
+}
+
+impl<'a> RulePeek<'a> {
+    /// Returns the name of the rule.
+    #[must_use]
+    pub const fn rule(&self) -> &'a str {
+        self.rule
+    }
+
+    /// Returns the quota of the rule that this view is about.
+    #[must_use]
+    pub const fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// Returns the limit in permits: of the key's tier if it has one, of the quota otherwise.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Returns whether the rule is enforced for this key, and not in the shadow.
+    #[must_use]
+    pub const fn is_enforced(&self) -> bool {
+        self.extracted.enforced
+    }
+
+    /// Returns whether the rule denies the request because it has no key ([`OnMissingKey::Deny`]).
+    ///
+    /// [`OnMissingKey::Deny`]: super::super::OnMissingKey::Deny
+    #[must_use]
+    pub const fn lacks_key(&self) -> bool {
+        self.extracted.lacks_key && self.extracted.denied
+    }
+
+    /// Returns the cost of the request in permits.
+    #[must_use]
+    pub const fn permits(&self) -> u64 {
+        self.extracted.permits
+    }
+
+    /// Returns the most permits that one request would be granted now.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        if self.extracted.denied {
+            return 0;
+        }
+        self.peek.room_of(self.index)
+    }
+
+    /// Returns the permits that still count, for this quota and all that share its state.
+    #[must_use]
+    pub fn spent(&self) -> u64 {
+        self.peek.spent()
+    }
+
+    /// Returns the time until `permits` would be admitted by this quota and all that share its state, if no other request
+    /// came in between. `None` if they never would.
+    #[must_use]
+    pub fn retry_after(&self, permits: u64) -> Option<Duration> {
+        if self.extracted.denied {
+            return None;
+        }
+        self.peek.retry_after(permits)
+    }
+
+    /// Returns the time until this quota alone would admit `permits`, if no other request came in between. `None` if it
+    /// never would.
+    #[must_use]
+    pub fn quota_retry_after(&self, permits: u64) -> Option<Duration> {
+        if self.extracted.denied {
+            return None;
+        }
+        self.peek.room_after(self.index, permits)
+    }
+}
+
+impl fmt::Debug for RulePeek<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RulePeek")
+            .field("rule", &self.rule)
+            .field("quota", &self.quota)
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,295 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+#[cfg(feature = "tokio")]
+use core::hash::BuildHasher;
+
+use super::extractor::{Extracted, Extractor};
+use super::seeds::Seeds;
+use super::state_algorithms::StateAlgorithms;
+use super::storage::{Charged, KeyDecider, StateDecision, StateStorage, StorageLookup};
+use crate::algorithm::AnyAlgorithm;
+use crate::decision::Peek;
+use crate::error::ConfigError;
+use crate::keyed::{OnFull, Store};
+use crate::limiter::OwnWords;
+use crate::quota::Quota;
+use crate::receipt::Receipt;
+use crate::rules::rule::Rule;
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId, ShardedCounts};
+use crate::time::Nanos;
+
+/// One state, and the quotas that it decides in one step.
+#[derive(Debug)]
+pub(crate) struct RuleState<R: ?Sized> {
+    /// One for each window of the algorithms, in their order.
+    pub(crate) quotas: Box<[StateQuota]>,
+    /// The counts of the rules whose first quota is here.
+    counts: Box<[Arc<ShardedCounts>]>,
+    /// The counts of the other rules that have a quota here.
+    other_counts: Box<[Arc<ShardedCounts>]>,
+    pub(crate) extractor: Extractor<R>,
+    /// The capacity of the table of keys.
+    pub(crate) keys: u64,
+    pub(crate) on_full: OnFull,
+    pub(crate) algorithms: Arc<StateAlgorithms>,
+    pub(crate) storage: Arc<StateStorage>,
+    /// Whether the state is enforced only until its successors have been charged what it holds.
+    pub(crate) retired: bool,
+}
+
+/// One quota of one rule.
+#[derive(Clone, Debug)]
+pub(crate) struct StateQuota {
+    /// The rule's index in its rule set.
+    pub(crate) rule: u16,
+    pub(crate) name: Arc<str>,
+    /// The index of the quota in its rule.
+    pub(crate) index: usize,
+    pub(crate) quota: Quota,
+}
+
+/// One quota of one rule, before it has a state: the rule's index, the rule, and the quota's index in it.
+pub(crate) type QuotaOfRule<'a, R> = (u16, &'a Rule<R>, usize);
+
+impl<R: ?Sized> RuleState<R> {
+    /// Creates an empty state for these quotas, whose rules agree in all but their windows and limits.
+    pub(crate) fn new(quotas: &[QuotaOfRule<'_, R>], seeds: &Seeds) -> Result<Self, ConfigError> {
+        let (_, rule, _) = quotas[0];
+        let quotas: Box<[StateQuota]> = quotas
+            .iter()
+            .map(|&(at, rule, index)| StateQuota {
+                rule: at,
+                name: Arc::clone(&rule.name),
+                index,
+                quota: rule.quotas[index],
+            })
+            .collect();
+        let windows: Vec<Quota> = quotas.iter().map(|quota| quota.quota).collect();
+        let algorithms = StateAlgorithms::new(rule, &windows)?;
+        let storage = match rule.key {
+            None => StateStorage::Single(OwnWords::new(algorithms.words())),
+            Some(_) => StateStorage::Keyed(Store::new(rule.keys(), algorithms.words())?),
+        };
+        Ok(Self {
+            quotas,
+            counts: Box::new([]),
+            other_counts: Box::new([]),
+            extractor: Extractor::new(rule, seeds)?,
+            keys: rule.keys(),
+            on_full: rule.on_full,
+            algorithms: Arc::new(algorithms),
+            storage: Arc::new(storage),
+            retired: false,
+        })
+    }
+
+    /// The state with the counts of its rules, out of those of all rules.
+    pub(crate) fn with_counts(self, counts: &[Arc<ShardedCounts>]) -> Self {
+        let (mut first, mut others): (Vec<u16>, Vec<u16>) = Default::default();
+        for quota in &self.quotas {
+            if quota.index == 0 {
+                first.push(quota.rule);
+            }
+        }
+        for quota in &self.quotas {
+            if !first.contains(&quota.rule) && !others.contains(&quota.rule) {
+                others.push(quota.rule);
+            }
+        }
+        let of = |rules: Vec<u16>| {
+            let rules = rules.into_iter();
+            rules.map(|rule| Arc::clone(&counts[usize::from(rule)])).collect()
+        };
+        Self {
+            counts: of(first),
+            other_counts: of(others),
+            ..self
+        }
+    }
+
+    /// The state as it is enforced beside its successors: with the same storage, without counts.
+    pub(crate) fn retired(&self, quotas: Box<[StateQuota]>, algorithms: StateAlgorithms) -> Self {
+        Self {
+            quotas,
+            counts: Box::new([]),
+            other_counts: Box::new([]),
+            extractor: self.extractor.clone(),
+            keys: self.keys,
+            on_full: self.on_full,
+            algorithms: Arc::new(algorithms),
+            storage: Arc::clone(&self.storage),
+            retired: true,
+        }
+    }
+
+    /// Counts an event of a request for each rule whose first quota is here: once a rule, however many states it has.
+    #[inline]
+    pub(crate) fn count(&self, shard: ShardId, event: RuleEvent) {
+        for counts in &self.counts {
+            counts.add(shard, event);
+        }
+    }
+
+    /// Counts an event of this state, for each rule that has a quota here.
+    pub(crate) fn count_state(&self, shard: ShardId, event: RuleEvent) {
+        for counts in self.all_counts() {
+            counts.add(shard, event);
+        }
+    }
+
+    fn all_counts(&self) -> impl Iterator<Item = &Arc<ShardedCounts>> {
+        self.counts.iter().chain(&self.other_counts)
+    }
+
+    /// Reads the request; `None` if the rules of this state do not apply to it.
+    #[inline(always)]
+    pub(crate) fn extract(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
+        self.extractor.extract(request, seeds)
+    }
+
+    #[inline]
+    fn algorithm(&self, extracted: &Extracted) -> &AnyAlgorithm {
+        &self.algorithms.tiers[extracted.tier]
+    }
+
+    /// Starts the lookup of the key's words, as far as they may have to be fetched from memory.
+    #[inline(always)]
+    pub(crate) fn find_far(&self, extracted: &Extracted) -> StorageLookup<'_> {
+        self.storage.find_far(extracted.key)
+    }
+
+    /// Looks the key's words up.
+    #[cfg(feature = "redis")]
+    pub(crate) fn find(&self, extracted: &Extracted) -> StorageLookup<'_> {
+        self.find_far(extracted).or_near(extracted.key)
+    }
+
+    #[inline(always)]
+    fn decider(&self, extracted: &Extracted) -> KeyDecider<'_> {
+        KeyDecider {
+            algorithm: self.algorithm(extracted),
+            on_full: self.on_full,
+            key: extracted.key,
+        }
+    }
+
+    /// The most permits that one request of this key would be granted now. Another thread may take them first.
+    #[inline(always)]
+    pub(crate) fn capacity_left<'a>(
+        &'a self,
+        extracted: &Extracted,
+        found: StorageLookup<'a>,
+        now: Nanos,
+    ) -> u64 {
+        self.decider(extracted).capacity_left(found, now)
+    }
+
+    /// Decides at the time that `now` returns, which is called while memory is being fetched. There is no receipt.
+    #[inline(always)]
+    pub(crate) fn decide(&self, extracted: &Extracted, now: impl FnOnce() -> Nanos) -> StateDecision {
+        let algorithm = self.algorithm(extracted);
+        self.storage
+            .decide(algorithm, self.on_full, extracted.key, now, extracted.permits)
+    }
+
+    /// Charges the request's permits, or none. The error says whether the catch-all denied, for want of an entry.
+    #[inline(always)]
+    pub(crate) fn charge<'a>(
+        &'a self,
+        extracted: &Extracted,
+        found: StorageLookup<'a>,
+        now: Nanos,
+    ) -> Result<Charged, bool> {
+        self.decider(extracted).charge(found, now, extracted.permits)
+    }
+
+    /// Refunds a charge; false if the algorithm can no longer do so.
+    pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt, permits: u64) -> bool {
+        self.decider(extracted).refund(&self.storage, receipt, permits)
+    }
+
+    pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> Peek<'_, AnyAlgorithm> {
+        self.decider(extracted).peek(&self.storage, now)
+    }
+
+    /// A hash of the key and of the state's first quota: it stays the same over a reload that reuses the state.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn id(&self, extracted: &Extracted, seeds: &Seeds) -> u64 {
+        let first = self.quotas.first().map(|quota| (&quota.name, quota.index));
+        seeds.tables.hash_one((first, extracted.key))
+    }
+
+    /// Reads how much a key has used, debt included.
+    pub(crate) fn usage_decider(&self, key: u64) -> KeyDecider<'_> {
+        KeyDecider {
+            algorithm: &self.algorithms.usage,
+            on_full: OnFull::Share,
+            key,
+        }
+    }
+
+    /// Charges the key as many of `permits` as its words can hold, whatever the limit, and returns how many.
+    /// `tier` is the key's tier, if it is known.
+    pub(crate) fn charge_debt(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
+        charge_debt(&self.algorithms, &self.storage, key, tier, now, permits)
+    }
+
+    /// Charges debt to this state without a reference to its rules.
+    #[cfg(feature = "redis")]
+    pub(crate) fn charger(&self) -> StateCharger {
+        StateCharger {
+            algorithms: Arc::clone(&self.algorithms),
+            storage: Arc::clone(&self.storage),
+        }
+    }
+
+    /// The limit of one of the quotas, for the key's tier.
+    pub(crate) fn limit(&self, quota: usize, extracted: &Extracted) -> u64 {
+        let own = || self.quotas[quota].quota.limit();
+        self.extractor.tier_limit(extracted.tier).unwrap_or_else(own)
+    }
+
+    /// Whether both states have the same words.
+    pub(crate) fn shares_storage_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.storage, &other.storage)
+    }
+
+    /// Whether a rule of the other state counts here too, by the same key.
+    pub(crate) fn shares_counts_with(&self, other: &Self) -> bool {
+        let here = |theirs| self.all_counts().any(|own| Arc::ptr_eq(own, theirs));
+        self.extractor.has_key_of(&other.extractor) && other.all_counts().any(here)
+    }
+}
+
+/// Charges debt to a state that may outlive its rule set.
+#[cfg(feature = "redis")]
+pub(crate) struct StateCharger {
+    algorithms: Arc<StateAlgorithms>,
+    storage: Arc<StateStorage>,
+}
+
+#[cfg(feature = "redis")]
+impl StateCharger {
+    /// Charges debt as [`RuleState::charge_debt`] does.
+    pub(crate) fn charge_debt(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
+        charge_debt(&self.algorithms, &self.storage, key, tier, now, permits)
+    }
+}
+
+fn charge_debt(
+    algorithms: &StateAlgorithms,
+    storage: &StateStorage,
+    key: u64,
+    tier: Option<usize>,
+    now: Nanos,
+    permits: u64,
+) -> u64 {
+    let decider = KeyDecider {
+        algorithm: algorithms.unlimited(tier),
+        // A key without an entry is charged to the catch-all, and barred from an entry until that expires.
+        on_full: OnFull::Share,
+        key,
+    };
+    decider.charge_debt(storage, now, permits)
+}

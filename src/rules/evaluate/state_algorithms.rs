@@ -1,0 +1,305 @@
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, TimestampRing};
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::rules::rule::Rule;
+use crate::rules::rule::algorithm::RuleAlgorithm;
+
+/// The algorithms that decide over the words of one state.
+#[derive(Clone, Debug)]
+pub(crate) struct StateAlgorithms {
+    /// The rule's own, then those of its tiers.
+    pub(crate) tiers: Box<[AnyAlgorithm]>,
+    /// For each of these, one without its limit: it charges debt, and what other states have admitted.
+    unlimited: Box<[AnyAlgorithm]>,
+    /// The index of the tier whose permits take longest to refill.
+    slowest: usize,
+    /// Reads how much was used: no less than by any algorithm that has written the words.
+    pub(crate) usage: AnyAlgorithm,
+    layout: WordLayout,
+}
+
+/// What the words mean. Algorithms of one layout can decide over the same words.
+#[derive(Clone, Debug)]
+enum WordLayout {
+    Counter {
+        kind: RingKind,
+        cells: u64,
+        windows: Vec<Duration>,
+        /// A ring with the highest limit that the words can hold. All others are this one with a lower limit.
+        widest: Box<CounterRing>,
+    },
+    Log(Quota),
+    Gcra {
+        quota: Quota,
+        burst: u64,
+        tiers: Vec<u64>,
+    },
+}
+
+/// The rule algorithms that are counter rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RingKind {
+    Strict,
+    Classic,
+    Even,
+    Fixed,
+}
+
+impl RingKind {
+    fn build(self, quotas: &[Quota], cells: u64) -> Result<CounterRing, ConfigError> {
+        let ring = CounterRing::builder(quotas[0]).cells(cells);
+        let ring = quotas[1..].iter().copied().fold(ring, CounterRingBuilder::also);
+        match self {
+            Self::Strict => ring.build(),
+            Self::Classic => ring.classic().build(),
+            Self::Even => ring.even().build(),
+            Self::Fixed => ring.classic().cells(1).build(),
+        }
+    }
+}
+
+impl StateAlgorithms {
+    /// The algorithms of a rule, for these quotas of it and of rules that share its state.
+    pub(crate) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota]) -> Result<Self, ConfigError> {
+        let tiers: Vec<u64> = rule.tiers.iter().map(|&(_, limit)| limit).collect();
+        let absent = |field, given: Option<u64>, expected| match given {
+            Some(given) => Err(ConfigError::new(field, format!("{given}"), expected)),
+            None => Ok(()),
+        };
+        let no_cells = |expected| absent("cells", rule.cells, expected);
+        let no_burst = || absent("burst", rule.burst, "no burst, except for a gcra rule");
+        let ring = |kind| Self::counter(kind, rule.cells_or_default(), quotas, &tiers);
+        match rule.algorithm {
+            RuleAlgorithm::Gcra => {
+                no_cells("no cells for a gcra rule")?;
+                Self::gcra(quotas[0], rule.burst, tiers)
+            }
+            RuleAlgorithm::Log => {
+                no_cells("no cells for a log rule")?;
+                no_burst()?;
+                Self::log(quotas[0], &tiers)
+            }
+            RuleAlgorithm::Fixed => {
+                no_cells("no cells for a fixed window, which is one cell")?;
+                no_burst()?;
+                ring(RingKind::Fixed)
+            }
+            RuleAlgorithm::Counter => no_burst().and_then(|()| ring(RingKind::Strict)),
+            RuleAlgorithm::Classic => no_burst().and_then(|()| ring(RingKind::Classic)),
+            RuleAlgorithm::Even => no_burst().and_then(|()| ring(RingKind::Even)),
+        }
+    }
+
+    fn log(quota: Quota, tiers: &[u64]) -> Result<Self, ConfigError> {
+        if let Some(limit) = tiers.first() {
+            return Err(ConfigError::new(
+                "tiers",
+                format!("a tier of {limit} permits"),
+                "no tiers for a log rule, which has one slot per permit",
+            ));
+        }
+        let log = AnyAlgorithm::from(TimestampRing::new(quota)?);
+        Ok(Self {
+            tiers: Box::new([log.clone()]),
+            unlimited: Box::new([log.clone()]),
+            slowest: 0,
+            usage: log,
+            layout: WordLayout::Log(quota),
+        })
+    }
+
+    fn counter(kind: RingKind, cells: u64, quotas: &[Quota], tiers: &[u64]) -> Result<Self, ConfigError> {
+        let own: Vec<u64> = quotas.iter().map(|quota| quota.limit()).collect();
+        let highest = own.iter().chain(tiers).copied().max().unwrap_or(1);
+        let with_limit = |limit| -> Result<Vec<Quota>, ConfigError> {
+            let with_limit = |quota: &Quota| Quota::new(limit, quota.window());
+            quotas.iter().map(with_limit).collect()
+        };
+        // First with the limits as given, so that an error names these.
+        kind.build(quotas, cells)?;
+        let narrowest = kind.build(&with_limit(highest)?, cells)?;
+        let widest = (1..=40)
+            .rev()
+            .map(|bits| Quota::MAX_LIMIT.min((1 << bits) - 1))
+            .take_while(|&limit| limit > highest)
+            .find_map(|limit| {
+                let ring = kind.build(&with_limit(limit).ok()?, cells).ok()?;
+                (ring.words() == narrowest.words()).then_some(ring)
+            })
+            .unwrap_or(narrowest);
+        for &limit in tiers {
+            Quota::new(limit, quotas[0].window())?;
+        }
+        // The cell shares of an even ring would hold debt back. A classic ring has the same words and no shares.
+        let unlimited = match kind {
+            RingKind::Even => RingKind::Classic.build(&with_limit(widest.limits()[0])?, cells)?,
+            RingKind::Strict | RingKind::Classic | RingKind::Fixed => widest.clone(),
+        };
+        let layout = WordLayout::Counter {
+            kind,
+            cells,
+            windows: quotas.iter().map(|quota| quota.window()).collect(),
+            widest: Box::new(widest.clone()),
+        };
+        Self::of_rings(layout, &widest, unlimited.into(), &own, tiers)
+    }
+
+    /// Rings over the same words: `widest` with these limits, and with the limit of each tier.
+    fn of_rings(
+        layout: WordLayout,
+        widest: &CounterRing,
+        unlimited: AnyAlgorithm,
+        own: &[u64],
+        tiers: &[u64],
+    ) -> Result<Self, ConfigError> {
+        let mut algorithms = alloc::vec![AnyAlgorithm::from(widest.with_limits(own)?)];
+        for &limit in tiers {
+            algorithms.push(widest.with_limits(&[limit])?.into());
+        }
+        Ok(Self {
+            unlimited: algorithms.iter().map(|_| unlimited.clone()).collect(),
+            tiers: algorithms.into_boxed_slice(),
+            slowest: 0,
+            usage: unlimited,
+            layout,
+        })
+    }
+
+    fn gcra(quota: Quota, burst: Option<u64>, tiers: Vec<u64>) -> Result<Self, ConfigError> {
+        let burst = burst.unwrap_or(quota.limit());
+        let own = Gcra::token_bucket(quota, burst)?;
+        let mut buckets = alloc::vec![own];
+        for &limit in &tiers {
+            // The burst in proportion to the limit, rounded down.
+            let burst = u128::from(burst) * u128::from(limit) / u128::from(quota.limit());
+            let burst = u64::try_from(burst).unwrap_or(u64::MAX).max(1);
+            let tier = Quota::new(limit, quota.window())?;
+            buckets.push(Gcra::token_bucket(tier, burst)?);
+        }
+        let usage = buckets.iter().fold(&buckets[0], Gcra::faster).clone();
+        let layout = WordLayout::Gcra { quota, burst, tiers };
+        Ok(Self::of_buckets(&buckets, &usage, layout))
+    }
+
+    /// Buckets over one word. Each is told how far ahead of the clock the others may leave it.
+    fn of_buckets(buckets: &[Gcra], usage: &Gcra, layout: WordLayout) -> Self {
+        let informed = |bucket: &Gcra| {
+            let all = buckets.iter();
+            all.fold(bucket.clone(), |bucket, other| bucket.following(other))
+        };
+        let slowest = (0..buckets.len()).max_by_key(|&at| buckets[at].time_per_permit());
+        let unlimited = buckets.iter().map(|bucket| informed(bucket).bottomless().into());
+        Self {
+            unlimited: unlimited.collect(),
+            tiers: buckets.iter().map(|bucket| informed(bucket).into()).collect(),
+            slowest: slowest.unwrap_or(0),
+            usage: informed(usage).bottomless().into(),
+            layout,
+        }
+    }
+
+    /// These algorithms, over words that the algorithms of `before` have written. `None` if they would read less from
+    /// the words than was charged.
+    pub(crate) fn over_words_of(&self, before: &Self) -> Option<Self> {
+        match &self.layout {
+            WordLayout::Counter {
+                kind, cells, windows, ..
+            } => self.rings_over(before, *kind, *cells, windows),
+            WordLayout::Log(quota) => {
+                matches!(&before.layout, WordLayout::Log(old) if old == quota).then(|| self.clone())
+            }
+            WordLayout::Gcra { quota, burst, tiers } => {
+                let WordLayout::Gcra {
+                    quota: old_quota,
+                    burst: old_burst,
+                    tiers: old_tiers,
+                } = &before.layout
+                else {
+                    return None;
+                };
+                if (quota, burst, tiers) == (old_quota, old_burst, old_tiers) {
+                    // `before` may have been told of algorithms from earlier reloads.
+                    return Some(before.clone());
+                }
+                self.bucket_over(before)
+            }
+        }
+    }
+
+    fn rings_over(&self, before: &Self, kind: RingKind, cells: u64, windows: &[Duration]) -> Option<Self> {
+        let WordLayout::Counter {
+            kind: old_kind,
+            cells: old_cells,
+            windows: old_windows,
+            widest,
+        } = &before.layout
+        else {
+            return None;
+        };
+        if (kind, cells, windows) != (*old_kind, *old_cells, old_windows) {
+            return None;
+        }
+        let limits = |algorithm: &AnyAlgorithm| match algorithm {
+            AnyAlgorithm::Counter(ring) => ring.limits(),
+            AnyAlgorithm::Log(_) | AnyAlgorithm::Gcra(_) => Vec::new(),
+        };
+        let tiers: Vec<u64> = self.tiers[1..].iter().flat_map(limits).collect();
+        // Fails if the old words are too narrow for a new limit.
+        Self::of_rings(
+            before.layout.clone(),
+            widest,
+            before.usage.clone(),
+            &limits(&self.tiers[0]),
+            &tiers,
+        )
+        .ok()
+    }
+
+    fn bucket_over(&self, before: &Self) -> Option<Self> {
+        let ([AnyAlgorithm::Gcra(bucket)], [AnyAlgorithm::Gcra(old)]) = (&*self.tiers, &*before.tiers) else {
+            return None;
+        };
+        let AnyAlgorithm::Gcra(fastest) = &before.usage else {
+            return None;
+        };
+        bucket.can_follow(old, fastest).then(|| {
+            let bucket = bucket.clone().following(old);
+            let usage = bucket.faster(fastest).clone();
+            Self::of_buckets(&[bucket], &usage, self.layout.clone())
+        })
+    }
+
+    /// These algorithms without the limits of removed quotas.
+    pub(crate) fn without_limits(&self, is_removed: impl Fn(usize) -> bool) -> Self {
+        let (AnyAlgorithm::Counter(ring), WordLayout::Counter { widest, .. }) =
+            (&self.tiers[0], &self.layout)
+        else {
+            return self.clone();
+        };
+        let limits = ring.limits().into_iter().zip(widest.limits());
+        let limits: Vec<u64> = limits
+            .enumerate()
+            .map(|(at, (own, widest))| if is_removed(at) { widest } else { own })
+            .collect();
+        let mut algorithms = self.clone();
+        if let Ok(ring) = widest.with_limits(&limits) {
+            algorithms.tiers[0] = ring.into();
+        }
+        algorithms
+    }
+
+    /// The algorithm that charges debt of a key in this tier. Without a tier, it is the one by which a permit takes
+    /// longest to refill.
+    pub(crate) fn unlimited(&self, tier: Option<usize>) -> &AnyAlgorithm {
+        &self.unlimited[tier.unwrap_or(self.slowest)]
+    }
+
+    pub(crate) fn words(&self) -> usize {
+        self.tiers[0].words()
+    }
+}

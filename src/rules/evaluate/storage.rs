@@ -1,0 +1,303 @@
+use core::fmt;
+
+use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
+use crate::decision::{Peek, StateRef};
+use crate::keyed::{Desk, OnFull, Store};
+use crate::limiter::OwnWords;
+use crate::receipt::Receipt;
+use crate::sync::{Ordering, Shared};
+use crate::table::{Entry, Seat};
+use crate::time::Nanos;
+
+/// The words of one state.
+pub(crate) enum StateStorage {
+    /// Those of one limiter, for all requests together.
+    Single(OwnWords),
+    /// A table with words for each key.
+    Keyed(Store),
+}
+
+/// A charge to one state.
+pub(crate) struct Charged {
+    pub(crate) receipt: Receipt,
+    /// Whether the overflow policy decided, because the key found no entry.
+    pub(crate) overflow: bool,
+}
+
+/// A decision without a receipt.
+pub(crate) struct StateDecision {
+    /// The reading that it was made at.
+    pub(crate) at: Nanos,
+    pub(crate) admitted: bool,
+    /// Whether the overflow policy decided, because the key found no entry.
+    pub(crate) overflow: bool,
+}
+
+impl fmt::Debug for StateStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Single(words) => f.debug_tuple("Single").field(&words.get()).finish(),
+            Self::Keyed(store) => f.debug_tuple("Keyed").field(store).finish(),
+        }
+    }
+}
+
+/// Where the words of a key were found. Only a hint for a keyed state: each operation validates it.
+#[derive(Clone, Copy)]
+pub(crate) enum StorageLookup<'a> {
+    Single(&'a OwnWords),
+    /// The key's entry, if it was found.
+    Keyed(&'a Store, Option<Entry<'a>>),
+}
+
+impl<'a> StorageLookup<'a> {
+    /// Completes a lookup of `key` that [`StateStorage::find_far`] has begun.
+    #[inline(always)]
+    pub(crate) fn or_near(self, key: u64) -> Self {
+        match self {
+            Self::Keyed(store, None) => {
+                let near = store.table().find_near(key);
+                Self::Keyed(store, near.or_else(|| Self::find_anywhere(store, key)))
+            }
+            Self::Keyed(_, Some(_)) | Self::Single(_) => self,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_anywhere(store: &'a Store, key: u64) -> Option<Entry<'a>> {
+        store.table().find(key)
+    }
+}
+
+impl StateStorage {
+    /// Starts the lookup of `key`, as far as its words may have to be fetched from memory.
+    #[inline(always)]
+    pub(crate) fn find_far(&self, key: u64) -> StorageLookup<'_> {
+        match self {
+            Self::Single(words) => StorageLookup::Single(words),
+            Self::Keyed(store) => StorageLookup::Keyed(store, store.table().find_far(key)),
+        }
+    }
+
+    /// Decides about `permits` of `key`, at the time that `now` returns, which is called while memory is being fetched.
+    ///
+    /// Never inlined: the caller's variables would take the registers that the decision needs.
+    #[inline(never)]
+    pub(crate) fn decide(
+        &self,
+        algorithm: &AnyAlgorithm,
+        on_full: OnFull,
+        key: u64,
+        now: impl FnOnce() -> Nanos,
+        permits: u64,
+    ) -> StateDecision {
+        match self {
+            Self::Single(words) => {
+                let at = now();
+                let decision = algorithm.decide(Shared::new(words.get()), at, permits);
+                StateDecision {
+                    at,
+                    admitted: decision.is_some(),
+                    overflow: false,
+                }
+            }
+            Self::Keyed(store) => {
+                let desk = Desk {
+                    store,
+                    algorithm,
+                    on_full,
+                };
+                let mut at = Nanos::ZERO;
+                let read = || {
+                    at = now();
+                    at
+                };
+                let (admitted, overflow) = match desk.decide(key, read, permits) {
+                    Ok(admitted) => (true, admitted.is_overflow()),
+                    Err(denied) => (false, denied.is_overflow()),
+                };
+                StateDecision {
+                    at,
+                    admitted,
+                    overflow,
+                }
+            }
+        }
+    }
+
+    /// The latest time that the key's words have recorded, or zero if they record none: no clock should be behind it.
+    pub(crate) fn latest_time(&self, algorithm: &AnyAlgorithm, key: u64) -> Nanos {
+        let first = match self {
+            // Relaxed: the caller has synchronized with the writers that it needs to see (*grace* in rules.md).
+            Self::Single(words) => words.get()[0].load(Ordering::Relaxed),
+            Self::Keyed(store) => store.first_word(key),
+        };
+        match algorithm {
+            // The word of a bucket is the time at which it will be full, not the time of an event.
+            AnyAlgorithm::Gcra(_) => Nanos::ZERO,
+            AnyAlgorithm::Counter(_) | AnyAlgorithm::Log(_) => algorithm.latest_time(first),
+        }
+    }
+}
+
+/// An algorithm and an overflow policy, for one key of a state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyDecider<'a> {
+    pub(crate) algorithm: &'a AnyAlgorithm,
+    pub(crate) on_full: OnFull,
+    pub(crate) key: u64,
+}
+
+impl<'a> KeyDecider<'a> {
+    #[inline(always)]
+    fn desk<'s>(self, store: &'s Store) -> Desk<'s, AnyAlgorithm>
+    where
+        'a: 's,
+    {
+        Desk {
+            store,
+            algorithm: self.algorithm,
+            on_full: self.on_full,
+        }
+    }
+
+    /// The most permits that one request would be granted now. Another thread may take them first.
+    #[inline(always)]
+    pub(crate) fn capacity_left(self, found: StorageLookup<'_>, now: Nanos) -> u64 {
+        match found {
+            StorageLookup::Single(words) => self.algorithm.remaining(Shared::new(words.get()), now),
+            StorageLookup::Keyed(store, entry) => {
+                if let Some(entry) = entry {
+                    let seat = Seat::new(entry, self.key);
+                    let left = self.algorithm.remaining(&seat, now);
+                    // The entry still belonged to the key when the word was read only if the word is unchanged. Otherwise
+                    // the capacity may be that of another key.
+                    if entry.still(seat.seen()) {
+                        return left;
+                    }
+                }
+                Self::capacity_left_without_entry(store, self.algorithm, self.on_full, self.key, now)
+            }
+        }
+    }
+
+    /// Takes the fields one by one, so that the caller does not have to store them in memory.
+    #[cold]
+    #[inline(never)]
+    fn capacity_left_without_entry(
+        store: &Store,
+        algorithm: &AnyAlgorithm,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+    ) -> u64 {
+        let desk = Desk {
+            store,
+            algorithm,
+            on_full,
+        };
+        desk.peek(key, now).remaining()
+    }
+
+    /// Charges `permits`, or none. The error says whether the overflow policy denied, because the key found no entry.
+    #[inline(always)]
+    pub(crate) fn charge(self, found: StorageLookup<'_>, now: Nanos, permits: u64) -> Result<Charged, bool> {
+        match found {
+            StorageLookup::Single(words) => {
+                match self.algorithm.decide(Shared::new(words.get()), now, permits) {
+                    Some(receipt) => Ok(Charged {
+                        receipt,
+                        overflow: false,
+                    }),
+                    None => Err(false),
+                }
+            }
+            StorageLookup::Keyed(store, entry) => {
+                match self.desk(store).decide_with(entry, self.key, now, permits) {
+                    Ok(admitted) => Ok(Charged {
+                        overflow: admitted.is_overflow(),
+                        receipt: admitted.into_receipt(),
+                    }),
+                    Err(denied) => Err(denied.is_overflow()),
+                }
+            }
+        }
+    }
+
+    /// Refunds a charge; false if the algorithm can no longer do so.
+    pub(crate) fn refund(self, storage: &StateStorage, receipt: &Receipt, permits: u64) -> bool {
+        match storage {
+            StateStorage::Single(words) => {
+                permits == 0 || self.algorithm.refund(Shared::new(words.get()), receipt, permits)
+            }
+            StateStorage::Keyed(store) => self.desk(store).refund(self.key, receipt, permits),
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn peek(self, storage: &'a StateStorage, now: Nanos) -> Peek<'a, AnyAlgorithm> {
+        match storage {
+            StateStorage::Single(words) => Peek::new(self.algorithm, StateRef::Own(words.get()), now),
+            StateStorage::Keyed(store) => self.desk(store).peek(self.key, now),
+        }
+    }
+
+    /// Charges as many of `permits` as the words can hold, and returns how many.
+    pub(crate) fn charge_debt(self, storage: &StateStorage, now: Nanos, permits: u64) -> u64 {
+        match storage {
+            StateStorage::Single(words) => self.algorithm.charge(Shared::new(words.get()), now, permits),
+            StateStorage::Keyed(store) => loop {
+                let desk = self.desk(store);
+                let peek = desk.peek(self.key, now);
+                if peek.is_overflow() {
+                    // The catch-all may hold less than the debt. The key must not get an entry before that expires.
+                    desk.bar(self.key, now);
+                }
+                let permits = permits.min(peek.remaining());
+                // A denial means that another thread took the capacity: read it again.
+                if desk.decide(self.key, || now, permits).is_ok() {
+                    return permits;
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::algorithm::CounterRing;
+    use crate::quota::Quota;
+
+    /// Between the lookup of an entry and the read of its words, the key may lose it and use its limit up in another.
+    #[test]
+    fn capacity_is_not_read_from_an_entry_that_the_key_has_lost() {
+        let quota = Quota::per_hour(2).expect("a quota");
+        let algorithm = AnyAlgorithm::from(CounterRing::new(quota).expect("a ring"));
+        let store = &Store::new(1, algorithm.words()).expect("a table");
+        let decider = |key| KeyDecider {
+            algorithm: &algorithm,
+            on_full: OnFull::Deny,
+            key,
+        };
+        let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
+        let charge = |key, minutes, permits| {
+            decider(key)
+                .charge(StorageLookup::Keyed(store, None), at(minutes), permits)
+                .is_ok()
+        };
+        assert!(charge(1, 60, 1));
+        let lost = store.table().find(1).expect("its entry");
+        let left = |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Some(lost)), at(minutes));
+        assert_eq!(left(60), 1);
+        assert!(decider(1).desk(store).leave(1, at(60)));
+        // Other keys take all twelve entries; one of these is idle before the rest.
+        assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
+        assert!(charge(1, 650, 2));
+        assert_ne!(store.table().find(1).expect("another").number(), lost.number());
+        assert_eq!(left(650), 0);
+    }
+}

@@ -1,0 +1,120 @@
+//! What a reload does with the counts of the old rules: [the protocol](super).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::evaluate::rule_state::RuleState;
+use super::evaluate::rule_states::{NamedCounts, RuleStates};
+use super::evaluate::seeds::Seeds;
+use super::rule::Rule;
+use super::rule::error::RuleError;
+use super::set::compile;
+use super::set::sharded_counts::ShardedCounts;
+
+pub(crate) mod carry_over;
+mod reuse_state;
+mod successor;
+
+use carry_over::CarryOver;
+use successor::Successors;
+
+/// The states of new rules, and the work that a reload has left.
+pub(crate) struct Migration<R: ?Sized> {
+    pub(crate) states: RuleStates<R>,
+    pub(crate) carry_overs: Vec<CarryOver<R>>,
+    /// For each retained state, the same under the names of the new rules; `None` if none of its rules continues.
+    pub(crate) retained: Vec<Option<Arc<RuleState<R>>>>,
+}
+
+/// Builds the states of new rules, which continue those of `old` and the `retained` ones.
+pub(crate) fn migrate<R: ?Sized>(
+    rules: &[Rule<R>],
+    old: Option<&RuleStates<R>>,
+    retained: &[Arc<RuleState<R>>],
+    seeds: Seeds,
+) -> Result<Migration<R>, RuleError> {
+    compile::validate(rules)?;
+    let counts: Vec<Arc<ShardedCounts>> = rules
+        .iter()
+        .map(|rule| {
+            old.and_then(|old| counts_of(old, rule))
+                .unwrap_or_else(|| Arc::new(ShardedCounts::new()))
+        })
+        .collect();
+    let successors = &Successors(rules);
+    let old_states: Vec<&Arc<RuleState<R>>> = old.iter().flat_map(|old| &old.states).collect();
+    let mut retired = RetiredStates(Vec::new());
+    let retained: Vec<Option<Arc<RuleState<R>>>> = retained
+        .iter()
+        .map(|old| old.has_successor(successors).then(|| retired.of(old, successors)))
+        .collect();
+    let (mut states, mut carry_overs) = (Vec::new(), Vec::new());
+    for mut state in compile::states(rules, &seeds)? {
+        let predecessors: Vec<&Arc<RuleState<R>>> = old_states
+            .iter()
+            .copied()
+            .filter(|old| state.succeeds(old, successors))
+            .collect();
+        let is_reused = state.reuse_state(&predecessors, successors);
+        let (mut replaced, mut earlier) = (Vec::new(), Vec::new());
+        for old in predecessors {
+            if old.retired {
+                earlier.push(retired.of(old, successors));
+            } else if !is_reused || state.is_renamed_onto(old) {
+                replaced.push(retired.of(old, successors));
+            }
+        }
+        let retained: Vec<_> = retained
+            .iter()
+            .flatten()
+            .filter(|old| !is_reused && state.succeeds(old, successors))
+            .cloned()
+            .collect();
+        let new = Arc::new(state.with_counts(&counts));
+        states.push(Arc::clone(&new));
+        if !(replaced.is_empty() && earlier.is_empty() && retained.is_empty()) {
+            carry_overs.push(CarryOver {
+                new,
+                old: replaced,
+                earlier,
+                retained,
+            });
+        }
+    }
+    let named = rules.iter().zip(counts).map(|(rule, counts)| NamedCounts {
+        name: Arc::clone(&rule.name),
+        counts,
+    });
+    let states = RuleStates {
+        rules: named.collect(),
+        states: states.into_boxed_slice(),
+        seeds,
+    };
+    Ok(Migration {
+        states,
+        carry_overs,
+        retained,
+    })
+}
+
+/// Old states as they are enforced beside the new ones, once for each storage.
+struct RetiredStates<R: ?Sized>(Vec<Arc<RuleState<R>>>);
+
+impl<R: ?Sized> RetiredStates<R> {
+    fn of(&mut self, old: &RuleState<R>, successors: &Successors<'_, R>) -> Arc<RuleState<R>> {
+        if let Some(retired) = self.0.iter().find(|retired| retired.shares_storage_with(old)) {
+            return Arc::clone(retired);
+        }
+        let retired = Arc::new(old.retire(successors));
+        self.0.push(Arc::clone(&retired));
+        retired
+    }
+}
+
+/// The counts of the old rule with this rule's name, or with the name that it was renamed from.
+fn counts_of<R: ?Sized>(old: &RuleStates<R>, rule: &Rule<R>) -> Option<Arc<ShardedCounts>> {
+    let of = |name: &Arc<str>| old.rules.iter().find(|old| old.name == *name);
+    of(&rule.name)
+        .or_else(|| of(rule.renamed_from.as_ref()?))
+        .map(|old| Arc::clone(&old.counts))
+}

@@ -1,0 +1,107 @@
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use std::collections::HashMap;
+
+use crate::rules::evaluate::extractor::NO_KEY;
+use crate::rules::evaluate::rule_state::RuleState;
+use crate::rules::evaluate::storage::StateStorage;
+use crate::time::Nanos;
+
+/// A new state, and the old ones whose counts are yet to be charged to it.
+pub(crate) struct CarryOver<R: ?Sized> {
+    pub(crate) new: Arc<RuleState<R>>,
+    /// The states that it replaces. They have counted the same requests, so the most that a key has spent in one of them is
+    /// charged.
+    pub(crate) old: Vec<Arc<RuleState<R>>>,
+    /// States of earlier reloads that have not been carried over to `old` yet. All that a key has spent in them is charged.
+    pub(crate) earlier: Vec<Arc<RuleState<R>>>,
+    /// States that are no longer enforced, and whose counts did not all fit into their successors.
+    pub(crate) retained: Vec<Arc<RuleState<R>>>,
+}
+
+impl<R: ?Sized> CarryOver<R> {
+    /// The states that are enforced beside the new one until it has been charged.
+    pub(crate) fn enforced(&self) -> impl Iterator<Item = &Arc<RuleState<R>>> {
+        self.old.iter().chain(&self.earlier)
+    }
+
+    /// Charges the new state before it is in force, from old states that apply to other requests or at another cost: these
+    /// do not limit the same requests until the carry-over is complete.
+    pub(crate) fn carry_over_early(&self, now: Nanos) {
+        let differs = |old: &&Arc<RuleState<R>>| !self.new.extractor.has_scope_of(&old.extractor);
+        let early: Vec<_> = self.enforced().filter(differs).cloned().collect();
+        self.new.carry_over(&[], &early, now);
+    }
+
+    /// Charges the new state. Returns false if its words cannot hold all of it.
+    ///
+    /// By now, every thread that charges an old state must also charge the new one.
+    pub(crate) fn complete(&self, now: Nanos) -> bool {
+        let earlier: Vec<_> = self.earlier.iter().chain(&self.retained).cloned().collect();
+        self.new.carry_over(&self.old, &earlier, now)
+    }
+}
+
+/// The permits that each key has spent, and the latest time that it has recorded.
+type SpentByKey = HashMap<u64, (u64, Nanos)>;
+
+impl<R: ?Sized> RuleState<R> {
+    /// Charges each key the most that still counts in one of `old`, and all that still counts in `earlier`. Returns false
+    /// if the words cannot hold all of it.
+    fn carry_over(&self, old: &[Arc<Self>], earlier: &[Arc<Self>], now: Nanos) -> bool {
+        let mut all = true;
+        let mut most = SpentByKey::default();
+        for old in old {
+            let mut spent = SpentByKey::default();
+            all &= self.add_spent(old, now, &mut spent);
+            for (key, (permits, at)) in spent {
+                let most = most.entry(key).or_insert((0, at));
+                *most = (most.0.max(permits), most.1.max(at));
+            }
+        }
+        for earlier in earlier {
+            all &= self.add_spent(earlier, now, &mut most);
+        }
+        for (key, (permits, at)) in most {
+            self.charge_debt(key, None, at, permits);
+            all &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
+        }
+        all
+    }
+
+    /// Adds the permits of each key that still count in `old`. Returns false if this table cannot remember which keys the
+    /// catch-all of the old table has admitted.
+    fn add_spent(&self, old: &Self, now: Nanos, spent: &mut SpentByKey) -> bool {
+        let mut add = |key: u64, permits: u64, at: Nanos| {
+            let spent = spent.entry(key).or_insert((0, at));
+            *spent = (spent.0.saturating_add(permits), spent.1.max(at));
+        };
+        let mut add_key = |key: u64| {
+            let at = old.storage.latest_time(&old.algorithms.usage, key).max(now);
+            add(key, old.usage_decider(key).peek(&old.storage, at).spent(), at);
+        };
+        match (&*old.storage, &*self.storage) {
+            (StateStorage::Keyed(from), StateStorage::Keyed(to)) => {
+                to.begin_after(now);
+                from.for_each(add_key);
+                let (unlimited, usage) = (self.algorithms.unlimited(None), &self.algorithms.usage);
+                let shared = to.inherit_overflow(from, unlimited, usage, &old.algorithms.usage, now);
+                if let Some((permits, at)) = shared.spent {
+                    // Keys that already have an entry here, and that the old catch-all may have admitted before.
+                    to.for_each(|key| {
+                        if from.is_marked(key, now) {
+                            add(key, permits, at);
+                        }
+                    });
+                }
+                shared.is_remembered
+            }
+            // A successor has the same key, so both are single.
+            (StateStorage::Single(_), StateStorage::Single(_) | StateStorage::Keyed(_))
+            | (StateStorage::Keyed(_), StateStorage::Single(_)) => {
+                add_key(NO_KEY);
+                true
+            }
+        }
+    }
+}

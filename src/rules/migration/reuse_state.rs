@@ -1,0 +1,80 @@
+//! Which old state a new one continues, and whether it can have its words.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use super::successor::Successors;
+use crate::algorithm::Reclaim;
+use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
+
+impl<R: ?Sized> RuleState<R> {
+    /// Whether a rule of the old state continues here, by the same key.
+    pub(crate) fn succeeds(&self, old: &Self, successors: &Successors<'_, R>) -> bool {
+        let is_here = |rule: u16| self.quotas.iter().any(|new| new.rule == rule);
+        let continues = |old: &StateQuota| successors.of(&old.name).is_some_and(|new| is_here(new.rule));
+        self.extractor.has_key_of(&old.extractor) && old.quotas.iter().any(continues)
+    }
+
+    /// Whether any of its rules continues.
+    pub(crate) fn has_successor(&self, successors: &Successors<'_, R>) -> bool {
+        let mut quotas = self.quotas.iter();
+        quotas.any(|quota| successors.of(&quota.name).is_some())
+    }
+
+    /// Takes the words of one of the `old` states over, if they mean the same; of several, those of a state whose rules
+    /// have kept their names. Returns whether there was one.
+    pub(crate) fn reuse_state(&mut self, old: &[&Arc<Self>], successors: &Successors<'_, R>) -> bool {
+        let is_same = |old: &Self, renamed: bool| {
+            let mut quotas = core::iter::zip(&self.quotas, &old.quotas);
+            !old.retired
+                && self.keys == old.keys
+                && self.quotas.len() == old.quotas.len()
+                && quotas.all(|(new, old)| {
+                    new.index == old.index
+                        && (renamed || new.name == old.name)
+                        && successors.of(&old.name).is_some_and(|next| next.rule == new.rule)
+                })
+        };
+        let found = [false, true].into_iter().find_map(|renamed| {
+            let mut candidates = old.iter().filter(|old| is_same(old, renamed));
+            candidates.find_map(|old| Some((old, self.algorithms.over_words_of(&old.algorithms)?)))
+        });
+        let Some((old, algorithms)) = found else {
+            return false;
+        };
+        self.storage = Arc::clone(&old.storage);
+        self.algorithms = Arc::new(algorithms);
+        true
+    }
+
+    /// Whether a rule here has kept its own words, and now also continues the old state under another name.
+    pub(crate) fn is_renamed_onto(&self, old: &Self) -> bool {
+        let has_name = |old: &StateQuota| self.quotas.iter().any(|new| new.name == old.name);
+        !self.shares_storage_with(old) && !old.quotas.iter().any(has_name)
+    }
+
+    /// The state as it is enforced beside its successors. Its quotas have the successors' names, so that a denial by it is
+    /// theirs; quotas without a successor lose their limit.
+    pub(crate) fn retire(&self, successors: &Successors<'_, R>) -> Self {
+        let quotas: Box<[StateQuota]> = self
+            .quotas
+            .iter()
+            .map(|old| match successors.of(&old.name) {
+                Some(new) => StateQuota {
+                    rule: new.rule,
+                    name: new.name,
+                    ..old.clone()
+                },
+                None => old.clone(),
+            })
+            .collect();
+        let is_removed = |at: usize| successors.of(&self.quotas[at].name).is_none();
+        self.retired(quotas, self.algorithms.without_limits(is_removed))
+    }
+
+    /// The longest time for which a charge to the state can count.
+    pub(crate) fn span(&self) -> Duration {
+        self.algorithms.unlimited(None).span()
+    }
+}

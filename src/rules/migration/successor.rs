@@ -1,0 +1,30 @@
+use alloc::sync::Arc;
+
+use crate::rules::rule::Rule;
+
+/// The new rule that continues an old one.
+pub(crate) struct Successor {
+    /// Its index among the new rules.
+    pub(crate) rule: u16,
+    pub(crate) name: Arc<str>,
+}
+
+/// The new rules, as successors of old ones.
+pub(crate) struct Successors<'a, R: ?Sized>(pub(crate) &'a [Rule<R>]);
+
+impl<R: ?Sized> Successors<'_, R> {
+    /// The successor of the old rule with this name: the rule of that name, or else the one that was renamed from it.
+    pub(crate) fn of(&self, name: &str) -> Option<Successor> {
+        let find = |is: &dyn Fn(&Rule<R>) -> bool| self.0.iter().position(is);
+        let rule = find(&|rule| *rule.name == *name)
+            .or_else(|| find(&|rule| rule.renamed_from.as_deref() == Some(name)))?;
+        Some(Successor {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a set has at most a thousand rules"
+            )]
+            rule: rule as u16,
+            name: Arc::clone(&self.0[rule].name),
+        })
+    }
+}

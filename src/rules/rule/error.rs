@@ -1,0 +1,50 @@
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use crate::error::ConfigError;
+use crate::rules::rule::Rule;
+
+/// The error of a rule set that cannot be built: the rule, and what is wrong with it.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "10/s".parse()?).cells(0));
+/// let error = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap_err();
+/// assert_eq!(error.to_string(), r#"rule "all": cells is 0 cells, but allowed is 1 to 4096 cells"#);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleError {
+    /// The name of the rule.
+    pub rule: String,
+    /// The field, the value that was given, and the values that are accepted.
+    pub error: ConfigError,
+}
+
+impl RuleError {
+    pub(crate) fn new<R: ?Sized>(rule: &Rule<R>, error: ConfigError) -> Self {
+        Self {
+            rule: rule.name.to_string(),
+            error,
+        }
+    }
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {:?}: {}", self.rule, self.error)
+    }
+}
+
+impl core::error::Error for RuleError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}

@@ -1,0 +1,92 @@
+use alloc::vec::Vec;
+
+use super::algorithm::RuleAlgorithm;
+use super::mode::Mode;
+use super::on_error::OnError;
+use super::{Enforcement, Rule};
+use crate::keyed::OnFull;
+use crate::quota::Quota;
+
+/// The fields of a [`Rule`], for code that displays rules, or uses rules that were read from a file in another way.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::Rule;
+/// use ringgate::rules::RuleAlgorithm;
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let rule = Rule::<str>::new("logins", "5/min".parse()?).algorithm(RuleAlgorithm::Log);
+/// let view = rule.view();
+/// assert_eq!((view.name, view.algorithm, view.key), ("logins", RuleAlgorithm::Log, None));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RuleView<'a> {
+    /// The name of the rule.
+    pub name: &'a str,
+    /// The quotas, at least one.
+    pub quotas: &'a [Quota],
+    /// The algorithm.
+    pub algorithm: RuleAlgorithm,
+    /// The cells per window; `None` if not set.
+    pub cells: Option<u64>,
+    /// The burst in permits; `None` if not set.
+    pub burst: Option<u64>,
+    /// The name of the key; `None` if all requests count together.
+    pub key: Option<&'a str>,
+    /// The name of the cost; `None` if a request costs one permit.
+    pub cost: Option<&'a str>,
+    /// The name of the condition; `None` if the rule applies to every request.
+    pub when: Option<&'a str>,
+    /// The name of the function that returns the tier.
+    pub tier_of: Option<&'a str>,
+    /// The tiers by their names, with their limits in permits.
+    pub tiers: Vec<(&'a str, u64)>,
+    /// The number of keys that the table can hold; `None` if not set.
+    pub capacity: Option<u64>,
+    /// The decision about a key that finds the table full.
+    pub on_full: OnFull,
+    /// The decision of a shared rule when its store does not answer.
+    pub on_error: OnError,
+    /// How much a node decides by itself about a shared rule.
+    pub mode: Mode,
+    /// The percentage of keys for which the rule is enforced: 0 in the shadow, 100 by default.
+    pub enforced: f64,
+    /// The number of keys that are never limited.
+    pub allowed: usize,
+    /// The number of keys that are always denied.
+    pub denied: usize,
+}
+
+impl<R: ?Sized> Rule<R> {
+    /// Returns the fields of the rule. Allocates for the tiers.
+    #[must_use]
+    pub fn view(&self) -> RuleView<'_> {
+        RuleView {
+            name: &self.name,
+            quotas: &self.quotas,
+            algorithm: self.algorithm,
+            cells: self.cells,
+            burst: self.burst,
+            key: self.key.as_ref().map(|key| key.name()),
+            cost: self.cost.as_ref().map(|cost| cost.name()),
+            when: self.when.as_ref().map(|when| when.name()),
+            tier_of: self.tier_of.as_ref().map(|tier_of| tier_of.name()),
+            tiers: self.tiers.iter().map(|(name, limit)| (&**name, *limit)).collect(),
+            capacity: self.capacity,
+            on_full: self.on_full,
+            on_error: self.on_error,
+            mode: self.mode,
+            enforced: match self.enforced {
+                Enforcement::All => 100.0,
+                Enforcement::None => 0.0,
+                Enforcement::Percent(percent) => percent,
+            },
+            allowed: self.allow.len(),
+            denied: self.deny.len(),
+        }
+    }
+}

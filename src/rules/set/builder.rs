@@ -1,0 +1,119 @@
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::RuleSet;
+use super::compile::MAX_RULES;
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+#[cfg(feature = "quanta")]
+use crate::keyed::random_seeds;
+use crate::rules::evaluate::seeds::Seeds;
+use crate::rules::migration::{self, Migration};
+use crate::rules::rule::Rule;
+use crate::rules::rule::error::RuleError;
+
+/// A list of rules, from which a [`RuleSet`] is built, or by which one is replaced.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let builder = RuleSetBuilder::<str>::new()
+///     .rule(Rule::new("all", "100/s".parse()?))
+///     .rule(Rule::new("all", "10/s".parse()?));
+/// // The error names the rule and the field.
+/// let error = builder.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap_err();
+/// assert_eq!((error.rule.as_str(), error.error.field), ("all", "name"));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing until it is built"]
+pub struct RuleSetBuilder<R: ?Sized> {
+    rules: Vec<Rule<R>>,
+}
+
+impl<R: ?Sized> RuleSetBuilder<R> {
+    /// The most rules of a set.
+    pub const MAX_RULES: usize = MAX_RULES;
+
+    /// Creates a builder without rules.
+    pub const fn new() -> Self {
+        Self { rules: Vec::new() }
+    }
+
+    /// Adds a rule.
+    pub fn rule(mut self, rule: Rule<R>) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Returns the rules that were added.
+    pub fn rules(&self) -> &[Rule<R>] {
+        &self.rules
+    }
+
+    /// Builds the rule set with a clock of its own and random seeds.
+    ///
+    /// # Errors
+    ///
+    /// When a rule is invalid: see [`build_with`](Self::build_with).
+    #[cfg(feature = "quanta")]
+    pub fn build(&self) -> Result<RuleSet<R>, RuleError> {
+        self.build_with(QuantaClock::new(), random_seeds())
+    }
+
+    /// Builds the rule set with the given clock, and these seeds for the hashes of keys.
+    ///
+    /// Equal seeds and equal calls give equal decisions. Keep the seeds of a server secret: a client that knows them can
+    /// choose keys that collide.
+    ///
+    /// # Errors
+    ///
+    /// With the name of the invalid rule, and one of these fields:
+    ///
+    /// - `name`: empty, or the name of another rule;
+    /// - `renamed_from`: a name that another rule has or was renamed from;
+    /// - `rules`: more than [`MAX_RULES`](Self::MAX_RULES);
+    /// - `quotas`: more than 16, or several of a log, even or gcra rule that is not enforced for all keys;
+    /// - `limit`, `window`, `cells`, `burst`, `capacity`: out of the range of the algorithm, or of the table of keys;
+    /// - `tiers`: given for a log rule, for a rule with several quotas, without the function that returns the tier, or
+    ///   twice with one name;
+    /// - `enforce`, `allow`, `deny`, `capacity`: given for a rule without a key, or a percentage that is not 0 to 100;
+    /// - `permits`, `period`, `pending`: out of the range of [`Mode`](super::super::Mode).
+    pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {
+        let Migration { states, .. } = migration::migrate(&self.rules, None, &[], Seeds::new(seeds))?;
+        Ok(RuleSet { states, clock })
+    }
+}
+
+#[cfg(feature = "quanta")]
+impl<R: ?Sized> RuleSet<R> {
+    /// Returns a builder without rules.
+    pub fn builder() -> RuleSetBuilder<R> {
+        RuleSetBuilder::new()
+    }
+}
+
+impl<R: ?Sized> Default for RuleSetBuilder<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: ?Sized> Clone for RuleSetBuilder<R> {
+    fn clone(&self) -> Self {
+        Self {
+            rules: self.rules.clone(),
+        }
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for RuleSetBuilder<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RuleSetBuilder").field(&self.rules).finish()
+    }
+}

@@ -1,0 +1,142 @@
+//! From rules to states.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::error::ConfigError;
+use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
+use crate::rules::evaluate::seeds::Seeds;
+use crate::rules::rule::error::RuleError;
+use crate::rules::rule::{Enforcement, Rule};
+
+/// The most rules of a set.
+pub(crate) const MAX_RULES: usize = 1000;
+
+/// The most quotas of a rule, and of one state. Each makes a step of the state longer.
+const MAX_QUOTAS: usize = 16;
+
+/// A state, and the quotas that it is built from.
+type Draft<'a, R> = (RuleState<R>, Vec<QuotaOfRule<'a, R>>);
+
+/// Builds the states of the rules, all of them empty.
+pub(crate) fn states<R: ?Sized>(rules: &[Rule<R>], seeds: &Seeds) -> Result<Vec<RuleState<R>>, RuleError> {
+    let mut drafts: Vec<Draft<'_, R>> = Vec::new();
+    for (at, rule) in (0..).zip(rules) {
+        for index in 0..rule.quotas.len() {
+            let alone = [(at, rule, index)];
+            // The first state that the quota can share, unless its words cannot hold one more window.
+            let shared = drafts.iter_mut().find_map(|(state, quotas)| {
+                if quotas.len() >= MAX_QUOTAS || !quotas[0].1.shares_state_with(rule) {
+                    return None;
+                }
+                let all: Vec<_> = quotas.iter().copied().chain(alone).collect();
+                let with = RuleState::new(&all, seeds).ok()?;
+                (*state, *quotas) = (with, all);
+                Some(())
+            });
+            if shared.is_none() {
+                let state = RuleState::new(&alone, seeds).map_err(|error| RuleError::new(rule, error))?;
+                drafts.push((state, alone.to_vec()));
+            }
+        }
+    }
+    Ok(drafts.into_iter().map(|(state, _)| state).collect())
+}
+
+/// Checks what the rules' states do not.
+pub(crate) fn validate<R: ?Sized>(rules: &[Rule<R>]) -> Result<(), RuleError> {
+    for (at, rule) in rules.iter().enumerate() {
+        if at >= MAX_RULES {
+            let given = format!("{} rules", rules.len());
+            let error = ConfigError::new("rules", given, format!("at most {MAX_RULES}"));
+            return Err(RuleError::new(rule, error));
+        }
+        let others = || {
+            let others = rules.iter().enumerate();
+            others
+                .filter(move |(other, _)| *other != at)
+                .map(|(_, other)| other)
+        };
+        validate_names(rule, &rules[..at], others)
+            .and_then(|()| rule.mode.validate())
+            .and_then(|()| validate_quotas(rule))
+            .and_then(|()| validate_tiers(rule))
+            .map_err(|error| RuleError::new(rule, error))?;
+    }
+    Ok(())
+}
+
+fn validate_names<'a, R: ?Sized + 'a, I: Iterator<Item = &'a Rule<R>>>(
+    rule: &Rule<R>,
+    before: &[Rule<R>],
+    others: impl Fn() -> I,
+) -> Result<(), ConfigError> {
+    if rule.name.is_empty() {
+        return Err(ConfigError::new("name", "empty", "a name"));
+    }
+    if before.iter().any(|other| other.name == rule.name) {
+        return Err(ConfigError::new(
+            "name",
+            format!("{:?} again", rule.name),
+            "a different name for each rule",
+        ));
+    }
+    if let Some(old) = &rule.renamed_from {
+        let has_it = |other: &Rule<R>| other.name == *old || other.renamed_from.as_ref() == Some(old);
+        if others().any(has_it) {
+            return Err(ConfigError::new(
+                "renamed_from",
+                format!("{old:?}"),
+                "a name that no other rule has or was renamed from",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn validate_quotas<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
+    let quotas = rule.quotas.len();
+    if quotas > MAX_QUOTAS {
+        let given = format!("{quotas} quotas");
+        return Err(ConfigError::new("quotas", given, format!("at most {MAX_QUOTAS}")));
+    }
+    if quotas > 1 && rule.enforced != Enforcement::All && !rule.is_one_state() {
+        return Err(ConfigError::new(
+            "quotas",
+            format!(
+                "{quotas} quotas of a {:?} rule that is not fully enforced",
+                rule.algorithm
+            ),
+            "one quota, or a counter, classic or fixed rule, whose quotas share a state",
+        ));
+    }
+    Ok(())
+}
+
+fn validate_tiers<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
+    let invalid = |given: String, expected: &str| Err(ConfigError::new("tiers", given, expected));
+    if !rule.tiers.is_empty() && rule.quotas.len() > 1 {
+        return invalid(
+            "given for a rule with several quotas".to_string(),
+            "a rule with one quota",
+        );
+    }
+    if rule.tiers.is_empty() != rule.tier_of.is_none() {
+        let given = if rule.tiers.is_empty() {
+            "a function without tiers"
+        } else {
+            "tiers without a function"
+        };
+        return invalid(
+            given.to_string(),
+            "tiers, and a function that returns the tier of a request",
+        );
+    }
+    for (at, (name, _)) in rule.tiers.iter().enumerate() {
+        if rule.tiers[..at].iter().any(|(other, _)| other == name) {
+            return invalid(format!("{name:?} again"), "a different name for each tier");
+        }
+    }
+    Ok(())
+}

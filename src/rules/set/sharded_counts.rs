@@ -1,0 +1,140 @@
+use core::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use crossbeam_utils::CachePadded;
+
+use super::counts::RuleCounts;
+use crate::sync::Tally;
+
+/// An event that is counted for a rule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RuleEvent {
+    Admitted(u64),
+    Denied,
+    ShadowDenied,
+    Overflowed,
+    Forfeited(u64),
+    #[cfg(feature = "redis")]
+    ByNode,
+}
+
+/// The counts of one rule, in one shard for each thread, so that threads do not write to the same cache line.
+pub(crate) struct ShardedCounts([CachePadded<Shard>; OWN_SHARDS + 1]);
+
+#[derive(Debug, Default)]
+struct Shard {
+    admitted: Tally,
+    charged: Tally,
+    denied: Tally,
+    shadow_denied: Tally,
+    overflowed: Tally,
+    forfeited: Tally,
+    by_node: Tally,
+}
+
+/// The number of shards that one thread has to itself. All further threads share one more.
+const OWN_SHARDS: usize = 63;
+
+impl ShardedCounts {
+    pub(crate) fn new() -> Self {
+        Self([(); OWN_SHARDS + 1].map(|()| CachePadded::default()))
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, shard: ShardId, outcome: RuleEvent) {
+        let counts = &self.0[shard.index];
+        match outcome {
+            RuleEvent::Admitted(permits) => {
+                shard.add(&counts.admitted, 1);
+                shard.add(&counts.charged, permits);
+            }
+            RuleEvent::Denied => shard.add(&counts.denied, 1),
+            RuleEvent::ShadowDenied => shard.add(&counts.shadow_denied, 1),
+            RuleEvent::Overflowed => shard.add(&counts.overflowed, 1),
+            RuleEvent::Forfeited(permits) => shard.add(&counts.forfeited, permits),
+            #[cfg(feature = "redis")]
+            RuleEvent::ByNode => shard.add(&counts.by_node, 1),
+        }
+    }
+
+    pub(crate) fn sum(&self) -> RuleCounts {
+        let sum = |pick: fn(&Shard) -> &Tally| self.0.iter().map(|shard| pick(shard).get()).sum();
+        RuleCounts {
+            admitted: sum(|counts| &counts.admitted),
+            charged: sum(|counts| &counts.charged),
+            denied: sum(|counts| &counts.denied),
+            shadow_denied: sum(|counts| &counts.shadow_denied),
+            overflowed: sum(|counts| &counts.overflowed),
+            forfeited: sum(|counts| &counts.forfeited),
+            by_node: sum(|counts| &counts.by_node),
+        }
+    }
+}
+
+impl fmt::Debug for ShardedCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sum().fmt(f)
+    }
+}
+
+/// The index of the calling thread's shard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShardId {
+    index: usize,
+}
+
+impl ShardId {
+    #[inline]
+    pub(crate) fn current() -> Self {
+        // A thread whose locals are being dropped has released its shard.
+        let index = OWN_SHARD.try_with(|own| own.0).unwrap_or(OWN_SHARDS);
+        Self { index }
+    }
+
+    /// The index. All but the last belong to one thread.
+    #[cfg(any(feature = "observe", feature = "redis"))]
+    pub(crate) const fn index(self) -> usize {
+        self.index
+    }
+
+    #[inline]
+    fn add(self, tally: &Tally, amount: u64) {
+        if self.index < OWN_SHARDS {
+            tally.add_alone(amount);
+        } else {
+            tally.add(amount);
+        }
+    }
+}
+
+/// A shard that belongs to this thread while it runs.
+struct OwnShard(usize);
+
+std::thread_local! {
+    static OWN_SHARD: OwnShard = OwnShard::acquire();
+}
+
+/// The shards that belong to a thread, one bit each.
+static IN_USE: Mutex<u64> = Mutex::new(0);
+
+impl OwnShard {
+    fn acquire() -> Self {
+        // Poison is ignored: no code under this lock can panic.
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = (in_use.trailing_ones() as usize).min(OWN_SHARDS);
+        if index < OWN_SHARDS {
+            *in_use |= 1 << index;
+        }
+        Self(index)
+    }
+}
+
+impl Drop for OwnShard {
+    fn drop(&mut self) {
+        let index = self.0;
+        if index < OWN_SHARDS {
+            // The lock orders this thread's counts before those of the next thread with this shard.
+            *IN_USE.lock().unwrap_or_else(PoisonError::into_inner) &= !(1 << index);
+        }
+    }
+}
