@@ -68,7 +68,7 @@
 //! | [`CounterRing`], classic | the same, or 8·(N + 1) | 2L | L per W |
 //! | [`CounterRing`], even | the same, or 8·(N + 1) | L + ⌈L/N⌉ | L per W, paced |
 //! | fixed window | 8 bytes | 2L | L per W |
-//! | [`Gcra`], burst b | 8 bytes | b + L | L per W |
+//! | [`Gcra`], burst b | 8 bytes | b + L − 1 | L per W |
 //! | [`StripedLimiter`], S holds of b | a strict ring's, and 128·S | **L** | at least (L − S·b)·N/(N + 1) per W |
 //!
 //! These hold for limiters and for rules. What waits, throttles, watches or asks other machines says in its own

@@ -13,6 +13,8 @@ mod common;
 mod answers;
 #[path = "oracle/bounds.rs"]
 mod bounds;
+#[path = "oracle/buckets.rs"]
+mod buckets;
 #[path = "oracle/equal.rs"]
 mod equal;
 #[path = "oracle/reclaim.rs"]

@@ -17,10 +17,12 @@
 //! Take the admissions whose stamps s lie in an interval of length W, in the order of their
 //! exchanges. The first leaves the word above the interval's beginning by its own n·T at least;
 //! each further one adds its n·T, since words never decrease (but for a refund, which takes back
-//! exactly the newest admission); the last leaves it at most b·T above its own stamp. So the sum of
-//! all n·T is less than W + b·T, and with T ≥ W/L the sum of all n at most L + b. Nowhere does the
-//! argument need stamps to be in order, so a clock that steps back can only refuse more. (models
-//! `gcra_*`)
+//! exactly the newest admission); the last leaves it at most b·T above its own stamp, which is less
+//! than W after the first. So the sum of all n·T is less than W + b·T, and since T ≥ W/L the sum of all
+//! n is less than L + b: at most b + L − 1. A caller that takes the burst, then each permit when it is
+//! due, gets exactly that, unless the rounding of T costs it a permit. Nowhere does the argument need
+//! stamps to be in order, so a clock that steps back can only refuse more. (models `gcra_*`; tests
+//! `a_greedy_caller_reaches_the_bound_of_a_bucket`, `no_rounding_lets_a_bucket_admit_more`)
 //!
 //! An exchange succeeds only on the word that was judged. The same word met again after a refund is the same
 //! state, since nothing else exists.
@@ -54,8 +56,8 @@ use state::{State, Word};
 
 /// GCRA, the token bucket or leaky bucket as a meter: a burst of b permits, refilled at L per W.
 ///
-/// Worst case in any interval of one window: b + L. With the default burst b = L that is 2L, right
-/// after an idle time; a burst of 1 paces requests evenly.
+/// Worst case in any interval of one window: b + L − 1. With the default burst b = L that is 2L − 1, right
+/// after an idle time. A burst of 1 paces requests evenly, and admits at most L.
 ///
 /// # Cost
 ///
@@ -72,7 +74,7 @@ use state::{State, Word};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let bucket = Gcra::token_bucket(Quota::per_second(100)?, 10)?;
-/// assert_eq!(bucket.bound(), 110);
+/// assert_eq!(bucket.bound(), 109);
 /// # Ok(())
 /// # }
 /// ```
@@ -263,7 +265,7 @@ impl Algorithm for Gcra {
     }
 
     fn bound(&self) -> u64 {
-        self.burst + self.quota.limit()
+        self.burst + self.quota.limit() - 1
     }
 
     fn window(&self) -> Duration {

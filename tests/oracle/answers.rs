@@ -275,7 +275,7 @@ proptest! {
             }
             Any::Log(_) => windows + 2 * super::reference::unit(it.max_request()),
             Any::Gcra(gcra) => {
-                let limit = gcra.bound() - gcra.burst();
+                let limit = gcra.bound() - gcra.burst() + 1;
                 (windows * gcra.burst()).div_ceil(limit) + gcra.burst()
             }
             _ => unreachable!("the crate has three"),

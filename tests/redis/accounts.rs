@@ -531,6 +531,8 @@ async fn a_file_says_the_mode() {
     for (mode, overshoot) in [
         ("'strict'", 0),
         ("'local'", 24),
+        // Each node admits b + L − 1.
+        ("'local'\nalgorithm = 'gcra'\nburst = 3", 4 * 10 - 8),
         ("{ lease = { permits = 5 } }", 0),
         ("{ sync = { period = '100ms', pending = 5 } }", 15),
     ] {

@@ -125,7 +125,7 @@ each by itself  algorithm  admitted  denied  worst window  bound  bytes a key
 1/60s           counter           2       1             1      1            8
 1/60s           classic           2       1             1      2            8
 1/60s           even              0       3             0      2            8
-1/60s           gcra              2       1             1      2            8
+1/60s           gcra              2       1             1      1            8
 1/60s           fixed             2       1             1      2            8
 
 most denied       requests  denied  most asked          first denied

@@ -44,7 +44,8 @@ fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
             let first = rule.quotas[0].limit();
             let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit);
             let burst = u64::try_from(burst.div_ceil(u128::from(first)).max(1)).ok()?;
-            limit.checked_add(burst)
+            // A burst is one permit at least.
+            limit.checked_add(burst - 1)
         }
     }
 }
