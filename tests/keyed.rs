@@ -14,6 +14,8 @@ mod common;
 mod addresses;
 #[path = "keyed/config.rs"]
 mod config;
+#[path = "keyed/custom.rs"]
+mod custom;
 #[cfg(not(miri))] // A million decisions, each a page of steps to Miri.
 #[path = "keyed/flood.rs"]
 mod flood;

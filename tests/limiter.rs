@@ -4,6 +4,9 @@
 #[expect(dead_code, reason = "the state is for tests of the algorithms themselves")]
 mod common;
 
+#[path = "limiter/custom.rs"]
+mod custom;
+
 use core::time::Duration;
 use std::collections::HashSet;
 

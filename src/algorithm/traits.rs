@@ -27,6 +27,7 @@ pub(crate) const FIRST_WORD_BITS: u32 = 62;
 ///   admissions than [`bound`](Self::bound) in an interval of one [`window`](Self::window), measured
 ///   by [`Receipt::at`].
 /// - Zero permits are always admitted, and charge nothing.
+/// - [`max_request`](Self::max_request) is at most [`bound`](Self::bound).
 /// - Methods neither allocate nor block, whatever other threads do. Given words that nobody but this
 ///   policy has written since they were zero, they panic only when the slice is shorter than `words`.
 ///
@@ -56,7 +57,7 @@ pub trait Algorithm {
     fn max_request(&self) -> u64;
 
     /// The most permits admitted in any interval of one window, by the readings that the decisions
-    /// used.
+    /// used; 0 only for an algorithm that never admits any.
     fn bound(&self) -> u64;
 
     /// The window that [`bound`](Self::bound) speaks of; with several windows, the first.
@@ -144,9 +145,13 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
     permits: u64,
     at_once: u64,
 ) -> Option<Nanos> {
-    let before = permits.saturating_sub(1);
-    let windows = u32::try_from(before / algorithm.bound()).unwrap_or(u32::MAX);
-    let first = permits.min(before % algorithm.bound() + 1).min(at_once);
+    let Some(before) = permits.checked_sub(1) else {
+        return Some(now);
+    };
+    // A bound of 0: never.
+    let windows = before.checked_div(algorithm.bound())?;
+    let windows = u32::try_from(windows).unwrap_or(u32::MAX);
+    let first = (before % algorithm.bound() + 1).min(at_once);
     let ready = algorithm.ready_at(words, now, first)?;
     Some(ready.saturating_add(algorithm.window().saturating_mul(windows)))
 }
@@ -177,6 +182,10 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 ///   constant zeros: [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent),
 ///   [`ready_at`](Algorithm::ready_at), [`idle_at`](Algorithm::idle_at) and
 ///   [`refund`](Algorithm::refund).
+///
+/// - **A request for [`u64::MAX`] permits is never admitted**: [`max_request`](Algorithm::max_request) is less. A table
+///   attempts it where a step that another thread has begun must be finished and nothing may be charged.
+/// - **There is at least one word.** [`KeyedBuilder`](crate::KeyedBuilder) checks this and the item above.
 ///
 /// # Examples
 ///

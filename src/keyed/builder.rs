@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::AnyKey;
 use super::on_full::OnFull;
 use super::{KeyedRateLimiter, Store};
-use crate::algorithm::Reclaim;
+use crate::algorithm::{Algorithm, Reclaim};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
@@ -107,7 +107,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// - `limit`: a tier's, zero or above the algorithm's, or any other than its own for a
     ///   [`TimestampRing`](crate::TimestampRing); `windows`: a tier of a ring of several windows
     ///   ([`Reclaim::with_limit`]);
-    /// - `algorithm`: one of your own that has no words.
+    /// - `algorithm`: one of your own that has no words, or admits [`u64::MAX`] permits at once.
     pub fn build_with<C: Clock, K>(
         self,
         clock: C,
@@ -124,6 +124,14 @@ impl<A: Reclaim> KeyedBuilder<A> {
                 "algorithm",
                 format!("{words} words of state"),
                 "at least one word",
+            ));
+        }
+        let most = algorithms.iter().map(Algorithm::max_request).max();
+        if let Some(most @ u64::MAX) = most {
+            return Err(ConfigError::new(
+                "algorithm",
+                format!("{most} permits at once"),
+                format!("at most {}", u64::MAX - 1),
             ));
         }
         Ok(KeyedRateLimiter {

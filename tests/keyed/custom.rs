@@ -1,0 +1,129 @@
+//! Algorithms that are not the crate's own, as far as a table checks them.
+
+use core::time::Duration;
+
+use ringgate::sync::Words;
+use ringgate::{
+    Algorithm, AnyKey, Attempt, ConfigError, Gcra, KeyedBuilder, ManualClock, Nanos, Receipt, Reclaim,
+};
+
+use super::quota;
+
+/// A bucket that says something else of itself.
+#[derive(Clone)]
+struct Bucket {
+    it: Gcra,
+    most: u64,
+    words: usize,
+}
+
+impl Algorithm for Bucket {
+    fn words(&self) -> usize {
+        self.words
+    }
+
+    fn max_request(&self) -> u64 {
+        self.most
+    }
+
+    fn bound(&self) -> u64 {
+        self.it.bound()
+    }
+
+    fn window(&self) -> Duration {
+        self.it.window()
+    }
+
+    fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt> {
+        self.it.decide(words, now, permits)
+    }
+
+    fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
+        self.it.ready_at(words, now, permits)
+    }
+
+    fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.it.remaining(words, now)
+    }
+
+    fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
+        self.it.refund(words, receipt, permits)
+    }
+
+    fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
+        self.it.charge(words, now, permits)
+    }
+
+    fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
+        self.it.spent(words, now)
+    }
+
+    fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
+        self.it.idle_at(words, now)
+    }
+}
+
+impl Reclaim for Bucket {
+    fn span(&self) -> Duration {
+        self.it.span()
+    }
+
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        self.it.attempt(words, now, permits)
+    }
+
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        self.it.is_idle(first, now)
+    }
+
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        self.it.advance(first, now)
+    }
+
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        self.it.idle_from(first)
+    }
+
+    fn latest_time(&self, first: u64) -> Nanos {
+        self.it.latest_time(first)
+    }
+
+    /// Lower by name only, to be told apart.
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        Ok(Self {
+            most: limit,
+            ..self.clone()
+        })
+    }
+}
+
+fn built(most: u64, words: usize, tier: Option<u64>) -> Result<(), ConfigError> {
+    let it = Gcra::new(quota("10/s")).expect("a bucket");
+    let mut builder = KeyedBuilder::new(Bucket { it, most, words }).capacity(10);
+    if let Some(limit) = tier {
+        builder = builder.tier(limit);
+    }
+    builder
+        .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .map(|limiter| assert!(limiter.check("key").is_ok()))
+}
+
+/// A table asks for `u64::MAX` permits where nothing may be charged.
+#[test]
+fn an_algorithm_of_a_table_may_not_admit_the_largest_number() {
+    assert_eq!(built(10, 1, None), Ok(()));
+    assert_eq!(built(u64::MAX - 1, 1, None), Ok(()));
+    for (most, tier) in [(u64::MAX, None), (10, Some(u64::MAX))] {
+        let error = built(most, 1, tier).expect_err("too many at once");
+        assert_eq!(error.field, "algorithm");
+        assert!(
+            error.to_string().contains("18446744073709551615 permits"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_algorithm_of_a_table_has_words() {
+    assert_eq!(built(10, 0, None).expect_err("no state").field, "algorithm");
+}
