@@ -169,6 +169,7 @@ mod account;
 mod time;
 mod error;
 mod quota;
+mod own_words;
 mod receipt;
 mod clock;
 mod algorithm;

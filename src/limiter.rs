@@ -10,11 +10,11 @@ use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
-use crate::receipt::{Receipt, Settled};
+use crate::own_words::OwnWords;
+use crate::receipt::{Payer, Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
-mod own_words;
 mod saved;
 #[cfg(feature = "striped")]
 mod striped;
@@ -22,8 +22,6 @@ mod striped;
 pub use saved::SavedState;
 #[cfg(feature = "striped")]
 pub use striped::{Lane, OwnLane, StripedBuilder, StripedDenied, StripedLimiter};
-
-pub(crate) use own_words::OwnWords;
 
 /// A rate limiter for one thing: a service, a connection, a resource.
 ///
@@ -179,7 +177,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
         let receipt = self.algorithm.decide(Shared::new(words), now, permits);
-        answer(&self.algorithm, StateRef::Own(words), now, permits, receipt)
+        answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
     }
 
     /// As [`check`](Self::check), without any locked instruction: for a limiter that one connection
@@ -215,7 +213,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     pub fn check_at_mut(&mut self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get_mut();
         let receipt = self.algorithm.decide(Exclusive::new(words), now, permits);
-        answer(&self.algorithm, StateRef::Own(words), now, permits, receipt)
+        answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
     }
 
     /// Looks at the limiter as of now, and changes nothing.
@@ -224,7 +222,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// Only the clock is read now. The state is read when the [`Peek`] is asked.
     pub fn peek(&self) -> Peek<'_, A> {
-        Peek::new(&self.algorithm, StateRef::Own(self.words.get()), self.clock.now())
+        Peek::new(&self.algorithm, StateRef::Own(&self.words), self.clock.now())
     }
 
     /// Gives back what was taken, if that can still be done exactly: for counter rings while no
@@ -235,8 +233,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// taken, or [`Settled::Forfeited`] with the permits that stay spent. (Others have been decided with them
     /// counted; giving them back after that would let a window overrun.)
     ///
-    /// `taken` must come from this limiter. Another's may give back what was never taken from this
-    /// one, and then the bound does not hold.
+    /// A receipt of another limiter, or of an algorithm over words in memory of the caller's own, gives nothing back: its
+    /// permits are forfeited.
     ///
     /// # Concurrency
     ///
@@ -247,7 +245,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// Settles an estimate at its actual cost: what was taken too much is given back as by
     /// [`refund`](Self::refund), with the same conditions; what was taken too little is charged now,
-    /// as debt that later decisions see.
+    /// as debt that later decisions see, whichever limiter the receipt is of.
     ///
     /// # Examples
     ///
@@ -271,8 +269,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let receipt = taken.into();
         let words = Shared::new(self.words.get());
+        let is_ours = receipt.payer() == Payer::Limiter(self.words.number());
         if let Some(excess) = receipt.permits().checked_sub(actual) {
-            if excess == 0 || self.algorithm.refund(words, &receipt, excess) {
+            if excess == 0 || is_ours && self.algorithm.refund(words, &receipt, excess) {
                 Settled::Exact
             } else {
                 Settled::Forfeited(excess)

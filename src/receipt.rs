@@ -28,21 +28,24 @@ pub struct Receipt {
     at: Nanos,
     permits: u64,
     mark: u64,
-    #[cfg(feature = "keyed")]
     payer: Payer,
 }
 
 /// Whose state a charge is in.
-#[cfg(feature = "keyed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payer {
-    /// The limiter's.
-    Own,
+    /// The words that the algorithm was given, of no limiter that is known.
+    Words,
+    /// The limiter's, whose words have this number.
+    Limiter(u64),
     /// The key's, in the entry with this number in this generation of the table.
+    #[cfg(feature = "keyed")]
     Entry(usize, u32),
     /// The catch-all's that keys share when the table is full, in this generation of the table.
+    #[cfg(feature = "keyed")]
     Shared(u32),
     /// Nobody's.
+    #[cfg(feature = "keyed")]
     Nobody,
 }
 
@@ -54,18 +57,15 @@ impl Receipt {
             at,
             permits,
             mark,
-            #[cfg(feature = "keyed")]
-            payer: Payer::Own,
+            payer: Payer::Words,
         }
     }
 
-    /// The same, in another's state.
-    #[cfg(feature = "keyed")]
+    /// The charge, in the state of `payer`.
     pub(crate) fn paid_by(self, payer: Payer) -> Self {
         Self { payer, ..self }
     }
 
-    #[cfg(feature = "keyed")]
     pub(crate) const fn payer(&self) -> Payer {
         self.payer
     }

@@ -50,22 +50,20 @@ pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
 }
 
 /// A count that takes part in no protocol, so that no model checker needs to know of it.
-#[cfg(any(feature = "keyed", feature = "striped"))]
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Count);
 
-#[cfg(all(any(feature = "keyed", feature = "striped"), target_has_atomic = "64"))]
+#[cfg(target_has_atomic = "64")]
 type Count = core::sync::atomic::AtomicU64;
-#[cfg(all(any(feature = "keyed", feature = "striped"), not(target_has_atomic = "64")))]
+#[cfg(not(target_has_atomic = "64"))]
 type Count = portable_atomic::AtomicU64;
 
-#[cfg(feature = "striped")]
 impl Tally {
     pub(crate) const fn new() -> Self {
         Self(Count::new(0))
     }
 
-    /// The count before one is added: a number that nobody else gets.
+    /// The count before one is added: a number that no other caller gets.
     pub(crate) fn next(&self) -> u64 {
         // Relaxed: the numbers differ, and nothing else is asked of them.
         self.0.fetch_add(1, Ordering::Relaxed)

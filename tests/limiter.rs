@@ -6,6 +6,8 @@ mod common;
 
 #[path = "limiter/custom.rs"]
 mod custom;
+#[path = "limiter/receipts.rs"]
+mod receipts;
 
 use core::time::Duration;
 use std::collections::HashSet;

@@ -34,6 +34,14 @@ impl<'a, A> Admitted<'a, A> {
     pub(super) fn new(peek: Peek<'a, A>, receipt: Receipt) -> Self {
         Self { peek, receipt }
     }
+
+    /// The receipt, which from here on says which limiter it is of: a caller that keeps none need not wait for that.
+    fn named(self) -> Receipt {
+        match self.peek.limiter() {
+            Some(limiter) => self.receipt.paid_by(limiter),
+            None => self.receipt,
+        }
+    }
 }
 
 impl<A: Algorithm> Admitted<'_, A> {
@@ -70,13 +78,13 @@ impl<A: Algorithm> Admitted<'_, A> {
 
     /// Leaves the limiter's borrow behind.
     pub fn into_receipt(self) -> Receipt {
-        self.receipt
+        self.named()
     }
 }
 
 impl<A> From<Admitted<'_, A>> for Receipt {
     fn from(admitted: Admitted<'_, A>) -> Self {
-        admitted.receipt
+        admitted.named()
     }
 }
 

@@ -6,6 +6,7 @@ use super::state_ref::Look;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "rules")]
 use crate::algorithm::AnyAlgorithm;
+use crate::receipt::Payer;
 use crate::time::Nanos;
 
 /// A look at a limiter, as of one time: each answer is worked out when it is asked for.
@@ -52,6 +53,11 @@ impl<'a, A> Peek<'a, A> {
 impl<A> Peek<'_, A> {
     fn look(&self) -> Look<'_> {
         Look::new(self.held)
+    }
+
+    /// See [`StateRef::limiter`].
+    pub(super) const fn limiter(&self) -> Option<Payer> {
+        self.held.limiter()
     }
 
     pub(super) const fn algorithm(&self) -> &A {

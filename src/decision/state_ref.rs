@@ -1,5 +1,7 @@
 use core::sync::atomic::Ordering;
 
+use crate::own_words::OwnWords;
+use crate::receipt::Payer;
 use crate::sync::{AtomicU64, Shared, Words};
 #[cfg(feature = "keyed")]
 use crate::table::{Entry, Seat};
@@ -9,7 +11,7 @@ use crate::time::Nanos;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StateRef<'a> {
     /// Words that belong to one limiter for ever.
-    Own(&'a [AtomicU64]),
+    Own(&'a OwnWords),
     /// The entry of a key in a table: a fresh state once the key has lost it.
     #[cfg(feature = "keyed")]
     Entry(Entry<'a>, u64),
@@ -28,6 +30,15 @@ pub(crate) enum StateRef<'a> {
 }
 
 impl StateRef<'_> {
+    /// Whose state it is, if that is a limiter's; a table says it itself.
+    pub(super) const fn limiter(self) -> Option<Payer> {
+        match self {
+            Self::Own(words) => Some(Payer::Limiter(words.number())),
+            #[cfg(feature = "keyed")]
+            Self::Entry(..) | Self::Fresh | Self::Shared(_) | Self::Unlimited | Self::NoRoom(_) => None,
+        }
+    }
+
     /// Whether it is not the key's own state for want of an entry.
     #[cfg(feature = "keyed")]
     pub(super) const fn is_overflow(self) -> bool {
@@ -69,7 +80,7 @@ pub(super) enum Look<'a> {
 impl<'a> Look<'a> {
     pub(super) fn new(held: StateRef<'a>) -> Self {
         match held {
-            StateRef::Own(words) => Self::Words(words),
+            StateRef::Own(words) => Self::Words(words.get()),
             #[cfg(feature = "keyed")]
             StateRef::Shared(words) => Self::Words(words),
             #[cfg(feature = "keyed")]

@@ -8,7 +8,7 @@ use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
 use crate::error::ConfigError;
-use crate::limiter::OwnWords;
+use crate::own_words::OwnWords;
 use crate::receipt::{Payer, Receipt, Settled};
 #[cfg(feature = "rules")]
 use crate::sync::Ordering;
@@ -391,8 +391,8 @@ impl<'a, A: Reclaim> Desk<'a, A> {
                         && self.algorithm.refund(&seat, receipt, permits)
                 })
             }
-            // Another limiter's.
-            Payer::Own => false,
+            // The charge is not in this table.
+            Payer::Words | Payer::Limiter(_) => false,
         }
     }
 

@@ -1,5 +1,5 @@
 use crate::algorithm::{Algorithm, Attempt, CounterRing, Reclaim};
-use crate::limiter::OwnWords;
+use crate::own_words::OwnWords;
 use crate::sync::{Ordering, Shared, Words};
 use crate::time::Nanos;
 

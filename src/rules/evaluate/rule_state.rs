@@ -12,7 +12,7 @@ use crate::algorithm::AnyAlgorithm;
 use crate::decision::Peek;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
-use crate::limiter::OwnWords;
+use crate::own_words::OwnWords;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::rules::rule::Rule;

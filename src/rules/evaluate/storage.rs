@@ -3,7 +3,7 @@ use core::fmt;
 use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
 use crate::decision::{Peek, StateRef};
 use crate::keyed::{Desk, OnFull, Store};
-use crate::limiter::OwnWords;
+use crate::own_words::OwnWords;
 use crate::receipt::Receipt;
 use crate::sync::{Ordering, Shared};
 use crate::table::{Entry, Seat};
@@ -238,7 +238,7 @@ impl<'a> KeyDecider<'a> {
     #[inline(never)]
     pub(crate) fn peek(self, storage: &'a StateStorage, now: Nanos) -> Peek<'a, AnyAlgorithm> {
         match storage {
-            StateStorage::Single(words) => Peek::new(self.algorithm, StateRef::Own(words.get()), now),
+            StateStorage::Single(words) => Peek::new(self.algorithm, StateRef::Own(words), now),
             StateStorage::Keyed(store) => self.desk(store).peek(self.key, now),
         }
     }

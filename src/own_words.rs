@@ -1,9 +1,12 @@
 use alloc::boxed::Box;
 
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Tally};
 
 /// The words of one limiter, zeroed, on cache lines that nothing else is on.
+#[derive(Debug)]
 pub(crate) struct OwnWords {
+    /// No other words have had it, whatever memory they were in: an address would be used again.
+    number: u64,
     memory: Box<[AtomicU64]>,
     first: usize,
     words: usize,
@@ -11,6 +14,9 @@ pub(crate) struct OwnWords {
 
 /// Bytes that the hardware fetches together: two lines of 64 on current x86, one of 128 on current arm.
 const LINES: usize = 128;
+
+/// How many words of limiters there have been.
+static MADE: Tally = Tally::new();
 
 impl OwnWords {
     pub(crate) fn new(words: usize) -> Self {
@@ -21,7 +27,17 @@ impl OwnWords {
             .collect();
         // An interpreter may decline to say where a line begins; any place will do there.
         let first = memory.as_ptr().align_offset(LINES).min(line);
-        Self { memory, first, words }
+        Self {
+            number: MADE.next(),
+            memory,
+            first,
+            words,
+        }
+    }
+
+    /// The number by which a receipt names the limiter with these words.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 
     #[inline]

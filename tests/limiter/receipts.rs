@@ -1,0 +1,132 @@
+//! A receipt is good for the limiter that made it, and for no other.
+
+use core::time::Duration;
+
+use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, RateLimiter, Receipt, SavedState, Settled};
+
+use super::{ByHand, by_hand, quota, subjects};
+use crate::common::{Any, State};
+
+/// Three permits of `limiter`, as a receipt.
+fn taken(limiter: &ByHand) -> Receipt {
+    limiter.check_n(3).expect("three are free").into_receipt()
+}
+
+/// Two limiters over one algorithm, whose states are equal word for word.
+#[test]
+fn a_receipt_of_another_limiter_gives_nothing_back() {
+    for subject in subjects(quota("10/s")) {
+        let (one, _) = by_hand(subject.algorithm.clone());
+        let (other, _) = by_hand(subject.algorithm);
+        let (ours, theirs) = (taken(&one), taken(&other));
+        assert_eq!((theirs.at(), theirs.mark()), (ours.at(), ours.mark()));
+        assert_eq!(one.refund(theirs), Settled::Forfeited(3), "{}", subject.name);
+        assert_eq!(
+            one.settle(taken(&other), 1),
+            Settled::Forfeited(2),
+            "{}",
+            subject.name
+        );
+        assert_eq!(
+            (one.peek().spent(), other.peek().spent()),
+            (3, 6),
+            "{}",
+            subject.name
+        );
+        // An answer that is handed over is no different from a receipt.
+        assert_eq!(
+            one.refund(other.check().expect("four are free")),
+            Settled::Forfeited(1)
+        );
+        if !matches!(one.algorithm(), Any::Log(_)) {
+            assert_eq!(one.refund(ours), Settled::Exact, "{}", subject.name);
+        }
+    }
+}
+
+/// The cost beyond the estimate is charged to the limiter that is asked to settle it.
+#[test]
+fn the_debt_of_another_limiters_receipt_is_charged() {
+    for subject in subjects(quota("10/s")) {
+        let (one, _) = by_hand(subject.algorithm.clone());
+        let (other, _) = by_hand(subject.algorithm);
+        assert_eq!(one.settle(taken(&other), 5), Settled::Exact, "{}", subject.name);
+        assert_eq!(
+            (one.peek().spent(), other.peek().spent()),
+            (2, 3),
+            "{}",
+            subject.name
+        );
+    }
+}
+
+#[test]
+fn a_limiter_that_has_moved_knows_its_receipts() {
+    let (limiter, _) = by_hand(CounterRing::new(quota("10/s")).expect("a ring"));
+    let receipt = taken(&limiter);
+    let mut moved = vec![limiter];
+    moved.reserve(1_000);
+    let boxed = Box::new(moved.remove(0));
+    // What a restart has left to charge is not the receipt's business.
+    boxed.restore(&SavedState::new(2, Duration::from_secs(1)), Duration::ZERO);
+    assert_eq!(boxed.refund(receipt), Settled::Exact);
+    assert_eq!(boxed.peek().spent(), 2);
+}
+
+#[test]
+fn an_answer_without_locked_instructions_is_known_as_well() {
+    let (mut limiter, _) = by_hand(Gcra::new(quota("10/s")).expect("a bucket"));
+    let receipt = limiter.check_n_mut(3).expect("three are free").into_receipt();
+    assert_eq!(limiter.refund(receipt), Settled::Exact);
+    assert_eq!(limiter.peek().spent(), 0);
+}
+
+/// A limiter may be made where another was, in the same memory.
+#[test]
+fn a_limiter_does_not_know_the_receipts_of_one_that_is_gone() {
+    let make = || by_hand(CounterRing::new(quota("10/s")).expect("a ring")).0;
+    let mut receipts = Vec::new();
+    for _ in 0..100 {
+        let limiter = make();
+        receipts.push(taken(&limiter));
+    }
+    let limiter = make();
+    let _ = limiter.check_n(5);
+    for receipt in receipts {
+        assert_eq!(limiter.refund(receipt), Settled::Forfeited(3));
+    }
+}
+
+/// A receipt that an algorithm has made of words in memory of the caller's own.
+#[test]
+fn a_receipt_of_an_algorithm_is_no_limiters() {
+    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    let limiter = RateLimiter::with_clock(ring.clone(), ManualClock::new());
+    let words = State::fresh(&ring);
+    let _ = limiter.check_n(3).expect("three are free").into_receipt();
+    let receipt = ring
+        .decide(words.shared(), Nanos::ZERO, 3)
+        .expect("three are free");
+    assert_eq!(limiter.refund(receipt), Settled::Forfeited(3));
+    assert_eq!(limiter.peek().spent(), 3);
+}
+
+/// A table does not know a limiter's receipts, nor a limiter a table's.
+#[cfg(feature = "keyed")]
+#[test]
+fn tables_and_limiters_do_not_know_each_others_receipts() {
+    use ringgate::{AnyKey, KeyedBuilder};
+
+    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    let clock = ManualClock::new();
+    let limiter = RateLimiter::with_clock(ring.clone(), clock.clone());
+    let table = KeyedBuilder::new(ring)
+        .capacity(10)
+        .build_with(clock, AnyKey::with_seeds([1, 2, 3, 4]))
+        .expect("a small table");
+    let of_limiter = limiter.check_n(3).expect("three are free").into_receipt();
+    let of_table = table.check_n("key", 3).expect("three are free").into_receipt();
+    assert_eq!(limiter.refund(of_table), Settled::Forfeited(3));
+    assert_eq!(table.refund("key", of_limiter), Settled::Forfeited(3));
+    assert_eq!((limiter.peek().spent(), table.peek("key").spent()), (3, 3));
+}
