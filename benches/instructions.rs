@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use ringgate::{
     Algorithm, AnyKey, Clock, ConfigError, CounterRing, Gcra, Key, KeyedBuilder, KeyedRateLimiter, Nanos,
-    QuantaClock, Quota, RateLimiter, Reclaim, Rule, RuleSet, StripedLimiter, TimestampRing,
+    QuantaClock, Quota, RateLimiter, Reclaim, Rule, RuleSet, StripedLimiter, TierOf, TimestampRing,
 };
 
 /// Makes so many decisions, and says how many ended as the path's name says.
@@ -369,7 +369,30 @@ fn rule_sets(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
         assert_eq!(rules.states(), states);
         paths.push((format!("rules, {path}"), checked(rules, is_admitted)));
     }
+    paths.push((
+        "rules, one of 10,000 tiers, admitted".into(),
+        tiered(clock, user)?,
+    ));
     Ok(paths)
+}
+
+/// A rule with as many tiers; each decision is by another one.
+fn tiered(clock: &QuantaClock, user: &Key<Request>) -> Result<Work, Box<dyn Error>> {
+    // A tier is a part of the request, or lives as long as the program.
+    let names: &[String] = (0..10_000)
+        .map(|tier| format!("tier {tier}"))
+        .collect::<Vec<_>>()
+        .leak();
+    let mut rule = Rule::new("tiers", Quota::new(100_000_000, DAY)?)
+        .by(user)
+        .capacity(4 * KEYS);
+    for name in names {
+        rule = rule.tier(name.as_str(), 90_000_000);
+    }
+    let spread = move |request: &Request| request.user as usize * 7_919 % names.len();
+    let tier_of = TierOf::new("user", move |request| Some(names[spread(request)].as_str()));
+    let rules = RuleSet::builder().rule(rule.tier_of(&tier_of));
+    Ok(checked(rules.build_with(clock.clone(), SEEDS)?, true))
 }
 
 fn checked(rules: RuleSet<Request>, is_admitted: bool) -> Work {

@@ -13,3 +13,4 @@ pub(crate) mod rule_states;
 pub(crate) mod seeds;
 pub(crate) mod state_algorithms;
 pub(crate) mod storage;
+mod tier_index;

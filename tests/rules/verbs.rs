@@ -168,6 +168,35 @@ fn tiers_go_by_their_names_and_others_by_the_base() {
     }
 }
 
+/// Ten thousand tiers, in no order of their names; each limit is another one.
+#[cfg(not(miri))] // Miri would need minutes for as many algorithms.
+#[test]
+fn each_of_many_tiers_is_found_by_its_name() {
+    let name = |tier: u64| format!("{}", tier * 7_919 % 10_007);
+    let key = Key::new("user", |request: &(u64, String), key: &mut _| request.0.hash(key));
+    let mut tiered = Rule::new("each", "20000/min".parse::<Quota>().expect("a quota"))
+        .by(&key)
+        .cost(&Cost::new("cost", |request: &(u64, String)| request.0))
+        .tier_of(&TierOf::new("plan", |request: &(u64, String)| {
+            Some(request.1.as_str())
+        }));
+    for tier in 1..=10_000 {
+        tiered = tiered.tier(name(tier), tier);
+    }
+    let rules = RuleSet::builder()
+        .rule(tiered)
+        .build_with(ManualClock::new(), [1, 2, 3, 4]);
+    let rules = rules.expect("tiers with names of their own");
+    for tier in 1..=10_000 {
+        // The key is the cost, so that each finds a fresh state.
+        assert!(rules.check(&(tier + 1, name(tier))).is_err(), "tier {tier}");
+        assert!(rules.check(&(tier, name(tier))).is_ok(), "tier {tier}");
+    }
+    for (cost, unknown) in [(20_000, ""), (19_999, "10007"), (19_998, "1x")] {
+        assert!(rules.check(&(cost, unknown.into())).is_ok());
+    }
+}
+
 /// A key that changes its tier keeps what it has spent.
 #[test]
 fn tiers_share_their_counts() {

@@ -1,9 +1,8 @@
-use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::hash::{BuildHasher, Hasher};
 use std::collections::HashSet;
 
 use super::seeds::Seeds;
+use super::tier_index::TierIndex;
 use crate::error::ConfigError;
 use crate::keyed::{SeededState, Store};
 use crate::rules::condition::{Condition, Cost, TierOf};
@@ -53,7 +52,7 @@ pub(crate) struct Extractor<R: ?Sized> {
     cost: Option<Cost<R>>,
     when: Option<Condition<R>>,
     tier_of: Option<TierOf<R>>,
-    tiers: Box<[(Arc<str>, u64)]>,
+    tiers: TierIndex,
     enforced: Share,
     allow: HashSet<u64, SeededState>,
     deny: HashSet<u64, SeededState>,
@@ -91,7 +90,7 @@ impl<R: ?Sized> Extractor<R> {
             cost: rule.cost.clone(),
             when: rule.when.clone(),
             tier_of: rule.tier_of.clone(),
-            tiers: rule.tiers.clone().into_boxed_slice(),
+            tiers: TierIndex::new(&rule.tiers),
             enforced,
             allow: hashes(&rule.allow, seeds),
             deny: hashes(&rule.deny, seeds),
@@ -149,16 +148,14 @@ impl<R: ?Sized> Extractor<R> {
         }
         if let Some(tier_of) = &self.tier_of {
             let name = (tier_of.0.function())(request);
-            extracted.tier = name
-                .and_then(|name| self.tiers.iter().position(|(tier, _)| **tier == *name))
-                .map_or(0, |tier| tier + 1);
+            extracted.tier = name.and_then(|name| self.tiers.number(name)).unwrap_or(0);
         }
         Some(extracted)
     }
 
     /// The limit of the tier; `None` for the rule's own.
     pub(crate) fn tier_limit(&self, tier: usize) -> Option<u64> {
-        Some(self.tiers[tier.checked_sub(1)?].1)
+        self.tiers.limit(tier)
     }
 
     #[cfg(feature = "tokio")]

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use std::collections::HashSet;
 
 use crate::error::ConfigError;
 use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
@@ -133,10 +134,9 @@ fn validate_tiers<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
             "tiers, and a function that returns the tier of a request",
         );
     }
-    for (at, (name, _)) in rule.tiers.iter().enumerate() {
-        if rule.tiers[..at].iter().any(|(other, _)| other == name) {
-            return invalid(format!("{name:?} again"), "a different name for each tier");
-        }
+    let mut names = HashSet::new();
+    if let Some((name, _)) = rule.tiers.iter().find(|(name, _)| !names.insert(name)) {
+        return invalid(format!("{name:?} again"), "a different name for each tier");
     }
     Ok(())
 }
