@@ -205,7 +205,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// shows. Exact when nobody else asks.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        let now = self.clock.now();
+        let now = self.newest(self.clock.now());
         let held: u64 = self.stripes.iter().map(|stripe| self.room(stripe, now)).sum();
         self.ring.remaining(now) + held
     }

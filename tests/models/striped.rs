@@ -224,6 +224,19 @@ fn striped_refused_charge() {
     .run(BOUNDED);
 }
 
+/// While a caller with an old reading searches, another publishes a time at which the stripe's uses no longer count, and takes
+/// what the ring has. Before that the ring has a permit, after it the stripe has two.
+#[test]
+fn striped_expires_while_searched() {
+    Scene::new(1, 2, &[&[AskAt(0, 0, 1)], &[AskAt(0, 2 * W, 4)]])
+        .behind(4)
+        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+        .end(2 * W)
+        .late(1)
+        .served(0)
+        .run(FULL);
+}
+
 /// The ring is full and a stripe as well; the other stripe is used by its owner and by somebody who
 /// found no room at home.
 #[test]

@@ -113,6 +113,24 @@ proptest! {
     }
 }
 
+/// A caller with an old reading is judged by the newest that was published, by which a stripe's uses no longer count.
+#[test]
+fn what_no_longer_counts_by_the_published_time_is_free() {
+    for stripes in [1, 4] {
+        let behind = 100 - stripes * 10;
+        let (limiter, clock) = striped(100, stripes, 10);
+        let (begin, late) = (clock.now(), clock.now().saturating_add(WINDOW + CELL));
+        assert!(limiter.check_n(behind).is_ok());
+        // The ring is full, so the stripes keep what is used.
+        assert_eq!(passed(|| limiter.check().is_ok()), stripes * 10);
+        assert!(limiter.check_at(late, behind).is_ok());
+        assert_eq!(limiter.remaining(), stripes * 10);
+        assert_eq!(passed(|| limiter.check_at(begin, 1).is_ok()), stripes * 10);
+        let denied = limiter.check_at(begin, 1).expect_err("all is used");
+        assert_eq!(denied.retry_after(), Some(2 * (WINDOW + CELL)));
+    }
+}
+
 /// What is in a stripe may be charged before the ring has room for all that is asked for.
 #[test]
 fn a_denial_says_when_a_stripe_can_be_emptied() {

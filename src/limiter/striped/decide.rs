@@ -64,25 +64,32 @@ impl<C: Clock> StripedLimiter<C> {
         }
         loop {
             let now = given.unwrap_or_else(|| self.clock.now());
-            if permits <= self.hold && self.take_anywhere(lane, permits, given, now) {
+            if permits <= self.hold && self.take_anywhere(lane, permits, given, self.newest(now)) {
                 return Ok(());
             }
             if self.ring.take(now, permits) {
                 return Ok(());
             }
             // Stripes had no room, and then the ring had none. If they still have none, then they
-            // had none at that moment; otherwise somebody has charged one in between.
-            if !self.any_has_room(permits) {
+            // had none at that moment. Otherwise another thread has charged one in between, or published a time at
+            // which what is in one no longer counts.
+            if !self.any_has_room(permits, now) {
                 return Err(StripedDenied::new(self, now, permits));
             }
         }
     }
 
-    /// Whether a stripe has room for `permits`.
-    fn any_has_room(&self, permits: u64) -> bool {
+    /// The time that the ring decides by for a caller whose reading is `now`.
+    pub(super) fn newest(&self, now: Nanos) -> Nanos {
+        now.max(self.ring.latest_time())
+    }
+
+    /// Whether a stripe has room for `permits` at the newest of `now` and the time that the ring has published.
+    fn any_has_room(&self, permits: u64, now: Nanos) -> bool {
+        let now = self.newest(now);
         self.stripes
             .iter()
-            .any(|stripe| permits <= stripe.look().room(self.hold))
+            .any(|stripe| permits <= self.room(stripe, now))
     }
 
     /// Uses the hold of any stripe, the caller's own first; of each first what is left, or is free again, then what it has
@@ -230,7 +237,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// The room of a stripe at the time `now`, for somebody who empties it if that can be done.
+    /// The room of a stripe at the time `now`, for a caller that forgets what no longer counts.
     pub(super) fn room(&self, stripe: &Stripe, now: Nanos) -> u64 {
         let seen = stripe.look();
         if self.is_past(seen, now) {
@@ -242,11 +249,7 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// The earliest instant, `now` or later, at which `permits` would be admitted if nobody else asked.
     pub(super) fn ready_at(&self, now: Nanos, permits: u64) -> Option<Nanos> {
-        if self
-            .stripes
-            .iter()
-            .any(|stripe| permits <= self.room(stripe, now))
-        {
+        if self.any_has_room(permits, now) {
             return Some(now);
         }
         if permits > self.hold {
