@@ -22,11 +22,11 @@ if command -v redis-server >/dev/null; then
     redis-server --port 16379 --bind 127.0.0.1 --save "" >/dev/null &
     server=$!
     status=0
-    cargo run --locked --release --package ringgate-cli -- redis doctor redis://127.0.0.1:16379 || status=$?
+    cargo run --locked --release --package ringgate-cli -- redis check redis://127.0.0.1:16379 || status=$?
     kill "$server"
-    ((status < 2)) || { echo "the doctor has examined nothing"; exit 1; }
+    ((status < 2)) || { echo "the check has not reached the server"; exit 1; }
 else
-    echo "no redis-server: its example and the doctor are left out"
+    echo "no redis-server: its example and the check of it are left out"
 fi
 cargo run --locked --release --package ringgate-cli -- replay --rule 20/60s --compare "$log"
-cargo run --locked --release --package ringgate-cli -- suggest --window 60s --refuse 1% "$log"
+cargo run --locked --release --package ringgate-cli -- suggest --window 60s --deny 1% "$log"

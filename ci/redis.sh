@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows that limits over many machines hold against real servers, single ones and a cluster, which the tests start and stop
-# on ports of their own (what is seen of it by metrics and by the doctor included): also while these are killed, stopped, paused, full, read-only, cut off, or their slots move. Installs a server
+# on ports of their own (with its metrics and `ringgate redis check`): also while these are killed, stopped, paused, full, read-only, cut off, or their slots move. Installs a server
 # where there is none and that is allowed.
 source "$(dirname "$0")/common.sh"
 
@@ -10,4 +10,4 @@ if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null
 fi
 cargo test --locked --features redis-cluster --test redis
 cargo test --locked --package ringgate-server-tests --test observe
-cargo test --locked --package ringgate-cli --test doctor
+cargo test --locked --package ringgate-cli --test redis_check

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that a large log is replayed in bounded memory, the same from a file, a pipe and compressed, and prints how fast:
+# Shows that a large log is replayed in 100 MiB of memory, with equal results from a file, a pipe and gzip, and prints how long it takes:
 # REPLAY_BYTES (default 100000000; 1000000000 for a gigabyte) of a log that is made up here.
 source "$(dirname "$0")/common.sh"
 
@@ -15,18 +15,13 @@ log=$directory/access.log
 bash cli/tests/replay/generate.sh "$bytes" >"$log"
 ls -l "$log"
 
-# What follows the name of the input is the same whatever that is.
+# Replays an input with at most 100 MiB of memory. The result after the name of the input is the same for all inputs.
 replay() {
-    echo "== $1" >&2
-    "$tool" replay --json --timings --rule 100/60s "${@:2}" 2>"$directory/said" | sed 's/^.*"lines":/"lines":/'
-    grep -v '^note' "$directory/said" >&2
-    # In MiB; the rest is said above.
-    local most
-    most=$(sed -n 's/^most memory in use *\([0-9]*\) MiB$/\1/p' "$directory/said")
-    if ((${most:-0} > 100)); then
-        echo "$most MiB are more than 100" >&2
-        return 1
-    fi
+    local start=$SECONDS
+    (ulimit -d 102400 && exec "$tool" replay --json --quiet --rule 100/60s "${@:2}" 2>"$directory/errors") |
+        sed 's/^.*"lines":/"lines":/'
+    grep -v '^note' "$directory/errors" >&2 || true
+    echo "$1: $((SECONDS - start)) s" >&2
 }
 
 replay "a file" "$log" >"$directory/file.json"

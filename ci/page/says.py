@@ -10,7 +10,7 @@ KEYS = {"left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010"}
 
 class Says(Page):
     def answers(self):
-        """Who was limited most, when, and what limit would have denied at most 1 %."""
+        """The key that was denied most, when, and what limit would have denied at most 1 %."""
         data, said = self.data, self.text("#most-limited")
         denied = [row for row in data["keys"] if row["denied"] > 0]
         if denied:
@@ -20,11 +20,11 @@ class Says(Page):
             rule = self.rule(most["rule"])
             if rule["key"] == "all":
                 self.expect(
-                    said.startswith("All requests together were limited most"), f"all together are not in: {said}"
+                    said.startswith("All requests together were denied most often"), f"all together are not in: {said}"
                 )
             elif most["key"].isprintable() and 0 < len(most["key"]) < 100:
                 self.expect(
-                    f" {most['key']} was limited most" in said, f"the most-limited key {most['key']} is not in: {said}"
+                    f" {most['key']} was denied most often" in said, f"the most-limited key {most['key']} is not in: {said}"
                 )
             self.expect(
                 f": {number(most['denied'])} of {number(most['requests'])} requests" in said,
@@ -39,10 +39,10 @@ class Says(Page):
                     at = next(
                         at for at, count in chosen["asked"] if count == max(count for _, count in chosen["asked"])
                     )
-                    peak = f"{number(most['worst'])} were asked for in "
+                    peak = f"{number(most['worst'])} permits were requested in "
                     self.expect(peak in said and f"up to {moment(at)}" in said, f"its peak is not in: {said}")
         else:
-            self.expect(said.startswith("Nobody was limited"), f"nobody was limited, but: {said}")
+            self.expect(said.startswith("No request was denied"), f"nobody was limited, but: {said}")
         limits = self.browser.run(
             "return [...document.querySelectorAll('.limit-answer')].map((each) => each.textContent)"
         )

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use ringgate::RuleAlgorithm;
 
-use crate::doctor::RedisCommand;
-use crate::format::InputFormat;
-use crate::moment::TimeFormat;
+use crate::input::detect::FormatArg;
+use crate::input::time::timestamp::TimestampFormat;
+use crate::redis_check::RedisCommand;
 
-/// Rate limiting that never admits more than it promises, on the command line.
+/// Replay logs against rate limits, and check servers that keep them
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Args {
@@ -20,46 +20,47 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Tells what rules would have done to the requests of a log.
+    /// Apply rules to the requests of a log
     ///
-    /// The requests are judged in order of time by the library's own rule set; requests of the same time keep the order
-    /// of their lines.
+    /// Evaluates the requests in order of time with the library's own rule set. Requests of the same time keep the order of
+    /// their lines.
     #[command(after_long_help = REPLAY_NOTES)]
     Replay(ReplayArgs),
-    /// Tells at which limits a given share of requests, or of keys, would have been refused.
+    /// Find the limits that deny a given share of a log
     ///
-    /// For each share the lowest limit at which, and above which, no more than that is refused, found by exact replays.
+    /// For each share, finds the lowest limit at which, and above which, no larger share is denied. The limits are found by
+    /// exact replays.
     #[command(after_long_help = INPUT_NOTES)]
     Suggest(SuggestArgs),
-    /// Looks after a Redis or Valkey server that keeps limits for many machines.
+    /// Commands about a Redis or Valkey server
     #[command(subcommand)]
     Redis(RedisCommand),
 }
 
 macro_rules! input_notes {
     () => {
-        r#"The input:
-  One request a line. The format is told by the first lines of each file, or given with --format:
+        r#"Input:
+  One request a line. The format is detected from the first lines of each file, or given with --format:
 
     common, combined  address ident user [17/May/2015:10:05:03 +0000] "request" status size "referer" "user-agent"
                       Fields: client, ident, user, request, method, target, path, protocol, status, size, referer,
-                      agent (or nginx's names for them). The address is printable ASCII; within quotes \" is no end.
+                      agent (or nginx's names for them). The address is printable ASCII. " does not end a quoted text.
     json              {"time": "2015-05-17T10:05:03Z", "client": "1.2.3.4", "user": {"id": 7}}
-                      Fields: those of the object; user.id is a field of a field. null is the same as missing.
-    csv               The first line names the columns; they are separated by commas, tabs, semicolons or bars, and
-                      values may be quoted. A record is one line.
+                      Fields: those of the object. user.id is a field of a field. A null field is missing.
+    csv               The first line names the columns. Commas, tabs, semicolons or bars separate values, which may be
+                      quoted. A record is one line.
     syslog            <13>May 17 10:05:03 host program[pid]: message
-                      Fields: host, program, pid, message, and those of common where the message is such a line.
+                      Fields: host, program, pid, message, and those of common if the message is such a line.
 
-  Files may be compressed by gzip or zstd. What is no request, and any line of more than 64 KiB, is unreadable: it is
-  counted and passed over, and the first three are shown on standard error. Blank lines are passed over. A request
-  without a key's field counts with all others without it.
+  Files may be compressed by gzip or zstd. A line that is not a request, or exceeds 64 KiB, is unreadable: it is counted
+  and skipped. The first three are shown on standard error. Blank lines are skipped. Requests without the field of a
+  key share one key.
 
 Time:
   17/May/2015:10:05:03 +0000, RFC 3339 (without a zone: --utc-offset), seconds, milliseconds, microseconds or
-  nanoseconds since 1970 (by the size of the number), or May 17 10:05:03, whose year is the one nearest to the line
-  before, and first of all --year, or the last one in which it is not in the future. Between 1678 and 2261.
-  A leap second counts as second 59."#
+  nanoseconds since 1970 (by the size of the number), or May 17 10:05:03. A missing year is the one nearest to the line
+  before. For the first line it is --year, or else the last year in which the time is not in the future. From 1678 to
+  2261. A leap second counts as second 59."#
     };
 }
 
@@ -68,7 +69,7 @@ const INPUT_NOTES: &str = concat!(
     r#"
 
 Exit status:
-  0, or 2 when the arguments are wrong, the input cannot be read, or there is no request in it."#
+  0, or 2 if an argument is invalid, or the input cannot be read or has no request."#
 );
 
 const REPLAY_NOTES: &str = concat!(
@@ -77,106 +78,100 @@ const REPLAY_NOTES: &str = concat!(
 
 Rules:
   --rule QUOTA [by FIELD,..|by all] [cost FIELD] [when CONDITION] [algorithm NAME] [cells N] [burst N] [as NAME]
-  A condition is "field" (it is there, and not "", "-", "0", "false" or "no"), "field=value", "field!=value" or
-  "field=prefix*". Several rules are judged as one: a request that one refuses is charged to none. In a file, keys,
-  costs, conditions and tiers are names of fields in the same way; --alias says what other names mean.
+  A condition is "field" (present, and not "", "-", "0", "false" or "no"), "field=value", "field!=value" or
+  "field=prefix*". Several rules are one decision: a request that one rule denies is charged to none. In a rules file,
+  keys, costs, conditions and tiers name fields in the same way. --alias maps other names to fields.
 
-  Cells and fixed windows begin at whole multiples of the window since 1970-01-01T00:00:00Z (of all windows, where
-  they have a common multiple of at most 400 days; else of the longest). A log may span 20 years, less two windows.
-  Where a window is no whole number of nanoseconds a cell, a cell is the next one long, and so begins later by up to a
-  nanosecond for each cell since the first window; the time per permit of gcra is rounded up to half a nanosecond, and
-  the times of log down to a unit that grows with the limit (0.5 ms at a million). All of it admits no more.
+  Cells and fixed windows begin at multiples of the window since 1970-01-01T00:00:00Z (of all windows, if they have a
+  common multiple of at most 400 days, or else of the longest). A log may span 20 years, less two windows. Times are
+  rounded so that no more is admitted: cells to whole nanoseconds, gcra to half a nanosecond a permit, log to a unit
+  that grows with the limit (0.5 ms at a million).
 
-  Rules of the command line have room for all keys, up to 1 GiB; those of a file have the room that it says, and
-  requests that found none are told. What is compared and "what if" replays each rule by itself: the quota, key, cost
-  and condition, without its tiers, lists and shadow, and with room for all keys.
+  Rules of the command line have room for all keys, up to 1 GiB. Rules of a file have the capacity that it says, and
+  requests without room are reported. The comparison and "what if" replay each rule by itself, with its quota, key,
+  cost and condition, without tiers, lists and shadow, and with room for all keys.
 
 Memory:
-  Grows with the room that rules have for keys, and not with the input: requests are kept in temporary files (in
-  $TMPDIR, 8 bytes for the time and for each field of a rule, a few times over), and sorted there by time and by key
-  where they are not in order. For the key with the most requests in one window those of that window are held, 16
-  bytes for each different time.
+  Does not grow with the input. Requests are in temporary files in $TMPDIR (8 bytes for the time and for each field of
+  a rule, several times), and sorted there. For the key with the most requests in one window, 16 bytes for each distinct
+  time of that window are in memory.
 
 Exit status:
-  0, or 2 when the arguments are wrong, the input cannot be read, or there is no request in it."#
+  0, or 2 if an argument is invalid, or the input cannot be read or has no request."#
 );
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InputArgs {
-    /// The logs; standard input when none is given, or "-"
+    /// Log files; standard input if none or "-"
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// How lines are written
+    /// Format of the lines
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    pub(crate) format: InputFormat,
+    pub(crate) format: FormatArg,
 
-    /// The field that says the time, in JSON and CSV [default: time, timestamp, @timestamp, ts ..]
+    /// Field of the time in JSON and CSV [default: time, ts, ..]
     #[arg(long, value_name = "FIELD")]
     pub(crate) time_field: Option<String>,
 
-    /// How that is written
+    /// Format of that field
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    pub(crate) time_format: TimeFormat,
+    pub(crate) time_format: TimestampFormat,
 
-    /// The year of the first time that does not say its own
+    /// Year of the first timestamp without a year
     #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i16).range(1678..=2261))]
     pub(crate) year: Option<i16>,
 
-    /// How far east of Greenwich times are that do not say: +02:00
+    /// UTC offset of timestamps without a time zone
     #[arg(long, value_name = "OFFSET", default_value = "Z", allow_hyphen_values = true)]
     pub(crate) utc_offset: String,
 
-    /// What a name in rules means: user=client, "is upload=method=PUT"
+    /// Name in rules for a field, as in user=client (repeatable)
     #[arg(long, value_name = "NAME=FIELD")]
     pub(crate) alias: Vec<String>,
 
     /// No progress on standard error
     #[arg(long)]
     pub(crate) quiet: bool,
-
-    /// Say on standard error what took how long, and how much memory
-    #[arg(long)]
-    pub(crate) timings: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CountArgs {
-    /// The fields whose values have a limit each, with commas between them; "all": all requests have one together
+    /// Fields with a limit for each value; "all" for one limit
     #[arg(long, value_name = "FIELDS", default_value = "client")]
     pub(crate) key: String,
 
-    /// The field that says how many permits a request costs [default: one permit]
+    /// Field with the permits of a request [default: one permit]
     #[arg(long, value_name = "FIELD")]
     pub(crate) cost: Option<String>,
 
-    /// How to count
+    /// Algorithm
     #[arg(long, value_name = "NAME", default_value = "counter")]
     pub(crate) algorithm: AlgorithmName,
 
-    /// Cells that the window is divided into, for counter, classic and even [default: 5]
+    /// Cells per window of counter, classic, even [default: 5]
     #[arg(long, value_name = "N")]
     pub(crate) cells: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
-    /// What is allowed: 20/60s, "5/min by user", "1000000/h by user cost size"
+    /// Rule, as in 20/60s or "5/min by user" (repeatable)
     #[arg(long, value_name = "RULE", required_unless_present = "rules")]
     pub(crate) rule: Vec<String>,
 
-    /// A file of rules in TOML, JSON or YAML, as the library reads it
+    /// Rules file in TOML, JSON or YAML
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rule", "key", "cost", "algorithm", "cells"])]
     pub(crate) rules: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) count: CountArgs,
 
-    /// Every algorithm beside the rule's own
+    /// Compare all algorithms
     #[arg(long)]
     pub(crate) compare: bool,
 
-    /// Print one JSON object instead of tables
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -190,22 +185,22 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SuggestArgs {
-    /// In how long; several for several answers
+    /// Window to evaluate (repeatable)
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) window: Vec<String>,
 
-    /// The share that may be refused; several for several answers [default: 0%, 0.1%, 1% and 5%]
+    /// Largest share to deny (repeatable) [default: 0%, 0.1%, ..]
     #[arg(long, value_name = "SHARE")]
-    pub(crate) refuse: Vec<String>,
+    pub(crate) deny: Vec<String>,
 
-    /// The condition of the requests that are counted: "field", "field=value", "field!=value" or "field=prefix*"
+    /// Condition of the counted requests, as in method=POST
     #[arg(long, value_name = "CONDITION")]
     pub(crate) when: Option<String>,
 
     #[command(flatten)]
     pub(crate) count: CountArgs,
 
-    /// Print one JSON object instead of tables
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -215,22 +210,22 @@ pub(crate) struct SuggestArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AlgorithmName {
-    /// The exact sliding log: never more than the limit in any window, never fewer when asked for
+    /// Sliding log: exact, 8 bytes a permit
     Log,
-    /// Cells, one more than the window has: never more than the limit in any window
+    /// Sliding window counter: at most the limit in any window
     Counter,
-    /// Cells, as many as the window has: up to twice the limit
+    /// Sliding window counter: at most twice the limit
     Classic,
-    /// As classic, and each cell has its own share of the limit
+    /// As classic, with a share of the limit for each cell
     Even,
-    /// The token bucket, with the limit as its burst: up to twice the limit
+    /// Token bucket with the limit as burst: at most twice the limit
     Gcra,
-    /// The fixed window: up to twice the limit
+    /// Fixed window: at most twice the limit
     Fixed,
 }
 
 impl AlgorithmName {
-    /// All of them, in the order in which they are compared.
+    /// All algorithms, in the order of the comparison.
     pub(crate) const ALL: [Self; 6] = [
         Self::Log,
         Self::Counter,
@@ -258,7 +253,7 @@ impl AlgorithmName {
         }
     }
 
-    /// The name of what a rule counts by; those that this tool does not know are counters.
+    /// The name of a rule's algorithm; `Counter` for an algorithm that is newer than this tool.
     pub(crate) fn of(algorithm: RuleAlgorithm) -> Self {
         let all = Self::ALL.into_iter();
         all.clone()

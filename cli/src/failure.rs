@@ -1,4 +1,4 @@
-//! Why a run ends without a result.
+//! Reasons for a run without a result.
 
 use core::error::Error;
 use core::fmt;
@@ -9,76 +9,67 @@ use ringgate::{ConfigError, FileError, RuleError};
 /// A run ended without a result; the display form is the whole message.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An algorithm that was asked for cannot be built.
+    /// An algorithm or a store cannot be built.
     Config(ConfigError),
-    /// A rule that was asked for cannot be built.
+    /// A rule of the command line cannot be built.
     Rule(RuleError),
-    /// The file of rules says what no rule has.
+    /// A rules file is invalid.
     Rules(FileError),
-    /// An argument, or a value in it, is not allowed.
-    Argument {
-        /// Which.
-        what: String,
-        /// What was given.
-        given: String,
-        /// What is allowed.
-        allowed: String,
-    },
-    /// Something could not be read or written.
+    /// An argument or an input is invalid.
+    Message(String),
+    /// A file, a pipe or a runtime failed.
     Io {
-        /// What could not be done to what.
-        what: String,
-        /// Why.
+        /// The operation, as in "cannot read access.log".
+        operation: String,
         error: io::Error,
     },
-    /// Not one line of the input is a request.
+    /// The input has no request.
     Empty {
-        /// How many lines are something else.
+        /// Lines that could not be parsed.
         unreadable: u64,
-        /// The first of them.
+        /// The first of them, with their errors.
         examples: Vec<String>,
     },
-    /// The input goes on for longer than a limiter counts.
+    /// The input spans more time than a limiter can represent.
     TooLong {
-        /// The earliest request, and the latest, as text.
         first: String,
         last: String,
-        /// How far after the first a request may be.
+        /// The longest span that is possible with these windows.
         days: u64,
     },
-    /// Nobody answers.
+    /// A server does not answer.
     Unreachable {
-        /// Which address, without a password.
+        /// The address, without a password.
         server: String,
-        /// What happened instead.
-        why: String,
+        reason: String,
     },
 }
 
 impl Failure {
-    pub(crate) fn io(what: impl Into<String>, error: io::Error) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self::Message(message.into())
+    }
+
+    /// An invalid value: `invalid {name}: {given} (expected {expected})`.
+    pub(crate) fn argument(
+        name: impl fmt::Display,
+        given: impl fmt::Display,
+        expected: impl fmt::Display,
+    ) -> Self {
+        Self::Message(format!("invalid {name}: {given} (expected {expected})"))
+    }
+
+    pub(crate) fn io(operation: impl Into<String>, error: io::Error) -> Self {
         Self::Io {
-            what: what.into(),
+            operation: operation.into(),
             error,
         }
     }
 
-    pub(crate) fn argument(
-        what: impl Into<String>,
-        given: impl Into<String>,
-        allowed: impl Into<String>,
-    ) -> Self {
-        Self::Argument {
-            what: what.into(),
-            given: given.into(),
-            allowed: allowed.into(),
-        }
-    }
-
-    /// What went wrong with a file of the tool's own.
+    /// A failure of a temporary file.
     pub(crate) fn temporary(error: io::Error) -> Self {
         Self::io(
-            "the temporary file cannot be used (it is in $TMPDIR, or where the system has such files)",
+            "cannot use a temporary file in $TMPDIR or the system's folder",
             error,
         )
     }
@@ -108,23 +99,17 @@ impl fmt::Display for Failure {
             Self::Config(error) => error.fmt(f),
             Self::Rule(error) => error.fmt(f),
             Self::Rules(error) => error.fmt(f),
-            Self::Argument { what, given, allowed } => {
-                write!(f, "{what} is {given}, but allowed is {allowed}")
-            }
-            Self::Io { what, error } => write!(f, "{what}: {error}"),
+            Self::Message(message) => f.write_str(message),
+            Self::Io { operation, error } => write!(f, "{operation}: {error}"),
             Self::Empty { unreadable, examples } => {
-                write!(
-                    f,
-                    "the input is empty: no request in it, unreadable lines: {unreadable}"
-                )?;
+                write!(f, "no requests in the input ({unreadable} unreadable lines)")?;
                 examples.iter().try_for_each(|example| write!(f, "\n{example}"))
             }
             Self::TooLong { first, last, days } => write!(
                 f,
-                "the input goes from {first} to {last}, but with these windows a limiter counts {days} days from \
-                 the first request on"
+                "input spans {first} to {last} (expected at most {days} days with these windows)"
             ),
-            Self::Unreachable { server, why } => write!(f, "{server} cannot be examined: {why}"),
+            Self::Unreachable { server, reason } => write!(f, "cannot check {server}: {reason}"),
         }
     }
 }
@@ -136,7 +121,7 @@ impl Error for Failure {
             Self::Rule(error) => Some(error),
             Self::Rules(error) => Some(error),
             Self::Io { error, .. } => Some(error),
-            _ => None,
+            Self::Message(_) | Self::Empty { .. } | Self::TooLong { .. } | Self::Unreachable { .. } => None,
         }
     }
 }

@@ -1,111 +1,81 @@
-//! The command-line tool: what would rules have done to this log, and is this server fit to keep limits?
+//! The command-line tool: replays logs against rules, suggests limits, and checks Redis servers.
 
 extern crate alloc;
 
-// Floors, from the ground up: a module names only modules above it in this list.
-mod failure;
-mod doctor;
-mod calendar;
-mod stamp;
-mod years;
-mod moment;
-mod row;
-mod lines;
-mod log_line;
-mod json_line;
-mod csv_line;
-mod syslog_line;
-mod format;
-mod zstd;
-mod source;
 mod args;
-mod algorithm;
-mod condition;
-mod key;
-mod layout;
-mod rule_arg;
-mod plan;
-mod words;
-mod sorter;
-mod names;
+mod failure;
+mod input;
+mod key_names;
 mod progress;
-mod intake;
-mod span;
-mod series;
-mod window;
-mod judge;
-mod asked;
-mod survey;
-mod by_key;
-mod alone;
-mod chosen;
-mod report;
+mod redis_check;
 mod replay;
-mod table;
+mod report;
+mod rules;
+mod sorter;
 mod suggest;
-mod page;
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
+use serde::Serialize;
 
 use args::{Args, Command, InputArgs, ReplayArgs, SuggestArgs};
-use doctor::{DoctorArgs, RedisCommand};
 use failure::Failure;
-use intake::Reading;
-use moment::Moments;
-use plan::Plan;
+use input::source::Source;
+use input::time::calendar;
+use input::time::infer_year::YearInference;
+use input::time::timestamp::TimestampParser;
 use progress::Progress;
+use redis_check::{CheckArgs, RedisCommand};
 use replay::Depth;
-use source::Source;
+use replay::requests::Inputs;
+use report::{page, tables};
+use rules::Plan;
 use suggest::Share;
-use years::Years;
 
-/// The exit status of wrong arguments, of an input that cannot be read, and of one without a
-/// request; clap's too.
+/// The exit status of a failure; clap uses the same for wrong arguments.
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
     let command = match Args::try_parse() {
         Ok(args) => args.command,
-        Err(usage) => return say(&usage),
+        Err(error) => return usage(&error),
     };
     let outcome = match command {
         Command::Replay(args) => replay(&args).map(|()| ExitCode::SUCCESS),
         Command::Suggest(args) => suggest(&args).map(|()| ExitCode::SUCCESS),
-        Command::Redis(RedisCommand::Doctor(args)) => doctor(&args),
+        Command::Redis(RedisCommand::Check(args)) => redis_check(&args),
     };
     outcome.unwrap_or_else(|failure| {
-        complain(&format!("error: {failure}"));
+        print_error(&format!("error: {failure}"));
         ExitCode::from(FAILED)
     })
 }
 
-/// Says how to use it, or what was wrong with how it was used: without the passwords of addresses.
-fn say(usage: &clap::Error) -> ExitCode {
-    let text = usage.to_string();
-    if !usage.use_stderr() {
-        // Help, which has none.
+/// Prints help, or an error of the arguments without the passwords in them.
+fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    if !error.use_stderr() {
         return print(&text).map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS);
     }
-    complain(doctor::without_secrets(&text).trim_end());
+    print_error(redis_check::without_secrets(&text).trim_end());
     ExitCode::from(FAILED)
 }
 
-/// Says what is to be said of a server: with 1 when there is a problem.
-fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    let examined = doctor::doctor(args)?;
-    print(&examined.text)?;
-    Ok(ExitCode::from(u8::from(examined.problem)))
+/// Prints the findings about a server. The exit status is 1 if one is a problem.
+fn redis_check(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    let checked = redis_check::check(args)?;
+    print(&checked.text)?;
+    Ok(ExitCode::from(u8::from(checked.problem)))
 }
 
-/// Builds the rules before the inputs are opened, so that a bad one is an error at once.
 fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+    // The rules come first, so that an error in them is reported before a long input is read.
     let aliases = aliases(&args.input)?;
     let plan = match &args.rules {
         Some(path) => Plan::of_file(path, aliases)?,
@@ -115,74 +85,45 @@ fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         charts: args.json || args.html.is_some(),
         compare: args.compare,
     };
-    let (report, unreadable) = {
-        let reading = reading(&args.input)?;
-        let mut progress = Progress::new(reading.size(), args.input.quiet);
-        let found = replay::replay(&plan, reading, depth, &mut progress)?;
-        finish(progress, args.input.timings);
-        found
-    };
-    for example in &unreadable {
-        complain(example);
-    }
+    let inputs = inputs(&args.input)?;
+    let mut progress = Progress::new(inputs.size(), args.input.quiet);
+    let (report, unreadable) = replay::replay(&plan, inputs, depth, &mut progress)?;
+    drop(progress);
+    unreadable.iter().for_each(|example| print_error(example));
     if let Some(path) = &args.html {
-        let object = serde_json::to_string(&report).map_err(not_json)?;
-        write(path, &page::render(&object)?)?;
+        write(path, &page::render(&to_json(&report)?)?)?;
     }
-    if args.json {
-        for note in &report.notes {
-            complain(&format!("note: {note}"));
-        }
-        let object = serde_json::to_string(&report).map_err(not_json)?;
-        print(&(object + "\n"))
-    } else {
-        print(&table::text(&report))
+    if !args.json {
+        return print(&tables::render(&report));
     }
+    print_notes(&report.notes);
+    print(&(to_json(&report)? + "\n"))
 }
 
 fn suggest(args: &SuggestArgs) -> Result<(), Failure> {
     let rules = suggest::rules(&args.window, args.when.as_deref())?;
     let plan = Plan::of_args(&rules, &args.count, aliases(&args.input)?)?;
-    let shares: Vec<Share> = match args.refuse.as_slice() {
+    let shares: Vec<Share> = match args.deny.as_slice() {
         [] => Share::DEFAULT
             .into_iter()
-            .map(Share::read)
+            .map(Share::parse)
             .collect::<Result<_, _>>(),
-        given => given.iter().map(|share| Share::read(share)).collect(),
+        given => given.iter().map(|share| Share::parse(share)).collect(),
     }?;
-    let (found, unreadable) = {
-        let reading = reading(&args.input)?;
-        let mut progress = Progress::new(reading.size(), args.input.quiet);
-        let found = suggest::suggest(&plan, reading, &shares, &mut progress)?;
-        finish(progress, args.input.timings);
-        found
-    };
-    for example in &unreadable {
-        complain(example);
-    }
-    if args.json {
-        for note in &found.notes {
-            complain(&format!("note: {note}"));
-        }
-        let object = serde_json::to_string(&found).map_err(not_json)?;
-        print(&(object + "\n"))
-    } else {
-        print(&found.text())
-    }
-}
-
-/// Takes the line of progress away, and says what took how long.
-fn finish(mut progress: Progress, told: bool) {
-    let timings = told.then(|| progress.timings());
+    let inputs = inputs(&args.input)?;
+    let mut progress = Progress::new(inputs.size(), args.input.quiet);
+    let (suggestions, unreadable) = suggest::suggest(&plan, inputs, &shares, &mut progress)?;
     drop(progress);
-    if let Some(timings) = timings {
-        complain(&timings);
+    unreadable.iter().for_each(|example| print_error(example));
+    if !args.json {
+        return print(&suggestions.text());
     }
+    print_notes(&suggestions.notes);
+    print(&(to_json(&suggestions)? + "\n"))
 }
 
-/// How the inputs are to be read.
-fn reading(args: &InputArgs) -> Result<Reading, Failure> {
-    let zone = calendar::zone(args.utc_offset.as_bytes()).ok_or_else(|| {
+fn inputs(args: &InputArgs) -> Result<Inputs, Failure> {
+    let offset = calendar::utc_offset(args.utc_offset.as_bytes()).ok_or_else(|| {
         Failure::argument(
             "--utc-offset",
             format!("{:?}", args.utc_offset),
@@ -193,52 +134,59 @@ fn reading(args: &InputArgs) -> Result<Reading, Failure> {
     let now = now.ok().and_then(|now| i64::try_from(now.as_nanos()).ok());
     let mut sources: Vec<Source> = args.files.iter().map(|path| Source::of(path)).collect();
     if sources.is_empty() {
-        sources.push(Source::Input);
+        sources.push(Source::StandardInput);
     }
-    Ok(Reading {
+    Ok(Inputs {
         sources,
         format: args.format,
         time_field: args.time_field.clone(),
-        moments: Moments::new(
+        timestamps: TimestampParser::new(
             args.time_format,
-            Years::new(args.year, now.unwrap_or_default()),
-            zone,
+            YearInference::new(args.year, now.unwrap_or_default()),
+            offset,
         ),
     })
 }
 
 fn aliases(args: &InputArgs) -> Result<HashMap<String, String>, Failure> {
     let pairs = args.alias.iter().map(|alias| match alias.split_once('=') {
-        Some((name, meant)) if !name.is_empty() && !meant.is_empty() => Ok((name.into(), meant.into())),
+        Some((name, field)) if !name.is_empty() && !field.is_empty() => Ok((name.into(), field.into())),
         _ => Err(Failure::argument(
             "--alias",
             format!("{alias:?}"),
-            "a name, \"=\", and what it means: user=client",
+            "NAME=FIELD, as in user=client",
         )),
     });
     pairs.collect()
 }
 
-fn not_json(error: serde_json::Error) -> Failure {
-    Failure::io("the result cannot be written as JSON", error.into())
+fn to_json(report: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(report)
+        .map_err(|error| Failure::io("cannot write the report as JSON", error.into()))
 }
 
-fn write(path: &PathBuf, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| Failure::io(format!("{} cannot be written", path.display()), error))
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| Failure::io(format!("cannot write {}", path.display()), error))
 }
 
-/// Writes to standard output. A reader who has seen enough and closed the pipe is no failure.
+/// Writes to standard output. A closed pipe is no failure: the reader has read enough.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::io("standard output cannot be written", error))
+            Err(Failure::io("cannot write to standard output", error))
         }
         _ => Ok(()),
     }
 }
 
-/// Writes a line to standard error. When that is closed, there is nobody left to be told.
-fn complain(line: &str) {
-    let _nobody_listens = writeln!(io::stderr().lock(), "{line}");
+fn print_notes(notes: &[String]) {
+    notes
+        .iter()
+        .for_each(|note| print_error(&format!("note: {note}")));
+}
+
+/// Writes a line to standard error. An error of that is ignored: there is no other place to report it.
+fn print_error(line: &str) {
+    let _ignored = writeln!(io::stderr().lock(), "{line}");
 }

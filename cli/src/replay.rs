@@ -1,4 +1,16 @@
-//! A replay: reading, judging, and what is found then.
+//! A replay: reading the inputs, evaluating the rules, and the report.
+
+pub(crate) mod by_key;
+mod evaluator;
+mod key_request;
+mod lazy_words;
+pub(crate) mod requests;
+mod series;
+pub(crate) mod simulate;
+pub(crate) mod sliding_counts;
+pub(crate) mod span;
+mod survey;
+mod window;
 
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -7,79 +19,81 @@ use std::collections::HashSet;
 use ringgate::{Algorithm, Quota};
 use serde_json::Number;
 
-use crate::alone::{self, Trial, ladder};
 use crate::args::AlgorithmName;
-use crate::by_key::ByKey;
-use crate::calendar::millis;
-use crate::chosen;
 use crate::failure::Failure;
-use crate::intake::Reading;
-use crate::judge::{self, Judged};
-use crate::names::Names;
-use crate::plan::{Entry, Plan};
+use crate::input::time::calendar::millis;
+use crate::key_names::KeyNames;
 use crate::progress::Progress;
-use crate::report::{Chosen, ComparedFound, KeyShown, Report, RuleFound, SeriesFound, VERSION, WhatIfFound};
-use crate::rule_arg::ALL;
-use crate::span::Span;
-use crate::survey::KeyFound;
+use crate::replay::by_key::ByKey;
+use crate::replay::evaluator::{Evaluated, evaluate};
+use crate::replay::requests::Inputs;
+use crate::replay::simulate::{Simulation, ladder, simulate};
+use crate::replay::sliding_counts::sliding_counts;
+use crate::replay::span::Span;
+use crate::replay::survey::KeySummary;
+use crate::report::{
+    ChosenReport, ComparisonReport, KeyReport, Report, RuleReport, SeriesReport, VERSION, WhatIfReport,
+};
+use crate::rules::argument::ALL;
+use crate::rules::{Plan, PlanEntry};
 
-/// What is to be found besides the verdicts.
+/// The optional parts of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Depth {
-    /// Other limits, and curves.
+    /// Other limits and sliding counts.
     pub(crate) charts: bool,
-    /// Other algorithms.
+    /// The comparison of algorithms.
     pub(crate) compare: bool,
 }
 
-/// Limits that are tried of each rule, about.
+/// The approximate number of simulated limits for each rule.
 const LIMITS: u32 = 60;
 
-/// Keys that are listed, and those of which there are curves.
+/// The listed keys, and those with sliding counts.
 const LISTED: usize = 50;
 const CURVES: usize = 10;
 
-/// Replays the inputs by all rules.
+/// Evaluates all rules on the inputs. Returns the report and examples of unreadable lines.
 ///
 /// # Errors
 ///
-/// When an input cannot be read, holds no request, or is longer than a limiter counts.
+/// When an input cannot be read, no input has a request, or the log spans too much time.
 pub(crate) fn replay(
     plan: &Plan,
-    reading: Reading,
+    inputs: Inputs,
     depth: Depth,
     progress: &mut Progress,
 ) -> Result<(Report, Vec<String>), Failure> {
-    let sources = reading.sources.iter().map(|source| source.name()).collect();
-    let mut intake = {
+    let sources = inputs.sources.iter().map(|source| source.name()).collect();
+    let mut requests = {
         let layout = plan.fields.layout();
-        reading.take(&layout, progress)?
+        inputs.read(&layout, progress)?
     };
-    let mut notes = intake.notes();
-    let windows = plan.entries.iter().map(Entry::window);
-    let span = Span::new(intake.first, intake.last, windows)?;
-    let mut judged = judge::judge(plan, intake.events, intake.names.at_most(), span, progress)?;
-    for (rule, count) in &judged.overflowed {
+    let mut notes = requests.notes();
+    let windows = plan.entries.iter().map(PlanEntry::window);
+    let span = Span::new(requests.first, requests.last, windows)?;
+    let mut evaluated = evaluate(plan, requests.events, requests.names.at_most(), span, progress)?;
+    for (rule, count) in &evaluated.overflowed {
         notes.push(format!(
             "rule {rule:?} had no room for a key {count} times: what then became of the request is what its on_full says; \
              its capacity is too small for this input"
         ));
     }
-    let requests = judged.requests();
-    let denied = judged.series.denied.iter().sum();
+    let evaluated_requests = evaluated.requests();
+    let denied = evaluated.series.denied.iter().sum();
     let mut report = Report {
         version: VERSION,
         sources,
-        lines: intake.lines,
-        requests,
-        admitted: requests - denied,
+        lines: requests.lines,
+        requests: evaluated_requests,
+        admitted: evaluated_requests - denied,
         denied,
-        unreadable: intake.unreadable.count,
+        unreadable: requests.unreadable.count,
         from: millis(span.first),
         to: millis(span.last),
-        step: judged.series.step,
+        step: evaluated.series.step,
         rules: Vec::new(),
-        series: series(&judged, &plan.entries),
+        series: series(&evaluated, &plan.entries),
         keys: Vec::new(),
         chosen: Vec::new(),
         what_if: Vec::new(),
@@ -88,7 +102,7 @@ pub(crate) fn replay(
     };
     let mut top = Vec::new();
     for (place, entry) in plan.entries.iter().enumerate() {
-        let mut by_key = ByKey::of(&mut judged, entry, place, progress)?;
+        let mut by_key = ByKey::of(&mut evaluated, entry, place, progress)?;
         report.rules.push(found(entry, &by_key)?);
         if depth.compare {
             let compared = compare(entry, &mut by_key, span, progress)?;
@@ -101,32 +115,32 @@ pub(crate) fn replay(
         }
         top.extend(by_key.survey.top().into_iter().map(|found| (place, found)));
     }
-    // Stable, so that of equals those of the first rule come first.
+    // The sort is stable, so of equal keys those of the first rule come first.
     top.sort_by_key(|(_, found)| Reverse(found.rank()));
     top.truncate(LISTED);
-    list(&mut report, plan, &mut intake.names, &top)?;
+    list(&mut report, plan, &mut requests.names, &top)?;
     if depth.charts {
-        curves(&mut report, plan, &mut judged, &top, span)?;
+        curves(&mut report, plan, &mut evaluated, &top, span)?;
     }
     report.notes = notes;
-    Ok((report, intake.unreadable.examples))
+    Ok((report, requests.unreadable.examples))
 }
 
-fn series(judged: &Judged, entries: &[Entry]) -> SeriesFound {
-    let of_rules = entries.iter().zip(&judged.series.by_rule);
-    SeriesFound {
-        requests: judged.series.requests.clone(),
-        denied: judged.series.denied.clone(),
+fn series(evaluated: &Evaluated, entries: &[PlanEntry]) -> SeriesReport {
+    let of_rules = entries.iter().zip(&evaluated.series.by_rule);
+    SeriesReport {
+        requests: evaluated.series.requests.clone(),
+        denied: evaluated.series.denied.clone(),
         by_rule: of_rules
             .map(|(entry, denied)| (entry.name.clone(), denied.clone().into()))
             .collect(),
     }
 }
 
-fn found(entry: &Entry, by_key: &ByKey) -> Result<RuleFound, Failure> {
+fn found(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure> {
     let survey = &by_key.survey;
     let name = entry.counting.algorithm;
-    Ok(RuleFound {
+    Ok(RuleReport {
         name: entry.name.clone(),
         quota: entry.quota.to_string(),
         limit: entry.quota.limit(),
@@ -145,7 +159,7 @@ fn found(entry: &Entry, by_key: &ByKey) -> Result<RuleFound, Failure> {
     })
 }
 
-/// Milliseconds: whole ones as they are, or with a fraction.
+/// A duration in milliseconds: a whole number, or one with a fraction.
 pub(crate) fn in_millis(window: Duration) -> Number {
     if window.subsec_nanos().is_multiple_of(1_000_000) {
         // At most 366 days.
@@ -154,30 +168,30 @@ pub(crate) fn in_millis(window: Duration) -> Number {
     Number::from_f64(window.as_secs_f64() * 1e3).unwrap_or_else(|| Number::from(0))
 }
 
-/// What other algorithms would have made of an entry, and which of them cannot have its quota.
+/// The results of all algorithms, and notes about those that do not support the quota.
 struct Compared {
-    found: Vec<ComparedFound>,
+    found: Vec<ComparisonReport>,
     notes: Vec<String>,
 }
 
 fn compare(
-    entry: &Entry,
+    entry: &PlanEntry,
     by_key: &mut ByKey,
     span: Span,
     progress: &mut Progress,
 ) -> Result<Compared, Failure> {
-    let mut trials = Vec::new();
+    let mut simulations = Vec::new();
     let mut algorithms = Vec::new();
     let mut notes = Vec::new();
     for algorithm in AlgorithmName::ALL {
-        match Trial::new(
+        match Simulation::new(
             entry.counting.by(algorithm),
             entry.quota,
             span,
             Some(entry.window()),
         ) {
-            Ok(trial) => {
-                trials.push(trial);
+            Ok(simulation) => {
+                simulations.push(simulation);
                 algorithms.push(algorithm);
             }
             Err(error) => {
@@ -188,66 +202,73 @@ fn compare(
             }
         }
     }
-    let trials = alone::replay(trials, by_key, progress, "comparing algorithms")?;
-    let found = trials
+    let simulations = simulate(simulations, by_key, progress, "comparing algorithms")?;
+    let found = simulations
         .iter()
         .zip(algorithms)
-        .map(|(trial, algorithm)| ComparedFound {
+        .map(|(simulation, algorithm)| ComparisonReport {
             rule: entry.name.clone(),
             algorithm: algorithm.to_string(),
-            admitted: trial.admitted,
-            denied: trial.denied,
-            worst: trial.worst,
-            bound: trial.policy.bound(),
-            bytes: 8 * trial.policy.words() as u64,
+            admitted: simulation.admitted,
+            denied: simulation.denied,
+            worst: simulation.worst,
+            bound: simulation.policy.bound(),
+            bytes: 8 * simulation.policy.words() as u64,
         })
         .collect();
     Ok(Compared { found, notes })
 }
 
 fn what_if(
-    entry: &Entry,
+    entry: &PlanEntry,
     by_key: &mut ByKey,
     span: Span,
     progress: &mut Progress,
-) -> Result<WhatIfFound, Failure> {
+) -> Result<WhatIfReport, Failure> {
     let top = entry.counting.enough(by_key.survey.asked_in_two);
     let limits = ladder(top, entry.quota.limit(), LIMITS);
-    let trials = trials(entry, limits, span);
-    let trials = alone::replay(trials, by_key, progress, "trying other limits")?;
-    Ok(WhatIfFound {
+    let simulations = simulations(entry, limits, span);
+    let simulations = simulate(simulations, by_key, progress, "trying other limits")?;
+    Ok(WhatIfReport {
         rule: entry.name.clone(),
-        limits: trials.iter().map(|trial| trial.limit).collect(),
-        denied: trials.iter().map(|trial| trial.denied).collect(),
-        keys_denied: trials.iter().map(|trial| trial.keys_denied).collect(),
+        limits: simulations.iter().map(|simulation| simulation.limit).collect(),
+        denied: simulations.iter().map(|simulation| simulation.denied).collect(),
+        keys_denied: simulations
+            .iter()
+            .map(|simulation| simulation.keys_denied)
+            .collect(),
         requests: by_key.requests(),
         keys: by_key.survey.keys,
     })
 }
 
-/// The entry's algorithm with those limits that it can have.
-pub(crate) fn trials(entry: &Entry, limits: impl IntoIterator<Item = u64>, span: Span) -> Vec<Trial> {
+/// Simulations of an entry's algorithm with all limits that it supports.
+pub(crate) fn simulations(
+    entry: &PlanEntry,
+    limits: impl IntoIterator<Item = u64>,
+    span: Span,
+) -> Vec<Simulation> {
     let quotas = limits
         .into_iter()
         .filter_map(|limit| Quota::new(limit, entry.quota.window()).ok());
     quotas
-        .filter_map(|quota| Trial::new(entry.counting, quota, span, None).ok())
+        .filter_map(|quota| Simulation::new(entry.counting, quota, span, None).ok())
         .collect()
 }
 
-/// Names the keys.
+/// Lists the top keys with their names.
 fn list(
     report: &mut Report,
     plan: &Plan,
-    names: &mut Names,
-    top: &[(usize, KeyFound)],
+    names: &mut KeyNames,
+    top: &[(usize, KeySummary)],
 ) -> Result<(), Failure> {
     let hashes: HashSet<u64> = top.iter().map(|(_, found)| found.key).collect();
     let names = names.find(&hashes)?;
-    let shown = |(place, found): &(usize, KeyFound)| {
+    let shown = |(place, found): &(usize, KeySummary)| {
         let entry = &plan.entries[*place];
         let name = names.get(&found.key).filter(|_| entry.key.is_some());
-        KeyShown {
+        KeyReport {
             rule: entry.name.clone(),
             key: name.map_or(ALL, String::as_str).to_string(),
             requests: found.requests,
@@ -264,8 +285,8 @@ fn list(
 fn curves(
     report: &mut Report,
     plan: &Plan,
-    judged: &mut Judged,
-    top: &[(usize, KeyFound)],
+    evaluated: &mut Evaluated,
+    top: &[(usize, KeySummary)],
     span: Span,
 ) -> Result<(), Failure> {
     let keys: Vec<(usize, u64)> = top
@@ -273,11 +294,11 @@ fn curves(
         .take(CURVES)
         .map(|(place, found)| (*place, found.key))
         .collect();
-    let curves = chosen::curves(judged, &plan.entries, &keys, span)?;
+    let curves = sliding_counts(evaluated, &plan.entries, &keys, span)?;
     let shown = report.keys.iter().zip(keys).zip(curves);
     let chosen = shown.map(|((shown, (place, _)), curves)| {
         let quota = plan.entries[place].quota;
-        Chosen {
+        ChosenReport {
             rule: shown.rule.clone(),
             key: shown.key.clone(),
             limit: quota.limit(),

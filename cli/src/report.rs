@@ -1,14 +1,17 @@
-//! What a replay has found, as the JSON object that is printed and that the page is made of.
+//! The report of a replay: the JSON object that is printed and rendered as a page.
+
+pub(crate) mod page;
+pub(crate) mod tables;
 
 use serde::Serialize;
 use serde_json::Number;
 
-use crate::chosen::{Curves, Point};
+use crate::replay::sliding_counts::{Point, SlidingCounts};
 
-/// The version of the object: fields may be added without a new one, not renamed.
+/// The version of the object. Added fields keep it, renamed fields change it.
 pub(crate) const VERSION: u32 = 1;
 
-/// All that a replay has found. Times are milliseconds since 1970-01-01T00:00:00Z.
+/// The results of a replay. Times are milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) version: u32,
@@ -16,94 +19,94 @@ pub(crate) struct Report {
     pub(crate) sources: Vec<String>,
     pub(crate) lines: u64,
     pub(crate) requests: u64,
-    /// Requests that all rules admitted, and those that one refused or more.
+    /// Requests that all rules admitted, and those that one or more denied.
     pub(crate) admitted: u64,
     pub(crate) denied: u64,
     pub(crate) unreadable: u64,
-    /// The first request and the last.
+    /// The times of the first and of the last request.
     pub(crate) from: i64,
     pub(crate) to: i64,
-    /// Length of one step of the series; the first begins at `from`.
+    /// The length of one step of the series, which begins at `from`.
     pub(crate) step: i64,
-    pub(crate) rules: Vec<RuleFound>,
-    pub(crate) series: SeriesFound,
-    /// The keys of all rules that were denied most, most denied first; then those that asked for most.
-    pub(crate) keys: Vec<KeyShown>,
-    /// The sliding counts of the first of them.
-    pub(crate) chosen: Vec<Chosen>,
-    /// Each rule by itself at other limits.
-    pub(crate) what_if: Vec<WhatIfFound>,
-    /// Each rule by itself by every algorithm.
-    pub(crate) compare: Vec<ComparedFound>,
-    /// What is to be known besides.
+    pub(crate) rules: Vec<RuleReport>,
+    pub(crate) series: SeriesReport,
+    /// The keys of all rules with the most denials, then those with the highest peaks, in descending order.
+    pub(crate) keys: Vec<KeyReport>,
+    /// The sliding counts of the first keys.
+    pub(crate) chosen: Vec<ChosenReport>,
+    /// Each rule by itself with other limits.
+    pub(crate) what_if: Vec<WhatIfReport>,
+    /// Each rule by itself with every algorithm.
+    pub(crate) compare: Vec<ComparisonReport>,
+    /// Notes about the input and the rules.
     pub(crate) notes: Vec<String>,
 }
 
-/// A rule, or one of its quotas where it has several.
+/// A rule, or one of its quotas if it has several.
 #[derive(Debug, Serialize)]
-pub(crate) struct RuleFound {
+pub(crate) struct RuleReport {
     pub(crate) name: String,
     pub(crate) quota: String,
     pub(crate) limit: u64,
-    /// Milliseconds; a fraction where it is shorter than one.
+    /// Milliseconds, possibly with a fraction.
     pub(crate) window: Number,
     pub(crate) algorithm: String,
-    /// Cells per window, of an algorithm that has them.
+    /// Cells per window, if the algorithm has cells.
     pub(crate) cells: Option<u64>,
-    /// The name of its key; "all" when it counts all requests together.
+    /// The name of the key; "all" for one limit for all requests.
     pub(crate) key: String,
-    /// Whether it refuses nobody, or only a part of the keys.
+    /// Whether it is enforced for no key, or for a part of the keys.
     pub(crate) shadow: bool,
-    /// Requests that it was about.
+    /// Requests that the rule applied to.
     pub(crate) requests: u64,
-    /// Of these, those that all rules admitted, and those that it had no room for.
+    /// Of these, those that all rules admitted, and those that this rule denied.
     pub(crate) admitted: u64,
     pub(crate) denied: u64,
-    /// The most permits that were admitted to a key in a true window.
+    /// The most permits that were admitted to a key in any window.
     pub(crate) worst: u64,
-    /// The most that the algorithm ever admits in one.
+    /// The most permits that the algorithm can admit in a window.
     pub(crate) bound: u64,
-    /// Bytes of state of one key.
+    /// The state of one key in bytes.
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct SeriesFound {
+pub(crate) struct SeriesReport {
     pub(crate) requests: Vec<u64>,
     pub(crate) denied: Vec<u64>,
     pub(crate) by_rule: serde_json::Map<String, serde_json::Value>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct KeyShown {
+pub(crate) struct KeyReport {
     pub(crate) rule: String,
     pub(crate) key: String,
     pub(crate) requests: u64,
     pub(crate) denied: u64,
     pub(crate) first_denied: Option<i64>,
     pub(crate) last_denied: Option<i64>,
-    /// The most permits that were asked for in a true window.
+    /// The most permits that were requested in any window.
     pub(crate) worst: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenReport {
     pub(crate) rule: String,
     pub(crate) key: String,
     pub(crate) limit: u64,
     /// Milliseconds.
     pub(crate) window: Number,
-    /// Times, and the permits in the window that ends there; they hold until the next time.
+    /// Times with the permits in the window that ends there, which hold until the next time.
     pub(crate) asked: Vec<Point>,
     pub(crate) admitted: Vec<Point>,
-    /// Where there would be too many points, those above are the largest and the last of each stretch of time; these
-    /// are around the time at which most was asked for.
-    pub(crate) near: Option<Curves>,
+    /// With too many points, those above are the largest and the last of each stretch of time, and these are the points
+    /// around the peak of the requests.
+    pub(crate) near: Option<SlidingCounts>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct WhatIfFound {
+pub(crate) struct WhatIfReport {
     pub(crate) rule: String,
     pub(crate) limits: Vec<u64>,
     pub(crate) denied: Vec<u64>,
@@ -113,7 +116,7 @@ pub(crate) struct WhatIfFound {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct ComparedFound {
+pub(crate) struct ComparisonReport {
     pub(crate) rule: String,
     pub(crate) algorithm: String,
     pub(crate) admitted: u64,

@@ -1,5 +1,5 @@
-//! Records in order of their first word, in bounded memory: what does not fit is sorted in runs in a temporary file,
-//! which are merged when they are read.
+//! A sort of records by their first word in bounded memory. Runs that do not fit are in a temporary file, and are merged
+//! while they are read.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
@@ -8,13 +8,13 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 
 use crate::failure::Failure;
 
-/// Takes records of so many words each, in any order.
+/// Collects records of a fixed number of words, in any order.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     words: usize,
-    /// Low bits of the first word that do not count for the order.
+    /// The number of low bits of the first word that the order ignores.
     ignored: u32,
-    /// Words that are kept in memory before there is a file.
+    /// The words in memory before a file is created.
     most: usize,
     chunk: Vec<u64>,
     in_order: bool,
@@ -23,22 +23,22 @@ pub(crate) struct Sorter {
     records: u64,
 }
 
-/// Records in order, one after the other in the file.
+/// Sorted records in a row in the file.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The place of the first one, in records.
+    /// The position of the first record, in records.
     start: u64,
     records: u64,
     last: u64,
 }
 
-/// Bytes that are kept in memory before there is a file.
+/// Bytes in memory before a file is created.
 const IN_MEMORY: usize = 8 << 20;
 
-/// Bytes of a run that are read at once.
+/// Bytes of a read from a run.
 const READ: usize = 1 << 16;
 
-/// What counts of a first word.
+/// The part of a first word that the order uses.
 #[inline]
 fn counted(word: u64, ignored: u32) -> u64 {
     word.checked_shr(ignored).unwrap_or(0)
@@ -49,12 +49,12 @@ impl Sorter {
         Self::with_memory(words, 0, IN_MEMORY)
     }
 
-    /// In order of the first word without its low bits.
+    /// A sorter by the first word without its low bits.
     pub(crate) fn without_low_bits(words: usize, ignored: u32) -> Self {
         Self::with_memory(words, ignored, IN_MEMORY)
     }
 
-    /// In the order in which they come.
+    /// A sorter that keeps the order of the pushes.
     pub(crate) fn unsorted(words: usize) -> Self {
         Self::with_memory(words, 64, IN_MEMORY)
     }
@@ -72,7 +72,7 @@ impl Sorter {
         }
     }
 
-    /// Takes a record; of those with the same first word, the earlier comes first.
+    /// Adds a record. Records with equal first words keep their order.
     #[inline]
     pub(crate) fn push(&mut self, record: &[u64]) -> Result<(), Failure> {
         debug_assert_eq!(record.len(), self.words, "one length for all");
@@ -94,7 +94,7 @@ impl Sorter {
         counted(word, self.ignored)
     }
 
-    /// Writes what is in memory to the file, as a run.
+    /// Writes the records in memory to the file as a run.
     fn write(&mut self) -> Result<(), Failure> {
         self.sort();
         let file = match &mut self.file {
@@ -104,7 +104,7 @@ impl Sorter {
                 none.insert(BufWriter::with_capacity(READ, file))
             }
         };
-        // As they are in memory: nobody else reads them.
+        // In the machine's byte order, since no other program reads the file.
         file.write_all(bytemuck::cast_slice(&self.chunk))
             .map_err(Failure::temporary)?;
         let first = self.first(self.chunk[0]);
@@ -112,7 +112,7 @@ impl Sorter {
         let records = (self.chunk.len() / self.words) as u64;
         self.chunk.clear();
         match self.runs.last_mut() {
-            // It goes on where the one before ends.
+            // The records continue the last run.
             Some(run) if run.last <= first => {
                 run.records += records;
                 run.last = last;
@@ -126,7 +126,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Sorts what is in memory.
+    /// Sorts the records in memory.
     fn sort(&mut self) {
         if self.in_order {
             return;
@@ -136,7 +136,7 @@ impl Sorter {
         let first = |at: u32| self.first(self.chunk[at as usize * self.words]);
         let places = 0..u32::try_from(records).unwrap_or(u32::MAX);
         let mut order: Vec<(u64, u32)> = places.map(|at| (first(at), at)).collect();
-        // With their places no two are equal, so this is stable.
+        // The positions make all pairs different, so the sort is stable.
         order.sort_unstable();
         let mut sorted = Vec::with_capacity(self.chunk.len());
         for (_, at) in order {
@@ -147,7 +147,7 @@ impl Sorter {
         self.in_order = true;
     }
 
-    /// All records, to be read in order as often as one likes.
+    /// Ends the collection. The result can be read in order, repeatedly.
     pub(crate) fn finish(mut self) -> Result<Sorted, Failure> {
         let in_memory = if self.file.is_none() {
             self.sort();
@@ -176,7 +176,7 @@ impl Sorter {
     }
 }
 
-/// Records in order.
+/// Sorted records.
 #[derive(Debug)]
 pub(crate) struct Sorted {
     words: usize,
@@ -192,15 +192,15 @@ impl Sorted {
         self.records
     }
 
-    /// The first word of the last record, without the low bits that do not count.
+    /// The first word of the last record, without the ignored bits.
     pub(crate) fn last(&self) -> Option<u64> {
         let in_memory = self.in_memory.len().checked_sub(self.words);
         let in_memory = in_memory.map(|at| counted(self.in_memory[at], self.ignored));
         in_memory.or_else(|| self.runs.iter().map(|run| run.last).max())
     }
 
-    /// Reads all records from the first on. Only one such reading at a time.
-    pub(crate) fn read(&mut self) -> Result<Reading<'_>, Failure> {
+    /// Reads all records from the first on.
+    pub(crate) fn read(&mut self) -> Result<SortedReader<'_>, Failure> {
         let mut heads = Vec::new();
         let mut next = BinaryHeap::new();
         if let Some(file) = &self.file {
@@ -216,7 +216,7 @@ impl Sorted {
                 heads.push(head);
             }
         }
-        Ok(Reading {
+        Ok(SortedReader {
             sorted: self,
             heads,
             next,
@@ -226,17 +226,17 @@ impl Sorted {
     }
 }
 
-/// Where the reading of a run is.
+/// The position of a reader in a run.
 #[derive(Debug)]
 struct Head {
-    /// What was not read yet.
+    /// The part of the run that was not read yet.
     run: Run,
     buffer: Vec<u64>,
     at: usize,
 }
 
 impl Head {
-    /// Reads more; false when there is none.
+    /// Reads more records; false at the end.
     fn fill(&mut self, mut file: &File, words: usize) -> Result<bool, Failure> {
         let record = 8 * words;
         let records = self.run.records.min((READ / record).max(1) as u64);
@@ -259,21 +259,21 @@ impl Head {
     }
 }
 
-/// A reading of all records.
+/// A reader of all records in order.
 #[derive(Debug)]
-pub(crate) struct Reading<'s> {
+pub(crate) struct SortedReader<'s> {
     sorted: &'s Sorted,
     heads: Vec<Head>,
-    /// The first word of each run's next record, but for that of the current one.
+    /// The first word of the next record of each run, except the current one.
     next: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The place in memory.
+    /// The position in memory.
     at: usize,
-    /// The run that is read from, which stays until another has an earlier record.
+    /// The run of the last record. It stays current until another run has a smaller record.
     current: Option<usize>,
 }
 
-impl Reading<'_> {
-    /// The next record; `None` when there are no more.
+impl SortedReader<'_> {
+    /// The next record; `None` at the end.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&[u64]>, Failure> {
         let words = self.sorted.words;
@@ -291,7 +291,7 @@ impl Reading<'_> {
             }
         }
         let number = match (ahead, self.next.peek()) {
-            // It goes on in the same run.
+            // The current run has the smallest record.
             (Some(ahead), next) if next.is_none_or(|Reverse(next)| ahead < *next) => ahead.1,
             (ahead, _) => {
                 self.next.extend(ahead.map(Reverse));
@@ -324,7 +324,7 @@ mod tests {
         let mut sorted = sorter.finish()?;
         assert_eq!(sorted.records(), records.len() as u64);
         let mut all = Vec::new();
-        // The second time as the first.
+        // A second read returns the same records.
         for _ in 0..2 {
             all.clear();
             let mut reading = sorted.read()?;

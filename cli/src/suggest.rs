@@ -1,4 +1,4 @@
-//! The limits at which a given share would have been refused.
+//! The limits at which at most a given share is denied.
 
 use alloc::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use ringgate::Quota;
 use serde::Serialize;
 use serde_json::Number;
 
-use crate::alone::{self, ladder};
-use crate::by_key::ByKey;
 use crate::failure::Failure;
-use crate::intake::Reading;
-use crate::plan::{Entry, Plan};
 use crate::progress::Progress;
+use crate::replay::by_key::ByKey;
+use crate::replay::requests::Inputs;
+use crate::replay::simulate::{ladder, simulate};
+use crate::replay::span::Span;
 use crate::replay::{self, in_millis};
 use crate::report::VERSION;
-use crate::rule_arg::ALL;
-use crate::span::Span;
-use crate::table::table;
+use crate::report::tables::table;
+use crate::rules::argument::ALL;
+use crate::rules::{Plan, PlanEntry};
 
-/// A share in a hundred, from `0%` to `100%`.
+/// A percentage from `0%` to `100%`.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     text: String,
@@ -26,15 +26,15 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Shares where none are given.
+    /// The default shares.
     pub(crate) const DEFAULT: [&str; 4] = ["0%", "0.1%", "1%", "5%"];
 
-    /// Reads `1%`, `0.5%`.
+    /// Parses a share such as `0.5%`.
     ///
     /// # Errors
     ///
-    /// When it is anything else.
-    pub(crate) fn read(text: &str) -> Result<Self, Failure> {
+    /// When the text has another form.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let number = text.strip_suffix('%').filter(|number| {
             let digits = |byte: u8| byte.is_ascii_digit() || byte == b'.';
             number.starts_with(|c: char| c.is_ascii_digit()) && number.bytes().all(digits)
@@ -45,11 +45,11 @@ impl Share {
                 text: text.into(),
                 percent,
             }),
-            None => Err(Failure::argument("--refuse", format!("{text:?}"), "0% to 100%")),
+            None => Err(Failure::argument("--deny", format!("{text:?}"), "0% to 100%")),
         }
     }
 
-    /// The most that are no more than the share of so many.
+    /// The share of a total, rounded down.
     fn of(&self, total: u64) -> u64 {
         #[expect(
             clippy::cast_precision_loss,
@@ -82,20 +82,19 @@ struct Suggestion {
     window_text: String,
     algorithm: String,
     key: String,
-    /// In a hundred.
-    refuse: f64,
+    /// Percent.
+    deny: f64,
     #[serde(skip)]
-    refuse_text: String,
+    share_text: String,
     requests: u64,
     keys: u64,
-    /// The lowest limit that denies no larger share of the requests; `null` when none of those that the algorithm can
-    /// have is.
+    /// The lowest limit that denies no larger share of the requests; `null` if no limit that the algorithm supports does.
     of_requests: Option<Found>,
     /// The lowest limit that denies no larger share of the keys.
     of_keys: Option<Found>,
 }
 
-/// A limit, and what it denies.
+/// A limit and its denials.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Found {
     limit: u64,
@@ -103,34 +102,34 @@ struct Found {
     keys_denied: u64,
 }
 
-/// Finds the limits for each entry of a plan, whose own limits do not matter.
+/// Finds the limits for each entry of a plan. The limits in the plan are ignored.
 ///
 /// # Errors
 ///
-/// When an input cannot be read, holds no request, or is longer than a limiter counts.
+/// When an input cannot be read, no input has a request, or the log spans too much time.
 pub(crate) fn suggest(
     plan: &Plan,
-    reading: Reading,
+    inputs: Inputs,
     shares: &[Share],
     progress: &mut Progress,
 ) -> Result<(Suggestions, Vec<String>), Failure> {
-    let sources = reading.sources.iter().map(|source| source.name()).collect();
-    let mut intake = {
+    let sources = inputs.sources.iter().map(|source| source.name()).collect();
+    let mut requests = {
         let layout = plan.fields.layout();
-        reading.take(&layout, progress)?
+        inputs.read(&layout, progress)?
     };
-    let windows = plan.entries.iter().map(Entry::window);
-    let span = Span::new(intake.first, intake.last, windows)?;
+    let windows = plan.entries.iter().map(PlanEntry::window);
+    let span = Span::new(requests.first, requests.last, windows)?;
     let mut found = Suggestions {
         version: VERSION,
         sources,
-        lines: intake.lines,
-        unreadable: intake.unreadable.count,
+        lines: requests.lines,
+        unreadable: requests.unreadable.count,
         suggestions: Vec::new(),
-        notes: intake.notes(),
+        notes: requests.notes(),
     };
     for entry in &plan.entries {
-        let by_key = ByKey::of_events(&mut intake.events, entry, progress)?;
+        let by_key = ByKey::of_events(&mut requests.events, entry, progress)?;
         let (requests, keys) = (by_key.requests(), by_key.survey.keys);
         let top = entry.counting.enough(by_key.survey.asked_in_two);
         let mut search = Search {
@@ -153,8 +152,8 @@ pub(crate) fn suggest(
                     false => algorithm.to_string(),
                 },
                 key: entry.key.as_ref().map_or(ALL, |(name, _)| name).to_string(),
-                refuse: share.percent,
-                refuse_text: share.text.clone(),
+                deny: share.percent,
+                share_text: share.text.clone(),
                 requests,
                 keys,
                 of_requests,
@@ -162,10 +161,10 @@ pub(crate) fn suggest(
             });
         }
     }
-    Ok((found, intake.unreadable.examples))
+    Ok((found, requests.unreadable.examples))
 }
 
-/// What a limit denies.
+/// The denials of a limit.
 #[derive(Clone, Copy, Debug)]
 struct Denials {
     limit: u64,
@@ -173,15 +172,15 @@ struct Denials {
     keys: u64,
 }
 
-/// Limits that were tried.
+/// The limits that were simulated so far.
 struct Search<'e> {
-    entry: &'e Entry,
+    entry: &'e PlanEntry,
     by_key: ByKey,
     span: Span,
     known: BTreeMap<u64, Denials>,
 }
 
-/// Limits that are tried in one replay.
+/// The limits of one simulation.
 const AT_ONCE: u64 = 48;
 
 impl Search<'_> {
@@ -190,21 +189,20 @@ impl Search<'_> {
         limits: impl IntoIterator<Item = u64>,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
-        let trials = replay::trials(self.entry, limits, self.span);
-        let trials = alone::replay(trials, &mut self.by_key, progress, "trying limits")?;
-        self.known.extend(trials.iter().map(|trial| {
+        let simulations = replay::simulations(self.entry, limits, self.span);
+        let simulations = simulate(simulations, &mut self.by_key, progress, "trying limits")?;
+        self.known.extend(simulations.iter().map(|simulation| {
             let denials = Denials {
-                limit: trial.limit,
-                requests: trial.denied,
-                keys: trial.keys_denied,
+                limit: simulation.limit,
+                requests: simulation.denied,
+                keys: simulation.keys_denied,
             };
-            (trial.limit, denials)
+            (simulation.limit, denials)
         }));
         Ok(())
     }
 
-    /// The lowest limit that is good, as are all that were tried above it; between it and the highest that is not,
-    /// every limit is looked for in ever smaller steps.
+    /// The lowest limit that is good and above all limits that are not. The gap below it is searched in ever smaller steps.
     fn lowest(
         &mut self,
         good: impl Fn(&Denials) -> bool,
@@ -229,7 +227,7 @@ impl Search<'_> {
             let between = (1..).map(|number| below + number * step);
             self.try_limits(between.take_while(|limit| *limit < lowest), progress)?;
             if self.known.len() == before {
-                // The algorithm cannot have any limit in between.
+                // The algorithm supports no limit in between.
                 return Ok(None);
             }
         }
@@ -237,7 +235,7 @@ impl Search<'_> {
 }
 
 impl Suggestions {
-    /// A table for each window.
+    /// Renders a table for each window.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for note in &self.notes {
@@ -261,19 +259,19 @@ impl Suggestions {
             let rows = of_window
                 .filter(|other| other.window_text == one.window_text)
                 .map(|one| {
-                    let mut row = vec![one.refuse_text.clone()];
+                    let mut row = vec![one.share_text.clone()];
                     row.extend(Found::cells(one.of_requests, one, true));
                     row.extend(Found::cells(one.of_keys, one, false));
                     row
                 });
             let names = [
-                "refuse at most",
+                "denial rate up to",
                 "limit for requests",
                 "denied",
-                "share",
+                "denial rate",
                 "limit for keys",
                 "keys denied",
-                "share",
+                "denial rate",
             ];
             text += &table(&names, 1, rows);
         }
@@ -300,7 +298,7 @@ impl Found {
     }
 }
 
-/// Quotas of limit one for the windows: `60s`, `h`.
+/// Quotas with a limit of 1 for windows such as `60s` and `h`.
 pub(crate) fn rules(windows: &[String], when: Option<&str>) -> Result<Vec<String>, Failure> {
     let rules = windows.iter().map(|window| {
         let quota: Quota = format!("1/{window}").parse().map_err(|_| {
@@ -322,7 +320,7 @@ mod tests {
 
     #[test]
     fn shares_are_rounded_down() {
-        let of = |text: &str, total| Share::read(text).map(|share| share.of(total)).ok();
+        let of = |text: &str, total| Share::parse(text).map(|share| share.of(total)).ok();
         for (text, total, expected) in [
             ("0%", 10, Some(0)),
             ("1%", 99, Some(0)),

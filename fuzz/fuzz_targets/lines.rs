@@ -1,42 +1,40 @@
-//! Lines of any bytes in every format that the command-line tool reads: a request or a reason, never a panic.
+//! Arbitrary lines in every log format of the command-line tool: a request or an error, never a panic.
 
 #![no_main]
-#![expect(dead_code, reason = "modules of the tool, of which this needs a part")]
+#![expect(dead_code, reason = "modules of the tool, of which a part is used")]
 
 use libfuzzer_sys::fuzz_target;
 
 extern crate alloc;
 
-#[path = "../../cli/src/calendar.rs"]
-mod calendar;
-#[path = "../../cli/src/csv_line.rs"]
-mod csv_line;
 #[path = "../../cli/src/failure.rs"]
 mod failure;
-#[path = "../../cli/src/format.rs"]
-mod format;
-#[path = "../../cli/src/json_line.rs"]
-mod json_line;
-#[path = "../../cli/src/lines.rs"]
-mod lines;
-#[path = "../../cli/src/log_line.rs"]
-mod log_line;
-#[path = "../../cli/src/moment.rs"]
-mod moment;
-#[path = "../../cli/src/row.rs"]
-mod row;
-#[path = "../../cli/src/stamp.rs"]
-mod stamp;
-#[path = "../../cli/src/syslog_line.rs"]
-mod syslog_line;
-#[path = "../../cli/src/years.rs"]
-mod years;
+#[path = "../../cli/src/input"]
+mod input {
+    pub(crate) mod common;
+    pub(crate) mod common_field;
+    pub(crate) mod csv;
+    pub(crate) mod detect;
+    pub(crate) mod json;
+    pub(crate) mod lines;
+    pub(crate) mod log_format;
+    pub(crate) mod named_fields;
+    pub(crate) mod row;
+    pub(crate) mod syslog;
+    pub(crate) mod time {
+        pub(crate) mod calendar;
+        pub(crate) mod clf_time;
+        pub(crate) mod infer_year;
+        pub(crate) mod timestamp;
+    }
+}
 
-use format::{InputFormat, Parser, Wants};
-use lines::Lines;
-use moment::{Moments, TimeFormat};
-use row::Row;
-use years::Years;
+use input::detect::{self, FormatArg};
+use input::lines::Lines;
+use input::log_format::WantedFields;
+use input::row::{self, Row};
+use input::time::infer_year::YearInference;
+use input::time::timestamp::{TimestampFormat, TimestampParser};
 
 // With the first byte as the format that is given, and as the one of times.
 fuzz_target!(|input: &[u8]| {
@@ -44,47 +42,47 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let formats = [
-        InputFormat::Auto,
-        InputFormat::Common,
-        InputFormat::Json,
-        InputFormat::Csv,
-        InputFormat::Syslog,
+        FormatArg::Auto,
+        FormatArg::Common,
+        FormatArg::Json,
+        FormatArg::Csv,
+        FormatArg::Syslog,
     ];
     let times = [
-        TimeFormat::Auto,
-        TimeFormat::Clf,
-        TimeFormat::Rfc3339,
-        TimeFormat::Seconds,
-        TimeFormat::Millis,
-        TimeFormat::Micros,
-        TimeFormat::Nanos,
-        TimeFormat::Syslog,
+        TimestampFormat::Auto,
+        TimestampFormat::Clf,
+        TimestampFormat::Rfc3339,
+        TimestampFormat::Seconds,
+        TimestampFormat::Millis,
+        TimestampFormat::Micros,
+        TimestampFormat::Nanos,
+        TimestampFormat::Syslog,
     ];
     let format = formats[usize::from(choice) % formats.len()];
     let time = times[usize::from(choice) / formats.len() % times.len()];
     let fields: &[&str] = match format {
-        InputFormat::Syslog => &["program", "client", "path"],
-        InputFormat::Json => &["client", "a.b"],
-        InputFormat::Csv => &[],
-        _ => &["client", "path", "agent", "size"],
+        FormatArg::Syslog => &["program", "client", "path"],
+        FormatArg::Json => &["client", "a.b"],
+        FormatArg::Csv => &[],
+        FormatArg::Auto | FormatArg::Common | FormatArg::Combined => &["client", "path", "agent", "size"],
     };
-    let wants = Wants {
+    let wanted = WantedFields {
         fields: fields.iter().map(ToString::to_string).collect(),
         time: None,
     };
     // Some of any bytes, and all of them as one time.
-    let mut moments = Moments::new(time, Years::new(None, 0), 0);
-    let _ = moments.read(text);
+    let mut timestamps = TimestampParser::new(time, YearInference::new(None, 0), 0);
+    let _ = timestamps.read(text);
     let mut lines = Lines::new(text);
     let start = lines.peek().expect("a slice can be read");
-    let Ok((parser, _)) = Parser::of(format, start, &wants) else {
+    let Ok(parser) = detect::open(format, start, &wanted) else {
         return;
     };
-    let mut row = Row::new(wants.fields.len() + 1);
+    let mut row = Row::new(wanted.fields.len() + 1);
     while let Some(line) = lines.read().expect("a slice can be read") {
-        match parser.read(line, &mut moments, wants.time_place(), &mut row) {
+        match parser.read(line, &mut timestamps, &mut row) {
             Ok(()) => {
-                for field in 0..wants.fields.len() {
+                for field in 0..wanted.fields.len() {
                     let _ = row.get(field).map(row::shown);
                 }
             }

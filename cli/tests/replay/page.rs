@@ -41,7 +41,6 @@ fn the_page_carries_what_is_printed_as_json() {
     let page = fs::read_to_string(page).unwrap();
     assert_eq!(carried(&page), printed);
     assert_eq!(printed["denied"], 2);
-    let said =
-        r#"The user <b><bdi class="key">&lt;/script&gt;</bdi></b> was limited most: <b>2</b> of 4 requests"#;
+    let said = r#"The user <b><bdi class="key">&lt;/script&gt;</bdi></b> was denied most often: <b>2</b> of 4 requests"#;
     assert!(page.contains(said), "{page}");
 }

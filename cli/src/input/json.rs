@@ -1,0 +1,320 @@
+//! JSON: one object a line, with named fields.
+
+use alloc::collections::BTreeMap;
+use core::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::failure::Failure;
+use crate::input::log_format::{LogFormat, WantedFields, first_lines};
+use crate::input::named_fields::NamedFields;
+use crate::input::row::{Row, Unreadable, shown};
+use crate::input::time::timestamp::TimestampParser;
+
+/// The format of one object a line.
+#[derive(Debug)]
+pub(crate) struct Json {
+    paths: Paths,
+    named: NamedFields,
+}
+
+impl Json {
+    /// # Errors
+    ///
+    /// When no field is known to be the time, or rules name too many fields.
+    pub(crate) fn new(start: &[u8], wanted: &WantedFields) -> Result<Self, Failure> {
+        // Several lines: the first often reports the start of a program, and lines may lack fields.
+        let mut names: Vec<String> = first_lines(start).flat_map(names).collect();
+        names.sort_unstable();
+        names.dedup();
+        let has = |name: &str| {
+            let top = name.split('.').next().unwrap_or(name);
+            names.iter().any(|known| known == name || known == top)
+        };
+        let (named, fields) = NamedFields::resolve(wanted, &names, has)?;
+        if wanted.fields.len() >= Paths::MOST {
+            return Err(Failure::argument(
+                "number of fields in rules",
+                wanted.fields.len().to_string(),
+                format!("at most {} for JSON", Paths::MOST - 1),
+            ));
+        }
+        let paths = Paths::new(fields.into_iter());
+        Ok(Self { paths, named })
+    }
+}
+
+impl LogFormat for Json {
+    fn parse(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Result<(), Unreadable> {
+        parse(line, &self.paths, row)?;
+        self.named.complete(timestamps, row)
+    }
+}
+
+/// The wanted fields, with their places in a row.
+#[derive(Debug)]
+pub(crate) struct Paths(Vec<Path>);
+
+/// A path to a field: its whole name, or the parts of a name with dots as fields of fields.
+#[derive(Debug)]
+struct Path {
+    steps: Vec<Box<str>>,
+    place: usize,
+}
+
+/// A set of paths, with a bit for each.
+type Open = u64;
+
+impl Paths {
+    /// The largest number of fields.
+    pub(crate) const MOST: usize = 32;
+
+    /// The paths of names with their places in a row.
+    pub(crate) fn new<N: AsRef<str>>(names: impl Iterator<Item = (N, usize)>) -> Self {
+        let mut paths = Vec::new();
+        for (name, place) in names {
+            let name = name.as_ref();
+            let steps = vec![name.into()];
+            paths.push(Path { steps, place });
+            if name.contains('.') {
+                let steps = name.split('.').map(Into::into).collect();
+                paths.push(Path { steps, place });
+            }
+        }
+        debug_assert!(paths.len() <= 2 * Self::MOST, "of {} bits", Open::BITS);
+        Self(paths)
+    }
+
+    /// The place for the value of an object's field, or the paths that continue inside of it.
+    fn step(&self, open: Open, depth: usize, name: &str) -> Step {
+        let mut step = Step {
+            here: None,
+            deeper: 0,
+        };
+        for (number, path) in self.0.iter().enumerate() {
+            if open & (1 << number) != 0 && path.steps.get(depth).is_some_and(|step| **step == *name) {
+                if path.steps.len() == depth + 1 {
+                    step.here = Some(path.place);
+                } else {
+                    step.deeper |= 1 << number;
+                }
+            }
+        }
+        step
+    }
+}
+
+struct Step {
+    here: Option<usize>,
+    deeper: Open,
+}
+
+/// Reads the wanted fields of an object into a row. A null field is missing.
+///
+/// # Errors
+///
+/// When the line is not a JSON object.
+pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Result<(), Unreadable> {
+    // One check of the whole line is faster than a check of each text.
+    let text = str::from_utf8(line).map_err(|error| Unreadable::at(error.valid_up_to(), "not UTF-8"))?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let object = Object {
+        paths,
+        open: Open::MAX,
+        depth: 0,
+        row,
+    };
+    object
+        .deserialize(&mut json)
+        .and_then(|()| json.end())
+        .map_err(|error| {
+            // serde_json counts columns from 1, and reports 0 if it has read nothing.
+            let column = error.column().max(1);
+            let said = error.to_string();
+            let what = said.split(" at line ").next().unwrap_or_default();
+            Unreadable::at(column - 1, format!("no JSON object: {what}"))
+        })
+}
+
+/// The names of an object's fields; none if the line is not an object.
+pub(crate) fn names(line: &[u8]) -> Vec<String> {
+    // Values are skipped, as by `parse`: lone surrogates and huge numbers in them are no errors.
+    match serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(line) {
+        Ok(object) => object.into_keys().map(|name| shown(name.as_bytes())).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+struct Object<'p, 'r> {
+    paths: &'p Paths,
+    open: Open,
+    depth: usize,
+    row: &'r mut Row,
+}
+
+impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let name = |open| Name {
+            paths: self.paths,
+            open,
+            depth: self.depth,
+        };
+        while let Some(step) = map.next_key_seed(name(self.open))? {
+            if let Some(place) = step.here {
+                let raw: &'de RawValue = map.next_value()?;
+                set(self.row, place, raw.get());
+            } else if step.deeper != 0 {
+                let raw: &'de RawValue = map.next_value()?;
+                // If the value is not an object, the field is missing.
+                if raw.get().starts_with('{') {
+                    let inner = Object {
+                        paths: self.paths,
+                        open: step.deeper,
+                        depth: self.depth + 1,
+                        row: self.row,
+                    };
+                    let mut json = serde_json::Deserializer::from_str(raw.get());
+                    inner.deserialize(&mut json).map_err(serde::de::Error::custom)?;
+                }
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sets a field: a text without its quotation marks, another value as written.
+fn set(row: &mut Row, place: usize, raw: &str) {
+    let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+    match inner {
+        Some(text) if !text.contains('\\') => row.set(place, text.as_bytes()),
+        // The text is valid JSON, but an escape may be a lone surrogate. Then the text is kept as written.
+        Some(_) => match serde_json::from_str::<String>(raw) {
+            Ok(text) => row.set(place, text.as_bytes()),
+            Err(_) => row.set(place, raw.as_bytes()),
+        },
+        None if raw == "null" => {}
+        None => row.set(place, raw.as_bytes()),
+    }
+}
+
+/// A visitor for the name of a field, which borrows it.
+struct Name<'p> {
+    paths: &'p Paths,
+    open: Open,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Step;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Step, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = Step;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Step, E> {
+        Ok(self.paths.step(self.open, self.depth, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Paths, names, parse};
+    use crate::input::row::Row;
+
+    fn fields<const N: usize>(line: &[u8], wanted: [&str; N]) -> Result<[Option<String>; N], String> {
+        let mut row = Row::new(N);
+        let paths = Paths::new(wanted.into_iter().zip(0..));
+        parse(line, &paths, &mut row).map_err(|error| error.to_string())?;
+        Ok(core::array::from_fn(|at| {
+            row.get(at).map(|text| String::from_utf8_lossy(text).into_owned())
+        }))
+    }
+
+    #[test]
+    fn values_are_what_they_say() {
+        let line = r#" {"a": "x", "n":17.50,"t":true, "esc":"\u00e9\n\"", "none":null, "o":{"p":{"q":"deep"},"r":2},
+            "o.r": "flat", "list":[1,"2"], "half":"\ud800"} "#;
+        let some = |text: &str| Some(text.to_string());
+        assert_eq!(
+            fields(
+                line.as_bytes(),
+                [
+                    "a", "n", "t", "esc", "none", "o.p.q", "o.r", "list", "o.x", "a.b", "absent"
+                ]
+            ),
+            Ok([
+                some("x"),
+                some("17.50"),
+                some("true"),
+                some("\u{e9}\n\""),
+                None,
+                some("deep"),
+                some("flat"),
+                some(r#"[1,"2"]"#),
+                None,
+                None,
+                None
+            ])
+        );
+        assert_eq!(
+            fields(br#"{"o":{"a.b":1,"a":{"b":2}}}"#, ["o.a.b"]),
+            Ok([some("2")])
+        );
+        assert_eq!(names(br#"{"b":1,"a\n":2}"#), ["a\\n", "b"]);
+        assert_eq!(names(br#"{"half":"\ud800","large":1e999}"#), ["half", "large"]);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused_with_its_column() {
+        for (line, said) in [
+            (&b""[..], "column 1: no JSON object: EOF"),
+            (b"[1]", "column 1: no JSON object: invalid type: sequence"),
+            (b"{\"a\":1", "column 6: no JSON object: EOF"),
+            (b"{\"a\":1}}", "column 8: no JSON object: trailing"),
+            (b"{\"a\":}", "column 6: no JSON object: expected value"),
+            (b"{\"a\":\"\xff\"}", "column 7: not UTF-8"),
+            (b"{\"o\":{\"a\":{]}}", "column 12: no JSON object: key must be"),
+        ] {
+            let error = fields(line, ["a", "o.a.b"]).expect_err("no object");
+            assert!(
+                error.starts_with(said),
+                "{}: {error}",
+                String::from_utf8_lossy(line)
+            );
+        }
+        // A depth that would overflow the stack is an error.
+        let deep = format!("{{\"a\":{}", "[".repeat(60_000));
+        for wanted in ["a", "b"] {
+            assert!(
+                fields(deep.as_bytes(), [wanted])
+                    .expect_err("too deep")
+                    .contains("EOF")
+            );
+        }
+    }
+}

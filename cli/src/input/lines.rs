@@ -1,0 +1,274 @@
+//! The lines of a log, of arbitrary bytes, in bounded memory.
+
+use std::io::{self, ErrorKind, Read};
+
+use memchr::memchr;
+
+/// The longest line in bytes, without its end. Longer lines are cut.
+pub(crate) const LONGEST: usize = 64 * 1024;
+
+/// Bytes of the buffer; more than the longest line with its end.
+const BUFFER: usize = 4 * LONGEST;
+
+/// The byte order mark U+FEFF in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A reader of lines with one fixed buffer; lines are borrowed from it.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    reader: R,
+    buffer: Box<[u8]>,
+    /// The bytes that were read and not returned yet.
+    start: usize,
+    end: usize,
+    ended: bool,
+    number: u64,
+}
+
+/// One line, without its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// The line, or its beginning if it was cut.
+    pub(crate) bytes: &'a [u8],
+    /// Whether the line was not cut.
+    pub(crate) whole: bool,
+}
+
+impl Line<'_> {
+    /// Whether the line has nothing but white space.
+    pub(crate) fn is_blank(self) -> bool {
+        self.whole && self.bytes.trim_ascii().is_empty()
+    }
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self::with_buffer(reader, BUFFER)
+    }
+
+    fn with_buffer(reader: R, buffer: usize) -> Self {
+        Self {
+            reader,
+            buffer: vec![0; buffer.max(LONGEST + 2)].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            ended: false,
+            number: 0,
+        }
+    }
+
+    /// The next bytes without consuming them: more than the longest line, or all that are left.
+    pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
+        while self.end - self.start <= LONGEST && !self.ended {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    /// Skips a byte order mark, with which some programs begin a file.
+    pub(crate) fn pass_mark(&mut self) -> io::Result<()> {
+        if self.peek()?.starts_with(MARK) {
+            self.start += MARK.len();
+        }
+        Ok(())
+    }
+
+    /// The next line; `None` at the end.
+    #[inline]
+    pub(crate) fn read(&mut self) -> io::Result<Option<Line<'_>>> {
+        let mut seen = 0;
+        let length = loop {
+            if let Some(at) = memchr(b'\n', &self.buffer[self.start + seen..self.end]) {
+                break Some(seen + at);
+            }
+            seen = self.end - self.start;
+            if seen > LONGEST + 1 || self.ended {
+                break None;
+            }
+            self.fill()?;
+        };
+        let (start, rest) = (self.start, self.end - self.start);
+        let (mut length, mut whole) = match length {
+            Some(length) => {
+                self.start += length + 1;
+                (length, true)
+            }
+            None if rest == 0 => return Ok(None),
+            None => {
+                self.start = self.end;
+                (rest, self.ended)
+            }
+        };
+        self.number += 1;
+        if !whole {
+            // The beginning moves to the front of the buffer, so that skipping the rest does not overwrite it.
+            self.buffer.copy_within(start..start + LONGEST, 0);
+            self.skip()?;
+            return Ok(Some(Line {
+                number: self.number,
+                bytes: &self.buffer[..LONGEST],
+                whole: false,
+            }));
+        }
+        if length > 0 && self.buffer[start + length - 1] == b'\r' {
+            length -= 1;
+        }
+        if length > LONGEST {
+            (length, whole) = (LONGEST, false);
+        }
+        Ok(Some(Line {
+            number: self.number,
+            bytes: &self.buffer[start..start + length],
+            whole,
+        }))
+    }
+
+    /// The number of lines so far.
+    pub(crate) const fn count(&self) -> u64 {
+        self.number
+    }
+
+    /// Reads more bytes behind those in the buffer.
+    fn fill(&mut self) -> io::Result<()> {
+        if self.end == self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        self.end += self.more(self.end)?;
+        Ok(())
+    }
+
+    fn more(&mut self, at: usize) -> io::Result<usize> {
+        loop {
+            match self.reader.read(&mut self.buffer[at..]) {
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(0);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(read) => return Ok(read),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Skips the rest of a line, and keeps the first [`LONGEST`] bytes of the buffer.
+    fn skip(&mut self) -> io::Result<()> {
+        loop {
+            let read = self.more(LONGEST)?;
+            let new = &self.buffer[LONGEST..LONGEST + read];
+            (self.start, self.end) = (LONGEST + read, LONGEST + read);
+            if let Some(at) = memchr(b'\n', new) {
+                self.start = LONGEST + at + 1;
+                return Ok(());
+            }
+            if self.ended {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, Lines};
+    use std::io::{self, BufReader, Read};
+
+    /// A reader that returns at most this number of bytes.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let most = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..most])
+        }
+    }
+
+    /// The number, the length and the wholeness of each line.
+    fn lengths(text: &[u8], at_once: usize) -> io::Result<Vec<(u64, usize, bool)>> {
+        let mut lines = Lines::with_buffer(Slow(text, at_once), 0);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.read()? {
+            seen.push((line.number, line.bytes.len(), line.whole));
+        }
+        assert_eq!(lines.read()?, None);
+        Ok(seen)
+    }
+
+    #[test]
+    fn lines_end_where_they_end() -> io::Result<()> {
+        for at_once in [1, 3, 4096] {
+            assert_eq!(lengths(b"", at_once)?, []);
+            assert_eq!(lengths(b"\n", at_once)?, [(1, 0, true)]);
+            assert_eq!(
+                lengths(b"a\r\n\r\nb\r\r\n\xff\nlast", at_once)?,
+                [
+                    (1, 1, true),
+                    (2, 0, true),
+                    (3, 2, true),
+                    (4, 1, true),
+                    (5, 4, true)
+                ]
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_line_is_cut_one_byte_after_the_longest() -> io::Result<()> {
+        for (extra, whole) in [
+            (0, true),
+            (1, false),
+            (2, false),
+            (3, false),
+            (3 * LONGEST, false),
+        ] {
+            let mut text = vec![b'x'; LONGEST + extra];
+            for at_once in [1000, usize::MAX] {
+                assert_eq!(lengths(&text, at_once)?, [(1, LONGEST, whole)], "{extra}");
+            }
+            for end in ["\nnext\n", "\r\nnext\n"] {
+                let whole_with_end = [&text, end.as_bytes()].concat();
+                for at_once in [1000, usize::MAX] {
+                    assert_eq!(
+                        lengths(&whole_with_end, at_once)?,
+                        [(1, LONGEST, whole), (2, 4, true)],
+                        "{extra}"
+                    );
+                }
+            }
+            text.clear();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn many_lines_are_those_of_the_standard_library() -> io::Result<()> {
+        let mut text = Vec::new();
+        for number in 0..20_000_usize {
+            text.resize(text.len() + number * number % 331, b'y');
+            text.push(b'\n');
+        }
+        let expected: Vec<usize> = io::BufRead::split(BufReader::new(&text[..]), b'\n')
+            .map(|line| line.map(|line| line.len()))
+            .collect::<io::Result<_>>()?;
+        for at_once in [777, 1 << 20] {
+            let seen: Vec<usize> = lengths(&text, at_once)?.iter().map(|line| line.1).collect();
+            assert_eq!(seen, expected);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_looked_at_still_comes() -> io::Result<()> {
+        let mut lines = Lines::new(Slow(b"one\ntwo", 1));
+        assert_eq!(lines.peek()?, b"one\ntwo");
+        assert_eq!(lines.read()?.map(|line| line.bytes), Some(&b"one"[..]));
+        assert_eq!(lines.read()?.map(|line| line.bytes), Some(&b"two"[..]));
+        assert_eq!(lines.count(), 2);
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! The sources of lines: files and standard input, plain or compressed.
+
+use alloc::rc::Rc;
+use core::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::failure::Failure;
+use crate::input::zstd::Zstd;
+
+/// One input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    File(PathBuf),
+    StandardInput,
+}
+
+/// Bytes of the read buffer.
+const BUFFER: usize = 1 << 18;
+
+/// The first bytes of unsupported compressions.
+const OTHERS: [(&[u8], &str); 4] = [
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"PK\x03\x04", "zip"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+];
+
+impl Source {
+    /// The source of a path; `-` is standard input.
+    pub(crate) fn of(path: &Path) -> Self {
+        if path == Path::new("-") {
+            Self::StandardInput
+        } else {
+            Self::File(path.to_path_buf())
+        }
+    }
+
+    /// The name for reports.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::StandardInput => "standard input".into(),
+        }
+    }
+
+    /// The size of the file in bytes; `None` if unknown.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::File(path) => path.metadata().ok().filter(|of| of.is_file()).map(|of| of.len()),
+            Self::StandardInput => None,
+        }
+    }
+
+    pub(crate) fn failure(&self, error: io::Error) -> Failure {
+        Failure::io(format!("cannot read {}", self.name()), error)
+    }
+
+    /// Opens the source and decompresses it. `read` counts the bytes before decompression.
+    ///
+    /// # Errors
+    ///
+    /// When the source cannot be read, or has an unsupported compression.
+    pub(crate) fn open(&self, read: Rc<Cell<u64>>) -> Result<Box<dyn Read>, Failure> {
+        let raw: Box<dyn Read> = match self {
+            Self::File(path) => Box::new(File::open(path).map_err(|error| self.failure(error))?),
+            Self::StandardInput => Box::new(io::stdin().lock()),
+        };
+        let mut reader = BufReader::with_capacity(BUFFER, Counted { reader: raw, read });
+        // A pipe may return fewer bytes than the magic number has.
+        let mut start = [0; 6];
+        let mut length = 0;
+        while length < start.len() {
+            let read = reader
+                .get_mut()
+                .read(&mut start[length..])
+                .or_else(|error| match error.kind() {
+                    io::ErrorKind::Interrupted => Ok(usize::MAX),
+                    _ => Err(self.failure(error)),
+                })?;
+            match read {
+                0 => break,
+                usize::MAX => {}
+                read => length += read,
+            }
+        }
+        let start = &start[..length];
+        if let Some((_, name)) = OTHERS.iter().find(|(magic, _)| start.starts_with(magic)) {
+            return Err(Failure::argument(
+                format!("{}: compression", self.name()),
+                name,
+                "gzip, zstd, or no compression",
+            ));
+        }
+        let whole = io::Cursor::new(start.to_vec()).chain(reader);
+        Ok(if start.starts_with(b"\x1f\x8b") {
+            Box::new(MultiGzDecoder::new(whole))
+        } else if Zstd::<io::Empty>::begins(start) {
+            Box::new(Zstd::new(whole))
+        } else {
+            Box::new(Plain(whole))
+        })
+    }
+}
+
+/// The bytes that were read ahead, then the rest, without another copy.
+struct Plain<R>(io::Chain<io::Cursor<Vec<u8>>, BufReader<R>>);
+
+impl<R: Read> Read for Plain<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (first, rest) = self.0.get_mut();
+        match first.read(buffer)? {
+            0 if rest.buffer().is_empty() => rest.get_mut().read(buffer),
+            0 => rest.read(buffer),
+            read => Ok(read),
+        }
+    }
+}
+
+/// A reader that counts its bytes.
+struct Counted<R> {
+    reader: R,
+    read: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}

@@ -1,0 +1,119 @@
+//! Conversion between dates with times of day and seconds since 1970-01-01T00:00:00Z.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+/// Nanoseconds in a second.
+pub(crate) const SECOND: i64 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Date {
+    pub(crate) year: i16,
+    /// From 1.
+    pub(crate) month: i8,
+    /// From 1.
+    pub(crate) day: i8,
+}
+
+const MONTHS: [&[u8; 3]; 12] = [
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+];
+
+/// The month with this name, from 1.
+pub(crate) fn month(name: [u8; 3]) -> Option<i8> {
+    let place = MONTHS.iter().position(|month| **month == name)?;
+    i8::try_from(place).ok().map(|place| place + 1)
+}
+
+/// The number with these two digits.
+#[inline]
+pub(crate) fn two(tens: u8, ones: u8) -> Option<i8> {
+    if !tens.is_ascii_digit() || !ones.is_ascii_digit() {
+        return None;
+    }
+    // At most 99.
+    i8::try_from((tens - b'0') * 10 + (ones - b'0')).ok()
+}
+
+/// The second of a UTC date and time of day; `None` if there is no such time. A leap second is second 59, as in jiff's
+/// parsers.
+pub(crate) fn second(date: Date, [hour, minute, second]: [i8; 3]) -> Option<i64> {
+    let second = if second == 60 { 59 } else { second };
+    let time = DateTime::new(date.year, date.month, date.day, hour, minute, second, 0).ok()?;
+    Some(Offset::UTC.to_timestamp(time).ok()?.as_second())
+}
+
+/// Parses a UTC offset such as `+0000`, `-05:30` or `Z` into seconds.
+pub(crate) fn utc_offset(text: &[u8]) -> Option<i64> {
+    let (sign, [h0, h1, m0, m1]) = match *text {
+        [b'Z' | b'z'] => return Some(0),
+        [sign, h0, h1, m0, m1] | [sign, h0, h1, b':', m0, m1] => (sign, [h0, h1, m0, m1]),
+        [sign, h0, h1] => (sign, [h0, h1, b'0', b'0']),
+        _ => return None,
+    };
+    let (hours, minutes) = (i64::from(two(h0, h1)?), i64::from(two(m0, m1)?));
+    // Offsets in use are from -12 to +14 hours.
+    if hours > 25 || minutes > 59 {
+        return None;
+    }
+    let east = hours * 3600 + minutes * 60;
+    match sign {
+        b'+' => Some(east),
+        b'-' => Some(-east),
+        _ => None,
+    }
+}
+
+/// The UTC year of an instant.
+pub(crate) fn year(nanos: i64) -> i16 {
+    Offset::UTC.to_datetime(timestamp(nanos)).year()
+}
+
+/// An instant, given in nanoseconds, as text of RFC 3339.
+pub(crate) fn text(nanos: i64) -> String {
+    timestamp(nanos).to_string()
+}
+
+fn timestamp(nanos: i64) -> Timestamp {
+    // All instants of 64 bits of nanoseconds are within jiff's range.
+    Timestamp::from_nanosecond(i128::from(nanos)).unwrap_or_default()
+}
+
+/// Milliseconds since 1970, rounded down.
+pub(crate) const fn millis(nanos: i64) -> i64 {
+    nanos.div_euclid(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{millis, text, utc_offset, year};
+
+    #[test]
+    fn zones_are_hours_and_minutes() {
+        for (given, expected) in [
+            ("Z", Some(0)),
+            ("+0000", Some(0)),
+            ("-05:30", Some(-19_800)),
+            ("+1345", Some(49_500)),
+            ("+02", Some(7200)),
+            ("+0060", None),
+            ("+9900", None),
+            ("0000", None),
+            (" 0000", None),
+            ("+02:0", None),
+            ("", None),
+        ] {
+            assert_eq!(utc_offset(given.as_bytes()), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn instants_before_1970_round_down() {
+        assert_eq!(millis(-1), -1);
+        assert_eq!(
+            (text(-1), year(-1)),
+            ("1969-12-31T23:59:59.999999999Z".into(), 1969)
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! The years of timestamps without a year.
+
+use crate::input::time::calendar::{self, SECOND};
+
+/// Infers the year of one timestamp after the other: the year in which it is nearest to the timestamp before it. So the
+/// turn of a year is recognized in both directions.
+#[derive(Debug)]
+pub(crate) struct YearInference {
+    said: Option<i16>,
+    /// Nanoseconds since 1970.
+    now: i64,
+    last: Option<i64>,
+}
+
+/// The largest distance of the first timestamp after now, for clocks and zones that differ.
+const AHEAD: i64 = 24 * 3600 * SECOND;
+
+/// More than half a year, the largest distance of the nearest timestamp.
+const NEAR: u64 = 200 * AHEAD.unsigned_abs();
+
+impl YearInference {
+    /// The first timestamp is in `year` if given, or else in the last year in which it is not after `now`.
+    pub(crate) const fn new(said: Option<i16>, now: i64) -> Self {
+        Self {
+            said,
+            now,
+            last: None,
+        }
+    }
+
+    /// The instant in the inferred year, where `at` converts a year to an instant; `None` if no candidate year has it.
+    pub(crate) fn resolve(&mut self, at: impl Fn(i16) -> Option<i64>) -> Option<i64> {
+        let nearest = |last: i64| {
+            let year = calendar::year(last);
+            let inference = [year - 1, year, year + 1].into_iter();
+            let times = inference.filter_map(&at);
+            // 29 February is missing in most years; a candidate that is too far away is not the nearest.
+            times
+                .filter(|time| time.abs_diff(last) < NEAR)
+                .min_by_key(|time| time.abs_diff(last))
+        };
+        let time = match (self.last, self.said) {
+            (Some(last), _) => nearest(last)?,
+            (None, Some(year)) => at(year)?,
+            (None, None) => {
+                let year = calendar::year(self.now);
+                let past = |time: &i64| *time <= self.now.saturating_add(AHEAD);
+                // 29 February recurs within eight years.
+                (0..=8).find_map(|ago| at(year - ago).filter(past))?
+            }
+        };
+        self.last = Some(time);
+        Some(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::YearInference;
+    use crate::input::time::calendar::{self, Date, SECOND};
+
+    fn at(month: i8, day: i8) -> impl Fn(i16) -> Option<i64> {
+        move |year| Some(calendar::second(Date { year, month, day }, [12, 0, 0])? * SECOND)
+    }
+
+    fn inference(inference: &mut YearInference, days: &[(i8, i8)]) -> Vec<Option<i16>> {
+        let resolved = days
+            .iter()
+            .map(|&(month, day)| inference.resolve(at(month, day)).map(calendar::year));
+        resolved.collect()
+    }
+
+    #[test]
+    fn a_turn_of_the_year_is_passed_in_both_directions() {
+        let days = [(12, 30), (1, 2), (12, 31), (1, 1), (7, 1), (12, 1), (1, 5)];
+        assert_eq!(
+            inference(&mut YearInference::new(Some(2015), 0), &days),
+            [2015, 2016, 2015, 2016, 2016, 2016, 2017].map(Some)
+        );
+    }
+
+    #[test]
+    fn the_present_year_unless_that_is_yet_to_come() -> Result<(), &'static str> {
+        let now = at(1, 10)(2026).ok_or("a time")?;
+        assert_eq!(
+            inference(&mut YearInference::new(None, now), &[(1, 10)]),
+            [Some(2026)]
+        );
+        // A clock may be a day behind.
+        assert_eq!(
+            inference(&mut YearInference::new(None, now), &[(1, 11)]),
+            [Some(2026)]
+        );
+        assert_eq!(
+            inference(&mut YearInference::new(None, now), &[(1, 12)]),
+            [Some(2025)]
+        );
+        assert_eq!(
+            inference(&mut YearInference::new(None, now), &[(12, 31), (1, 1)]),
+            [Some(2025), Some(2026)]
+        );
+        assert_eq!(
+            inference(&mut YearInference::new(None, now), &[(2, 29)]),
+            [Some(2024)]
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn a_day_that_is_not_in_the_year_is_none() {
+        let mut some = YearInference::new(Some(2015), 0);
+        assert_eq!(
+            inference(&mut some, &[(2, 29), (2, 28), (2, 29), (8, 1), (12, 31), (2, 29)]),
+            [None, Some(2015), None, Some(2015), Some(2015), Some(2016)]
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Arguments of `ringgate redis check`.
+
+use core::fmt;
+use std::io::{self, BufRead};
+
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum RedisCommand {
+    /// Check the server's state and settings
+    ///
+    /// Check the version, rights, eviction, persistence, replication, cluster, scripts and latency of a server. Each finding
+    /// says what was found, what it means for the limits, and what to do.
+    #[command(after_long_help = NOTES)]
+    Check(CheckArgs),
+}
+
+const NOTES: &str = r#"Levels:
+  ok; note: a limitation to know; warning: most users should act; problem: a bound does not hold, or calls are errors.
+
+Load:
+  Some hundred PINGs and decisions within about a second. Each needed command is tried with arguments that change
+  nothing. Decisions use unique keys, which are removed at the end and expire within 12 seconds in any case. A check
+  takes at most 5 seconds and 5 times --timeout.
+
+Exit status:
+  0 without a problem, 1 with a problem (also if the login fails), 2 if an argument is invalid or no server answers."#;
+
+#[derive(clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Server, or nodes of a cluster; "-" reads from standard input
+    ///
+    /// redis://user:password@host:port/database or unix:///path?user=name&pass=password&db=0. Arguments are visible to other
+    /// users of the machine. With "-" addresses are read from standard input, one a line.
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+
+    /// Prefix of the keys
+    #[arg(long, default_value = "ringgate")]
+    pub(super) prefix: String,
+
+    /// Timeout of a call in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub(super) timeout: u64,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The most addresses from standard input.
+const MAX_ADDRESSES: usize = 100;
+
+impl CheckArgs {
+    /// One or more addresses.
+    ///
+    /// # Errors
+    ///
+    /// When standard input cannot be read, or has no address.
+    pub(super) fn urls(&self) -> Result<Vec<String>, Failure> {
+        if self.urls.iter().all(|url| url != "-") {
+            return Ok(self.urls.clone());
+        }
+        let failure = |error| Failure::io("cannot read addresses from standard input", error);
+        let lines = io::stdin().lock().lines().take(MAX_ADDRESSES);
+        let read: Vec<String> = lines.collect::<Result<_, _>>().map_err(failure)?;
+        let given = self.urls.iter().filter(|url| *url != "-");
+        let read = read
+            .iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty());
+        let urls: Vec<String> = given.map(String::as_str).chain(read).map(String::from).collect();
+        if urls.is_empty() {
+            return Err(failure(io::Error::other("no address")));
+        }
+        Ok(urls)
+    }
+}
+
+impl fmt::Debug for CheckArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Addresses may hold a password.
+        f.debug_struct("CheckArgs")
+            .field("addresses", &self.urls.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Replaces all possible passwords of addresses by `***`: between "//" or "//user:" and "@", and after "pass=".
+pub(crate) fn without_secrets(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("//") {
+        let (before, after) = rest.split_at(at + 2);
+        shown.push_str(before);
+        // A password that was not escaped may hold "/", "?" and "#", but no space.
+        let end = after.find(char::is_whitespace).unwrap_or(after.len());
+        rest = match after[..end].rfind('@') {
+            Some(secret) => {
+                let user = after[..secret].split_once(':').map_or("", |(user, _)| user);
+                shown.push_str(user);
+                shown.push_str(":***");
+                &after[secret..]
+            }
+            None => after,
+        };
+    }
+    shown.push_str(rest);
+    let mut parts = shown.split("pass=");
+    let mut hidden = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        hidden.push_str("pass=***");
+        let end = part.find(|c: char| c == '&' || c.is_whitespace());
+        hidden.push_str(&part[end.unwrap_or(part.len())..]);
+    }
+    hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_secrets;
+
+    #[test]
+    fn passwords_are_hidden() {
+        for (text, shown) in [
+            ("nothing to hide", "nothing to hide"),
+            ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
+            ("'redis://user:secret@host'", "'redis://user:***@host'"),
+            ("redis://:secret@host and more", "redis://:***@host and more"),
+            ("redis://secret@host", "redis://:***@host"),
+            (
+                "redis://u:sec/re@t@host redis://u:secret@host",
+                "redis://u:***@host redis://u:***@host",
+            ),
+            (
+                "unix:///a/b?db=1&pass=secret&user=u",
+                "unix:///a/b?db=1&pass=***&user=u",
+            ),
+            ("unix:///a/b?pass=secret", "unix:///a/b?pass=***"),
+        ] {
+            assert_eq!(without_secrets(text), shown);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A connection on which each call ends within a timeout.
+
+use core::fmt;
+use core::time::Duration;
+use std::time::Instant;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
+    RedisError, RedisResult, Value,
+};
+
+/// The address and the login of a server; the display form holds no password.
+#[derive(Clone)]
+pub(super) struct Address(ConnectionInfo);
+
+impl Address {
+    pub(super) fn parse(url: &str) -> Option<Self> {
+        url.into_connection_info().ok().map(Self)
+    }
+
+    /// The address of another node of the cluster, with the same login.
+    pub(super) fn of_node(&self, host: &str, port: u16) -> Self {
+        Self(
+            self.0
+                .clone()
+                .set_addr(ConnectionAddr::Tcp(host.to_owned(), port)),
+        )
+    }
+
+    /// Host and port, or the path of a socket.
+    pub(super) fn place(&self) -> String {
+        match self.0.addr() {
+            ConnectionAddr::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
+            ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
+            ConnectionAddr::Unix(path) => path.display().to_string(),
+            other => other.to_string(),
+        }
+    }
+
+    pub(super) fn user(&self) -> &str {
+        self.0.redis_settings().username().unwrap_or("default")
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unix = matches!(self.0.addr(), ConnectionAddr::Unix(_));
+        f.write_str(if unix { "unix://" } else { "redis://" })?;
+        let settings = self.0.redis_settings();
+        if let Some(user) = settings.username()
+            && !unix
+        {
+            write!(f, "{user}@")?;
+        }
+        f.write_str(&self.place())?;
+        match settings.db() {
+            0 => Ok(()),
+            db if unix => write!(f, "?db={db}"),
+            db => write!(f, "/{db}"),
+        }
+    }
+}
+
+/// A call has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CallError {
+    /// No answer, or no answer of the protocol; the reason.
+    NoAnswer(String),
+    /// The server answered with an error.
+    Server(ServerError),
+}
+
+/// An error reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServerError {
+    /// The first word.
+    pub(super) code: String,
+    pub(super) message: String,
+}
+
+impl ServerError {
+    pub(super) fn is_forbidden(&self) -> bool {
+        self.code == "NOPERM"
+    }
+
+    pub(super) fn is_unknown_command(&self) -> bool {
+        self.message.contains("unknown command") || self.message.contains("unknown subcommand")
+    }
+}
+
+/// A connection to one server.
+#[derive(Clone)]
+pub(super) struct Connection(MultiplexedConnection);
+
+impl Connection {
+    /// Connects and logs in.
+    pub(super) async fn open(address: &Address, timeout: Duration) -> Result<Self, CallError> {
+        let client = Client::open(address.0.clone()).map_err(|error| call_error(&error, timeout))?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(timeout))
+            .set_response_timeout(Some(timeout));
+        let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+        connection.map(Self).map_err(|error| call_error(&error, timeout))
+    }
+
+    pub(super) async fn call(&self, words: &[&str]) -> Result<Value, CallError> {
+        let start = Instant::now();
+        let answer = self.clone().send(command(words)).await;
+        answer.map_err(|error| call_error(&error, start.elapsed()))
+    }
+
+    /// Makes all calls at once.
+    pub(super) async fn call_all(
+        &self,
+        calls: &[Vec<&str>],
+    ) -> Result<Vec<Result<Value, ServerError>>, CallError> {
+        let start = Instant::now();
+        let pending: Vec<_> = calls
+            .iter()
+            .map(|words| tokio::spawn(self.clone().send(command(words))))
+            .collect();
+        let mut answers = Vec::with_capacity(pending.len());
+        for answer in pending {
+            let answer = answer
+                .await
+                .map_err(|error| CallError::NoAnswer(error.to_string()))?;
+            answers.push(
+                match answer.map_err(|error| call_error(&error, start.elapsed())) {
+                    Ok(value) => Ok(value),
+                    Err(CallError::Server(error)) => Err(error),
+                    Err(silent) => return Err(silent),
+                },
+            );
+        }
+        Ok(answers)
+    }
+
+    async fn send(mut self, command: Cmd) -> RedisResult<Value> {
+        self.0.send_packed_command(&command).await?.extract_error()
+    }
+}
+
+fn command(words: &[&str]) -> Cmd {
+    let mut command = Cmd::new();
+    command.arg(words);
+    command
+}
+
+fn call_error(error: &RedisError, waited: Duration) -> CallError {
+    let server = |code: &str, message: String| {
+        CallError::Server(ServerError {
+            code: code.to_owned(),
+            message,
+        })
+    };
+    match (error.code(), error.kind()) {
+        (Some(code), _) => server(
+            code,
+            format!("{code} {}", error.detail().unwrap_or_default())
+                .trim_end()
+                .to_owned(),
+        ),
+        // The client does not pass on the server's words.
+        (None, ErrorKind::AuthenticationFailed) => server("WRONGPASS", "login refused".to_owned()),
+        (None, ErrorKind::Parse) => CallError::NoAnswer("the answer is not of the Redis protocol".into()),
+        _ if error.is_timeout() => CallError::NoAnswer(format!("no answer within {waited:.1?}")),
+        // The operating system's words; the client adds no address and no password.
+        _ => CallError::NoAnswer(error.to_string()),
+    }
+}
+
+/// The text of an answer that is one.
+pub(super) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.clone()),
+        Value::Okay => Some("OK".into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,192 @@
+//! The requests that one quota applies to, grouped by key and in order of time.
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::replay::evaluator::Evaluated;
+use crate::replay::key_request::KeyRequest;
+use crate::replay::survey::Survey;
+use crate::rules::PlanEntry;
+use crate::rules::record_layout::time_of_word;
+use crate::sorter::{Sorted, SortedReader, Sorter};
+
+/// A visitor of one key after the other.
+pub(crate) trait Visitor {
+    /// Begins a key that requests at most `most` permits in any two windows.
+    fn begin(&mut self, _most: u64) {}
+
+    /// Visits a request of the present key, in order of time.
+    fn asked(&mut self, asked: KeyRequest);
+
+    /// Ends the present key.
+    fn end(&mut self, key: u64);
+}
+
+/// Requests grouped by key.
+#[derive(Debug)]
+pub(crate) struct ByKey {
+    records: Sorted,
+    /// For each key, in the same order, the most permits that it requests in two windows.
+    most: Sorted,
+    pub(crate) survey: Survey,
+}
+
+/// The verdict, in the low bits of a key's hash, which are zero.
+const ADMITTED: u64 = 1;
+const DENIED: u64 = 2;
+const VERDICT: u32 = 2;
+
+/// A sorter of records: key and verdict, time, and the permits if the entry has a cost.
+fn sorter(entry: &PlanEntry) -> Sorter {
+    Sorter::without_low_bits(if entry.cost.is_some() { 3 } else { 2 }, VERDICT)
+}
+
+fn push(sorter: &mut Sorter, entry: &PlanEntry, record: &[u64], verdict: u64) -> Result<(), Failure> {
+    let key = entry.key_of(record) | verdict;
+    match entry.cost {
+        Some(_) => sorter.push(&[key, record[0], entry.cost_of(record)]),
+        None => sorter.push(&[key, record[0]]),
+    }
+}
+
+impl ByKey {
+    /// Groups the requests that an entry applies to, with their verdicts.
+    pub(crate) fn of(
+        evaluated: &mut Evaluated,
+        entry: &PlanEntry,
+        place: usize,
+        progress: &mut Progress,
+    ) -> Result<Self, Failure> {
+        progress.begin(BY_KEY);
+        let mut sorter = sorter(entry);
+        evaluated.visit(|record, verdict| {
+            if !verdict.is_about(place) {
+                return Ok(());
+            }
+            let admitted = if verdict.is_refused() { 0 } else { ADMITTED };
+            let denied = if verdict.is_denied(place) { DENIED } else { 0 };
+            push(&mut sorter, entry, record, admitted | denied)
+        })?;
+        Self::surveyed(sorter.finish()?, entry, progress)
+    }
+
+    /// Groups the requests that an entry applies to, all of them as admitted.
+    pub(crate) fn of_events(
+        events: &mut Sorted,
+        entry: &PlanEntry,
+        progress: &mut Progress,
+    ) -> Result<Self, Failure> {
+        progress.begin(BY_KEY);
+        let mut sorter = sorter(entry);
+        let mut reading = events.read()?;
+        while let Some(record) = reading.next()? {
+            if entry.is_about(record) {
+                push(&mut sorter, entry, record, ADMITTED)?;
+            }
+        }
+        Self::surveyed(sorter.finish()?, entry, progress)
+    }
+
+    fn surveyed(mut records: Sorted, entry: &PlanEntry, progress: &mut Progress) -> Result<Self, Failure> {
+        let mut surveying = Surveying {
+            survey: Survey::new(entry.window()),
+            most: Sorter::new(1 + 1),
+            failed: None,
+        };
+        visit(&mut records, None, &mut surveying, progress)?;
+        match surveying.failed {
+            Some(failure) => Err(failure),
+            None => Ok(Self {
+                records,
+                most: surveying.most.finish()?,
+                survey: surveying.survey,
+            }),
+        }
+    }
+
+    /// The number of requests.
+    pub(crate) const fn requests(&self) -> u64 {
+        self.records.records()
+    }
+
+    /// Visits all requests.
+    pub(crate) fn visit(
+        &mut self,
+        visitor: &mut impl Visitor,
+        progress: &mut Progress,
+        what: &'static str,
+    ) -> Result<(), Failure> {
+        progress.begin(what);
+        let most = self.most.read()?;
+        visit(&mut self.records, Some(most), visitor, progress)
+    }
+}
+
+/// The phase that the progress line shows.
+const BY_KEY: &str = "counting by key";
+
+/// Requests between two updates of the progress line.
+const UNSHOWN: u64 = 1 << 14;
+
+fn visit(
+    records: &mut Sorted,
+    mut most: Option<SortedReader<'_>>,
+    visitor: &mut impl Visitor,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let mut reading = records.read()?;
+    let mut present = None;
+    let mut seen = 0_u64;
+    while let Some(record) = reading.next()? {
+        let &[word, time, ref permits @ ..] = record else {
+            continue;
+        };
+        let verdict = word & (ADMITTED | DENIED);
+        let key = word ^ verdict;
+        let permits = permits.first().copied().unwrap_or(1);
+        if present != Some(key) {
+            if let Some(before) = present {
+                visitor.end(before);
+            }
+            present = Some(key);
+            if let Some(most) = &mut most {
+                // Both readers have the same order of keys.
+                visitor.begin(most.next()?.map_or(u64::MAX, |record| record[1]));
+            }
+        }
+        visitor.asked(KeyRequest {
+            time: time_of_word(time),
+            permits,
+            admitted: verdict & ADMITTED != 0,
+            denied: verdict & DENIED != 0,
+        });
+        seen += 1;
+        if seen.is_multiple_of(UNSHOWN) {
+            progress.show_phase();
+        }
+    }
+    if let Some(last) = present {
+        visitor.end(last);
+    }
+    Ok(())
+}
+
+/// Surveys the keys, and records for each the most permits in two windows.
+struct Surveying {
+    survey: Survey,
+    most: Sorter,
+    failed: Option<Failure>,
+}
+
+impl Visitor for Surveying {
+    #[inline]
+    fn asked(&mut self, asked: KeyRequest) {
+        self.survey.asked(asked);
+    }
+
+    fn end(&mut self, key: u64) {
+        let most = self.survey.end(key);
+        if self.failed.is_none() {
+            self.failed = self.most.push(&[key, most]).err();
+        }
+    }
+}

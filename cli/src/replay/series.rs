@@ -1,0 +1,111 @@
+//! Requests and denials over time.
+
+use crate::input::time::calendar::millis;
+use crate::replay::span::Span;
+
+/// Counts in equal steps from the first request on.
+#[derive(Debug)]
+pub(crate) struct Series {
+    from: i64,
+    /// Milliseconds.
+    pub(crate) step: i64,
+    pub(crate) requests: Vec<u64>,
+    pub(crate) denied: Vec<u64>,
+    /// Denials of each quota.
+    pub(crate) by_rule: Vec<Vec<u64>>,
+}
+
+/// The largest number of steps.
+const MOST: i64 = 500;
+
+/// Common steps, in milliseconds.
+const STEPS: [i64; 31] = [
+    1,
+    2,
+    5,
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
+    SECOND,
+    2 * SECOND,
+    5 * SECOND,
+    10 * SECOND,
+    15 * SECOND,
+    30 * SECOND,
+    MINUTE,
+    2 * MINUTE,
+    5 * MINUTE,
+    10 * MINUTE,
+    15 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    2 * HOUR,
+    3 * HOUR,
+    6 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    7 * DAY,
+    14 * DAY,
+    30 * DAY,
+];
+
+const SECOND: i64 = 1_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+impl Series {
+    pub(crate) fn new(span: Span, rules: usize) -> Self {
+        let from = millis(span.first);
+        let length = millis(span.last) - from;
+        let step = STEPS.into_iter().find(|step| length / step < MOST);
+        let step = step.unwrap_or(length / MOST + 1);
+        let steps = usize::try_from(length / step + 1).unwrap_or(1);
+        Self {
+            from,
+            step,
+            requests: vec![0; steps],
+            denied: vec![0; steps],
+            by_rule: vec![vec![0; steps]; rules],
+        }
+    }
+
+    /// The step of a time in nanoseconds.
+    #[inline]
+    pub(crate) fn step_of(&self, time: i64) -> usize {
+        usize::try_from((millis(time) - self.from) / self.step).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, Series};
+    use crate::failure::Failure;
+    use crate::replay::span::Span;
+
+    #[test]
+    fn steps_are_at_most_so_many_and_hold_every_time() -> Result<(), Failure> {
+        const MILLI: i64 = 1_000_000;
+        for (length, step, steps) in [
+            (0, 1, 1),
+            (499 * MILLI, 1, 500),
+            (500 * MILLI, 2, 251),
+            (86_400_000 * MILLI, 300_000, 289),
+            (19 * 366 * 86_400_000 * MILLI, 14 * 86_400_000, 497),
+        ] {
+            for first in [-MILLI - 1, 0, 7] {
+                let span = Span::new(first, first + length, [1_000].into_iter())?;
+                let series = Series::new(span, 2);
+                assert_eq!(series.step, step, "{length}");
+                assert!(series.requests.len().abs_diff(steps) <= 1 && series.requests.len() <= MOST as usize);
+                assert_eq!(series.step_of(first), 0);
+                assert_eq!(series.step_of(first + length), series.requests.len() - 1);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,304 @@
+//! Exact replays of one quota with other limits and algorithms, key by key, on several threads.
+
+use alloc::sync::Arc;
+use core::num::NonZeroUsize;
+use std::panic;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use ringgate::sync::{AtomicU64, Exclusive};
+use ringgate::{Algorithm, AnyAlgorithm, ConfigError, Quota};
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::replay::by_key::{ByKey, Visitor};
+use crate::replay::key_request::KeyRequest;
+use crate::replay::lazy_words::LazyWords;
+use crate::replay::span::Span;
+use crate::replay::window::Window;
+use crate::rules::algorithm::AlgorithmSpec;
+
+/// One algorithm with one limit, and its results so far. It holds the words of one key at a time.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    counting: AlgorithmSpec,
+    pub(crate) limit: u64,
+    pub(crate) policy: AnyAlgorithm,
+    words: State,
+    span: Span,
+    pub(crate) admitted: u64,
+    pub(crate) denied: u64,
+    pub(crate) keys_denied: u64,
+    /// The most permits that were admitted to a key in one window, if measured.
+    pub(crate) worst: u64,
+    charged: Option<Window>,
+    /// Whether the present key had a denial.
+    present: bool,
+}
+
+/// The words of one key.
+#[derive(Debug)]
+enum State {
+    Few(Box<[AtomicU64]>),
+    /// Words in as much memory as they use.
+    Many(LazyWords),
+}
+
+/// The largest number of words that are allocated at once.
+const FEW: usize = 64;
+
+impl Simulation {
+    /// Creates a simulation. `worst` is the window in which to measure the most admitted permits.
+    ///
+    /// # Errors
+    ///
+    /// When the algorithm does not support the quota.
+    pub(crate) fn new(
+        counting: AlgorithmSpec,
+        quota: Quota,
+        span: Span,
+        worst: Option<i64>,
+    ) -> Result<Self, ConfigError> {
+        let policy = counting.build(quota)?;
+        let words = match policy.words() {
+            words @ ..=FEW => State::Few((0..words).map(|_| AtomicU64::new(0)).collect()),
+            _ => State::Many(LazyWords::default()),
+        };
+        Ok(Self {
+            counting,
+            limit: quota.limit(),
+            policy,
+            words,
+            span,
+            admitted: 0,
+            denied: 0,
+            keys_denied: 0,
+            worst: 0,
+            charged: worst.map(Window::new),
+            present: false,
+        })
+    }
+
+    fn replay(&mut self, batch: &Batch) {
+        let mut start = 0;
+        for part in &batch.parts {
+            let asked = &batch.asked[start..part.end];
+            start = part.end;
+            if self.charged.is_none() && self.counting.never_refuses(self.limit, part.most) {
+                self.admitted += asked.len() as u64;
+                continue;
+            }
+            for one in asked {
+                if self.admits(*one) {
+                    self.admitted += 1;
+                    if let Some(charged) = &mut self.charged {
+                        charged.push(one.time, one.permits);
+                    }
+                } else {
+                    self.denied += 1;
+                    self.present = true;
+                }
+            }
+            if part.ends {
+                self.next_key();
+            }
+        }
+    }
+
+    #[inline]
+    fn admits(&mut self, asked: KeyRequest) -> bool {
+        let now = self.span.reading(asked.time);
+        match &mut self.words {
+            State::Few(words) => self.policy.decide(Exclusive::new(words), now, asked.permits),
+            State::Many(words) => self.policy.decide(&*words, now, asked.permits),
+        }
+        .is_some()
+    }
+
+    fn next_key(&mut self) {
+        self.keys_denied += u64::from(self.present);
+        self.present = false;
+        if let Some(charged) = &mut self.charged {
+            self.worst = self.worst.max(charged.most());
+            charged.clear();
+        }
+        match &mut self.words {
+            State::Few(words) => words.iter_mut().for_each(|word| *word.get_mut() = 0),
+            State::Many(words) => words.clear(),
+        }
+    }
+}
+
+/// Requests of several keys in a row. The first key may continue from the batch before.
+#[derive(Debug, Default)]
+struct Batch {
+    asked: Vec<KeyRequest>,
+    parts: Vec<Part>,
+}
+
+/// Requests of one key.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// The end of the requests in the batch.
+    end: usize,
+    /// The most permits that the key requests in two windows.
+    most: u64,
+    /// Whether the key has no more requests.
+    ends: bool,
+}
+
+/// Requests of one batch.
+const BATCH: usize = 1 << 14;
+
+/// Batches in the queue of a thread.
+const WAITING: usize = 2;
+
+/// The largest number of threads.
+const THREADS: usize = 8;
+
+/// Forms batches, and sends each to all threads.
+struct Batcher {
+    batch: Batch,
+    most: u64,
+    threads: Vec<SyncSender<Arc<Batch>>>,
+}
+
+impl Batcher {
+    fn part(&mut self, ends: bool) {
+        self.batch.parts.push(Part {
+            end: self.batch.asked.len(),
+            most: self.most,
+            ends,
+        });
+        if self.batch.asked.len() >= BATCH {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        let batch = Arc::new(core::mem::take(&mut self.batch));
+        for thread in &self.threads {
+            // Sending fails only if the thread has panicked, which its join reports.
+            let _gone = thread.send(Arc::clone(&batch));
+        }
+    }
+}
+
+impl Visitor for Batcher {
+    fn begin(&mut self, most: u64) {
+        self.most = most;
+    }
+
+    #[inline]
+    fn asked(&mut self, asked: KeyRequest) {
+        self.batch.asked.push(asked);
+        if self.batch.asked.len() >= BATCH {
+            self.part(false);
+        }
+    }
+
+    fn end(&mut self, _key: u64) {
+        self.part(true);
+    }
+}
+
+/// Runs all simulations over the requests, each on one thread.
+///
+/// # Errors
+///
+/// When a temporary file fails.
+pub(crate) fn simulate(
+    simulations: Vec<Simulation>,
+    by_key: &mut ByKey,
+    progress: &mut Progress,
+    what: &'static str,
+) -> Result<Vec<Simulation>, Failure> {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = cores.min(THREADS).min(simulations.len()).max(1);
+    // Alternating, since lower limits take more time.
+    let mut shares: Vec<Vec<(usize, Simulation)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (number, simulation) in simulations.into_iter().enumerate() {
+        shares[number % threads].push((number, simulation));
+    }
+    thread::scope(|scope| {
+        let (senders, running): (Vec<_>, Vec<_>) = shares
+            .into_iter()
+            .map(|share| {
+                let (sender, batches) = sync_channel(WAITING);
+                (sender, scope.spawn(move || work(share, &batches)))
+            })
+            .unzip();
+        let mut feeder = Batcher {
+            batch: Batch::default(),
+            most: 0,
+            threads: senders,
+        };
+        let visited = by_key.visit(&mut feeder, progress, what);
+        feeder.send();
+        drop(feeder);
+        let mut done = Vec::new();
+        for thread in running {
+            done.extend(
+                thread
+                    .join()
+                    .unwrap_or_else(|panicked| panic::resume_unwind(panicked)),
+            );
+        }
+        visited?;
+        done.sort_unstable_by_key(|(number, _)| *number);
+        Ok(done.into_iter().map(|(_, simulation)| simulation).collect())
+    })
+}
+
+fn work(mut share: Vec<(usize, Simulation)>, batches: &Receiver<Arc<Batch>>) -> Vec<(usize, Simulation)> {
+    for batch in batches {
+        for (_, simulation) in &mut share {
+            simulation.replay(&batch);
+        }
+    }
+    share
+}
+
+/// Approximately `count` limits from 1 to `top` in geometric steps, and `own`.
+pub(crate) fn ladder(top: u64, own: u64, count: u32) -> Vec<u64> {
+    let top = top.clamp(1, Quota::MAX_LIMIT);
+    let mut limits: Vec<u64> = (0..count)
+        .map(|step| {
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "steps for people to look at; both ends are put right below"
+            )]
+            let limit = (top as f64).powf(f64::from(step) / f64::from(count - 1)).round() as u64;
+            limit.clamp(1, top)
+        })
+        .collect();
+    // Where geometric steps are less than 1, all whole numbers are limits.
+    let count = u64::from(count);
+    limits.extend(1..=if top <= count { top } else { count / 3 });
+    limits.extend([1, top, own]);
+    limits.sort_unstable();
+    limits.dedup();
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ladder;
+
+    #[test]
+    fn limits_go_up_to_the_top_and_are_about_so_many() {
+        assert_eq!(ladder(0, 5, 60), [1, 5]);
+        assert_eq!(ladder(3, 2, 60), [1, 2, 3]);
+        for top in [60, 1_000, 1_000_000, 999_999_999_999] {
+            let limits = ladder(top, 77, 60);
+            assert_eq!(
+                (limits[0], limits.contains(&77), limits.contains(&top)),
+                (1, true, true)
+            );
+            assert!((40..=75).contains(&limits.len()), "{top}: {}", limits.len());
+            assert!(limits.is_sorted());
+        }
+    }
+}

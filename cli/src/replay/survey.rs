@@ -1,0 +1,126 @@
+//! Statistics about the keys of one quota.
+
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+
+use crate::replay::key_request::KeyRequest;
+use crate::replay::window::Window;
+
+/// Statistics about one key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeySummary {
+    pub(crate) key: u64,
+    pub(crate) requests: u64,
+    pub(crate) denied: u64,
+    pub(crate) first_denied: Option<i64>,
+    pub(crate) last_denied: Option<i64>,
+    /// The most permits that were requested in one window.
+    pub(crate) asked: u64,
+}
+
+impl KeySummary {
+    /// The order of the top keys: denials, then the peak, then requests.
+    pub(crate) const fn rank(&self) -> (u64, u64, u64, Reverse<u64>) {
+        (self.denied, self.asked, self.requests, Reverse(self.key))
+    }
+}
+
+/// Statistics about all keys.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) keys: u64,
+    pub(crate) admitted: u64,
+    pub(crate) denied: u64,
+    /// The most permits that were admitted to a key in one window.
+    pub(crate) worst: u64,
+    /// The most permits that a key requested in two windows.
+    pub(crate) asked_in_two: u64,
+    top: BinaryHeap<Reverse<Ranked>>,
+    present: KeySummary,
+    asked: Window,
+    in_two: Window,
+    charged: Window,
+}
+
+/// The number of top keys.
+const MOST: usize = 50;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Ranked(KeySummary);
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.0.rank().cmp(&other.0.rank())
+    }
+}
+
+impl Survey {
+    /// A survey for a window in nanoseconds.
+    pub(crate) fn new(window: i64) -> Self {
+        Self {
+            keys: 0,
+            admitted: 0,
+            denied: 0,
+            worst: 0,
+            asked_in_two: 0,
+            top: BinaryHeap::new(),
+            present: KeySummary::default(),
+            asked: Window::new(window),
+            in_two: Window::new(window.saturating_mul(2)),
+            charged: Window::new(window),
+        }
+    }
+
+    /// The keys with the most denials, in descending order.
+    pub(crate) fn top(&self) -> Vec<KeySummary> {
+        let mut top: Vec<KeySummary> = self.top.iter().map(|ranked| ranked.0.0).collect();
+        top.sort_unstable_by_key(|found| Reverse(found.rank()));
+        top
+    }
+
+    /// Adds a request of the present key, in order of time.
+    #[inline]
+    pub(crate) fn asked(&mut self, asked: KeyRequest) {
+        self.present.requests += 1;
+        self.asked.push(asked.time, asked.permits);
+        self.in_two.push(asked.time, asked.permits);
+        if asked.denied {
+            self.present.denied += 1;
+            self.present.first_denied.get_or_insert(asked.time);
+            self.present.last_denied = Some(asked.time);
+        }
+        if asked.admitted {
+            self.admitted += 1;
+            self.charged.push(asked.time, asked.permits);
+        }
+    }
+
+    /// Ends the present key. Returns the most permits that it requested in two windows.
+    pub(crate) fn end(&mut self, key: u64) -> u64 {
+        let found = KeySummary {
+            key,
+            asked: self.asked.most(),
+            ..self.present
+        };
+        self.keys += 1;
+        self.denied += found.denied;
+        self.worst = self.worst.max(self.charged.most());
+        let in_two = self.in_two.most();
+        self.asked_in_two = self.asked_in_two.max(in_two);
+        self.present = KeySummary::default();
+        for window in [&mut self.asked, &mut self.in_two, &mut self.charged] {
+            window.clear();
+        }
+        self.top.push(Reverse(Ranked(found)));
+        if self.top.len() > MOST {
+            self.top.pop();
+        }
+        in_two
+    }
+}

@@ -1,0 +1,195 @@
+//! The report as one HTML page without other files. Its text and tables need no script.
+//!
+//! Sentences and tables are rendered here. `page.js` reads the report that the page carries, and draws the charts. Text
+//! from a log is never markup: here [`text`] escapes it, and the script uses figures and copies of elements only.
+
+mod text;
+mod data;
+mod table;
+mod answers;
+mod tables;
+
+use std::io;
+
+use self::answers::{answers, whom};
+use self::data::{Data, WhatIf};
+use self::tables::{compare, keys, limits, rules};
+use self::text::{append, duration, embedded, key, number, plain, quota, span};
+use crate::failure::Failure;
+
+const PAGE: &str = include_str!("page/page.html");
+const SLIDING: &str = include_str!("page/sliding.html");
+const WHAT_IF: &str = include_str!("page/what_if.html");
+const STYLE: &str = include_str!("page/page.css");
+/// The script, which must not contain the end of its element.
+const SCRIPT: &str = concat!(
+    "\n(() => {\n'use strict';\n",
+    include_str!("page/text.js"),
+    include_str!("page/chart.js"),
+    include_str!("page/page.js"),
+    "})();\n",
+);
+/// The hash of the script, the only one that the page allows; `ci/page.sh` prints it after a change.
+const SCRIPT_HASH: &str = "sha256-oG/dbuwTiJleotCXVxhyWzrVz/mRh0tqkQN6H2C5V0I=";
+
+/// Renders a report in JSON.
+///
+/// # Errors
+///
+/// When the JSON is not a report.
+pub(crate) fn render(json: &str) -> Result<String, Failure> {
+    let data: Data = serde_json::from_str(json)
+        .map_err(|error| Failure::io("cannot render the report", io::Error::from(error)))?;
+    let heading = heading(&data);
+    Ok(fill(PAGE, |name| match name {
+        "script hash" => SCRIPT_HASH.to_owned(),
+        "style" => STYLE.to_owned(),
+        "title" => format!("{heading} · ringgate replay"),
+        "heading" => heading.clone(),
+        "about" => about(&data),
+        "answers" => answers(&data),
+        "traffic rules" => rule_choice(
+            "traffic-rule",
+            "Denied by",
+            "any rule",
+            &names_of(data.rules.iter().map(|rule| &rule.name)),
+        ),
+        "keys" => keys(&data),
+        "sliding" => sliding(&data),
+        "what if" => what_if(&data),
+        "rules" => rules(&data),
+        "compare" => compare(&data),
+        "notes" => notes(&data),
+        "data" => embedded(json),
+        "script" => SCRIPT.to_owned(),
+        name => unreachable!("{name} is no place of the page"),
+    }))
+}
+
+/// Replaces each `{{name}}` of a template once. The content may contain braces.
+fn fill(template: &str, mut content: impl FnMut(&str) -> String) -> String {
+    let mut html = String::with_capacity(1 << 17);
+    let mut rest = template;
+    while let Some((before, (name, after))) = rest
+        .split_once("{{")
+        .and_then(|(before, after)| Some((before, after.split_once("}}")?)))
+    {
+        html.push_str(before);
+        html.push_str(&content(name));
+        rest = after;
+    }
+    html.push_str(rest);
+    html
+}
+
+/// Plain text for the heading and the title.
+fn heading(data: &Data) -> String {
+    let rules = data.rules.iter();
+    let said: Vec<String> = rules
+        .take(3)
+        .map(|rule| format!("{} for {}", quota(rule.limit, rule.window), whom(rule)))
+        .collect();
+    match data.rules.len() {
+        0..=3 => said.join(", "),
+        rules => format!("{} rules", number(rules as u64)),
+    }
+}
+
+fn about(data: &Data) -> String {
+    let sources: Vec<String> = data.sources.iter().take(3).map(|source| key(source)).collect();
+    let more = match data.sources.len().saturating_sub(3) {
+        0 => String::new(),
+        more => format!(" and {} more", number(more as u64)),
+    };
+    format!(
+        "What would have become of the {} of {}{more}, {}.",
+        match data.requests {
+            1 => "1 request".to_owned(),
+            requests => format!("{} requests", number(requests)),
+        },
+        sources.join(", "),
+        span(data.from, data.to),
+    )
+}
+
+fn names_of<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    names.map(String::as_str).collect()
+}
+
+/// A choice among two or more rules by their positions. `all` is the first option, if not empty.
+fn rule_choice(id: &str, label: &str, all: &str, names: &[&str]) -> String {
+    if names.len() < 2 {
+        return String::new();
+    }
+    let mut html = format!(r#"<div class="controls"><label>{label} <select id="{id}">"#);
+    if !all.is_empty() {
+        append(&mut html, format_args!(r#"<option value="">{all}</option>"#));
+    }
+    for (index, name) in names.iter().enumerate() {
+        append(
+            &mut html,
+            format_args!(r#"<option value="{index}">{}</option>"#, plain(name)),
+        );
+    }
+    html + "</select></label></div>"
+}
+
+fn sliding(data: &Data) -> String {
+    if data.chosen.is_empty() {
+        return String::new();
+    }
+    let mut options = String::new();
+    for (index, chosen) in data.chosen.iter().enumerate() {
+        append(
+            &mut options,
+            format_args!(r#"<option value="{index}">{}"#, plain(&chosen.key)),
+        );
+        if data.rules.len() > 1 {
+            append(&mut options, format_args!(" ({})", plain(&chosen.rule)));
+        }
+        options.push_str("</option>");
+    }
+    fill(SLIDING, |_| options.clone())
+}
+
+fn what_if(data: &Data) -> String {
+    let tried: Vec<&WhatIf> = data
+        .what_if
+        .iter()
+        .filter(|tried| !tried.limits.is_empty())
+        .collect();
+    if tried.is_empty() {
+        return String::new();
+    }
+    fill(WHAT_IF, |name| match name {
+        "what-if rules" => rule_choice(
+            "what-if-rule",
+            "Rule",
+            "",
+            &names_of(tried.iter().map(|tried| &tried.rule)),
+        ),
+        _ => tried
+            .iter()
+            .enumerate()
+            .map(|(index, tried)| limits(data, index, tried))
+            .collect(),
+    })
+}
+
+fn notes(data: &Data) -> String {
+    let mut html = format!(
+        "<p>{} lines were read, {} of them not understood. All times are UTC. A window ends at the moment that is looked at and \
+         begins its length before, that instant excluded. The chart over time has a step of {}. What is marked in a key is an \
+         escape sequence, for what does not print.</p>",
+        number(data.lines),
+        number(data.unreadable),
+        duration(data.step as f64),
+    );
+    for note in &data.notes {
+        append(&mut html, format_args!("\n<p>Note: {}.</p>", plain(note)));
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests;

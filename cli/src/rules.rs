@@ -1,0 +1,237 @@
+//! The rules of a run: their rule set, and one [`PlanEntry`] for each quota.
+
+pub(crate) mod algorithm;
+pub(crate) mod argument;
+mod condition;
+pub(crate) mod fields;
+pub(crate) mod key;
+pub(crate) mod record_layout;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use ringgate::{
+    Algorithm, AnyAlgorithm, ConfigError, Extractors, ManualClock, Quota, Rule, RuleSet, RuleSetBuilder,
+};
+
+use crate::args::{AlgorithmName, CountArgs};
+use crate::failure::Failure;
+use crate::rules::algorithm::AlgorithmSpec;
+use crate::rules::fields::Fields;
+use crate::rules::record_layout::{Event, Place, RecordLayout, holds_in};
+
+/// The rules and their quotas.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    rules: RuleSetBuilder<Event>,
+    /// Whether tables get the capacity that the input needs.
+    roomy: bool,
+    pub(crate) entries: Vec<PlanEntry>,
+    pub(crate) fields: Fields,
+}
+
+/// One quota of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanEntry {
+    /// The rule's name, followed by the window if the rule has several quotas.
+    pub(crate) name: String,
+    pub(crate) rule: String,
+    pub(crate) quota: Quota,
+    pub(crate) counting: AlgorithmSpec,
+    /// The name of the key, and its word in a record; `None` if all requests share one limit.
+    pub(crate) key: Option<(String, usize)>,
+    /// The word of a record with the cost.
+    pub(crate) cost: Option<usize>,
+    /// The bit of a record that tells whether the rule's condition holds.
+    when: Option<Place>,
+    /// Whether the rule is enforced for no key, or for a part of the keys.
+    pub(crate) shadow: bool,
+    /// Whether the rule has a list of keys that it always admits.
+    pub(crate) lists: bool,
+    /// The limits of the tiers.
+    tiers: Vec<u64>,
+}
+
+impl PlanEntry {
+    /// The window in nanoseconds.
+    pub(crate) fn window(&self) -> i64 {
+        // At most 366 days: 55 bits.
+        i64::try_from(self.quota.window().as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether the rule applies to a request, by its condition.
+    #[inline]
+    pub(crate) fn is_about(&self, record: &[u64]) -> bool {
+        self.when.is_none_or(|place| holds_in(record, place))
+    }
+
+    /// The key of a request; 0 if all requests share one limit.
+    #[inline]
+    pub(crate) fn key_of(&self, record: &[u64]) -> u64 {
+        self.key.as_ref().map_or(0, |&(_, word)| record[word])
+    }
+
+    /// The cost of a request.
+    #[inline]
+    pub(crate) fn cost_of(&self, record: &[u64]) -> u64 {
+        self.cost.map_or(1, |word| record[word])
+    }
+}
+
+/// Fixed seeds of the tables, so that every run makes the same decisions.
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+
+/// The largest size, in bytes, of all tables that get the capacity that the input needs.
+const ROOM: u64 = 1 << 30;
+
+impl Plan {
+    /// The rules of the command line.
+    ///
+    /// # Errors
+    ///
+    /// When a rule is invalid.
+    pub(crate) fn of_args(
+        rules: &[String],
+        otherwise: &CountArgs,
+        aliases: HashMap<String, String>,
+    ) -> Result<Self, Failure> {
+        let fields = Fields::new(RecordLayout::new(aliases));
+        let mut builder = RuleSetBuilder::new();
+        for rule in rules {
+            builder = builder.rule(argument::read(rule, otherwise, &fields)?);
+        }
+        let plan = Self::new(builder, true, fields);
+        // Built once with a small table, so that an error is reported before the input is read.
+        plan.rules_for(1).build_with(ManualClock::new(), SEEDS)?;
+        Ok(plan)
+    }
+
+    /// The rules of a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or a rule is invalid.
+    pub(crate) fn of_file(path: &Path, aliases: HashMap<String, String>) -> Result<Self, Failure> {
+        let fields = Fields::new(RecordLayout::new(aliases));
+        let extractors = Extractors::new().resolver(fields.clone());
+        let rules = RuleSetBuilder::from_file(path, &extractors)?;
+        if rules.rules().is_empty() {
+            return Err(Failure::new(format!("no rules in {}", path.display())));
+        }
+        Ok(Self::new(rules, false, fields))
+    }
+
+    fn new(rules: RuleSetBuilder<Event>, roomy: bool, fields: Fields) -> Self {
+        let mut tiers: Vec<Box<str>> = Vec::new();
+        let mut entries = Vec::new();
+        let mut layout = fields.layout();
+        for rule in rules.rules() {
+            let view = rule.view();
+            tiers.extend(view.tiers.iter().map(|(name, _)| (*name).into()));
+            for quota in view.quotas {
+                let name = match view.quotas {
+                    [_] => view.name.to_string(),
+                    _ => format!("{}-{:?}", view.name, quota.window()),
+                };
+                entries.push(PlanEntry {
+                    name,
+                    rule: view.name.to_string(),
+                    quota: *quota,
+                    counting: AlgorithmSpec {
+                        algorithm: AlgorithmName::of(view.algorithm),
+                        cells: view.cells,
+                        burst: view.burst,
+                    },
+                    key: view
+                        .key
+                        .and_then(|name| Some((name.to_string(), layout.key_word(name)?))),
+                    cost: view.cost.and_then(|name| layout.cost_word(name)),
+                    when: view.when.and_then(|name| layout.condition_place(name)),
+                    shadow: view.enforced < 100.0,
+                    lists: view.allowed > 0,
+                    tiers: view.tiers.iter().map(|(_, limit)| *limit).collect(),
+                });
+            }
+        }
+        tiers.sort_unstable();
+        tiers.dedup();
+        layout.tiers = tiers.into();
+        drop(layout);
+        Self {
+            rules,
+            roomy,
+            entries,
+            fields,
+        }
+    }
+
+    /// The rule set, with room for this number of keys in rules of the command line.
+    ///
+    /// # Errors
+    ///
+    /// When a table is too large.
+    pub(crate) fn rule_set(
+        &self,
+        clock: ManualClock,
+        keys: u64,
+    ) -> Result<RuleSet<Event, ManualClock>, Failure> {
+        Ok(self.rules_for(keys).build_with(clock, SEEDS)?)
+    }
+
+    fn rules_for(&self, keys: u64) -> RuleSetBuilder<Event> {
+        if !self.roomy {
+            return self.rules.clone();
+        }
+        let tables = self.entries.iter().filter(|entry| entry.key.is_some()).count() as u64;
+        let mut rules = RuleSetBuilder::new();
+        for (rule, entry) in self.rules.rules().iter().zip(&self.entries) {
+            let rule: Rule<Event> = rule.clone();
+            rules = rules.rule(if entry.key.is_some() {
+                // The words of an entry and its tag, with a quarter more entries than keys.
+                let bytes = (8 * entry.words() + 64) * 5 / 4;
+                rule.capacity(keys.clamp(1, (ROOM / tables / bytes).max(1)))
+            } else {
+                rule
+            });
+        }
+        rules
+    }
+}
+
+impl PlanEntry {
+    /// The words of state of one key; 0 if the algorithm cannot be built.
+    pub(crate) fn words(&self) -> u64 {
+        self.algorithms().map_or(0, |all| {
+            all.iter().map(|one| one.words() as u64).max().unwrap_or(0)
+        })
+    }
+
+    /// The bound of the algorithm, for the tier with the largest.
+    ///
+    /// # Errors
+    ///
+    /// When the algorithm cannot be built.
+    pub(crate) fn bound(&self) -> Result<u64, ConfigError> {
+        Ok(self.algorithms()?.iter().map(Algorithm::bound).max().unwrap_or(0))
+    }
+
+    /// The algorithms for each tier and for no tier.
+    fn algorithms(&self) -> Result<Vec<AnyAlgorithm>, ConfigError> {
+        let own = self.quota.limit();
+        let limits = [own].into_iter().chain(self.tiers.iter().copied());
+        let algorithm = |limit| {
+            // As in the rule set, the burst of a tier is in proportion to its limit.
+            let burst = self.counting.burst.map(|burst| {
+                let burst = u128::from(burst) * u128::from(limit) / u128::from(own);
+                u64::try_from(burst).unwrap_or(u64::MAX).max(1)
+            });
+            let quota = Quota::new(limit, self.quota.window())?;
+            AlgorithmSpec {
+                burst,
+                ..self.counting
+            }
+            .build(quota)
+        };
+        limits.map(algorithm).collect()
+    }
+}

@@ -1,0 +1,70 @@
+//! The algorithm of a quota, apart from a rule set.
+
+use ringgate::{AnyAlgorithm, ConfigError, CounterRing, Gcra, Quota, TimestampRing};
+
+use crate::args::AlgorithmName;
+
+/// An algorithm and its parameters, without a quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AlgorithmSpec {
+    pub(crate) algorithm: AlgorithmName,
+    pub(crate) cells: Option<u64>,
+    pub(crate) burst: Option<u64>,
+}
+
+impl AlgorithmSpec {
+    /// Cells per window.
+    pub(crate) fn cells(self) -> u64 {
+        self.cells.unwrap_or(CounterRing::DEFAULT_CELLS)
+    }
+
+    /// Builds the algorithm for a quota.
+    ///
+    /// # Errors
+    ///
+    /// When the algorithm does not support the quota.
+    pub(crate) fn build(self, quota: Quota) -> Result<AnyAlgorithm, ConfigError> {
+        let ring = || CounterRing::builder(quota).cells(self.cells());
+        Ok(match self.algorithm {
+            AlgorithmName::Log => TimestampRing::new(quota)?.into(),
+            AlgorithmName::Counter => ring().strict().build()?.into(),
+            AlgorithmName::Classic => ring().classic().build()?.into(),
+            AlgorithmName::Even => ring().even().build()?.into(),
+            AlgorithmName::Fixed => CounterRing::fixed_window(quota)?.into(),
+            AlgorithmName::Gcra => match self.burst {
+                Some(burst) => Gcra::token_bucket(quota, burst)?.into(),
+                None => Gcra::new(quota)?.into(),
+            },
+        })
+    }
+
+    /// Replaces the algorithm: the cells stay, and the burst is the limit.
+    pub(crate) fn by(self, algorithm: AlgorithmName) -> Self {
+        if algorithm == self.algorithm {
+            return self;
+        }
+        Self {
+            algorithm,
+            cells: self.cells,
+            burst: None,
+        }
+    }
+
+    /// The limit at which no request is denied if at most `asked` permits are requested in any two windows.
+    pub(crate) fn enough(self, asked: u64) -> u64 {
+        match self.algorithm {
+            // Each cell has an equal share of the limit.
+            AlgorithmName::Even => asked.saturating_mul(self.cells()),
+            _ => asked,
+        }
+    }
+
+    /// Whether a key that requests at most `asked` permits in any two windows is never denied.
+    ///
+    /// No algorithm adds permits that are two windows or more apart: a strict ring has one cell more than the window, and a
+    /// bucket drains within two windows.
+    #[inline]
+    pub(crate) fn never_refuses(self, limit: u64, asked: u64) -> bool {
+        self.enough(asked) <= limit && asked <= self.burst.unwrap_or(limit)
+    }
+}

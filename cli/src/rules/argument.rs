@@ -1,0 +1,104 @@
+//! Rules of the command line.
+
+use ringgate::{Quota, Rule};
+
+use crate::args::{AlgorithmName, CountArgs};
+use crate::failure::Failure;
+use crate::rules::fields::Fields;
+use crate::rules::record_layout::Event;
+use clap::ValueEnum;
+
+/// The keywords that begin a part of a rule.
+const PARTS: [&str; 7] = ["by", "cost", "when", "algorithm", "cells", "burst", "as"];
+
+/// The key that stands for one limit for all requests.
+pub(crate) const ALL: &str = "all";
+
+/// Parses `20/60s by user cost size algorithm log as NAME`. Missing parts are taken from `otherwise`.
+///
+/// # Errors
+///
+/// When a part is invalid; the error names it.
+pub(crate) fn read(text: &str, otherwise: &CountArgs, fields: &Fields) -> Result<Rule<Event>, Failure> {
+    let mut parts: Vec<(&str, String)> = vec![("", String::new())];
+    for word in text.split_whitespace() {
+        if let Some(part) = PARTS.iter().find(|part| **part == word) {
+            if parts.iter().any(|(known, _)| known == part) {
+                return Err(wrong(text, part, "there twice", "each part once"));
+            }
+            parts.push((part, String::new()));
+        } else if let Some((_, value)) = parts.last_mut() {
+            if !value.is_empty() {
+                value.push(' ');
+            }
+            value.push_str(word);
+        }
+    }
+    if let Some((part, _)) = parts.iter().skip(1).find(|(_, value)| value.is_empty()) {
+        return Err(wrong(text, part, "empty", "a value for each part"));
+    }
+    let part = |name: &str| {
+        let found = parts.iter().find(|(part, _)| *part == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let quota: Quota = part("").unwrap_or_default().parse()?;
+    let number = |name: &str, value: &str| {
+        value
+            .parse::<u64>()
+            .map_err(|_| wrong(text, name, &format!("{value:?}"), "a whole number"))
+    };
+    let algorithm = match part("algorithm") {
+        Some(name) => AlgorithmName::from_str(name, false).map_err(|_| {
+            let names = AlgorithmName::ALL.map(|name| name.to_string());
+            wrong(text, "algorithm", &format!("{name:?}"), &names.join(", "))
+        })?,
+        None => otherwise.algorithm,
+    };
+    let mut rule = Rule::new(part("as").unwrap_or(text), quota).algorithm(algorithm.of_rule());
+    // A default for all rules is ignored by rules without cells. Cells of one rule must fit its algorithm.
+    let cells = match part("cells") {
+        Some(cells) => Some(number("cells", cells)?),
+        None => otherwise
+            .cells
+            .filter(|_| algorithm.has_cells() || algorithm == otherwise.algorithm),
+    };
+    if let Some(cells) = cells {
+        rule = rule.cells(cells);
+    }
+    if let Some(burst) = part("burst") {
+        rule = rule.burst(number("burst", burst)?);
+    }
+    let key = part("by").unwrap_or(&otherwise.key);
+    if key != ALL {
+        let key = fields.layout().key(key).ok_or_else(|| {
+            wrong(
+                text,
+                "key",
+                &format!("{key:?}"),
+                "a field, or several with commas between them, or \"all\"",
+            )
+        })?;
+        rule = rule.by(&key);
+    }
+    if let Some(cost) = part("cost").or(otherwise.cost.as_deref()) {
+        let cost = fields.layout().cost(cost);
+        let cost = cost.ok_or_else(|| wrong(text, "cost", "empty", "a field"))?;
+        rule = rule.cost(&cost);
+    }
+    if let Some(when) = part("when") {
+        let condition = fields.layout().condition(when).ok_or_else(|| {
+            wrong(
+                text,
+                "condition",
+                &format!("{when:?}"),
+                "field, field=value, field!=value or field=prefix*, 64 in all",
+            )
+        })?;
+        rule = rule.when(&condition);
+    }
+    Ok(rule)
+}
+
+fn wrong(rule: &str, part: &str, given: &str, allowed: &str) -> Failure {
+    Failure::argument(format!("--rule {rule:?}: {part}"), given, allowed)
+}

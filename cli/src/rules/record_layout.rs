@@ -1,0 +1,396 @@
+//! The record of a request: the words that rules need of its fields.
+
+use alloc::sync::Arc;
+use core::hash::Hasher;
+use std::collections::HashMap;
+
+use ringgate::{Condition, Cost, Key, TierOf};
+
+use crate::input::row::{Row, Unreadable};
+use crate::rules::condition::{Holds, Pattern, Test};
+use crate::rules::key::hash;
+
+/// A request for the rule set.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    pub(crate) record: Vec<u64>,
+    pub(crate) tiers: Arc<[Box<str>]>,
+}
+
+/// The words before the first column: the time.
+const COLUMNS: usize = 1;
+
+/// Encodes a time as a word with the same order.
+pub(crate) const fn word_of_time(nanos: i64) -> u64 {
+    nanos.cast_unsigned() ^ (1 << 63)
+}
+
+/// Decodes the first word of a record.
+pub(crate) const fn time_of_word(word: u64) -> i64 {
+    (word ^ (1 << 63)).cast_signed()
+}
+
+/// One word of a record, with the places of its fields in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// A hash of the fields.
+    Key(Vec<usize>),
+    Cost(usize),
+    /// The number of the tier from 1, or 0 for none.
+    Tier(usize),
+    /// A bit for each condition that holds.
+    Conditions,
+}
+
+/// The fields, columns and conditions that rules name.
+#[derive(Debug, Default)]
+pub(crate) struct RecordLayout {
+    /// The wanted fields, in the order of their places in a row.
+    pub(crate) fields: Vec<String>,
+    pub(crate) columns: Vec<Column>,
+    tests: Vec<Test>,
+    /// The names of the tiers of all rules.
+    pub(crate) tiers: Arc<[Box<str>]>,
+    keys: HashMap<String, (usize, Key<Event>)>,
+    costs: HashMap<String, (usize, Cost<Event>)>,
+    conditions: HashMap<String, (Place, Condition<Event>)>,
+    tiers_of: HashMap<String, TierOf<Event>>,
+    /// The fields of names that are not fields.
+    aliases: HashMap<String, String>,
+}
+
+/// The largest number of conditions of all rules.
+const MOST_CONDITIONS: usize = 64;
+
+impl RecordLayout {
+    pub(crate) fn new(aliases: HashMap<String, String>) -> Self {
+        Self {
+            aliases,
+            ..Self::default()
+        }
+    }
+
+    /// The words of a record.
+    pub(crate) fn words(&self) -> usize {
+        COLUMNS + self.columns.len()
+    }
+
+    /// The word of a record with this key.
+    pub(crate) fn key_word(&self, name: &str) -> Option<usize> {
+        self.keys.get(name).map(|(column, _)| COLUMNS + column)
+    }
+
+    /// The word of a record with this cost.
+    pub(crate) fn cost_word(&self, name: &str) -> Option<usize> {
+        self.costs.get(name).map(|(column, _)| COLUMNS + column)
+    }
+
+    /// The bit of a record for this condition.
+    pub(crate) fn condition_place(&self, name: &str) -> Option<Place> {
+        self.conditions.get(name).map(|(place, _)| *place)
+    }
+
+    fn meant(&self, name: &str) -> String {
+        self.aliases
+            .get(name)
+            .map_or(name, String::as_str)
+            .trim()
+            .to_string()
+    }
+
+    fn field(&mut self, name: &str) -> usize {
+        let place = self.fields.iter().position(|field| field == name);
+        place.unwrap_or_else(|| {
+            self.fields.push(name.to_string());
+            self.fields.len() - 1
+        })
+    }
+
+    fn column(&mut self, column: Column) -> usize {
+        let place = self.columns.iter().position(|known| *known == column);
+        place.unwrap_or_else(|| {
+            self.columns.push(column);
+            self.columns.len() - 1
+        })
+    }
+
+    /// The key of a field, or of several fields with commas between them.
+    pub(crate) fn key(&mut self, name: &str) -> Option<Key<Event>> {
+        if let Some((_, key)) = self.keys.get(name) {
+            return Some(key.clone());
+        }
+        let meant = self.meant(name);
+        let names: Vec<&str> = meant.split(',').map(str::trim).collect();
+        if names.iter().any(|name| name.is_empty()) {
+            return None;
+        }
+        let parts = names.len();
+        let fields: Vec<usize> = names.into_iter().map(|name| self.field(name)).collect();
+        let column = self.column(Column::Key(fields));
+        let word = COLUMNS + column;
+        let key = Key::new(name, move |event: &Event, key| key.write_u64(event.record[word]));
+        let key = key.parse_list_entry(move |text, key| {
+            let values: Vec<&str> = text.split(',').collect();
+            if values.len() != parts {
+                return Err(format!(
+                    "{parts} values with commas between them, one for each field"
+                ));
+            }
+            key.write_u64(hash(column, values.into_iter().map(Some)));
+            Ok(())
+        });
+        self.keys.insert(name.into(), (column, key.clone()));
+        Some(key)
+    }
+
+    /// The cost in a field.
+    pub(crate) fn cost(&mut self, name: &str) -> Option<Cost<Event>> {
+        if let Some((_, cost)) = self.costs.get(name) {
+            return Some(cost.clone());
+        }
+        let meant = self.meant(name);
+        if meant.is_empty() {
+            return None;
+        }
+        let field = self.field(&meant);
+        let column = self.column(Column::Cost(field));
+        let word = COLUMNS + column;
+        let cost = Cost::new(name, move |event: &Event| event.record[word]);
+        self.costs.insert(name.into(), (column, cost.clone()));
+        Some(cost)
+    }
+
+    /// The condition `field`, `field=value`, `field!=value` or `field=prefix*`.
+    pub(crate) fn condition(&mut self, name: &str) -> Option<Condition<Event>> {
+        if let Some((_, condition)) = self.conditions.get(name) {
+            return Some(condition.clone());
+        }
+        let meant = self.meant(name);
+        let (field, holds) = match meant.split_once('=') {
+            None => (meant.as_str(), Holds::Truthy),
+            Some((field, value)) => {
+                let (field, not) = match field.strip_suffix('!') {
+                    Some(field) => (field, true),
+                    None => (field, false),
+                };
+                let pattern = match value.trim().strip_suffix('*') {
+                    Some(prefix) => Pattern::Prefix(prefix.into()),
+                    None => Pattern::Whole(value.trim().into()),
+                };
+                (field, Holds::Is { not, pattern })
+            }
+        };
+        if field.trim().is_empty() || self.tests.len() == MOST_CONDITIONS {
+            return None;
+        }
+        let field = self.field(field.trim());
+        let place = Place {
+            word: COLUMNS + self.column(Column::Conditions),
+            bit: self.tests.len(),
+        };
+        self.tests.push(Test { field, holds });
+        let condition = Condition::new(name, move |event: &Event| holds_in(&event.record, place));
+        self.conditions.insert(name.into(), (place, condition.clone()));
+        Some(condition)
+    }
+
+    /// The tier in a field.
+    pub(crate) fn tier_of(&mut self, name: &str) -> Option<TierOf<Event>> {
+        if let Some(tier_of) = self.tiers_of.get(name) {
+            return Some(tier_of.clone());
+        }
+        let meant = self.meant(name);
+        if meant.is_empty() {
+            return None;
+        }
+        let field = self.field(&meant);
+        let word = COLUMNS + self.column(Column::Tier(field));
+        let tier_of = TierOf::new(name, move |event: &Event| {
+            let number = usize::try_from(event.record[word]).ok()?;
+            event.tiers.get(number.checked_sub(1)?).map(|name| &**name)
+        });
+        self.tiers_of.insert(name.into(), tier_of.clone());
+        Some(tier_of)
+    }
+
+    /// Converts a row to a record.
+    ///
+    /// # Errors
+    ///
+    /// When a cost is not a whole number.
+    #[inline]
+    pub(crate) fn record(&self, row: &Row, record: &mut Vec<u64>) -> Result<(), Unreadable> {
+        record.clear();
+        record.push(word_of_time(row.time));
+        for (number, column) in self.columns.iter().enumerate() {
+            record.push(match column {
+                Column::Key(fields) => hash(number, fields.iter().map(|&field| row.get(field))),
+                Column::Cost(field) => self.whole(*field, row)?,
+                Column::Tier(field) => self.tier(row.get(*field)),
+                Column::Conditions => {
+                    let tests = self.tests.iter().zip(0..);
+                    tests.fold(0, |held, (test, bit)| {
+                        held | u64::from(test.holds(row.get(test.field))) << bit
+                    })
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// The columns that are keys: their words in a record, and their fields.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter_map(|(number, column)| match column {
+            Column::Key(fields) => Some((COLUMNS + number, &fields[..])),
+            _ => None,
+        })
+    }
+
+    fn whole(&self, field: usize, row: &Row) -> Result<u64, Unreadable> {
+        const EXPECTED: &str = "a whole number, or \"-\" for 0";
+        let wrong = |given| Unreadable::field(&self.fields[field], given, EXPECTED);
+        match row.get(field) {
+            None => Err(Unreadable::missing(&self.fields[field], EXPECTED)),
+            Some(b"-") => Ok(0),
+            Some(text) => {
+                let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+                let number = str::from_utf8(text).ok().filter(|_| digits);
+                let number = number.and_then(|digits| digits.parse().ok());
+                number.ok_or_else(|| wrong(text))
+            }
+        }
+    }
+
+    fn tier(&self, name: Option<&[u8]>) -> u64 {
+        let Some(name) = name else { return 0 };
+        let place = self.tiers.iter().position(|tier| tier.as_bytes() == name);
+        place.map_or(0, |place| place as u64 + 1)
+    }
+}
+
+/// The bit of a record for a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    word: usize,
+    bit: usize,
+}
+
+/// Whether a condition holds for a record.
+#[inline]
+pub(crate) fn holds_in(record: &[u64], place: Place) -> bool {
+    record[place.word] & (1 << place.bit) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, RecordLayout, holds_in, time_of_word, word_of_time};
+    use crate::input::row::Row;
+    use crate::rules::key::name;
+
+    fn row(values: &[Option<&str>]) -> Row {
+        let mut row = Row::new(values.len());
+        for (place, value) in values.iter().enumerate() {
+            if let Some(value) = value {
+                row.set(place, value.as_bytes());
+            }
+        }
+        row
+    }
+
+    #[test]
+    fn times_as_words_keep_their_order() {
+        let times = [i64::MIN, -1, 0, 1, i64::MAX];
+        let words = times.map(word_of_time);
+        assert!(words.is_sorted());
+        assert_eq!(words.map(time_of_word), times);
+    }
+
+    #[test]
+    fn keys_are_the_same_when_all_their_values_are() {
+        let mut layout = RecordLayout::default();
+        assert!(layout.key("a, b").is_some() && layout.key("a,").is_none());
+        let mut hashes = Vec::new();
+        let rows = [
+            [Some("ab"), Some("c")],
+            [Some("a"), Some("bc")],
+            [Some("a"), None],
+            [Some("a"), Some("")],
+            [None, Some("a")],
+        ];
+        for values in rows {
+            let mut record = Vec::new();
+            assert_eq!(layout.record(&row(&values), &mut record), Ok(()));
+            hashes.push(record[1]);
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), rows.len());
+        assert_eq!(name(&row(&[Some("x\n"), None]), &[0, 1]), "x\\n,(none)");
+        assert_eq!(
+            name(&row(&[Some("y".repeat(90).as_str()); 3]), &[0, 1, 2])
+                .chars()
+                .count(),
+            201
+        );
+    }
+
+    #[test]
+    fn conditions_are_about_a_field() {
+        let names = ["f", "f=1", "f!=1", "f=ab*", "f=", "is it"];
+        let mut layout = RecordLayout::new([("is it".into(), "f!=ab*".into())].into());
+        assert!(names.iter().all(|name| layout.condition(name).is_some()));
+        assert!(layout.condition("=1").is_none());
+        assert_eq!(layout.fields, ["f"]);
+        for (value, expected) in [
+            (None, [false, false, true, false, false, true]),
+            (Some(""), [false, false, true, false, true, true]),
+            (Some("-"), [false, false, true, false, false, true]),
+            (Some("1"), [true, true, false, false, false, true]),
+            (Some("abc"), [true, false, true, true, false, false]),
+        ] {
+            let mut record = Vec::new();
+            assert_eq!(layout.record(&row(&[value]), &mut record), Ok(()));
+            let seen = names.map(|name| {
+                layout
+                    .condition_place(name)
+                    .is_some_and(|place| holds_in(&record, place))
+            });
+            assert_eq!(seen, expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn costs_are_whole_numbers() {
+        let mut layout = RecordLayout::default();
+        assert!(layout.cost("bytes").is_some());
+        let mut record = Vec::new();
+        for (text, cost) in [("17", 17), ("0", 0), ("-", 0), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(layout.record(&row(&[Some(text)]), &mut record), Ok(()));
+            assert_eq!(record[1], cost);
+        }
+        for text in ["", "1.5", "-1", "+1", "x", "18446744073709551616"] {
+            let error = layout.record(&row(&[Some(text)]), &mut record).expect_err(text);
+            assert_eq!(
+                error.to_string(),
+                format!("invalid \"bytes\": \"{text}\" (expected a whole number, or \"-\" for 0)")
+            );
+        }
+        assert!(layout.record(&row(&[None]), &mut record).is_err());
+    }
+
+    #[test]
+    fn tiers_are_those_that_rules_name() {
+        let mut layout = RecordLayout::default();
+        assert!(layout.tier_of("plan").is_some());
+        layout.tiers = ["free".into(), "paid".into()].into();
+        let mut event = Event {
+            record: Vec::new(),
+            tiers: layout.tiers.clone(),
+        };
+        for (value, number) in [(Some("paid"), 2), (Some("free"), 1), (Some("x"), 0), (None, 0)] {
+            assert_eq!(layout.record(&row(&[value]), &mut event.record), Ok(()));
+            assert_eq!(event.record[1], number);
+        }
+    }
+}

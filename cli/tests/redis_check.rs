@@ -1,0 +1,25 @@
+//! `ringgate redis check`, run against real servers in good and in bad states.
+//!
+//! Without a server, each test says `not run` and passes; `ci/redis.sh` makes sure that there is one.
+#![cfg(unix)]
+
+extern crate alloc;
+
+#[path = "redis_check/tool.rs"]
+mod tool;
+
+#[path = "redis_check/usage.rs"]
+mod usage;
+
+#[path = "redis_check/access.rs"]
+mod access;
+#[path = "redis_check/clusters.rs"]
+mod clusters;
+#[path = "redis_check/servers.rs"]
+mod servers;
+#[path = "redis_check/silence.rs"]
+mod silence;
+
+#[expect(dead_code, reason = "shared with the tests of the stores")]
+#[path = "../../tests/redis/server.rs"]
+mod server;

@@ -1,0 +1,91 @@
+//! Clusters of two nodes.
+
+use std::time::Instant;
+
+use crate::server::{PATIENCE, Server};
+use crate::servers::{names, order};
+use crate::tool::Said;
+
+/// Two primaries with half of the slots each.
+fn two() -> Option<[Server; 2]> {
+    let nodes = [Server::node()?, Server::node()?];
+    order(&nodes[0], "CLUSTER ADDSLOTSRANGE 0 8191");
+    order(&nodes[1], "CLUSTER ADDSLOTSRANGE 8192 16383");
+    order(
+        &nodes[0],
+        &format!("CLUSTER MEET 127.0.0.1 {} {}", nodes[1].port(), nodes[1].bus()),
+    );
+    let began = Instant::now();
+    for node in &nodes {
+        let info = || -> String {
+            let mut info = redis::cmd("CLUSTER");
+            info.arg("INFO").query(&mut node.client()).expect("info")
+        };
+        while !info().contains("cluster_state:ok") {
+            assert!(began.elapsed() < PATIENCE, "{}", info());
+            std::thread::sleep(core::time::Duration::from_millis(5));
+        }
+    }
+    Some(nodes)
+}
+
+#[test]
+fn a_cluster() {
+    let Some(nodes) = two() else { return };
+    for node in &nodes {
+        order(node, "CONFIG SET maxmemory 100mb");
+    }
+    let said = Said::to(&nodes[0].url());
+    assert!(
+        said.found("server").1.ends_with(", a node of a cluster"),
+        "{said:?}"
+    );
+    for check in ["server", "rights", "replication", "scripts"] {
+        assert_eq!(said.level(check), "ok", "{check}: {said:?}");
+    }
+    let (level, found) = said.found("cluster");
+    let expected =
+        "cluster_state ok, 16384 of 16384 slots served, 2 primaries, 2 nodes; primaries without a replica: 2";
+    assert_eq!((level, found), ("note", expected));
+    for node in &nodes {
+        assert_eq!(names(node).len(), 0);
+    }
+
+    // One node is as bad as all, and is named.
+    order(&nodes[1], "CONFIG SET maxmemory-policy allkeys-lru");
+    order(&nodes[1], "ACL SETUSER default -zrem");
+    let said = Said::to(&format!("{} {}", nodes[0].url(), nodes[1].url()));
+    let problems: Vec<_> = said
+        .findings()
+        .iter()
+        .filter(|finding| finding["level"] == "problem")
+        .collect();
+    let place = format!("127.0.0.1:{}", nodes[1].port());
+    for check in ["eviction", "rights"] {
+        let of: Vec<_> = problems
+            .iter()
+            .filter(|finding| finding["check"] == check)
+            .collect();
+        assert_eq!(of.len(), 1, "{said:?}");
+        assert_eq!(of[0]["nodes"], serde_json::json!([place]), "{said:?}");
+    }
+}
+
+#[test]
+fn a_cluster_without_some_slots() {
+    let Some(nodes) = two() else { return };
+    order(&nodes[1], "CLUSTER DELSLOTSRANGE 16000 16383");
+    let began = Instant::now();
+    let said = loop {
+        let said = Said::to(&nodes[1].url());
+        if said.found("cluster").1.starts_with("cluster_state fail") {
+            break said;
+        }
+        assert!(began.elapsed() < PATIENCE, "{said:?}");
+    };
+    assert_eq!((said.level("cluster"), said.status), ("problem", Some(1)));
+    assert!(
+        said.found("cluster").1.contains("16000 of 16384 slots"),
+        "{said:?}"
+    );
+}

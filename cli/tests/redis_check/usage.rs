@@ -1,0 +1,83 @@
+//! What needs no server.
+
+use crate::tool::run_with;
+use crate::tool::{run, stderr, stdout};
+
+/// Errors of usage show arguments, but no password among them.
+#[test]
+fn no_password_is_shown() {
+    for args in [
+        "redis://user:secret@127.0.0.1:1",
+        "check --prefix",
+        "check --jsno redis://user:secret@127.0.0.1:1",
+        "check --timeout redis://:secret@127.0.0.1:1 redis://user:secret@127.0.0.1:1",
+        "check --redis://user:secret@127.0.0.1:1",
+        "check --unix:///a?pass=secret",
+        "check rediss://user:secret@127.0.0.1:1",
+        "check http://user:secret@127.0.0.1:1",
+        "check --timeout 100 redis://user:secret@127.0.0.1:1",
+        "check --timeout 100 redis+unix:///nowhere?user=u&pass=secret",
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert_eq!(stdout(&output), "", "{args}");
+        assert!(
+            stderr(&output).starts_with("error: "),
+            "{args}: {}",
+            stderr(&output)
+        );
+        assert!(!stderr(&output).contains("secret"), "{args}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn help_is_no_error() {
+    for args in ["--help", "check --help"] {
+        let output = run(args);
+        assert_eq!(
+            (output.status.code(), stderr(&output)),
+            (Some(0), String::new()),
+            "{args}"
+        );
+        assert!(stdout(&output).contains("check"), "{args}: {}", stdout(&output));
+    }
+    assert!(stdout(&run("check --help")).contains("Exit status:"));
+}
+
+/// What is wrong with an argument is said with what is allowed.
+#[test]
+fn wrong_arguments_are_named() {
+    for (args, words) in [
+        ("check", &["<URL>"][..]),
+        (
+            "check --timeout 9 redis://127.0.0.1:1",
+            &["--timeout", "9", "10..=60000"],
+        ),
+        (
+            "check --prefix a{b} redis://127.0.0.1:1",
+            &["prefix", "a{b}", "without braces"],
+        ),
+        (
+            "check rediss://127.0.0.1:1",
+            &["url", "redis://", "TLS is not built in"],
+        ),
+        ("check 127.0.0.1:6379", &["url", "redis://"]),
+    ] {
+        let output = run(args);
+        assert_eq!(
+            (output.status.code(), stdout(&output)),
+            (Some(2), String::new()),
+            "{args}"
+        );
+        for word in words {
+            assert!(
+                stderr(&output).contains(word),
+                "{args}: {word} in {}",
+                stderr(&output)
+            );
+        }
+    }
+    let output = run_with("check -", "\n  \n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no address"), "{}", stderr(&output));
+}
