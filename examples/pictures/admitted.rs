@@ -1,11 +1,11 @@
-//! What each algorithm admits of the same arrivals, and how many count at every moment.
+//! Admissions of each algorithm from the same arrivals, and their number in the last window.
 
 use ringgate::ConfigError;
 
 use crate::run::{self, LIMIT, WINDOW};
 use crate::svg::{self, Anchor, Svg};
 
-/// Silent so long, then asked every 5 ms, until the end: milliseconds.
+/// Milliseconds of silence, followed by a request every 5 ms until the end.
 const SILENT: u64 = 900;
 const END: u64 = 4_000;
 
@@ -13,7 +13,7 @@ const LEFT: f64 = 160.0;
 const RIGHT: f64 = 620.0;
 const TOP: f64 = 44.0;
 const LANE: f64 = 62.0;
-/// Of a lane: what counts is drawn so high when it is twice the limit.
+/// Height of the curve in a lane at twice the limit.
 const HIGH: f64 = 40.0;
 
 pub(crate) fn draw() -> Result<String, ConfigError> {
@@ -22,22 +22,22 @@ pub(crate) fn draw() -> Result<String, ConfigError> {
     let mut svg = Svg::new(
         760.0,
         height,
-        "What each algorithm admits of the same requests, and how many count at every moment",
+        "Admissions of each algorithm from the same requests, and their number in the last second",
     );
     let x = |at: u64| LEFT + (RIGHT - LEFT) * at as f64 / END as f64;
     svg.text(
         LEFT,
         16.0,
         Anchor::Start,
-        "20 a second are allowed; silent for 0.9 s, then asked 200 times a second.",
+        "Limit 20 per second. Silence for 0.9 s, then 200 requests per second.",
     );
     svg.text(
         LEFT,
         33.0,
         Anchor::Start,
-        "Ticks: admitted. Curve: admitted in the second before. Dashes: 20.",
+        "Ticks: admissions. Curve: admissions in the last second. Dashes: the limit.",
     );
-    svg.text(RIGHT + 12.0, 33.0, Anchor::Start, "most, and bound");
+    svg.text(RIGHT + 12.0, 33.0, Anchor::Start, "most and bound");
     let bottom = TOP + LANE * lanes.len() as f64;
     for second in 0..=END / WINDOW {
         let at = x(second * WINDOW);
@@ -48,7 +48,7 @@ pub(crate) fn draw() -> Result<String, ConfigError> {
         let floor = TOP + LANE * number as f64 + HIGH + 8.0;
         let y = |count: u64| floor - HIGH * count as f64 / (2 * LIMIT) as f64;
         let admitted = run::admitted(&lane.algorithm, (SILENT..=END).step_by(5));
-        // The count changes where one comes in, and where one is a window old.
+        // The count changes at each admission, and one window after it.
         let left = admitted.iter().map(|&at| at + WINDOW).filter(|&at| at <= END);
         let mut changes: Vec<u64> = admitted.iter().copied().chain(left).collect();
         changes.sort_unstable();

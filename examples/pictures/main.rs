@@ -1,12 +1,12 @@
-//! Draws the pictures of the guide: runs the real algorithms on a clock that is moved by hand, under the same arrivals, and
-//! writes what they admit as SVG.
+//! Draws the pictures of the guide: runs the algorithms on a manual clock with the same arrivals, and writes their
+//! admissions as SVG.
 //!
 //! ```text
 //! cargo run --example pictures              # writes src/guide/pictures/*.svg
-//! cargo run --example pictures -- --check   # says which of them are out of date
+//! cargo run --example pictures -- --check   # lists the pictures that are out of date
 //! ```
 //!
-//! `cargo test` checks them too.
+//! `cargo test` checks them, too.
 
 use core::error::Error;
 use std::fs;
@@ -24,7 +24,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/pictures")
 }
 
-/// Every picture, by the name of its file.
+/// All pictures, with their file names.
 fn pictures() -> Fallible<Vec<(&'static str, String)>> {
     Ok(vec![
         ("admitted.svg", admitted::draw()?),
@@ -33,7 +33,7 @@ fn pictures() -> Fallible<Vec<(&'static str, String)>> {
     ])
 }
 
-/// The names of those that are not as they would be drawn now.
+/// The names of the pictures that differ from their files.
 fn out_of_date() -> Fallible<Vec<&'static str>> {
     let drawn = pictures()?.into_iter();
     let other = drawn.filter(|(name, picture)| {
@@ -55,7 +55,11 @@ fn main() -> Fallible<()> {
         }
         [check] if check == "--check" => match out_of_date()?.as_slice() {
             [] => Ok(()),
-            names => Err(format!("out of date: {}; run it without --check", names.join(", ")).into()),
+            names => Err(format!(
+                "pictures are out of date: {} (run without --check)",
+                names.join(", ")
+            )
+            .into()),
         },
         _ => Err("usage: pictures [--check]".into()),
     }
@@ -63,9 +67,9 @@ fn main() -> Fallible<()> {
 
 #[cfg(test)]
 mod tests {
-    /// What this says is mended by `cargo run --example pictures`, and a look at what has changed.
+    /// If it fails, run `cargo run --example pictures` and review the changes.
     #[test]
-    fn pictures_are_as_they_would_be_drawn_now() {
+    fn pictures_are_up_to_date() {
         assert_eq!(super::out_of_date().unwrap(), Vec::<&str>::new());
     }
 }

@@ -1,4 +1,4 @@
-//! What the algorithms admit of given arrivals.
+//! Runs the algorithms on given arrivals.
 
 use core::time::Duration;
 
@@ -7,19 +7,19 @@ use ringgate::{
     TimestampRing,
 };
 
-/// Permits per window in the pictures of what is admitted.
+/// Permits per window.
 pub(crate) const LIMIT: u64 = 20;
 
-/// Milliseconds in the window of all pictures.
+/// Milliseconds per window.
 pub(crate) const WINDOW: u64 = 1_000;
 
-/// An algorithm, and what it is called.
+/// An algorithm with its name.
 pub(crate) struct Lane {
     pub(crate) name: &'static str,
     pub(crate) algorithm: AnyAlgorithm,
 }
 
-/// The algorithms that are drawn, in the order of the table in the crate's documentation.
+/// The algorithms in the order of the table in the documentation of the crate.
 pub(crate) fn lanes() -> Result<Vec<Lane>, ConfigError> {
     let quota = Quota::new(LIMIT, Duration::from_millis(WINDOW))?;
     let lane = |name, algorithm| Lane { name, algorithm };
@@ -40,7 +40,7 @@ pub(crate) fn lanes() -> Result<Vec<Lane>, ConfigError> {
     ])
 }
 
-/// When something was admitted, of one permit asked for at each of these milliseconds.
+/// Requests one permit at each millisecond of `arrivals`, and returns the times of the admissions.
 pub(crate) fn admitted(algorithm: &AnyAlgorithm, arrivals: impl IntoIterator<Item = u64>) -> Vec<u64> {
     let clock = ManualClock::new();
     let limiter = RateLimiter::with_clock(algorithm.clone(), clock.clone());
@@ -54,11 +54,11 @@ pub(crate) fn admitted(algorithm: &AnyAlgorithm, arrivals: impl IntoIterator<Ite
     admitted
 }
 
-/// How many of these, which are in order, are in the window that ends with each of them.
+/// Returns for each admission the number of admissions in the window that ends with it.
 pub(crate) fn counts(admitted: &[u64]) -> impl Iterator<Item = (u64, u64)> + '_ {
     let mut first = 0;
     admitted.iter().enumerate().map(move |(last, &at)| {
-        // Half-open: exactly a window old does not count.
+        // The window is half-open: an admission exactly a window old is outside.
         while admitted[first] + WINDOW <= at {
             first += 1;
         }
@@ -66,12 +66,12 @@ pub(crate) fn counts(admitted: &[u64]) -> impl Iterator<Item = (u64, u64)> + '_ 
     })
 }
 
-/// The most in any window.
+/// Returns the most admissions in any window.
 pub(crate) fn most(admitted: &[u64]) -> u64 {
     counts(admitted).map(|(_, count)| count).max().unwrap_or(0)
 }
 
-/// What the algorithm says is the most.
+/// Returns the bound that the algorithm reports.
 pub(crate) fn bound(algorithm: &AnyAlgorithm) -> u64 {
     algorithm.bound()
 }

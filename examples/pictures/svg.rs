@@ -1,16 +1,16 @@
-//! Pictures that stand in a page of the documentation: text and lines take the page's own colour, so that they can be read
-//! in its light and dark themes, and the others are between light and dark.
+//! Pictures in a page of the documentation. Text and lines take the colour of the page, and all other colours are of
+//! medium lightness, so that pictures are readable in its light and dark themes.
 
 use core::fmt::Write;
 
-/// What was admitted.
+/// Colour of admissions.
 pub(crate) const ADMITTED: &str = "#3b8fd4";
-/// The limit.
+/// Colour of the limit.
 pub(crate) const LIMIT: &str = "#2a9d63";
-/// What is more than the limit.
+/// Colour of admissions above the limit.
 pub(crate) const OVER: &str = "#e0663c";
 
-/// A picture in the making. It has no empty line, which would end it in Markdown.
+/// A picture that is being drawn. It has no empty line, which would end it in Markdown.
 pub(crate) struct Svg {
     width: f64,
     height: f64,
@@ -18,7 +18,7 @@ pub(crate) struct Svg {
     body: String,
 }
 
-/// Where a text is, beside the point that it is put at.
+/// The position of a text relative to its point.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -26,7 +26,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// Tenths of a unit are fine enough, and the same on every machine.
+/// Formats a coordinate in tenths of a unit, so that it is equal on all machines.
 fn number(value: f64) -> String {
     let tenths = (value * 10.0).round();
     let text = format!("{:.1}", tenths / 10.0);
@@ -67,7 +67,7 @@ impl Svg {
         ));
     }
 
-    /// A straight line in the colour of the text, thin.
+    /// Draws a thin straight line in the colour of the text.
     pub(crate) fn axis(&mut self, x1: f64, y1: f64, x2: f64, y2: f64) {
         let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(number);
         self.line_of(&format!(
@@ -75,7 +75,7 @@ impl Svg {
         ));
     }
 
-    /// A straight line of dashes.
+    /// Draws a dashed straight line.
     pub(crate) fn dashes(&mut self, x1: f64, y1: f64, x2: f64, y2: f64, colour: &str) {
         let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(number);
         self.line_of(&format!(
@@ -84,7 +84,7 @@ impl Svg {
         ));
     }
 
-    /// Short upright lines from `y` down.
+    /// Draws short vertical lines from `y` downwards.
     pub(crate) fn ticks(&mut self, xs: impl IntoIterator<Item = f64>, y: f64, height: f64, colour: &str) {
         let mut path = String::new();
         for x in xs {
@@ -95,7 +95,7 @@ impl Svg {
         ));
     }
 
-    /// What is under a line of steps, down to `floor`: each point says how high it goes from there on.
+    /// Fills the area between a step line and `floor`. Each point starts a step of its height.
     pub(crate) fn steps(&mut self, points: &[(f64, f64)], end: f64, floor: f64, colour: &str) {
         let mut path = String::new();
         for (x, y) in points {
@@ -113,7 +113,7 @@ impl Svg {
         ));
     }
 
-    /// The picture, as a block of HTML that Markdown leaves alone.
+    /// Returns the picture as a block of HTML, which Markdown does not change.
     pub(crate) fn finish(self) -> String {
         let (width, height) = (number(self.width), number(self.height));
         format!(

@@ -1,4 +1,4 @@
-//! The worst window of each algorithm, of many arrivals, against its limit and its bound.
+//! The worst window of each algorithm over many arrivals, beside its limit and its bound.
 
 use ringgate::ConfigError;
 
@@ -10,7 +10,7 @@ const RIGHT: f64 = 620.0;
 const TOP: f64 = 44.0;
 const LANE: f64 = 30.0;
 
-/// Silent for up to a window and a fifth, in steps of 10 ms, and then asked every millisecond for three windows.
+/// Silences of up to 1.2 windows in steps of 10 ms, each followed by a request every millisecond for three windows.
 fn worst(algorithm: &ringgate::AnyAlgorithm) -> u64 {
     let silences = (0..=WINDOW * 6 / 5).step_by(10);
     let runs = silences.map(|silent| {
@@ -32,7 +32,7 @@ pub(crate) fn draw() -> Result<String, ConfigError> {
         LEFT,
         16.0,
         Anchor::Start,
-        "The most in any second, of 20 allowed: silences of 0 to 1.2 s, then as fast as can be.",
+        "Most admissions in any second, limit 20. Silences of 0 to 1.2 s, then constant load.",
     );
     let x = |count: u64| LEFT + (RIGHT - LEFT) * count as f64 / (2 * LIMIT) as f64;
     for (number, lane) in lanes.iter().enumerate() {
