@@ -94,8 +94,9 @@ impl<T> ThrottledBuilder<T> {
     /// ```
     /// use core::hash::Hash;
     /// use std::sync::Arc;
+    /// use ringgate::rules::Cost;
     /// use ringgate::throttle::Throttled;
-    /// use ringgate::{Cost, Fair, Key, Rule, RuleSet};
+    /// use ringgate::{Fair, Key, Rule, RuleSet};
     ///
     /// #[derive(Clone, Copy)]
     /// struct Transfer {

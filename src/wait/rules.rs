@@ -216,9 +216,9 @@ where
     }
 
     fn needs(&self) -> Needs {
-        let need = |waited: NeededState| Need {
-            state: waited.state,
-            permits: waited.permits,
+        let need = |needed: NeededState| Need {
+            state: needed.state,
+            permits: needed.permits,
         };
         self.fair
             .limiter

@@ -14,8 +14,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
+use ringgate::rules::RuleSetBuilder;
 use ringgate::wait::{CheckError, Runtime};
-use ringgate::{Clock, CounterRing, Fair, Key, Nanos, Quota, RateLimiter, Rule, RuleSet, RuleSetBuilder};
+use ringgate::{Clock, CounterRing, Fair, Key, Nanos, Quota, RateLimiter, Rule, RuleSet};
 
 use alloc::sync::Arc;
 #[cfg(ringgate_loom)]

@@ -5,9 +5,10 @@ use core::hash::Hash;
 use core::time::Duration;
 use std::io;
 
+use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
 use ringgate::throttle::Throttled;
 use ringgate::wait::TokioClock;
-use ringgate::{Cost, Fair, Key, LiveRules, Rule, RuleAlgorithm, RuleSet, RuleSetBuilder};
+use ringgate::{Fair, Key, LiveRules, Rule, RuleSet};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 

@@ -8,7 +8,9 @@ use core::task::{Context, Poll};
 
 use futures_core::Stream;
 use futures_sink::Sink;
-use ringgate::{AnyKey, Fair, KeyedRateLimiter, Rule, RuleAlgorithm, RuleSet, TimestampRing, TokioClock};
+use ringgate::rules::RuleAlgorithm;
+use ringgate::wait::TokioClock;
+use ringgate::{AnyKey, Fair, KeyedRateLimiter, Rule, RuleSet, TimestampRing};
 use tokio::time::Instant;
 
 use super::{Log, log, ms};

@@ -6,10 +6,9 @@ use core::time::Duration;
 use std::sync::mpsc;
 use std::thread;
 
+use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder};
 use ringgate::wait::TokioClock;
-use ringgate::{
-    Cost, Fair, LiveRules, ManualClock, RateLimiter, Rule, RuleAlgorithm, RuleSetBuilder, TimestampRing,
-};
+use ringgate::{Fair, LiveRules, ManualClock, RateLimiter, Rule, TimestampRing};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 

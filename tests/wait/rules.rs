@@ -4,8 +4,9 @@ use alloc::sync::Arc;
 use core::hash::Hash;
 use core::time::Duration;
 
+use ringgate::rules::{Cost, RuleAlgorithm, RuleSetBuilder, TierOf};
 use ringgate::wait::{CheckError, TokioClock, WaitError};
-use ringgate::{Cost, Fair, Key, LiveRules, Rule, RuleAlgorithm, RuleSet, RuleSetBuilder, TierOf};
+use ringgate::{Fair, Key, LiveRules, Rule, RuleSet};
 use tokio::time::Instant;
 
 use super::{ms, poll, settle};

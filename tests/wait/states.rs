@@ -3,8 +3,9 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use ringgate::rules::{Condition, RuleAlgorithm, RuleSetBuilder};
 use ringgate::wait::TokioClock;
-use ringgate::{Condition, Fair, Rule, RuleAlgorithm, RuleSet, RuleSetBuilder};
+use ringgate::{Fair, Rule, RuleSet};
 
 use super::{ms, settle};
 
