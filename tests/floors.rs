@@ -5,6 +5,7 @@
 //! stands earlier in that list, or the same.
 #![cfg(not(any(miri, ringgate_loom)))]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -152,4 +153,160 @@ fn files_stay_readable() {
             assert!(lines <= 450, "{} has {lines} lines", file.display());
         }
     }
+}
+
+/// The file of the module with this path below `src`: `["rules", "key"]` is `rules/key.rs`.
+fn file_of(module: &[String]) -> Option<PathBuf> {
+    let file = source().join(module.join("/")).with_extension("rs");
+    file.is_file().then_some(file)
+}
+
+/// The paths that a file names with `crate::`, `super::` or a child module's name, as paths from the root of the crate. A
+/// list in braces is one path for each of its entries.
+fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
+    let code: String = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let children = code.split("mod ").skip(1).filter_map(|rest| rest.split_once(';'));
+    let children = children.map(|(name, _)| format!("{name}::"));
+    let starts = ["crate::", "super::"]
+        .into_iter()
+        .map(String::from)
+        .chain(children);
+    let mut found = Vec::new();
+    for start in starts.collect::<BTreeSet<_>>() {
+        for (at, _) in code.match_indices(&start) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|before| before.is_alphanumeric() || "_:$".contains(before)) {
+                continue;
+            }
+            expand(&code[at..], Vec::new(), &mut found);
+        }
+    }
+    found
+        .into_iter()
+        .map(|path| {
+            let mut base = module.to_vec();
+            let mut rest = &path[..];
+            if rest[0] == "crate" {
+                (base, rest) = (Vec::new(), &rest[1..]);
+            }
+            while let [first, others @ ..] = rest
+                && first == "super"
+            {
+                base.pop();
+                rest = others;
+            }
+            [&base[..], rest].concat()
+        })
+        .collect()
+}
+
+/// Adds each path of a tree such as `a::{b, c::d}`, and returns the rest of the text.
+fn expand<'t>(mut text: &'t str, mut path: Vec<String>, found: &mut Vec<Vec<String>>) -> &'t str {
+    loop {
+        text = text.trim_start();
+        if let Some(list) = text.strip_prefix('{') {
+            text = list;
+            loop {
+                text = expand(text, path.clone(), found).trim_start();
+                match text.strip_prefix(',') {
+                    Some(rest) if !rest.trim_start().starts_with('}') => text = rest,
+                    Some(rest) => return rest.trim_start().trim_start_matches('}'),
+                    None => return text.trim_start_matches('}'),
+                }
+            }
+        }
+        let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '*'));
+        let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+        path.push(name.to_owned());
+        text = rest;
+        match text.strip_prefix("::") {
+            Some(rest) if !rest.starts_with('<') => text = rest,
+            _ => break,
+        }
+    }
+    found.push(path);
+    text
+}
+
+/// The files of `src` that name one another in a circle, by the first file of each circle.
+///
+/// An edge leads from a file to the deepest module file on the path that it names. Unit tests at the end of a file do not
+/// count, since they name what is above them.
+fn circles() -> Vec<Vec<PathBuf>> {
+    let mut edges: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+    for module in floors() {
+        for file in files_of(&module).into_iter().filter(|file| file.is_file()) {
+            let text = fs::read_to_string(&file).unwrap();
+            let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap();
+            let relative = file.strip_prefix(source()).unwrap().with_extension("");
+            let module: Vec<String> = relative
+                .iter()
+                .map(|part| part.to_string_lossy().into_owned())
+                .collect();
+            let targets = paths(code, &module).into_iter().filter_map(|path| {
+                let modules = (1..=path.len()).rev();
+                modules.map(|length| &path[..length]).find_map(file_of)
+            });
+            let targets = targets.filter(|target| *target != file).collect();
+            edges.insert(file, targets);
+        }
+    }
+    let reaches = |from: &PathBuf| {
+        let mut seen = BTreeSet::new();
+        let mut next: Vec<&PathBuf> = edges[from].iter().collect();
+        while let Some(file) = next.pop() {
+            if seen.insert(file) {
+                next.extend(edges.get(file).into_iter().flatten());
+            }
+        }
+        seen
+    };
+    let reached: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
+        edges.keys().map(|file| (file, reaches(file))).collect();
+    let mut circles: Vec<Vec<PathBuf>> = Vec::new();
+    for (file, reached_from) in &reached {
+        if reached_from.contains(file) && !circles.iter().flatten().any(|other| other == *file) {
+            let circle = reached_from
+                .iter()
+                .filter(|other| reached[**other].contains(file));
+            circles.push(circle.map(|other| (*other).clone()).collect());
+        }
+    }
+    circles
+}
+
+/// The modules whose files still name one another in circles. The list only gets shorter.
+const CIRCULAR: [&str; 9] = [
+    "algorithm",
+    "clock",
+    "decision",
+    "keyed",
+    "limiter",
+    "redis",
+    "rules",
+    "table",
+    "wait",
+];
+
+#[test]
+fn no_files_name_one_another_in_a_circle() {
+    let module_of = |file: &PathBuf| {
+        let relative = file.strip_prefix(source()).unwrap();
+        let first = relative.iter().next().unwrap().to_string_lossy();
+        first.trim_end_matches(".rs").to_owned()
+    };
+    let circles = circles();
+    let modules: BTreeSet<String> = circles.iter().flatten().map(module_of).collect();
+    let known: BTreeSet<String> = CIRCULAR.iter().map(ToString::to_string).collect();
+    let new: Vec<_> = circles
+        .iter()
+        .filter(|circle| !circle.iter().all(|file| known.contains(&module_of(file))))
+        .collect();
+    assert!(new.is_empty(), "files name one another in a circle: {new:#?}");
+    let gone: Vec<_> = known.difference(&modules).collect();
+    assert!(gone.is_empty(), "no circle is left: take {gone:?} off the list");
 }
