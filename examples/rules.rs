@@ -1,24 +1,25 @@
-//! Limits requests by the rules of a file, and by other rules from then on, without a fresh budget.
+//! Limits requests by rules from a file, and replaces the rules without a fresh budget.
 //!
 //! ```text
 //! cargo run --release --features config --example rules
 //! cargo run --release --features config --example rules -- examples/rules.yaml
 //! ```
 //!
-//! Time is driven by hand, so that the output is the same each time.
+//! The clock is advanced by hand, so that the output is the same each time.
 
 use core::error::Error;
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::{Extractors, FileFormat, Key, LiveRules, ManualClock, RuleSetBuilder};
+use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
+use ringgate::{Key, LiveRules, ManualClock};
 
 struct Request {
     user: &'static str,
     endpoint: &'static str,
 }
 
-/// One instead of two a second for each user; the endpoint as before.
+/// One a second for each user instead of two. The endpoint is unchanged.
 const STRICTER: &str = "
 rules:
   - { name: user, quota: 1/s, key: user }
@@ -30,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/examples/rules.toml").into());
 
-    // What the names in the file mean.
+    // The names that the file can refer to.
     let extractors = Extractors::new()
         .key(Key::new("user", |request: &Request, key| request.user.hash(key)))?
         .key(Key::new("endpoint", |request: &Request, key| {
@@ -39,12 +40,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let clock = ManualClock::new();
     let rules = RuleSetBuilder::from_file(path, &extractors)?;
-    // Seeds that nobody else knows are `RuleSetBuilder::build`'s; these make each run the same.
+    // Fixed seeds make each run the same. A server uses `RuleSetBuilder::build`, whose seeds are random.
     let live = LiveRules::new(rules.build_with(clock.clone(), [1, 2, 3, 4])?);
 
     println!("two a second for each user:");
     for user in ["alice", "alice", "alice", "bob"] {
-        ask(&live, user);
+        check(&live, user);
     }
 
     live.store(&RuleSetBuilder::from_text(
@@ -52,26 +53,26 @@ fn main() -> Result<(), Box<dyn Error>> {
         FileFormat::Yaml,
         &extractors,
     )?)?;
-    println!("one a second from now on, and what was spent still counts:");
+    println!("one a second from now on; spent permits still count:");
     for user in ["alice", "bob", "carol", "carol"] {
-        ask(&live, user);
+        check(&live, user);
     }
 
-    // A mistake changes nothing.
-    let mistake = STRICTER.replace("1/s", "1/fortnight");
-    if let Err(error) = RuleSetBuilder::from_text(&mistake, FileFormat::Yaml, &extractors) {
-        println!("a mistake: {error}");
+    // An invalid file leaves the rules in force.
+    let invalid = STRICTER.replace("1/s", "1/fortnight");
+    if let Err(error) = RuleSetBuilder::from_text(&invalid, FileFormat::Yaml, &extractors) {
+        println!("invalid: {error}");
     }
 
     clock.advance(Duration::from_secs(2));
     println!("two seconds later:");
     for user in ["alice", "alice"] {
-        ask(&live, user);
+        check(&live, user);
     }
     Ok(())
 }
 
-fn ask(live: &LiveRules<Request, ManualClock>, user: &'static str) {
+fn check(live: &LiveRules<Request, ManualClock>, user: &'static str) {
     let request = Request {
         user,
         endpoint: "/orders",
@@ -79,9 +80,9 @@ fn ask(live: &LiveRules<Request, ManualClock>, user: &'static str) {
     let rules = live.load();
     match rules.check(&request) {
         Ok(_) => println!("  {user:<6} admitted"),
-        Err(refused) => {
-            let by: Vec<&str> = refused.violations().map(|violation| violation.rule()).collect();
-            println!("  {user:<6} refused by {}", by.join(", "));
+        Err(denied) => {
+            let by: Vec<&str> = denied.violations().map(|violation| violation.rule()).collect();
+            println!("  {user:<6} denied by {}", by.join(", "));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Rules from files: what every field means, what is refused, where and in which words, and files that change.
+//! Rules from files: the meaning of every field, the errors and their positions, and files that change.
 #![cfg(feature = "config")]
-// Its dependencies build C or ask the machine, and it has no atomics of its own.
+// Its dependencies build C or use the system, and it has no atomics of its own.
 #![cfg(not(any(miri, ringgate_loom)))]
 
 extern crate alloc;
@@ -23,11 +23,11 @@ use core::hash::Hash;
 
 use ringgate::{Condition, Cost, Extractors, FileFormat, Key, RuleSetBuilder, TierOf};
 
-/// What the rules of these tests are about.
+/// The requests of these tests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Request {
     user: &'static str,
-    /// A key that only numbers can be.
+    /// A key that is a number.
     number: u64,
     bytes: u64,
     upload: bool,
@@ -58,8 +58,8 @@ fn read(format: FileFormat, text: &str) -> RuleSetBuilder<Request> {
     RuleSetBuilder::from_text(text, format, &extractors()).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The error's line and column, and its words.
-fn refused(format: FileFormat, text: &str) -> (usize, usize, String) {
+/// The line, the column and the message of the error.
+fn invalid(format: FileFormat, text: &str) -> (usize, usize, String) {
     let error = match RuleSetBuilder::from_text(text, format, &extractors()) {
         Ok(rules) => panic!("this was read as {rules:?}:\n{text}"),
         Err(error) => error,

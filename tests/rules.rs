@@ -1,5 +1,4 @@
-//! Several limits judged as one, as their users see them: every verb, histories against a reference, reloads, and
-//! threads.
+//! Rule sets by their public methods: each method, histories against a reference, reloads, and threads.
 #![cfg(not(ringgate_loom))]
 #![cfg(feature = "rules")]
 
@@ -40,7 +39,7 @@ use ringgate::{
     RuleSetBuilder, TierOf,
 };
 
-/// What the tests ask for.
+/// The requests of the tests.
 #[derive(Clone, Debug, Default)]
 struct Request {
     user: u64,
@@ -95,7 +94,7 @@ fn set(rules: impl IntoIterator<Item = Rule<Request>>) -> RuleSetBuilder<Request
 type ByHand = RuleSet<Request, ManualClock>;
 type Live = LiveRules<Request, ManualClock>;
 
-/// Rules at a clock of their own, which stands at an hour.
+/// Rules with a manual clock that shows one hour.
 fn by_hand(rules: impl IntoIterator<Item = Rule<Request>>) -> (ByHand, ManualClock) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
@@ -108,8 +107,8 @@ fn live(rules: impl IntoIterator<Item = Rule<Request>>) -> (Live, ManualClock) {
     (LiveRules::new(rules), clock)
 }
 
-/// How many of `calls` pass.
-fn passed(rules: &Live, request: &Request, calls: u64) -> u64 {
+/// The number of admissions among `calls`.
+fn admissions(rules: &Live, request: &Request, calls: u64) -> u64 {
     (0..calls).filter(|_| rules.load().check(request).is_ok()).count() as u64
 }
 

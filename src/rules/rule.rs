@@ -1,3 +1,4 @@
+#[cfg(feature = "config")]
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Rules from a deserializer: what a file says, said by something else.
+//! Rules from a deserializer.
 
 use ringgate::RuleSetBuilder;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn read(value: &Value) -> Result<RuleSetBuilder<Request>, serde_json::Error> {
 }
 
 #[test]
-fn a_part_of_something_else_is_read() {
+fn a_part_of_another_configuration_is_read() {
     let rules = read(&json!({"rules": [{
         "name": "user",
         "quota": "5/s",
@@ -30,7 +30,7 @@ fn a_part_of_something_else_is_read() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_rule() {
+fn an_error_names_its_rule() {
     let rule = |field: &str, value: Value| {
         let mut rule = json!({"name": "user", "quota": "5/s"});
         rule[field] = value;
@@ -63,7 +63,7 @@ fn a_mistake_is_told_with_its_rule() {
 }
 
 #[test]
-fn what_is_too_deep_or_given_twice_is_refused() {
+fn deep_nesting_and_repeated_fields_are_errors() {
     let deep = (0..30).fold(json!([]), |deep, _| json!([deep]));
     assert_eq!(
         read(&deep).expect_err("deep").to_string(),

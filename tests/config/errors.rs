@@ -1,20 +1,18 @@
-//! Every mistake in every format: the place of the value, and the same words.
+//! Each error in each format: the position of the value, and the same message.
 
 use ringgate::FileFormat;
 
-use super::refused;
+use super::invalid;
 
-/// What stands beside `name` in a rule called `user`, in each format, and the words that are expected.
-///
-/// The mark `«` is taken out of the text, and where it was is where the error must be.
+/// The fields beside `name` of a rule `user`, in each format, and the expected message.
 struct Case {
     toml: &'static str,
     json: &'static str,
     yaml: &'static str,
-    words: &'static str,
+    message: &'static str,
 }
 
-/// Each text within a rule, and each rule after another, so that places are not the first by chance.
+/// Each text in a rule that follows another one, so that no position is the first by chance.
 fn in_rule(case: &Case) -> [(FileFormat, String); 3] {
     [
         (
@@ -45,15 +43,15 @@ fn check(cases: &[Case]) {
     let mut wrong = String::new();
     for case in cases {
         for (format, marked) in in_rule(case) {
-            // The last mark is the mistake; the first is the rule's, for what is wrong with all of it.
+            // The last mark is at the error. The first is at the rule, for errors of the rule as a whole.
             let at = marked.rfind('«').expect("a mark");
             let before = &marked[..at].replace('«', "");
             let line = before.matches('\n').count() + 1;
             let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
-            let found = refused(format, &marked.replace('«', ""));
-            let words = format!("rule \"user\": {}", case.words);
-            if found != (line, column, words) {
-                wrong += &format!("{format} {line}:{column} {}\n  found {found:?}\n", case.words);
+            let found = invalid(format, &marked.replace('«', ""));
+            let message = format!("rule \"user\": {}", case.message);
+            if found != (line, column, message) {
+                wrong += &format!("{format} {line}:{column} {}\n  found {found:?}\n", case.message);
             }
         }
     }
@@ -61,402 +59,402 @@ fn check(cases: &[Case]) {
 }
 
 #[test]
-fn a_mistake_in_a_field_is_told_at_its_value() {
+fn an_invalid_field_is_reported_at_its_value() {
     check(&[
         Case {
             toml: "«qouta = '2/s'",
             json: r#"«"qouta": "2/s""#,
             yaml: "«qouta: 2/s",
-            words: "field is \"qouta\", but allowed is name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, when, \
+            message: "field is \"qouta\", but allowed is name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, when, \
                     tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny",
         },
         Case {
             toml: "renamed_from = «7\nquota = '2/s'",
             json: r#""renamed_from": «7, "quota": "2/s""#,
             yaml: "renamed_from: «7\n  quota: 2/s",
-            words: "renamed_from is 7, but allowed is text: the previous name of the rule",
+            message: "renamed_from is 7, but allowed is text: the previous name of the rule",
         },
         Case {
             toml: "quota = «'2/fortnight'",
             json: r#""quota": «"2/fortnight""#,
             yaml: "quota: «2/fortnight",
-            words: "quota is \"2/fortnight\", but allowed is a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, \
+            message: "quota is \"2/fortnight\", but allowed is a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, \
                     5/min, 10 per second, 2 in 500ms",
         },
         Case {
             toml: "quota = «'0/s'",
             json: r#""quota": «"0/s""#,
             yaml: "quota: «0/s",
-            words: "limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+            message: "limit is 0 permits, but allowed is 1 to 1000000000000 permits",
         },
         Case {
             toml: "quota = «5",
             json: r#""quota": «5"#,
             yaml: "quota: «5",
-            words: "quota is 5, but allowed is text such as \"100/60s\"",
+            message: "quota is 5, but allowed is text such as \"100/60s\"",
         },
         Case {
             toml: "quota = «['2/s']",
             json: r#""quota": «["2/s"]"#,
             yaml: "quota: «[2/s]",
-            words: "quota is a list, but allowed is text such as \"100/60s\"",
+            message: "quota is a list, but allowed is text such as \"100/60s\"",
         },
         Case {
             toml: "",
             json: r#""key": "user""#,
             yaml: "key: user",
-            words: "quota is missing, but allowed is text such as \"100/60s\", or a list of such in quotas",
+            message: "quota is missing, but allowed is text such as \"100/60s\", or a list of such in quotas",
         },
         Case {
             toml: "quota = '2/s'\nquotas = «['1/s']",
             json: "\"quota\": \"2/s\",\n \"quotas\": «[\"1/s\"]",
             yaml: "quota: 2/s\n  quotas: «[1/s]",
-            words: "quotas is given beside quota, but allowed is one of the two",
+            message: "quotas is given beside quota, but allowed is one of the two",
         },
         Case {
             toml: "quotas = «[]",
             json: r#""quotas": «[]"#,
             yaml: "quotas: «[]",
-            words: "quotas is an empty list, but allowed is at least one quota",
+            message: "quotas is an empty list, but allowed is at least one quota",
         },
         Case {
             toml: "quotas = «'2/s'",
             json: r#""quotas": «"2/s""#,
             yaml: "quotas: «2/s",
-            words: "quotas is \"2/s\", but allowed is a list of text such as \"100/60s\"",
+            message: "quotas is \"2/s\", but allowed is a list of text such as \"100/60s\"",
         },
         Case {
             toml: "quotas = [\n  '2/s',\n  «true,\n]",
             json: "\"quotas\": [\n  \"2/s\",\n  «true\n]",
             yaml: "quotas:\n  - 2/s\n  - «true",
-            words: "quotas is true, but allowed is text such as \"100/60s\"",
+            message: "quotas is true, but allowed is text such as \"100/60s\"",
         },
         Case {
             toml: "quotas = [\n  '2/s',\n  «'2/0s',\n]",
             json: "\"quotas\": [\n  \"2/s\",\n  «\"2/0s\"\n]",
             yaml: "quotas:\n  - 2/s\n  - «2/0s",
-            words: "window is 0ns, but allowed is 1µs to 366 days",
+            message: "window is 0ns, but allowed is 1µs to 366 days",
         },
         Case {
             toml: "quota = '2/s'\nalgorithm = «'counters'",
             json: r#""quota": "2/s", "algorithm": «"counters""#,
             yaml: "quota: 2/s\n  algorithm: «counters",
-            words: "algorithm is \"counters\", but allowed is \"counter\", \"classic\", \"even\", \"fixed\", \"log\" or \"gcra\"",
+            message: "algorithm is \"counters\", but allowed is \"counter\", \"classic\", \"even\", \"fixed\", \"log\" or \"gcra\"",
         },
         Case {
             toml: "quota = '2/s'\ncells = «'5'",
             json: r#""quota": "2/s", "cells": «"5""#,
             yaml: "quota: 2/s\n  cells: «'5'",
-            words: "cells is \"5\", but allowed is a whole number, not negative",
+            message: "cells is \"5\", but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\ncells = «-5",
             json: r#""quota": "2/s", "cells": «-5"#,
             yaml: "quota: 2/s\n  cells: «-5",
-            words: "cells is -5, but allowed is a whole number, not negative",
+            message: "cells is -5, but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\nburst = «2.5",
             json: r#""quota": "2/s", "burst": «2.5"#,
             yaml: "quota: 2/s\n  burst: «2.5",
-            words: "burst is 2.5, but allowed is a whole number, not negative",
+            message: "burst is 2.5, but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\ncapacity = «{}",
             json: r#""quota": "2/s", "capacity": «{}"#,
             yaml: "quota: 2/s\n  capacity: «{}",
-            words: "capacity is a map, but allowed is a whole number, not negative",
+            message: "capacity is a map, but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\nkey = «'usr'",
             json: r#""quota": "2/s", "key": «"usr""#,
             yaml: "quota: 2/s\n  key: «usr",
-            words: "key is \"usr\", but allowed is \"user\" or \"number\"",
+            message: "key is \"usr\", but allowed is \"user\" or \"number\"",
         },
         Case {
             toml: "quota = '2/s'\nkey = «1",
             json: r#""quota": "2/s", "key": «1"#,
             yaml: "quota: 2/s\n  key: «1",
-            words: "key is 1, but allowed is \"user\" or \"number\"",
+            message: "key is 1, but allowed is \"user\" or \"number\"",
         },
         Case {
             toml: "quota = '2/s'\ncost = «'rows'",
             json: r#""quota": "2/s", "cost": «"rows""#,
             yaml: "quota: 2/s\n  cost: «rows",
-            words: "cost is \"rows\", but allowed is \"bytes\"",
+            message: "cost is \"rows\", but allowed is \"bytes\"",
         },
         Case {
             toml: "quota = '2/s'\nwhen = «'user'",
             json: r#""quota": "2/s", "when": «"user""#,
             yaml: "quota: 2/s\n  when: «user",
-            words: "when is \"user\", but allowed is \"upload\"",
+            message: "when is \"user\", but allowed is \"upload\"",
         },
         Case {
             toml: "quota = '2/s'\non_full = «'panic'",
             json: r#""quota": "2/s", "on_full": «"panic""#,
             yaml: "quota: 2/s\n  on_full: «panic",
-            words: "on_full is \"panic\", but allowed is \"share\", \"deny\", \"admit\" or \"forget\"",
+            message: "on_full is \"panic\", but allowed is \"share\", \"deny\", \"admit\" or \"forget\"",
         },
         Case {
             toml: "quota = '2/s'\non_error = «'panic'",
             json: r#""quota": "2/s", "on_error": «"panic""#,
             yaml: "quota: 2/s\n  on_error: «panic",
-            words: "on_error is \"panic\", but allowed is \"local\", \"share\", \"deny\" or \"admit\"",
+            message: "on_error is \"panic\", but allowed is \"local\", \"share\", \"deny\" or \"admit\"",
         },
         Case {
             toml: "quota = '2/s'\nmode = «'lease'",
             json: r#""quota": "2/s", "mode": «"lease""#,
             yaml: "quota: 2/s\n  mode: «lease",
-            words: "mode is \"lease\", but allowed is \"strict\", \"local\", or a map with lease or sync",
+            message: "mode is \"lease\", but allowed is \"strict\", \"local\", or a map with lease or sync",
         },
         Case {
             toml: "quota = '2/s'\nmode = { lease = { permits = «0 } }",
             json: r#""quota": "2/s", "mode": {"lease": {"permits": «0}}"#,
             yaml: "quota: 2/s\n  mode: {lease: {permits: «0}}",
-            words: "permits is 0 permits, but allowed is 1 to 1000000 permits",
+            message: "permits is 0 permits, but allowed is 1 to 1000000 permits",
         },
         Case {
             toml: "quota = '2/s'\nmode = { sync = { period = «'1 week', pending = 5 } }",
             json: r#""quota": "2/s", "mode": {"sync": {"period": «"1 week", "pending": 5}}"#,
             yaml: "quota: 2/s\n  mode: {sync: {period: «1 week, pending: 5}}",
-            words: "period is \"1 week\", but allowed is text such as \"100ms\", of 1ms to 60s",
+            message: "period is \"1 week\", but allowed is text such as \"100ms\", of 1ms to 60s",
         },
         Case {
             toml: "quota = '2/s'\nmode = { sync = { period = «'2min', pending = 5 } }",
             json: r#""quota": "2/s", "mode": {"sync": {"period": «"2min", "pending": 5}}"#,
             yaml: "quota: 2/s\n  mode: {sync: {period: «2min, pending: 5}}",
-            words: "period is 120s, but allowed is 1ms to 60s",
+            message: "period is 120s, but allowed is 1ms to 60s",
         },
         Case {
             toml: "quota = '2/s'\nmode = { sync = «{ period = '1s' } }",
             json: r#""quota": "2/s", "mode": {"sync": «{"period": "1s"}}"#,
             yaml: "quota: 2/s\n  mode: {sync: «{period: 1s}}",
-            words: "pending is missing, but allowed is a number of permits",
+            message: "pending is missing, but allowed is a number of permits",
         },
         Case {
             toml: "quota = '2/s'\nshadow = «'yes'",
             json: r#""quota": "2/s", "shadow": «"yes""#,
             yaml: "quota: 2/s\n  shadow: «yes",
-            words: "shadow is \"yes\", but allowed is true or false",
+            message: "shadow is \"yes\", but allowed is true or false",
         },
         Case {
             toml: "quota = '2/s'\nenforce = «'10'",
             json: r#""quota": "2/s", "enforce": «"10""#,
             yaml: "quota: 2/s\n  enforce: «'10'",
-            words: "enforce is \"10\", but allowed is text from \"0%\" to \"100%\"",
+            message: "enforce is \"10\", but allowed is text from \"0%\" to \"100%\"",
         },
         Case {
             toml: "quota = '2/s'\nenforce = «10",
             json: r#""quota": "2/s", "enforce": «10"#,
             yaml: "quota: 2/s\n  enforce: «10",
-            words: "enforce is 10, but allowed is text from \"0%\" to \"100%\"",
+            message: "enforce is 10, but allowed is text from \"0%\" to \"100%\"",
         },
         Case {
             toml: "quota = '2/s'\nshadow = true\nenforce = «'10%'",
             json: r#""quota": "2/s", "shadow": true, "enforce": «"10%""#,
             yaml: "quota: 2/s\n  shadow: true\n  enforce: «10%",
-            words: "enforce is given beside shadow, but allowed is one of the two",
+            message: "enforce is given beside shadow, but allowed is one of the two",
         },
     ]);
 }
 
 #[test]
-fn a_mistake_in_tiers_is_told_at_its_value() {
+fn an_invalid_tier_is_reported_at_its_value() {
     check(&[
         Case {
             toml: "quota = '2/s'\ntiers = «'plan'",
             json: r#""quota": "2/s", "tiers": «"plan""#,
             yaml: "quota: 2/s\n  tiers: «plan",
-            words: "tiers is \"plan\", but allowed is a map with the fields by and limits",
+            message: "tiers is \"plan\", but allowed is a map with the fields by and limits",
         },
         Case {
             toml: "quota = '2/s'\ntiers = { by = 'plan', «limit = {} }",
             json: r#""quota": "2/s", "tiers": {"by": "plan", «"limit": {}}"#,
             yaml: "quota: 2/s\n  tiers:\n    by: plan\n    «limit: {}",
-            words: "field is \"limit\", but allowed is by or limits",
+            message: "field is \"limit\", but allowed is by or limits",
         },
         Case {
             toml: "quota = '2/s'\ntiers = «{ limits = { free = 1 } }",
             json: r#""quota": "2/s", "tiers": «{"limits": {"free": 1}}"#,
             yaml: "quota: 2/s\n  tiers:\n    «limits: { free: 1 }",
-            words: "by is missing, but allowed is the name of a tier function",
+            message: "by is missing, but allowed is the name of a tier function",
         },
         Case {
             toml: "quota = '2/s'\ntiers = { by = «'paln', limits = { free = 1 } }",
             json: r#""quota": "2/s", "tiers": {"by": «"paln", "limits": {"free": 1}}"#,
             yaml: "quota: 2/s\n  tiers:\n    by: «paln\n    limits: { free: 1 }",
-            words: "by is \"paln\", but allowed is \"plan\"",
+            message: "by is \"paln\", but allowed is \"plan\"",
         },
         Case {
             toml: "quota = '2/s'\ntiers = «{ by = 'plan' }",
             json: r#""quota": "2/s", "tiers": «{"by": "plan"}"#,
             yaml: "quota: 2/s\n  tiers: «{ by: plan }",
-            words: "limits is missing, but allowed is a map of tier names to limits",
+            message: "limits is missing, but allowed is a map of tier names to limits",
         },
         Case {
             toml: "quota = '2/s'\ntiers = { by = 'plan', limits = «[1] }",
             json: r#""quota": "2/s", "tiers": {"by": "plan", "limits": «[1]}"#,
             yaml: "quota: 2/s\n  tiers:\n    by: plan\n    limits: «[1]",
-            words: "limits is a list, but allowed is a map of tier names to limits",
+            message: "limits is a list, but allowed is a map of tier names to limits",
         },
         Case {
             toml: "quota = '2/s'\ntiers = { by = 'plan', limits = { free = «'one' } }",
             json: r#""quota": "2/s", "tiers": {"by": "plan", "limits": {"free": «"one"}}"#,
             yaml: "quota: 2/s\n  tiers:\n    by: plan\n    limits: { free: «one }",
-            words: "limits is \"one\", but allowed is a whole number, not negative",
+            message: "limits is \"one\", but allowed is a whole number, not negative",
         },
         Case {
             toml: "quota = '2/s'\n[rules.tiers]\nby = 'plan'\n[rules.tiers.limits]\nfree = 1\npaid = «0",
             json: "\"quota\": \"2/s\", \"tiers\": {\"by\": \"plan\", \"limits\": {\"free\": 1,\n \"paid\": «0}}",
             yaml: "quota: 2/s\n  tiers:\n    by: plan\n    limits:\n      free: 1\n      paid: «0",
-            words: "limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+            message: "limit is 0 permits, but allowed is 1 to 1000000000000 permits",
         },
         Case {
             toml: "quota = '2/1ms'\ntiers = { by = 'plan', limits = { free = 1, paid = «1000000000 } }",
             json: r#""quota": "2/1ms", "tiers": {"by": "plan", "limits": {"free": 1, "paid": «1000000000}}"#,
             yaml: "quota: 2/1ms\n  tiers:\n    by: plan\n    limits:\n      free: 1\n      paid: «1000000000",
-            words: "limit is 1000000000 permits with cells of 200µs, but allowed is at most 262143 permits with such cells, or \
+            message: "limit is 1000000000 permits with cells of 200µs, but allowed is at most 262143 permits with such cells, or \
                     wider cells",
         },
         Case {
             toml: "quota = '2/s'\ntiers = «{ by = 'plan', limits = {} }",
             json: r#""quota": "2/s", "tiers": «{"by": "plan", "limits": {}}"#,
             yaml: "quota: 2/s\n  tiers: «{ by: plan, limits: {} }",
-            words: "tiers is a function without tiers, but allowed is tiers, and a function that returns the tier of a request",
+            message: "tiers is a function without tiers, but allowed is tiers, and a function that returns the tier of a request",
         },
         Case {
             toml: "quotas = ['2/s', '9/min']\ntiers = «{ by = 'plan', limits = { free = 1 } }",
             json: r#""quotas": ["2/s", "9/min"], "tiers": «{"by": "plan", "limits": {"free": 1}}"#,
             yaml: "quotas: [2/s, 9/min]\n  tiers: «{ by: plan, limits: { free: 1 } }",
-            words: "tiers is given for a rule with several quotas, but allowed is a rule with one quota",
+            message: "tiers is given for a rule with several quotas, but allowed is a rule with one quota",
         },
         Case {
             toml: "quota = '2/s'\nalgorithm = 'log'\ntiers = «{ by = 'plan', limits = { free = 1 } }",
             json: r#""quota": "2/s", "algorithm": "log", "tiers": «{"by": "plan", "limits": {"free": 1}}"#,
             yaml: "quota: 2/s\n  algorithm: log\n  tiers: «{ by: plan, limits: { free: 1 } }",
-            words: "tiers is a tier of 1 permits, but allowed is no tiers for a log rule, which has one slot per permit",
+            message: "tiers is a tier of 1 permits, but allowed is no tiers for a log rule, which has one slot per permit",
         },
     ]);
 }
 
 #[test]
-fn a_mistake_in_a_list_is_told_at_its_entry() {
+fn an_invalid_list_entry_is_reported_at_its_position() {
     check(&[
         Case {
             toml: "quota = '2/s'\nkey = 'number'\nallow = ['1', «'bob']",
             json: "\"quota\": \"2/s\", \"key\": \"number\", \"allow\": [\"1\",\n «\"bob\"]",
             yaml: "quota: 2/s\n  key: number\n  allow: ['1', «bob]",
-            words: "allow is \"bob\", but allowed is a value of the key \"number\": invalid digit found in string",
+            message: "allow is \"bob\", but allowed is a value of the key \"number\": invalid digit found in string",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'number'\ndeny = [«'']",
             json: r#""quota": "2/s", "key": "number", "deny": [«""]"#,
             yaml: "quota: 2/s\n  key: number\n  deny:\n  - «''",
-            words: "deny is \"\", but allowed is a value of the key \"number\": cannot parse integer from empty string",
+            message: "deny is \"\", but allowed is a value of the key \"number\": cannot parse integer from empty string",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'number'\ndeny = [«7]",
             json: r#""quota": "2/s", "key": "number", "deny": [«7]"#,
             yaml: "quota: 2/s\n  key: number\n  deny:\n  - «7",
-            words: "deny is 7, but allowed is a list of keys, each as text",
+            message: "deny is 7, but allowed is a list of keys, each as text",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'user'\nallow = «'bob'",
             json: r#""quota": "2/s", "key": "user", "allow": «"bob""#,
             yaml: "quota: 2/s\n  key: user\n  allow: «bob",
-            words: "allow is \"bob\", but allowed is a list of keys, each as text",
+            message: "allow is \"bob\", but allowed is a list of keys, each as text",
         },
         Case {
             toml: "quota = '2/s'\nallow = «['bob']",
             json: r#""quota": "2/s", "allow": «["bob"]"#,
             yaml: "quota: 2/s\n  allow: «[bob]",
-            words: "allow is given for a rule without a key, but allowed is a rule with a key",
+            message: "allow is given for a rule without a key, but allowed is a rule with a key",
         },
     ]);
 }
 
-/// What only building the rule set finds.
+/// Errors that are found when the rule set is built.
 #[test]
-fn what_no_rule_set_can_be_built_of_is_told_at_the_value_that_is_about_it() {
+fn an_error_of_the_rule_set_is_reported_at_its_value() {
     check(&[
         Case {
             toml: "renamed_from = «'other'\nquota = '2/s'",
             json: r#""renamed_from": «"other", "quota": "2/s""#,
             yaml: "renamed_from: «other\n  quota: 2/s",
-            words: "renamed_from is \"other\", but allowed is a name that no other rule has or was renamed from",
+            message: "renamed_from is \"other\", but allowed is a name that no other rule has or was renamed from",
         },
         Case {
             toml: "quota = '2/s'\ncells = «0",
             json: r#""quota": "2/s", "cells": «0"#,
             yaml: "quota: 2/s\n  cells: «0",
-            words: "cells is 0 cells, but allowed is 1 to 4096 cells",
+            message: "cells is 0 cells, but allowed is 1 to 4096 cells",
         },
         Case {
             toml: "quota = '2/s'\nalgorithm = 'fixed'\ncells = «2",
             json: r#""quota": "2/s", "algorithm": "fixed", "cells": «2"#,
             yaml: "quota: 2/s\n  algorithm: fixed\n  cells: «2",
-            words: "cells is 2, but allowed is no cells for a fixed window, which is one cell",
+            message: "cells is 2, but allowed is no cells for a fixed window, which is one cell",
         },
         Case {
             toml: "quota = '2/s'\nburst = «2",
             json: r#""quota": "2/s", "burst": «2"#,
             yaml: "quota: 2/s\n  burst: «2",
-            words: "burst is 2, but allowed is no burst, except for a gcra rule",
+            message: "burst is 2, but allowed is no burst, except for a gcra rule",
         },
         Case {
             toml: "quota = '1/day'\nalgorithm = 'gcra'\nburst = «367",
             json: r#""quota": "1/day", "algorithm": "gcra", "burst": «367"#,
             yaml: "quota: 1/day\n  algorithm: gcra\n  burst: «367",
-            words: "burst is 367 permits, but allowed is 1 to 366 permits, the limit or what 366 days refill",
+            message: "burst is 367 permits, but allowed is 1 to 366 permits, the limit or what 366 days refill",
         },
         Case {
             toml: "key = 'user'\nquotas = [\n'2/s',\n«'1000000000/1ms']",
             json: "\"key\": \"user\", \"quotas\": [\"2/s\",\n«\"1000000000/1ms\"]",
             yaml: "key: user\n  quotas:\n  - 2/s\n  - «1000000000/1ms",
-            words: "limit is 1000000000 permits with cells of 200µs, but allowed is at most 262143 permits with such cells, or \
+            message: "limit is 1000000000 permits with cells of 200µs, but allowed is at most 262143 permits with such cells, or \
                     wider cells",
         },
         Case {
             toml: "quota = '2/s'\nalgorithm = 'gcra'\ncells = «5",
             json: r#""quota": "2/s", "algorithm": "gcra", "cells": «5"#,
             yaml: "quota: 2/s\n  algorithm: gcra\n  cells: «5",
-            words: "cells is 5, but allowed is no cells for a gcra rule",
+            message: "cells is 5, but allowed is no cells for a gcra rule",
         },
         Case {
             toml: "quota = «'1001/1us'\nalgorithm = 'gcra'",
             json: r#""quota": «"1001/1us", "algorithm": "gcra""#,
             yaml: "quota: «1001/1us\n  algorithm: gcra",
-            words: "limit is 1001 permits in 1µs, but allowed is at most one permit per nanosecond, here 1000 permits",
+            message: "limit is 1001 permits in 1µs, but allowed is at most one permit per nanosecond, here 1000 permits",
         },
         Case {
             toml: "algorithm = 'log'\nquota = «'1048577/s'",
             json: r#""algorithm": "log", "quota": «"1048577/s""#,
             yaml: "algorithm: log\n  quota: «1048577/s",
-            words: "limit is 1048577 permits, but allowed is 1 to 1048576 permits for a timestamp ring",
+            message: "limit is 1048577 permits, but allowed is 1 to 1048576 permits for a timestamp ring",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'user'\ncapacity = «0",
             json: r#""quota": "2/s", "key": "user", "capacity": «0"#,
             yaml: "quota: 2/s\n  key: user\n  capacity: «0",
-            words: "capacity is 0 keys, but allowed is 1 to 4294967296 keys",
+            message: "capacity is 0 keys, but allowed is 1 to 4294967296 keys",
         },
         Case {
             toml: "quota = '2/s'\ncapacity = «5",
             json: r#""quota": "2/s", "capacity": «5"#,
             yaml: "quota: 2/s\n  capacity: «5",
-            words: "capacity is given for a rule without a key, but allowed is a rule with a key",
+            message: "capacity is given for a rule without a key, but allowed is a rule with a key",
         },
         Case {
             toml: "quota = '2/s'\nenforce = «'10%'",
             json: r#""quota": "2/s", "enforce": «"10%""#,
             yaml: "quota: 2/s\n  enforce: «10%",
-            words: "enforce is given for a rule without a key, but allowed is a rule with a key",
+            message: "enforce is given for a rule without a key, but allowed is a rule with a key",
         },
         Case {
             toml: "quota = '2/s'\nkey = 'user'\nenforce = «'100.5%'",
             json: r#""quota": "2/s", "key": "user", "enforce": «"100.5%""#,
             yaml: "quota: 2/s\n  key: user\n  enforce: «100.5%",
-            words: "enforce is 100.5 %, but allowed is 0 to 100 %",
+            message: "enforce is 100.5 %, but allowed is 0 to 100 %",
         },
     ]);
 }

@@ -1,5 +1,4 @@
-//! What every field means: a rule that is read decides as the one that is built in code, and not as the one
-//! without the field.
+//! Each field: a rule from a file decides as the one that is built in code, and not as the one without the field.
 
 use core::time::Duration;
 
@@ -12,7 +11,7 @@ use super::{Request, read};
 
 const USERS: [&str; 8] = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"];
 
-/// Everything that can be seen of the decisions on a long history of requests, by rules with these seeds.
+/// All observable results of a long history of requests, with fixed seeds.
 fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
     let rules = rules
         .build_with(ManualClock::new(), [1, 2, 3, 4])
@@ -36,11 +35,11 @@ fn transcript(rules: &RuleSetBuilder<Request>) -> Vec<String> {
         };
         let decided = match rules.check(&request) {
             Ok(_) => "admitted".to_owned(),
-            Err(refused) => {
-                let by = refused
+            Err(denied) => {
+                let by = denied
                     .violations()
                     .map(|by| format!("{} {} {}", by.rule(), by.quota(), by.limit()));
-                format!("{:?} {:?}", refused.retry_after(), by.collect::<Vec<_>>())
+                format!("{:?} {:?}", denied.retry_after(), by.collect::<Vec<_>>())
             }
         };
         let peeks = rules.peek(&request).map(|peek| {
@@ -82,7 +81,7 @@ fn only(rule: Rule<Request>) -> RuleSetBuilder<Request> {
     RuleSetBuilder::new().rule(rule)
 }
 
-/// Reads the rule in every format; YAML takes it as it stands in JSON, too.
+/// Reads the rule in every format. The JSON text is also read as YAML.
 #[track_caller]
 fn means(toml: &str, json: &str, yaml: &str, built: Rule<Request>, without: Rule<Request>) {
     let expected = transcript(&only(built));
@@ -106,7 +105,7 @@ fn means(toml: &str, json: &str, yaml: &str, built: Rule<Request>, without: Rule
 }
 
 #[test]
-fn quotas_mean_what_they_say() {
+fn quotas_are_read() {
     means(
         "quota = '5/s'",
         r#""quota": "5/s""#,
@@ -124,7 +123,7 @@ fn quotas_mean_what_they_say() {
 }
 
 #[test]
-fn algorithms_mean_what_they_say() {
+fn algorithms_are_read() {
     for (word, algorithm) in [
         ("classic", RuleAlgorithm::Classic),
         ("even", RuleAlgorithm::Even),
@@ -165,7 +164,7 @@ fn algorithms_mean_what_they_say() {
 }
 
 #[test]
-fn names_of_extractors_mean_what_the_program_says() {
+fn names_refer_to_the_extractors_of_the_program() {
     means(
         "quota = '2/s'\nkey = 'user'",
         r#""quota": "2/s", "key": "user""#,
@@ -200,7 +199,7 @@ fn names_of_extractors_mean_what_the_program_says() {
 }
 
 #[test]
-fn the_table_of_keys_is_as_the_file_says() {
+fn capacity_and_overflow_policy_are_read() {
     let small = || rule("2/5s").by(&number()).capacity(64);
     means(
         "quota = '2/5s'\nkey = 'number'\ncapacity = 64",
@@ -232,7 +231,7 @@ fn the_table_of_keys_is_as_the_file_says() {
 }
 
 #[test]
-fn enforcing_means_what_it_says() {
+fn enforcement_is_read() {
     let by_number = || rule("1/s").by(&number());
     means(
         "quota = '5/s'\nshadow = true",
@@ -258,7 +257,7 @@ fn enforcing_means_what_it_says() {
 }
 
 #[test]
-fn lists_of_keys_mean_the_keys() {
+fn lists_of_keys_are_read() {
     let by_user = || rule("1/s").by(&user());
     means(
         "quota = '1/s'\nkey = 'user'\nallow = ['ann', 'bob']\ndeny = ['cat']",
@@ -267,7 +266,7 @@ fn lists_of_keys_mean_the_keys() {
         by_user().allow("ann").allow("bob").deny("cat"),
         by_user(),
     );
-    // Read by the key: as numbers, not as text.
+    // Parsed by the key as numbers.
     let by_number = || rule("1/s").by(&number());
     means(
         "quota = '1/s'\nkey = 'number'\ndeny = ['7', '0042']",
@@ -279,7 +278,7 @@ fn lists_of_keys_mean_the_keys() {
 }
 
 #[test]
-fn rules_with_one_key_are_decided_in_one_step() {
+fn rules_with_one_key_share_a_state() {
     let states = |key: &str| {
         let text = format!(
             "rules:\n- {{ name: a, quota: 5/s, key: user }}\n- {{ name: b, quota: 50/min, key: {key} }}\n"
@@ -293,7 +292,7 @@ fn rules_with_one_key_are_decided_in_one_step() {
 }
 
 #[test]
-fn a_rule_keeps_its_counts_under_another_name() {
+fn a_renamed_rule_keeps_its_counts() {
     let live = LiveRules::new(
         read(FileFormat::Toml, "[[rules]]\nname = 'old'\nquota = '3/s'")
             .build_with(ManualClock::new(), [1, 2, 3, 4])
@@ -328,7 +327,7 @@ fn a_rule_keeps_its_counts_under_another_name() {
 }
 
 #[test]
-fn what_yaml_lets_one_write_otherwise_is_read() {
+fn other_notations_of_yaml_are_read() {
     let same = transcript(&only(rule("5/s").by(&user()).deny("cat").deny("7")));
     for text in [
         "rules:\n- name: &name it\n  quota: \"5/s\"\n  key: 'user'\n  deny:\n  - cat\n  - !!str 7\n",

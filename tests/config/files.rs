@@ -1,4 +1,4 @@
-//! Files by their names, the examples of the package, and reloading.
+//! Files by their names, the examples of the package, and reloads.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -99,9 +99,9 @@ fn example(file: &str) -> RuleSet<Call, ManualClock> {
         .expect(file)
 }
 
-/// Two per second for a user, 50 in ten seconds and 100 in a minute for an endpoint; the same in every format.
+/// The examples: two a second for a user, 50 in ten seconds and 100 in a minute for an endpoint, in every format.
 #[test]
-fn the_examples_mean_the_rules_of_the_origin() {
+fn the_examples_have_the_same_rules_in_every_format() {
     for file in [
         "examples/rules.toml",
         "examples/rules.json",
@@ -110,7 +110,7 @@ fn the_examples_mean_the_rules_of_the_origin() {
         let rules = example(file);
         let refused_by = |user, endpoint| match rules.check(&Call { user, endpoint }) {
             Ok(_) => Vec::new(),
-            Err(refused) => refused
+            Err(denied) => denied
                 .violations()
                 .map(|violation| format!("{} {}", violation.rule(), violation.quota()))
                 .collect(),
@@ -119,7 +119,7 @@ fn the_examples_mean_the_rules_of_the_origin() {
             assert!(refused_by(1, "/a").is_empty(), "{file}");
         }
         assert_eq!(refused_by(1, "/a"), ["user 2/1s"], "{file}");
-        // What was refused was charged nowhere: 48 are left, for others.
+        // Denied requests were charged nowhere: 48 are left for other users.
         for user in 2..50 {
             assert!(refused_by(user, "/a").is_empty(), "{file}: user {user}");
         }
@@ -139,7 +139,7 @@ fn the_examples_mean_the_rules_of_the_origin() {
 }
 
 #[test]
-fn a_reload_keeps_what_was_spent_and_an_error_keeps_the_rules() {
+fn a_reload_keeps_the_counts_and_an_error_keeps_the_rules() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rules.toml");
     let write = |quota: &str| {
@@ -177,7 +177,7 @@ fn a_reload_keeps_what_was_spent_and_an_error_keeps_the_rules() {
 }
 
 #[test]
-fn the_ending_tells_the_format() {
+fn the_extension_gives_the_format() {
     for (path, format) in [
         ("a/rules.toml", FileFormat::Toml),
         ("rules.d/a.b.Json", FileFormat::Json),

@@ -1,18 +1,18 @@
-//! What is wrong with a file as a whole, and what its format does not allow.
+//! Errors of a file as a whole, and of its format.
 
 use core::error::Error as _;
 
 use proptest::prelude::*;
 use ringgate::{ConfigError, Extractors, FileFormat, FileProblem, Key, RuleSetBuilder};
 
-use super::{Request, extractors, refused};
+use super::{Request, extractors, invalid};
 
 #[track_caller]
-fn check(format: FileFormat, text: &str, line: usize, column: usize, words: &str) {
+fn check(format: FileFormat, text: &str, line: usize, column: usize, message: &str) {
     let beginning: String = text.chars().take(200).collect();
     assert_eq!(
-        refused(format, text),
-        (line, column, words.to_owned()),
+        invalid(format, text),
+        (line, column, message.to_owned()),
         "{format}: {beginning}"
     );
 }
@@ -20,7 +20,7 @@ fn check(format: FileFormat, text: &str, line: usize, column: usize, words: &str
 const NO_RULES: &str = "rules is missing, but allowed is a list of rules";
 
 #[test]
-fn a_file_without_rules_is_refused() {
+fn a_file_without_rules_is_an_error() {
     check(FileFormat::Toml, "", 1, 1, NO_RULES);
     check(FileFormat::Json, " {}", 1, 2, NO_RULES);
     check(FileFormat::Yaml, "\n{}", 2, 1, NO_RULES);
@@ -34,7 +34,7 @@ fn a_file_without_rules_is_refused() {
     check(FileFormat::Toml, "rules = 5", 1, 9, &no_list("5"));
     check(FileFormat::Toml, "[rules]\nname = 'a'", 1, 1, &no_list("a map"));
     check(FileFormat::Json, r#"{"rules": {}}"#, 1, 11, &no_list("a map"));
-    // What is not there stands where it was expected, behind the colon that announces it.
+    // The position of a missing value is after the colon that precedes it.
     check(FileFormat::Yaml, "rules:\n", 1, 6, &no_list("null"));
     let no_rule = "rules is \"user\", but allowed is a map for each rule";
     check(FileFormat::Toml, "rules = ['user']", 1, 10, no_rule);
@@ -43,7 +43,7 @@ fn a_file_without_rules_is_refused() {
 }
 
 #[test]
-fn a_file_of_no_rules_is_read() {
+fn an_empty_list_of_rules_is_read() {
     for (format, text) in [
         (FileFormat::Toml, "rules = []"),
         (FileFormat::Json, "\u{feff}{\"rules\": []}"),
@@ -54,78 +54,90 @@ fn a_file_of_no_rules_is_read() {
 }
 
 #[test]
-fn a_field_that_no_file_has_is_refused() {
-    let words = "field is \"rule\", but allowed is rules or $schema";
-    check(FileFormat::Toml, "[[rule]]\nname = 'user'", 1, 3, words);
-    check(FileFormat::Json, "{\n  \"rule\": []}", 2, 3, words);
-    check(FileFormat::Yaml, "rule: []", 1, 1, words);
-    let words = "$schema is 1, but allowed is text: the location of the schema";
-    check(FileFormat::Json, r#"{"$schema": 1, "rules": []}"#, 1, 13, words);
+fn an_unknown_field_is_an_error() {
+    let message = "field is \"rule\", but allowed is rules or $schema";
+    check(FileFormat::Toml, "[[rule]]\nname = 'user'", 1, 3, message);
+    check(FileFormat::Json, "{\n  \"rule\": []}", 2, 3, message);
+    check(FileFormat::Yaml, "rule: []", 1, 1, message);
+    let message = "$schema is 1, but allowed is text: the location of the schema";
+    check(FileFormat::Json, r#"{"$schema": 1, "rules": []}"#, 1, 13, message);
 }
 
 #[test]
-fn a_rule_without_a_name_is_refused() {
-    let words = "name is missing, but allowed is a name for each rule";
-    check(FileFormat::Toml, "\n[[rules]]\nquota = '1/s'", 2, 1, words);
-    check(FileFormat::Json, r#"{"rules": [{"quota": "1/s"}]}"#, 1, 12, words);
-    check(FileFormat::Yaml, "rules:\n- quota: 1/s", 2, 3, words);
-    let words = "name is empty, but allowed is a name";
+fn a_rule_without_a_name_is_an_error() {
+    let message = "name is missing, but allowed is a name for each rule";
+    check(FileFormat::Toml, "\n[[rules]]\nquota = '1/s'", 2, 1, message);
+    check(
+        FileFormat::Json,
+        r#"{"rules": [{"quota": "1/s"}]}"#,
+        1,
+        12,
+        message,
+    );
+    check(FileFormat::Yaml, "rules:\n- quota: 1/s", 2, 3, message);
+    let message = "name is empty, but allowed is a name";
     check(
         FileFormat::Toml,
         "[[rules]]\nname = ''\nquota = '1/s'",
         2,
         8,
-        words,
+        message,
     );
     check(
         FileFormat::Json,
         r#"{"rules": [{"name": "", "quota": "1/s"}]}"#,
         1,
         21,
-        words,
+        message,
     );
-    check(FileFormat::Yaml, "rules:\n- name: ''\n  quota: 1/s", 2, 9, words);
-    let words = "name is true, but allowed is text";
-    check(FileFormat::Toml, "[[rules]]\nname = true", 2, 8, words);
-    check(FileFormat::Json, r#"{"rules": [{"name": true}]}"#, 1, 21, words);
-    check(FileFormat::Yaml, "rules:\n- name: true", 2, 9, words);
+    check(
+        FileFormat::Yaml,
+        "rules:\n- name: ''\n  quota: 1/s",
+        2,
+        9,
+        message,
+    );
+    let message = "name is true, but allowed is text";
+    check(FileFormat::Toml, "[[rules]]\nname = true", 2, 8, message);
+    check(FileFormat::Json, r#"{"rules": [{"name": true}]}"#, 1, 21, message);
+    check(FileFormat::Yaml, "rules:\n- name: true", 2, 9, message);
 }
 
 #[test]
-fn a_name_that_is_given_twice_is_told_at_its_second_use() {
-    let words = "rule \"user\": name is \"user\" again, but allowed is a different name for each rule";
+fn a_repeated_name_is_reported_at_its_second_use() {
+    let message = "rule \"user\": name is \"user\" again, but allowed is a different name for each rule";
     let rule = "[[rules]]\nname = 'user'\nquota = '1/s'\n";
-    check(FileFormat::Toml, &format!("{rule}{rule}{rule}"), 5, 8, words);
+    check(FileFormat::Toml, &format!("{rule}{rule}{rule}"), 5, 8, message);
     let rule = r#"{"name": "user", "quota": "1/s"}"#;
     check(
         FileFormat::Json,
         &format!("{{\"rules\": [\n{rule},\n{rule}]}}"),
         3,
         10,
-        words,
+        message,
     );
     let rule = "- quota: 1/s\n  name: user\n";
-    check(FileFormat::Yaml, &format!("rules:\n{rule}{rule}"), 5, 9, words);
+    check(FileFormat::Yaml, &format!("rules:\n{rule}{rule}"), 5, 9, message);
 }
 
 #[test]
-fn a_field_that_is_given_twice_is_told_at_its_second_use() {
-    let words = "field is \"quota\" again, but allowed is each field once";
+fn a_repeated_field_is_reported_at_its_second_use() {
+    let message = "field is \"quota\" again, but allowed is each field once";
     check(
         FileFormat::Json,
         "{\"rules\": [{\"name\": \"user\", \"quota\": \"1/s\",\n\"quota\": \"1/s\"}]}",
         2,
         1,
-        words,
+        message,
     );
     check(
         FileFormat::Yaml,
         "rules:\n- name: user\n  quota: 1/s\n  quota: 1/s",
         4,
         3,
-        words,
+        message,
     );
-    // Here it is the format itself that forbids it.
+    // TOML itself forbids it.
     check(
         FileFormat::Toml,
         "[[rules]]\nname = 'user'\nquota = '1/s'\nquota = '1/s'",
@@ -136,34 +148,34 @@ fn a_field_that_is_given_twice_is_told_at_its_second_use() {
 }
 
 #[test]
-fn of_two_mistakes_the_first_in_the_file_is_told() {
-    let words = "rule \"user\": field is \"zzz\", but allowed is name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, \
+fn of_two_errors_the_first_in_the_file_is_reported() {
+    let message = "rule \"user\": field is \"zzz\", but allowed is name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, \
                  when, tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny";
     check(
         FileFormat::Toml,
         "[[rules]]\nname = 'user'\nzzz = 1\naaa = 1",
         3,
         1,
-        words,
+        message,
     );
     check(
         FileFormat::Json,
         "{\"rules\": [{\"name\": \"user\",\n\"zzz\": 1, \"aaa\": 1}]}",
         2,
         1,
-        words,
+        message,
     );
     check(
         FileFormat::Yaml,
         "rules:\n- name: user\n  zzz: 1\n  aaa: 1",
         3,
         3,
-        words,
+        message,
     );
 }
 
 #[test]
-fn too_many_rules_are_told_at_the_first_that_is_too_many() {
+fn too_many_rules_are_reported_at_the_first_excess_rule() {
     let most = RuleSetBuilder::<str>::MAX_RULES;
     let text = |rules: usize| -> String {
         (0..rules).fold("rules:\n".to_owned(), |text, number| {
@@ -181,7 +193,7 @@ fn too_many_rules_are_told_at_the_first_that_is_too_many() {
 }
 
 #[test]
-fn what_is_not_of_the_format_is_refused() {
+fn a_text_of_another_format_is_an_error() {
     check(
         FileFormat::Toml,
         "[[rules]]\nname = 'user\n",
@@ -248,11 +260,11 @@ fn what_is_not_of_the_format_is_refused() {
 }
 
 #[test]
-fn what_is_too_deep_is_refused_and_fills_no_stack() {
+fn deep_nesting_is_an_error_and_overflows_no_stack() {
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
-    let words = |format| format!("not {format}: values are nested too deep");
-    check(FileFormat::Json, &deep("[", "]"), 1, 17, &words("JSON"));
-    check(FileFormat::Yaml, &"[".repeat(100), 1, 17, &words("YAML"));
+    let message = |format| format!("not {format}: values are nested too deep");
+    check(FileFormat::Json, &deep("[", "]"), 1, 17, &message("JSON"));
+    check(FileFormat::Yaml, &"[".repeat(100), 1, 17, &message("YAML"));
     check(
         FileFormat::Yaml,
         &deep("[", "]"),
@@ -261,7 +273,7 @@ fn what_is_too_deep_is_refused_and_fills_no_stack() {
         "not YAML: recursion limit exceeded",
     );
     let toml = format!("a = {}", "[".repeat(20) + &"]".repeat(20));
-    check(FileFormat::Toml, &toml, 1, 21, &words("TOML"));
+    check(FileFormat::Toml, &toml, 1, 21, &message("TOML"));
     let aliases = (1..20).fold("a0: &a0 [1, 2, 3]\n".to_owned(), |text, number| {
         let before = format!("*a{}", number - 1);
         text + &format!("a{number}: &a{number} [{before}, {before}, {before}]\n")
@@ -271,32 +283,32 @@ fn what_is_too_deep_is_refused_and_fills_no_stack() {
 
 #[test]
 fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
-    let words = "rule \"größe\": quota is 1, but allowed is text such as \"100/60s\"";
+    let message = "rule \"größe\": quota is 1, but allowed is text such as \"100/60s\"";
     check(
         FileFormat::Toml,
         "rules = [\r\n  { name = 'größe', quota = 1 },\r\n]",
         2,
         29,
-        words,
+        message,
     );
     check(
         FileFormat::Json,
         "{\"rules\": [\r\n  {\"name\": \"größe\", \"quota\": 1}]}",
         2,
         30,
-        words,
+        message,
     );
     check(
         FileFormat::Yaml,
         "rules:\r\n  - { name: größe, quota: 1 }",
         2,
         27,
-        words,
+        message,
     );
 }
 
 #[test]
-fn a_name_that_the_program_does_not_know_is_told_when_it_knows_none() {
+fn an_unknown_name_is_reported_when_the_program_has_none() {
     let text = "rules: [{ name: user, quota: 1/s, key: user }]";
     let error = RuleSetBuilder::from_text(text, FileFormat::Yaml, &Extractors::<str>::new()).unwrap_err();
     assert_eq!(
@@ -306,7 +318,7 @@ fn a_name_that_the_program_does_not_know_is_told_when_it_knows_none() {
 }
 
 #[test]
-fn a_name_can_be_given_to_one_extractor_of_a_kind() {
+fn extractors_of_one_kind_have_different_names() {
     let again = || Key::new("user", |_: &Request, _| ());
     let error = extractors().key(again()).unwrap_err();
     assert_eq!(
@@ -326,7 +338,7 @@ fn a_name_can_be_given_to_one_extractor_of_a_kind() {
         name(extractors().tier_of(ringgate::TierOf::new("plan", |_| None))),
         "by"
     );
-    // The kinds have nothing to do with each other.
+    // Names of different kinds may be equal.
     assert!(
         extractors()
             .cost(ringgate::Cost::new("user", |_: &Request| 1))
@@ -340,7 +352,7 @@ fn a_name_can_be_given_to_one_extractor_of_a_kind() {
 }
 
 #[test]
-fn an_error_has_a_source_where_there_is_one() {
+fn an_error_has_its_source() {
     let error = |text| RuleSetBuilder::from_text(text, FileFormat::Yaml, &extractors()).unwrap_err();
     let value = error("rules: 1");
     assert!(matches!(value.problem(), FileProblem::Value(error) if error.field == "rules"));
@@ -367,7 +379,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever is done to a good file, it is read or refused, and what is refused is in it.
+    /// A valid file with random edits is read, or gives an error with a position inside of it.
     #[test]
     fn no_text_panics(
         example in prop::sample::select(EXAMPLES.to_vec()),
@@ -383,8 +395,8 @@ proptest! {
         let text: String = text.into_iter().collect();
         if let Err(error) = RuleSetBuilder::from_text(&text, format, &extractors()) {
             let line = error.line().expect("a line");
-            // A lone carriage return ends a line of YAML. A parser may find at the end of the text, in the line after
-            // the last, that something is missing.
+            // A lone carriage return ends a line of YAML. A missing value may be reported at the end of the text, in the
+            // line after the last.
             let lines = text.matches(['\n', '\r']).count() + 1;
             prop_assert!((1..=lines + 1).contains(&line), "{} in {:?}", error, text);
             prop_assert!(error.column().expect("a column") >= 1);

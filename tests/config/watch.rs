@@ -1,5 +1,5 @@
-//! A file that changes while rules are in force. Nothing here waits for a time to pass: each step waits for
-//! the report of what the step before has caused.
+//! A file that changes while its rules are in force. Each step waits for the report that the previous one has caused, and
+//! none for a time.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -14,7 +14,7 @@ use super::{Request, extractors};
 type Live = Arc<LiveRules<Request, ManualClock>>;
 type Report = Result<Reloaded, ReloadError>;
 
-/// For a machine that is busy with other things.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn live() -> Live {
@@ -27,7 +27,7 @@ fn live() -> Live {
 fn watch(live: &Live, path: &Path) -> (RulesWatcher, Receiver<Report>) {
     let (report, reports) = mpsc::channel();
     let report = move |reloaded| {
-        // The test may have ended.
+        // Fails when the test has ended.
         let _ = report.send(reloaded);
     };
     let watcher = RulesWatcher::new(Arc::clone(live), path, extractors(), report).expect("watched");
@@ -50,7 +50,7 @@ fn next(reports: &Receiver<Report>) -> Report {
     reports.recv_timeout(PATIENCE).expect("a report")
 }
 
-/// The next success. On a slow machine a file may be read when it was begun and not yet written, which is reported.
+/// The next success. On a slow machine a file may be read, and reported, before it is written completely.
 fn next_good(reports: &Receiver<Report>) -> Reloaded {
     loop {
         if let Ok(reloaded) = next(reports) {
@@ -59,7 +59,7 @@ fn next_good(reports: &Receiver<Report>) -> Reloaded {
     }
 }
 
-/// The next error of a file that has content.
+/// The next error of a file with content.
 fn next_bad(reports: &Receiver<Report>) -> String {
     loop {
         let error = next(reports).expect_err("a bad file").to_string();
@@ -77,13 +77,13 @@ fn quotas(live: &Live) -> Vec<String> {
 }
 
 #[test]
-fn a_changed_file_is_reloaded_and_a_bad_one_is_reported() {
+fn a_changed_file_is_reloaded_and_an_invalid_one_is_reported() {
     let (folder, live) = (folder(), live());
     let path = file(&folder);
     fs::write(&path, rules("3/s")).expect("written");
     let (watcher, reports) = watch(&live, &path);
     assert_eq!(watcher.path(), path);
-    // At the start.
+    // The report at the start.
     assert_eq!(next_good(&reports), Reloaded::Done);
     assert_eq!(quotas(&live), ["3/1s"]);
     for _ in 0..3 {
@@ -126,7 +126,7 @@ fn a_file_that_is_renamed_over_the_old_one_is_reloaded() {
 }
 
 #[test]
-fn a_file_may_come_late_and_go() {
+fn a_file_may_be_created_late_and_removed() {
     let (folder, live) = (folder(), live());
     let path = file(&folder);
     let (_watcher, reports) = watch(&live, &path);
@@ -139,13 +139,13 @@ fn a_file_may_come_late_and_go() {
     assert_eq!(next_good(&reports), Reloaded::Done);
     fs::remove_file(&path).expect("removed");
     assert!(next(&reports).is_err());
-    // The rules remain.
+    // The rules stay in force.
     assert_eq!(quotas(&live), ["3/1s"]);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_link_that_is_turned_elsewhere_is_followed() {
+fn a_changed_link_is_followed() {
     use std::os::unix::fs::symlink;
 
     let (folder, live) = (folder(), live());
@@ -155,7 +155,7 @@ fn a_link_that_is_turned_elsewhere_is_followed() {
         fs::create_dir(&version).expect("a folder");
         fs::write(version.join("rules.toml"), rules(quota)).expect("written");
     }
-    // As a container's configuration is mounted: the file is a link through a link to a folder.
+    // The configuration of a container is mounted so: the file is a link through a link to a folder.
     let current = folder.path().join("current");
     symlink("one", &current).expect("a link");
     symlink("current/rules.toml", &path).expect("a link");
@@ -169,9 +169,9 @@ fn a_link_that_is_turned_elsewhere_is_followed() {
     assert_eq!(quotas(&live), ["4/1s"]);
 }
 
-/// Somebody in the middle of a decision keeps the old window in force; it goes when he is through.
+/// A decision in progress keeps the old window in force. The watcher removes it after the decision.
 #[test]
-fn what_a_reload_leaves_is_finished() {
+fn a_pending_reload_is_finished() {
     let (folder, live) = (folder(), live());
     let path = file(&folder);
     fs::write(&path, rules("3/s")).expect("written");
@@ -200,14 +200,14 @@ fn nothing_is_reported_once_the_watcher_is_dropped() {
     assert_eq!(next_good(&reports), Reloaded::Done);
     drop(watcher);
     fs::write(&path, rules("4/s")).expect("written");
-    // The thread, which had the other end, has ended.
+    // The thread, which had the other end of the channel, has ended.
     assert_eq!(reports.recv().map(|report| report.is_ok()), Err(mpsc::RecvError));
     assert_eq!(quotas(&live), ["3/1s"]);
     assert_eq!(Arc::strong_count(&live), 1);
 }
 
 #[test]
-fn dropping_waits_for_a_report_that_has_begun() {
+fn drop_waits_for_a_report_in_progress() {
     use core::sync::atomic::{AtomicBool, Ordering};
 
     let (folder, live) = (folder(), live());
@@ -216,7 +216,7 @@ fn dropping_waits_for_a_report_that_has_begun() {
     let end = Arc::clone(&ended);
     let watcher = RulesWatcher::new(live, file(&folder), extractors(), move |_| {
         let _ = begun.send(());
-        // Long enough for a drop that does not wait to be through.
+        // Long enough for a drop that does not wait to return.
         std::thread::sleep(Duration::from_millis(100));
         end.store(true, Ordering::Release);
     });
@@ -226,18 +226,18 @@ fn dropping_waits_for_a_report_that_has_begun() {
 }
 
 #[test]
-fn what_changes_nothing_is_not_reported() {
+fn an_unchanged_text_is_not_reported() {
     let (folder, live) = (folder(), live());
     let path = file(&folder);
     fs::write(&path, rules("3/s")).expect("written");
     let (_watcher, reports) = watch(&live, &path);
     assert_eq!(next_good(&reports), Reloaded::Done);
-    // The same text under the same name, and another file.
+    // The same text again, and another file.
     let other = folder.path().join("other");
     fs::write(&other, rules("3/s")).expect("written");
     fs::rename(&other, &path).expect("renamed");
     fs::write(&other, "other").expect("written");
-    // Time for a report that must not come; too little of it cannot make this fail.
+    // Time for a report that must not come. Too little time cannot make this test fail.
     std::thread::sleep(4 * RulesWatcher::DEBOUNCE);
     let another = folder.path().join("another");
     fs::write(&another, rules("4/s")).expect("written");
@@ -255,7 +255,7 @@ fn a_report_may_drop_the_watcher() {
     let (report, reports) = mpsc::channel();
     let place = Arc::new(Mutex::new(None::<RulesWatcher>));
     let own = Arc::clone(&place);
-    // Whoever is told first waits until the watcher is where it can be dropped.
+    // The first report waits until the watcher can be dropped by it.
     let mut held = place.lock().expect("unpoisoned");
     let watcher = RulesWatcher::new(Arc::clone(&live), &path, extractors(), move |reloaded| {
         drop(own.lock().expect("unpoisoned").take());
@@ -268,7 +268,7 @@ fn a_report_may_drop_the_watcher() {
 }
 
 #[test]
-fn a_folder_that_is_missing_cannot_be_watched() {
+fn a_missing_folder_cannot_be_watched() {
     let (folder, live) = (folder(), live());
     let path = folder.path().join("missing").join("rules.toml");
     let error = RulesWatcher::new(live, &path, extractors(), |_| ()).expect_err("no folder");

@@ -1,10 +1,9 @@
-//! Models of several states judged as one, and of a reload.
+//! Models of a request that several states decide, and of a reload.
 //!
-//! What is asserted of every execution:
+//! Each execution asserts:
 //!
-//! - *bound*: of no rule does an interval of one window hold more than the limit;
-//! - *books*: what each rule's state holds in the end is what was admitted and what was forfeited, and nothing
-//!   else.
+//! - *bound*: no interval of one window holds more permits of a rule than its limit;
+//! - *sums*: in the end the state of a rule holds the admitted and the forfeited permits, and no others.
 
 use core::time::Duration;
 
@@ -24,21 +23,21 @@ use super::harness::{BOUNDED, FULL, Model};
 /// Nanoseconds in a cell.
 const W: u64 = 1_000;
 
-/// When, and what it costs each rule.
+/// The time of a request, and its cost for each rule.
 type Call = (u64, [u64; 3]);
 
 fn per(limit: u64, nanos: u64) -> Quota {
     Quota::new(limit, Duration::from_nanos(nanos)).unwrap()
 }
 
-/// A rule about everybody, with one cell, that charges one of the costs.
+/// A rule without a key, with one cell and one of the costs.
 fn rule(name: &'static str, quota: Quota, which: usize) -> Rule<[u64; 3]> {
     Rule::new(name, quota)
         .cells(1)
         .cost(&Cost::new(name, move |costs: &[u64; 3]| costs[which]))
 }
 
-/// Rules, the calls of each thread, and the last time that is looked at.
+/// Rules, the calls of each thread, and the time of the final peek.
 struct Scene {
     rules: RuleSetBuilder<[u64; 3]>,
     threads: [&'static [Call]; 2],
@@ -46,7 +45,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Gives the judge how many permits of each rule were admitted.
+    /// Runs the threads, checks the sums, and calls `judge` with the answers and the forfeited permits.
     fn run(self, model: Model, judge: impl Fn(&[bool], &[u64]) + Send + Sync + 'static) {
         let Self { rules, threads, last } = self;
         model.explore(move || {
@@ -96,20 +95,20 @@ fn two() -> RuleSetBuilder<[u64; 3]> {
         .rule(rule("b", per(2, W), 1))
 }
 
-/// Each thread takes first what the other takes last, and there is room for one of them.
+/// The threads charge two states in opposite orders, with capacity for one of them.
 #[test]
 fn rules_opposite_orders() {
     let threads: [&[Call]; 2] = [&[(W, [2, 1, 0])], &[(W, [1, 2, 0])]];
     let rules = two();
     let last = W;
     Scene { rules, threads, last }.run(FULL, |_, forfeited| {
-        // In one cell everything can be given back.
+        // In one cell everything can be refunded.
         assert_eq!(forfeited, [0, 0]);
     });
 }
 
-/// One thread takes the first and then finds the second full; meanwhile the first has moved on to a later cell, so nothing
-/// can be given back.
+/// One thread charges the first state and is denied by the second. Meanwhile the first has entered a later cell, so the
+/// charge cannot be refunded.
 #[test]
 fn rules_forfeited() {
     let threads: [&[Call]; 2] = [&[(W, [1, 1, 0])], &[(2 * W, [1, 0, 0]), (2 * W, [0, 3, 0])]];
@@ -123,7 +122,7 @@ fn rules_forfeited() {
     });
 }
 
-/// Three states of three kinds, one of which never gives back.
+/// Three states of three kinds, one of which never refunds.
 #[test]
 fn rules_three_states() {
     let rules = RuleSetBuilder::new()
@@ -145,7 +144,7 @@ fn rules_three_states() {
     });
 }
 
-/// Rules of one cost are the windows of one ring: nothing has to be given back.
+/// Rules with one cost are the windows of one ring: nothing has to be refunded.
 #[test]
 fn rules_of_one_state() {
     let rules = RuleSetBuilder::new()
@@ -159,8 +158,8 @@ fn rules_of_one_state() {
     });
 }
 
-/// Two rule sets, one from before a reload and one from after, over the states of two keys: each thread decides by one of
-/// them, and takes first what the other takes last.
+/// The rule sets from before and after a reload, over the same states of two keys. Each thread uses one set, and they
+/// charge the states in opposite orders.
 #[test]
 fn rules_two_sets() {
     let of = |limit| {
@@ -177,7 +176,7 @@ fn rules_two_sets() {
         clock.set(Nanos::new(W));
         let live = LiveRules::new(of(3).build_with(clock, [1, 2, 3, 4]).unwrap());
         let before = live.load();
-        // Both keys have their entries, so that the threads meet in the states.
+        // Both keys get their entries, so that the threads meet in the states.
         assert!(before.check(&[1, 1, 7]).is_ok());
         assert_eq!(live.store(&of(3)), Ok(Reloaded::Done));
         let after = live.load();
@@ -194,14 +193,14 @@ fn rules_two_sets() {
     });
 }
 
-/// A rule's key in a table, or everybody.
+/// A rule with a key, or without.
 fn reloaded(limit: u64, window: u64, keyed: bool) -> RuleSetBuilder<u64> {
     let rule = Rule::new("a", per(limit, window)).cells(1);
     let key = Key::new("key", |request: &u64, key| core::hash::Hash::hash(request, key));
     RuleSetBuilder::new().rule(if keyed { rule.by(&key).capacity(1) } else { rule })
 }
 
-/// Two permits in a short window become two in a long one, while somebody decides: never more than two pass.
+/// A reload from two permits in a short window to two in a long one, during a decision: never more than two are admitted.
 fn reload(keyed: bool, before: u64, model: Model) {
     model.explore(move || {
         let clock = ManualClock::new();
@@ -210,42 +209,42 @@ fn reload(keyed: bool, before: u64, model: Model) {
         let live = Arc::new(LiveRules::new(
             old.build_with(clock.clone(), [1, 2, 3, 4]).unwrap(),
         ));
-        let mut passed = (0..before).filter(|_| live.load().check(&1).is_ok()).count();
+        let mut admitted = (0..before).filter(|_| live.load().check(&1).is_ok()).count();
         let decider = {
             let live = Arc::clone(&live);
             thread::spawn(move || usize::from(live.load().check(&1).is_ok()))
         };
         live.store(&reloaded(2, 10 * W, keyed)).unwrap();
-        passed += usize::from(live.load().check(&1).is_ok());
-        passed += decider.join().unwrap();
+        admitted += usize::from(live.load().check(&1).is_ok());
+        admitted += decider.join().unwrap();
         assert_eq!(live.finish(), Reloaded::Done);
-        // Within the long window, but the short one is over.
+        // Within the long window, after the short one.
         clock.set(Nanos::new(22 * W));
-        passed += (0..2).filter(|_| live.load().check(&1).is_ok()).count();
-        // One at least, though what was charged to both states counts twice.
-        assert!((1..=2).contains(&passed), "{passed}");
+        admitted += (0..2).filter(|_| live.load().check(&1).is_ok()).count();
+        // At least one, although permits charged to both states count twice.
+        assert!((1..=2).contains(&admitted), "{admitted}");
     });
 }
 
-/// Whoever decides by the old rules when the new ones are charged is waited for, and counted.
+/// A decision by the old rules is waited for before the carry-over, and carried over.
 #[test]
 fn rules_carry_over() {
     reload(false, 0, BOUNDED);
 }
 
-/// What was spent before, and what is spent by both rules while that is read.
+/// Permits spent before the reload, and permits spent by both rules during the carry-over.
 #[test]
 fn rules_carry_over_of_the_past() {
     reload(false, 1, BOUNDED);
 }
 
-/// The same for a key of a table.
+/// A carry-over of a key in a table.
 #[test]
 fn rules_carry_over_of_a_key() {
     reload(true, 1, BOUNDED.up_to(1));
 }
 
-/// A caller with a reading from before the reload does not find itself before what it has spent since.
+/// A caller with a reading from before the reload cannot begin before its own past.
 #[test]
 fn rules_carry_over_older_reading() {
     BOUNDED.up_to(2).explore(|| {
@@ -256,7 +255,7 @@ fn rules_carry_over_older_reading() {
             old.build_with(clock.clone(), [1, 2, 3, 4]).unwrap(),
         ));
         assert!(live.load().check(&1).is_ok());
-        // Its entry goes to another key, when it is idle in the short window.
+        // Its entry goes to another key once it is idle in the short window.
         clock.set(Nanos::new(23 * W));
         let decider = {
             let live = Arc::clone(&live);
@@ -265,10 +264,10 @@ fn rules_carry_over_older_reading() {
         live.store(&reloaded(1, 2 * W, true)).unwrap();
         decider.join().unwrap();
         assert_eq!(live.finish(), Reloaded::Done);
-        // By its reading, the first admission is in the window.
+        // By this reading, the first admission is still in the window.
         let rules = live.load();
         if rules.check_at(&1, Nanos::new(21 * W)).is_ok() {
-            // It was charged to the cell of the reload, which counts for a window more, and not to its reading's.
+            // It was charged to the cell of the reload, which counts for another window, not to that of its reading.
             clock.set(Nanos::new(25 * W));
             assert_eq!(rules.peek(&1).map(|peek| peek.spent()).sum::<u64>(), 1);
         }

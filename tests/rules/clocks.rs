@@ -1,5 +1,4 @@
-//! Readings that step back, jump, and come from the end of time: rules decide as their algorithms do, each over words of
-//! its own, when all are looked at and then all are charged.
+//! Readings that step back, jump, or are near the end of time. A rule decides as its algorithm does over words of its own.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -16,7 +15,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// Rules that differ in their number of cells are not decided in one step.
+    /// Rules with different numbers of cells do not share a state.
     fn rule(&self, number: u64, cost: &Cost<Request>) -> Rule<Request> {
         let mut rule = Rule::new(format!("rule {number}"), self.quota).algorithm(self.algorithm);
         if matches!(
@@ -45,7 +44,7 @@ fn alone() -> impl Strategy<Value = Alone> {
     use RuleAlgorithm::{Classic, Counter, Even, Gcra, Log};
     let quotas = vec!["3/1s", "7/2s", "20/10s", "40/1min", "300/1s", "5/366d"];
     (
-        // Fixed windows of one cost would be decided in one step.
+        // Fixed windows with one cost would share a state.
         select(vec![Counter, Classic, Even, Log, Gcra]),
         select(quotas),
         any::<bool>(),
@@ -59,7 +58,7 @@ fn alone() -> impl Strategy<Value = Alone> {
 
 fn reading() -> impl Strategy<Value = u64> {
     const HOUR: u64 = 3_600_000_000_000;
-    // Beyond twenty, time may stand still.
+    // Beyond 20 years an algorithm may have no more ticks.
     const YEARS: u64 = 19 * 366 * 24 * HOUR;
     prop_oneof![
         8 => HOUR..HOUR + 5_000_000_000,
@@ -76,7 +75,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn rules_are_all_looked_at_and_then_charged(
+    fn all_rules_are_peeked_before_any_is_charged(
         alone in prop::collection::vec(alone(), 1..5),
         ops in prop::collection::vec((reading(), select(vec![0, 1, 1, 1, 2, 5, 300, u64::MAX]), 1..5_usize), 1..60),
     ) {
@@ -102,19 +101,19 @@ proptest! {
                     .map(|number| format!("rule {number}"))
                     .collect();
                 if full.is_empty() || states.len() == 1 {
-                    // One state is decided by without a look.
+                    // A single state decides without a peek.
                     for (number, (algorithm, state)) in states.iter().enumerate() {
                         let decided = algorithm.decide(state.shared(), now, permits(number));
                         prop_assert_eq!(decided.is_some(), full.is_empty());
                     }
                 }
                 match rules.check_at(&request, now) {
-                    Ok(passed) => prop_assert!(full.is_empty() && passed.at() == now, "{:?}", full),
-                    Err(refused) => {
-                        let named: Vec<_> = refused.violations().map(|it| it.rule().to_string()).collect();
+                    Ok(admitted) => prop_assert!(full.is_empty() && admitted.at() == now, "{:?}", full),
+                    Err(denied) => {
+                        let named: Vec<_> = denied.violations().map(|it| it.rule().to_string()).collect();
                         prop_assert_eq!(&named, &full);
                         let never = (0..states.len()).any(|number| permits(number) > states[number].0.max_request());
-                        let retry = refused.retry_after();
+                        let retry = denied.retry_after();
                         prop_assert_eq!(never, retry.is_none());
                         prop_assert!(retry != Some(Duration::ZERO));
                     }
@@ -129,9 +128,9 @@ proptest! {
     }
 }
 
-/// Where time stands still, everything ends and nothing panics; what is spent there stays spent.
+/// At the end of time every call returns, and nothing panics.
 #[test]
-fn nothing_panics_where_time_ends() {
+fn nothing_panics_at_the_end_of_time() {
     use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
     const YEARS: u64 = 366 * 24 * 3_600_000_000_000;
     let (cost, key) = (by_cost(), by_user());
@@ -153,9 +152,9 @@ fn nothing_panics_where_time_ends() {
                         };
                         match live.load().reserve(&request) {
                             Ok(taken) => drop(live.load().settle(taken, &cost, id % 9)),
-                            Err(refused) => {
-                                let _ = refused.retry_after();
-                                assert!(refused.violations().count() > 0);
+                            Err(denied) => {
+                                let _ = denied.retry_after();
+                                assert!(denied.violations().count() > 0);
                             }
                         };
                     }

@@ -1,4 +1,4 @@
-//! What broke in decisions, each under its name.
+//! Regressions of decisions, each named by the fault.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
@@ -17,17 +17,17 @@ fn sixteen_states_allocate_nothing_when_they_admit() {
         let (rules, _) = by_hand((0..states).map(named));
         assert_eq!(rules.states(), states);
         let request = user(1);
-        // What the thread does once.
+        // The first call of a thread sets its shard up.
         assert!(rules.check(&request).is_ok());
         let counted = allocation_counter::measure(|| assert!(rules.check(&request).is_ok()));
         assert_eq!(counted.count_total, 0, "{states} states");
     }
 }
 
-/// "A shadow rule is charged what it would have admitted, and nothing for what it would have refused": also when it
-/// is its second quota that would refuse. And that is counted.
+/// A rule in the shadow is not charged for a request that it would have denied, also if its second quota would have. That is
+/// counted.
 #[test]
-fn a_shadow_rule_of_two_quotas_is_judged_as_two_rules() {
+fn a_shadow_rule_with_two_quotas_is_charged_like_two_rules() {
     let both = || rule("shadow", "10/s").also(quota("5/min"));
     for (rule, rest) in [
         (both().shadow(), "all"),
@@ -46,9 +46,9 @@ fn a_shadow_rule_of_two_quotas_is_judged_as_two_rules() {
     }
 }
 
-/// Several buckets in the shadow cannot be judged in one step.
+/// Several buckets in the shadow cannot share a state.
 #[test]
-fn a_shadow_rule_has_one_quota_unless_they_are_judged_in_one_step() {
+fn a_shadow_rule_has_one_quota_unless_they_share_a_state() {
     let buckets = rule("shadow", "10/s").also(quota("5/min"));
     for algorithm in [RuleAlgorithm::Gcra, RuleAlgorithm::Log, RuleAlgorithm::Even] {
         let rule = buckets.clone().algorithm(algorithm).shadow();
@@ -59,18 +59,18 @@ fn a_shadow_rule_has_one_quota_unless_they_are_judged_in_one_step() {
     }
 }
 
-/// The same where it is the first quota that would refuse.
+/// A rule in the shadow is not charged either if its first quota would have denied.
 #[test]
-fn a_shadow_rule_is_charged_for_what_its_first_quota_would_refuse() {
+fn a_shadow_rule_is_charged_for_a_request_that_its_first_quota_would_deny() {
     let (rules, _) = by_hand([rule("shadow", "5/s").also(quota("10/min")).shadow()]);
     assert!((0..20).all(|_| rules.check(&user(1)).is_ok()));
     let spent: Vec<_> = rules.peek(&user(1)).map(|peek| peek.spent()).collect();
     assert_eq!(spent, [5, 5]);
 }
 
-/// "`burst`: nothing but for a gcra rule", also for one that shares its state with another.
+/// A burst is an error for any rule but gcra, also for one that could share the state of another.
 #[test]
-fn a_burst_of_a_rule_that_shares_a_state_is_not_looked_at() {
+fn a_burst_of_a_rule_that_shares_a_state_is_ignored() {
     let rules = [rule("a", "10/10s"), rule("b", "1/s").burst(3)];
     for rules in [rules.to_vec(), rules[1..].to_vec()] {
         let error = set(rules)
@@ -80,9 +80,9 @@ fn a_burst_of_a_rule_that_shares_a_state_is_not_looked_at() {
     }
 }
 
-/// Debt of a tier is debt at the tier's rate.
+/// Debt of a tier is refilled at the tier's rate.
 #[test]
-fn debt_of_a_slow_tier_is_booked_at_the_rate_of_the_rule() {
+fn debt_of_a_slow_tier_is_charged_at_the_rate_of_the_rule() {
     let cost = by_cost();
     let (rules, clock) = by_hand([rule("bucket", "1000/s")
         .algorithm(RuleAlgorithm::Gcra)
@@ -94,7 +94,7 @@ fn debt_of_a_slow_tier_is_booked_at_the_rate_of_the_rule() {
         ..user(1)
     };
     let reservation = rules.reserve(&free).expect("the first");
-    // One permit a second, of which ten are spent: the next is due in ten seconds.
+    // At one permit a second, with ten spent, the next is admitted in ten seconds.
     assert_eq!(rules.settle(reservation, &cost, 10), Settled::Exact);
     for second in 1..10 {
         clock.advance(secs(1));
@@ -104,14 +104,14 @@ fn debt_of_a_slow_tier_is_booked_at_the_rate_of_the_rule() {
     assert!(rules.check(&free).is_ok());
 }
 
-/// "Every quota that had no room, at least one": also when somebody gives back meanwhile.
+/// A denial names at least one quota, also if another thread refunds meanwhile.
 #[test]
-fn a_refusal_names_no_rule_when_others_give_back() {
+fn a_denial_names_no_rule_when_another_thread_refunds() {
     let (rules, _) = by_hand([
         rule("scarce", "1/min").algorithm(RuleAlgorithm::Gcra),
         rule("plenty", "1000000/min").algorithm(RuleAlgorithm::Gcra),
     ]);
-    let (together, refused, named) = (Barrier::new(3), AtomicU64::new(0), AtomicU64::new(0));
+    let (together, denied, named) = (Barrier::new(3), AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -120,7 +120,7 @@ fn a_refusal_names_no_rule_when_others_give_back() {
                     match rules.reserve(&user(1)) {
                         Ok(reservation) => drop(rules.refund(reservation)),
                         Err(it) => {
-                            refused.fetch_add(1, Ordering::Relaxed);
+                            denied.fetch_add(1, Ordering::Relaxed);
                             named.fetch_add(u64::from(it.violations().count() > 0), Ordering::Relaxed);
                         }
                     }
@@ -128,15 +128,15 @@ fn a_refusal_names_no_rule_when_others_give_back() {
             });
         }
     });
-    assert_eq!(named.into_inner(), refused.into_inner());
+    assert_eq!(named.into_inner(), denied.into_inner());
 }
 
-/// What could not be given back is counted, whichever quota of a rule it was taken of.
+/// Forfeited permits are counted, whichever quota of the rule was charged.
 #[test]
-fn what_a_second_quota_forfeits_is_not_counted() {
+fn permits_that_a_second_quota_forfeits_are_not_counted() {
     let cost = by_cost();
-    // Of `two`, a permit is due every five minutes, so that none is in the time that passes here; and it is scarcer
-    // than `other`, which is drained and full again all the time.
+    // `two` refills a permit every five minutes, which is longer than this test's time. It has less capacity left than
+    // `other`, which is used up and refilled all the time, so it is charged first.
     let (rules, clock) = by_hand([
         rule("two", "100000/366d")
             .also(quota("99999/365d"))

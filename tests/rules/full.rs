@@ -1,4 +1,4 @@
-//! Tables of keys that are full, beside rules that are not: still all or nothing.
+//! Full tables of keys: a request is still charged to all rules or to none.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::common::Log;
 
 const USERS: u64 = 24;
 
-/// What every rule says about every user.
+/// Spent and remaining permits of every user, by every rule.
 fn all(rules: &ByHand) -> Vec<(u64, u64)> {
     let users = (0..USERS).map(user);
     users
@@ -57,7 +57,7 @@ proptest! {
         let mut asked = Vec::new();
         for (id, permits, wait) in ops {
             clock.advance(millis(wait));
-            // Who asks an even rule for more than a cell's share enters the table to be refused.
+            // A key gets an entry before an even rule denies it for more than a cell's share.
             let permits = if algorithm == RuleAlgorithm::Even { 1 } else { permits };
             let request = Request { cost: permits, ..user(id) };
             let (before, counted) = (all(&rules), rules.counts().map(|it| it.1).collect::<Vec<_>>());
@@ -68,13 +68,13 @@ proptest! {
                 .collect();
             match rules.check(&request) {
                 Ok(_) => {
-                    // Who takes another's entry may find another share, or another cell, than the one looked at.
+                    // A key that evicts another may find another share, or another cell, than the one peeked at.
                     prop_assert!(room.is_empty() || on_full == OnFull::Forget, "{:?}", room);
                     logs.entry(id).or_default().add(clock.now(), permits);
                     asked.push(true);
                 }
-                Err(refused) => {
-                    let named: Vec<_> = refused
+                Err(denied) => {
+                    let named: Vec<_> = denied
                         .violations()
                         .map(|peek| (peek.rule().to_string(), peek.limit(), peek.remaining()))
                         .collect();
@@ -82,15 +82,15 @@ proptest! {
                     if on_full != OnFull::Forget {
                         prop_assert_eq!(&named, &room);
                         prop_assert_eq!(&before, &all(&rules));
-                        let retry = refused.retry_after();
+                        let retry = denied.retry_after();
                         prop_assert!(retry.is_some_and(|after| !after.is_zero()), "{:?}", retry);
                         let ready = clock.now().saturating_add(retry.expect("just seen"));
-                        // Looked at from there, there is room; so the request would pass.
+                        // At the retry time every rule has enough capacity left.
                         let now = clock.now();
                         clock.set(ready);
                         let room = rules.peek(&request).all(|peek| peek.remaining() >= peek.permits());
                         clock.set(now);
-                        prop_assert!(room, "refused after {:?}", retry);
+                        prop_assert!(room, "denied after {:?}", retry);
                     }
                     asked.push(false);
                 }
@@ -101,10 +101,10 @@ proptest! {
                 prop_assert!(now.admitted + now.denied <= then.admitted + then.denied + 1);
             }
         }
-        let passed = asked.iter().filter(|&&passed| passed).count() as u64;
+        let admitted = asked.iter().filter(|&&admitted| admitted).count() as u64;
         for (name, counts) in rules.counts() {
-            prop_assert_eq!(counts.admitted, passed, "{}", name);
-            prop_assert!(counts.denied <= asked.len() as u64 - passed);
+            prop_assert_eq!(counts.admitted, admitted, "{}", name);
+            prop_assert!(counts.denied <= asked.len() as u64 - admitted);
         }
         if matches!(on_full, OnFull::Share | OnFull::Deny) {
             for (id, log) in &logs {

@@ -1,5 +1,4 @@
-//! Histories of requests against the definitions: who is admitted, who is named, what is left, and when to come
-//! again.
+//! Histories of requests against the definitions: decisions, violations, remaining permits and retry times.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -13,14 +12,14 @@ const WINDOWS: [&str; 5] = ["500ms", "1s", "2s", "10s", "60s"];
 
 fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
     use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
-    // Counters more often, so that some meet in one state.
+    // Counters more often, so that some share a state.
     let algorithm = select(vec![
         Counter, Counter, Counter, Classic, Classic, Even, Fixed, Log, Gcra,
     ]);
     let windows = subsequence(WINDOWS.to_vec(), 1..=3);
     let shape = (algorithm, windows, prop::collection::vec(1..30_u64, 3));
     let about = (
-        select(vec![By::Everybody, By::User, By::Address]),
+        select(vec![By::Nothing, By::User, By::Address]),
         any::<bool>(),
         any::<bool>(),
         select(vec![None, None, Some(1), Some(2), Some(5)]),
@@ -43,7 +42,7 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
         let (by, costs, login_only, cells) = about;
         let (tiers, allow, deny, enforced, burst) = rest;
         let quotas = windows.iter().zip(&limits);
-        // In the shadow, only what is judged in one step may have several.
+        // In the shadow, only quotas that share a state may be several.
         let in_one = matches!(algorithm, Counter | Classic | Fixed);
         let most = if in_one || enforced == Enforced::All { 3 } else { 1 };
         let quotas: Vec<_> = quotas
@@ -51,7 +50,7 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
             .take(most)
             .collect();
         let ring = matches!(algorithm, Counter | Classic | Even);
-        let keyed = by != By::Everybody;
+        let keyed = by != By::Nothing;
         Spec {
             name,
             tiers: tiers.filter(|_| quotas.len() == 1 && algorithm != Log),
@@ -91,11 +90,11 @@ fn request() -> impl Strategy<Value = Request> {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// So many times the same.
+    /// Repeats the request this many times.
     Ask(Request, usize),
-    /// Reserves, and gives back at once.
+    /// Reserves, and refunds at once.
     GiveBack(Request),
-    /// Goes on to when the last refused request is told to come again.
+    /// Advances to the retry time of the last denial.
     Retry,
     Wait(u64),
 }
@@ -115,7 +114,7 @@ struct History {
     rules: ByHand,
     clock: ManualClock,
     reference: Reference,
-    refused: Option<(Request, Option<Duration>, Nanos)>,
+    denied: Option<(Request, Option<Duration>, Nanos)>,
 }
 
 impl History {
@@ -126,7 +125,7 @@ impl History {
             rules,
             clock,
             reference: Reference::new(specs),
-            refused: None,
+            denied: None,
         }
     }
 
@@ -134,7 +133,7 @@ impl History {
         self.clock.now().get()
     }
 
-    /// For which rules a refusal counts: which half of the keys it is for is the rule set's own business.
+    /// The rules that are enforced for the request. Which half of the keys that is for a percentage is taken from the rule set.
     fn enforced(&self, request: &Request) -> Vec<bool> {
         let of = |spec: &Spec| match spec.enforced {
             Enforced::All => true,
@@ -149,7 +148,7 @@ impl History {
         self.reference.specs.iter().map(of).collect()
     }
 
-    /// Every quota says what the definition says.
+    /// Every quota reports what the definition gives.
     fn compare(&self, request: &Request) {
         let mut seen = 0;
         for peek in self.rules.peek(request) {
@@ -171,7 +170,7 @@ impl History {
             let remaining = self.reference.remaining(rule, quota, request, now);
             assert_eq!(peek.remaining(), remaining, "{} {}", spec.name, peek.quota());
             let spent = self.reference.spent(rule, quota, request, now);
-            // For all that it is decided in one step with.
+            // For all quotas of the state.
             assert!(
                 peek.spent() >= spent,
                 "{} {}: {} spent, not {spent}",
@@ -196,15 +195,15 @@ impl History {
         let expected = self.reference.check(request, &enforced, now);
         let about = self.reference.specs.iter().any(|spec| spec.is_about(request));
         match self.rules.check(request) {
-            Ok(passed) => {
+            Ok(admitted) => {
                 assert_eq!(expected, Ok(()));
-                assert_eq!(passed.at().get(), now);
-                // Somebody else has asked.
-                self.refused = None;
-                assert!(about || !passed.is_limited());
+                assert_eq!(admitted.at().get(), now);
+                // Another request came in between.
+                self.denied = None;
+                assert!(about || !admitted.is_limited());
             }
-            Err(refused) => {
-                let mut violations: Vec<Violation> = refused
+            Err(denied) => {
+                let mut violations: Vec<Violation> = denied
                     .violations()
                     .map(|it| {
                         (
@@ -217,13 +216,13 @@ impl History {
                     .collect();
                 violations.sort_unstable();
                 assert_eq!(expected, Err(violations));
-                assert_eq!(refused.at().get(), now);
-                let retry = refused.retry_after();
+                assert_eq!(denied.at().get(), now);
+                let retry = denied.retry_after();
                 self.judge_retry(request, &enforced, retry);
-                self.refused = Some((request.clone(), retry, refused.at()));
+                self.denied = Some((request.clone(), retry, denied.at()));
             }
         }
-        // Nobody's state is but what the definitions say; a refused request has changed nothing.
+        // All states are as the definitions say, and a denied request has changed none.
         self.compare(request);
         let other = Request {
             user: request.user + 1,
@@ -233,7 +232,7 @@ impl History {
         self.compare(&other);
     }
 
-    /// At that time it is admitted with nobody else asking, and at no time before.
+    /// Without other requests, the request is admitted at the retry time, and at no time before.
     fn judge_retry(&self, request: &Request, enforced: &[bool], retry: Option<Duration>) {
         let admits = |at: u64| self.reference.violations(request, enforced, at).is_empty();
         let Some(retry) = retry else {
@@ -244,7 +243,7 @@ impl History {
         let (now, wait) = (self.now(), nanos(retry));
         assert!(wait > 0 && admits(now + wait), "not yet after {retry:?}");
         assert!(!admits(now + wait - 1), "a nanosecond before {retry:?}");
-        // Cells begin at multiples of 100 ms; a few of them.
+        // Cells begin at multiples of 100 ms: test a few of these times.
         let cells = (now / 100_000_000 + 1)..=((now + wait - 1) / 100_000_000);
         let few = 1 + wait as usize / 100_000_000 / 30;
         for cell in cells.step_by(few) {
@@ -254,7 +253,7 @@ impl History {
 
     fn give_back(&mut self, request: &Request) {
         let (now, enforced) = (self.now(), self.enforced(request));
-        self.refused = None;
+        self.denied = None;
         let charged = self.reference.charged(request, now);
         let expected = self.reference.check(request, &enforced, now);
         match self.rules.reserve(request) {
@@ -266,7 +265,7 @@ impl History {
                 };
                 assert_eq!(self.rules.refund(reservation), settled);
             }
-            Err(refused) => assert_eq!(expected.map_err(|it| it.len()), Err(refused.violations().count())),
+            Err(denied) => assert_eq!(expected.map_err(|it| it.len()), Err(denied.violations().count())),
         }
         self.compare(request);
     }
@@ -277,13 +276,13 @@ impl History {
             Op::GiveBack(request) => self.give_back(request),
             Op::Wait(nanos) => self.clock.advance(Duration::from_nanos(*nanos)),
             Op::Retry => {
-                let Some((request, Some(retry), at)) = self.refused.take() else {
+                let Some((request, Some(retry), at)) = self.denied.take() else {
                     return;
                 };
                 if self.clock.now() == at {
                     self.clock.advance(retry);
                     self.ask(&request);
-                    assert!(self.refused.is_none(), "refused when it was told to come");
+                    assert!(self.denied.is_none(), "denied when it was told to come");
                 }
             }
         }

@@ -1,24 +1,24 @@
-//! What goes over from one state into another, and what does not.
+//! What a reload carries over from one state to another, and what it does not.
 
 use ringgate::{LoadedRules, OnFull, Reloaded, RuleAlgorithm, Settled};
 
 use super::*;
 
-/// What was charged to a state that another has taken the place of is spent there: nothing is given back.
+/// A charge to a state that was replaced is not refunded.
 #[test]
 fn a_refund_after_a_change_of_window_is_forfeited() {
     let (live, _) = live([rule("all", "10/10s")]);
     let kept = live.load().reserve(&user(1)).expect("the first");
     let lost = live.load().reserve(&user(1)).expect("the second");
-    // In the same state, it is.
+    // A charge to a reused state is refunded.
     assert_eq!(live.store(&set([rule("all", "12/10s")])), Ok(Reloaded::Done));
     assert_eq!(live.load().refund(kept), Settled::Exact);
     assert_eq!(live.store(&set([rule("all", "12/20s")])), Ok(Reloaded::Done));
     assert_eq!(live.load().refund(lost), Settled::Forfeited(1));
-    assert_eq!(passed(&live, &user(1), 20), 11);
+    assert_eq!(admissions(&live, &user(1), 20), 11);
 }
 
-/// A charge to the catch-all of a rule is given back in the same state, and in no other.
+/// A charge to the catch-all is refunded while its state is reused, and not after it was replaced.
 #[test]
 fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
     for algorithm in [
@@ -33,17 +33,17 @@ fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
             rule.capacity(keys).on_full(OnFull::Share)
         };
         let (live, _) = live([each("40/10s", 1)]);
-        // All entries are taken by single requests.
+        // One request each takes all entries.
         assert!(
             (100..112).all(|id| live.load().check(&user(id)).is_ok()),
             "{algorithm:?}"
         );
         let reserve = |id| live.load().reserve(&user(id)).expect("room in the catch-all");
         let (first, second) = (reserve(1), reserve(2));
-        // The catch-all goes on: a charge to it can be given back.
+        // The state is reused: a charge to its catch-all can be refunded.
         assert_eq!(live.store(&set([each("30/10s", 1)])), Ok(Reloaded::Done));
         assert_eq!(live.load().refund(second), Settled::Exact, "{algorithm:?}");
-        // Another state has inherited the charge: it stays spent there.
+        // The state was replaced: the charge stays in its successor.
         assert_eq!(live.store(&set([each("30/10s", 2)])), Ok(Reloaded::Done));
         let spent = || -> Vec<u64> {
             let looks = |id| live.load().peek(&user(id)).map(|look| look.spent()).sum();
@@ -55,9 +55,9 @@ fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
     }
 }
 
-/// An earlier state that comes back by its name is another one: it holds nothing of what was charged before.
+/// A rule that was removed and comes back has another state, with none of the earlier charges.
 #[test]
-fn a_refund_to_a_rule_that_was_gone_is_forfeited() {
+fn a_refund_to_a_rule_that_was_removed_is_forfeited() {
     for keyed in [false, true] {
         let all = || {
             let all = rule("all", "4/10s");
@@ -67,15 +67,15 @@ fn a_refund_to_a_rule_that_was_gone_is_forfeited() {
         let before = live.load().reserve(&user(1)).expect("the first");
         assert_eq!(live.store(&set([])), Ok(Reloaded::Done));
         assert_eq!(live.store(&set([all()])), Ok(Reloaded::Done));
-        assert_eq!(passed(&live, &user(1), 20), 4);
+        assert_eq!(admissions(&live, &user(1), 20), 4);
         assert_eq!(live.load().refund(before), Settled::Forfeited(1));
-        assert_eq!(passed(&live, &user(1), 20), 0);
+        assert_eq!(admissions(&live, &user(1), 20), 0);
     }
 }
 
-/// Debt of whoever is in no tier is paid at the rule's rate, and not at that of a slower tier.
+/// Debt of a key without a tier is refilled at the rule's rate, not at that of a slower tier.
 #[test]
-fn debt_is_paid_at_the_rate_of_its_own_tier() {
+fn debt_is_refilled_at_the_rate_of_its_own_tier() {
     let cost = by_cost();
     let (rules, clock) = by_hand([rule("bucket", "1000/s")
         .algorithm(RuleAlgorithm::Gcra)
@@ -83,7 +83,7 @@ fn debt_is_paid_at_the_rate_of_its_own_tier() {
         .tier_of(&by_plan())
         .tier("free", 1)]);
     let reservation = rules.reserve(&user(1)).expect("the first");
-    // Twice what the bucket holds: all of it is there again after two seconds.
+    // Twice the burst: it is refilled after two seconds.
     assert_eq!(rules.settle(reservation, &cost, 2_000), Settled::Exact);
     clock.advance(secs(2));
     assert!(
@@ -96,9 +96,9 @@ fn debt_is_paid_at_the_rate_of_its_own_tier() {
     );
 }
 
-/// Two rules that become windows of one ring: it is charged the more of what they had counted, whichever comes first.
+/// Two rules that become windows of one ring: it is charged the larger of their counts, in either order.
 #[test]
-fn of_two_states_that_become_one_the_fuller_counts() {
+fn of_two_states_that_become_one_the_larger_count_is_carried_over() {
     let [a, b] = ["a", "b"].map(|name| rule(name, "10/10s"));
     for a_first in [true, false] {
         let both = |b: &Rule<Request>| match a_first {
@@ -106,22 +106,21 @@ fn of_two_states_that_become_one_the_fuller_counts() {
             false => set([b.clone(), a.clone()]),
         };
         let (live, _) = live([a.clone()]);
-        assert_eq!(passed(&live, &user(1), 4), 4);
-        // In the shadow it has a state of its own.
+        assert_eq!(admissions(&live, &user(1), 4), 4);
+        // A rule in the shadow has a state of its own.
         assert_eq!(live.store(&both(&b.clone().shadow())), Ok(Reloaded::Done));
         assert_eq!(live.load().states(), 2);
-        assert_eq!(passed(&live, &user(1), 3), 3);
+        assert_eq!(admissions(&live, &user(1), 3), 3);
         assert_eq!(live.store(&both(&b)), Ok(Reloaded::Done));
         assert_eq!(live.load().states(), 1);
-        // Seven of the one and three of the other are the same requests.
-        assert_eq!(passed(&live, &user(1), 20), 3, "{a_first}");
+        // The three that `b` counted are among the seven of `a`.
+        assert_eq!(admissions(&live, &user(1), 20), 3, "{a_first}");
     }
 }
 
-/// A key whose spending neither its entry nor the catch-all can hold, because it has none and that is full, has to wait
-/// until it no longer counts.
+/// A key without an entry, whose debt the full catch-all cannot hold, is denied until the debt expires.
 #[test]
-fn a_key_that_nobody_can_book_for_waits() {
+fn a_key_whose_debt_does_not_fit_is_barred() {
     let each = |quota, keys| {
         let log = rule("each", quota).algorithm(RuleAlgorithm::Log);
         log.by(&by_user()).capacity(keys).on_full(OnFull::Share)
@@ -133,20 +132,20 @@ fn a_key_that_nobody_can_book_for_waits() {
         live.store(&set([each("3/20s", 1)])),
         Ok(Reloaded::Pending(_))
     ));
-    // Others take all entries of the new table, and use its catch-all up.
+    // Other keys take all entries of the new table, and use its catch-all up.
     for id in 100..130 {
         let _ = live.load().check(&user(id)).is_ok();
     }
     clock.advance(secs(19));
-    // By the old rules alone.
+    // Charged by the old rules only.
     let victim = user(7);
     let spent = (0..5).filter(|_| held.check(&victim).is_ok()).count();
     assert_eq!(spent, 3);
     drop(held);
     assert_eq!(live.finish(), Reloaded::Done);
-    // The others' entries and the catch-all are free by now, and what was spent still counts.
+    // The entries and the catch-all are idle by now, and the debt still counts.
     clock.advance(secs(2));
-    assert_eq!(passed(&live, &victim, 5), 0);
+    assert_eq!(admissions(&live, &victim, 5), 0);
     clock.advance(secs(20));
-    assert_eq!(passed(&live, &victim, 5), 3);
+    assert_eq!(admissions(&live, &victim, 5), 3);
 }

@@ -1,4 +1,4 @@
-//! Requests without a key, and what a quota says of itself beside others.
+//! Requests without a key, and the retry time of one quota among several.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -6,34 +6,34 @@ use ringgate::{OnMissingKey, RuleAlgorithm};
 
 use super::*;
 
-/// The plan, which not everybody has.
+/// A key that some requests lack: the plan.
 fn by_some_plan(missing: OnMissingKey) -> Key<Request> {
     Key::optional("plan", missing, |request: &Request, key| {
-        // Fed, but without a plan it does not count.
+        // Fed to the hasher, but discarded without a plan.
         request.plan.unwrap_or_default().hash(key);
         request.user.hash(key);
         request.plan.is_some()
     })
 }
 
-fn with_plan(plan: Option<&'static str>, who: u64) -> Request {
-    Request { plan, ..user(who) }
+fn with_plan(plan: Option<&'static str>, id: u64) -> Request {
+    Request { plan, ..user(id) }
 }
 
 #[test]
-fn those_without_a_key_share_one_budget() {
+fn requests_without_a_key_share_one_budget() {
     let (rules, _) = by_hand([rule("plan", "2/s").by(&by_some_plan(OnMissingKey::Share))]);
-    let passed = |request: &Request| rules.check(request).is_ok();
-    assert!(passed(&with_plan(None, 1)));
-    assert!(passed(&with_plan(None, 2)));
-    assert!(!passed(&with_plan(None, 3)));
-    assert!(passed(&with_plan(Some(""), 3)));
+    let admits = |request: &Request| rules.check(request).is_ok();
+    assert!(admits(&with_plan(None, 1)));
+    assert!(admits(&with_plan(None, 2)));
+    assert!(!admits(&with_plan(None, 3)));
+    assert!(admits(&with_plan(Some(""), 3)));
     let none = with_plan(None, 4);
     assert!(rules.peek(&none).all(|peek| !peek.lacks_key()));
 }
 
 #[test]
-fn those_without_a_key_are_none_of_the_rules_business() {
+fn a_rule_can_skip_requests_without_its_key() {
     let (rules, _) = by_hand([
         rule("plan", "1/s").by(&by_some_plan(OnMissingKey::Skip)),
         rule("all", "3/s"),
@@ -49,16 +49,16 @@ fn those_without_a_key_are_none_of_the_rules_business() {
 }
 
 #[test]
-fn those_without_a_key_are_refused_and_charged_nowhere() {
+fn a_rule_can_deny_requests_without_its_key() {
     let (rules, _) = by_hand([
         rule("all", "3/s"),
         rule("plan", "9/s").by(&by_some_plan(OnMissingKey::Deny)),
     ]);
     let none = with_plan(None, 1);
     for _ in 0..5 {
-        let refused = rules.check(&none).unwrap_err();
-        assert_eq!(refused.retry_after(), None);
-        let violated: Vec<_> = refused.violations().collect();
+        let denied = rules.check(&none).unwrap_err();
+        assert_eq!(denied.retry_after(), None);
+        let violated: Vec<_> = denied.violations().collect();
         assert!(violated.len() == 1 && violated[0].rule() == "plan" && violated[0].lacks_key());
     }
     assert_eq!(counts(&rules, "plan").denied, 5);
@@ -66,18 +66,18 @@ fn those_without_a_key_are_refused_and_charged_nowhere() {
         assert!(rules.check(&with_plan(Some("free"), 1)).is_ok());
     }
     let other = with_plan(Some("free"), 1);
-    let refused = rules.check(&other).unwrap_err();
-    assert!(refused.violations().all(|violation| !violation.lacks_key()));
+    let denied = rules.check(&other).unwrap_err();
+    assert!(denied.violations().all(|violation| !violation.lacks_key()));
 }
 
 #[test]
-fn in_the_shadow_nobody_is_refused_for_want_of_a_key() {
+fn a_rule_in_the_shadow_denies_no_request_without_its_key() {
     let key = by_some_plan(OnMissingKey::Deny);
     let none = with_plan(None, 1);
     let (rules, _) = by_hand([rule("plan", "9/s").by(&key).shadow()]);
     assert!(rules.check(&none).is_ok());
     assert_eq!(counts(&rules, "plan").shadow_denied, 1);
-    // All that have none are of one share.
+    // All requests without the key are on one side of the percentage.
     for percent in [0.0, 100.0] {
         let (rules, _) = by_hand([rule("plan", "9/s").by(&key).enforce_percent(percent)]);
         assert_eq!(rules.check(&none).is_err(), percent > 0.0);
@@ -99,9 +99,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Each quota has more room at the moment that it says, and not before, whatever others say that it is decided with.
+    /// A quota has more capacity left at its own retry time, and not before, whatever the quotas that share its state.
     #[test]
-    fn a_quota_says_when_it_has_more_room_itself(
+    fn a_quota_has_a_retry_time_of_its_own(
         algorithm in select(vec![
             RuleAlgorithm::Counter, RuleAlgorithm::Classic, RuleAlgorithm::Fixed, RuleAlgorithm::Log, RuleAlgorithm::Gcra,
         ]),

@@ -1,5 +1,4 @@
-//! What rules are, by the definitions of their algorithms: for each quota of each rule and each key everything that
-//! was charged, counted anew for every question.
+//! The rules by the definitions of their algorithms: all charges of each quota and key, counted anew for each decision.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -28,7 +27,7 @@ pub(crate) struct Spec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    Everybody,
+    Nothing,
     User,
     Address,
 }
@@ -40,7 +39,7 @@ pub(crate) enum Enforced {
     Half,
 }
 
-/// The functions that rules have in common, so that they can be decided in one step.
+/// The functions that rules have in common, so that they can share a state.
 pub(crate) struct Functions {
     pub(crate) user: Key<Request>,
     pub(crate) address: Key<Request>,
@@ -74,7 +73,7 @@ impl Spec {
             rule = rule.burst(burst);
         }
         rule = match self.by {
-            By::Everybody => rule,
+            By::Nothing => rule,
             By::User => rule.by(&functions.user).capacity(300),
             By::Address => rule.by(&functions.address).capacity(300),
         };
@@ -102,7 +101,7 @@ impl Spec {
 
     pub(crate) fn key(&self, request: &Request) -> u64 {
         match self.by {
-            By::Everybody => 0,
+            By::Nothing => 0,
             By::User => request.user,
             By::Address => request.address,
         }
@@ -128,7 +127,7 @@ impl Spec {
         }
     }
 
-    /// A quota as it is for the request.
+    /// The quota that applies to the request.
     fn meter(&self, quota: usize, request: &Request) -> Meter {
         let (limit, given) = (self.limit(quota, request), self.quotas[quota]);
         let window = nanos(given.window());
@@ -164,7 +163,7 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).expect("not for centuries")
 }
 
-/// How charges are counted.
+/// How charges count.
 #[derive(Clone, Copy, Debug)]
 enum Meter {
     Cells {
@@ -185,7 +184,7 @@ enum Meter {
     },
 }
 
-/// What one quota was charged for one key: when, how many permits, and (of a bucket) how long they take.
+/// The charges of one quota for one key: times, permits, and (of a bucket) the time that they take to refill.
 #[derive(Clone, Debug, Default)]
 struct Charges(Vec<(u64, u64, u64)>);
 
@@ -205,7 +204,7 @@ impl Meter {
         }
     }
 
-    /// How far the theoretical arrival time of a bucket is ahead.
+    /// How far the theoretical arrival time of a bucket is ahead of the clock.
     fn ahead(self, charges: &Charges, now: u64) -> u64 {
         let mut empty = 0;
         for &(at, permits, permit) in &charges.0 {
@@ -243,7 +242,7 @@ impl Meter {
         }
     }
 
-    /// The most that one request can ever get.
+    /// The most permits that one request can ever be granted.
     fn max_request(self) -> u64 {
         match self {
             Self::Cells {
@@ -265,7 +264,7 @@ impl Meter {
     }
 }
 
-/// The share of a cell in the limit: any `cells` of them one after the other get all of it.
+/// The share of a cell in the limit: any `cells` consecutive ones add up to it.
 fn share(limit: u64, cells: u64, cell: u64) -> u64 {
     (cell % cells + 1) * limit / cells - (cell % cells) * limit / cells
 }
@@ -281,10 +280,10 @@ fn unit(limit: u64) -> u64 {
         .expect("some unit is large enough")
 }
 
-/// A quota that has no room, as it is told: the rule, the quota, the limit, and what is left.
+/// A violation: the rule, the quota, the limit, and the permits left.
 pub(crate) type Violation = (String, String, u64, u64);
 
-/// All rules, and all that was charged.
+/// All rules, and all their charges.
 pub(crate) struct Reference {
     pub(crate) specs: Vec<Spec>,
     charges: HashMap<(usize, usize, u64), Charges>,
@@ -321,7 +320,7 @@ impl Reference {
             .room(self.charges(rule, quota, request), now)
     }
 
-    /// The quotas of a rule that would refuse.
+    /// The quotas of a rule that would deny.
     fn without_room(&self, rule: usize, request: &Request, now: u64) -> Vec<Violation> {
         let spec = &self.specs[rule];
         if !spec.is_about(request) {
@@ -337,7 +336,7 @@ impl Reference {
         (0..spec.quotas.len()).filter_map(violated).collect()
     }
 
-    /// What would refuse the request, sorted; `enforced` says for which rules a refusal counts.
+    /// The violations of the request, sorted. `enforced` tells for each rule whether it is enforced.
     pub(crate) fn violations(&self, request: &Request, enforced: &[bool], now: u64) -> Vec<Violation> {
         let rules = (0..self.specs.len()).filter(|&rule| enforced[rule]);
         let mut all: Vec<_> = rules
@@ -400,7 +399,7 @@ impl Reference {
         }
     }
 
-    /// Takes back what was charged last; a log gives nothing back. The most that some rule has kept.
+    /// Refunds the last charge, and returns the most that one rule has forfeited. A log refunds nothing.
     pub(crate) fn take_back(&mut self, request: &Request, charged: &[bool]) -> u64 {
         let mut most = 0;
         for rule in (0..self.specs.len()).filter(|&rule| charged[rule]) {
@@ -420,7 +419,7 @@ impl Reference {
         most
     }
 
-    /// Which rules would be charged by a request that is admitted.
+    /// The rules that an admitted request is charged to.
     pub(crate) fn charged(&self, request: &Request, now: u64) -> Vec<bool> {
         let rules = 0..self.specs.len();
         rules

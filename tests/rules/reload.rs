@@ -1,4 +1,4 @@
-//! What becomes of what was spent when rules are replaced, case by case: nobody gets a fresh budget.
+//! Reloads, case by case: no key gets a fresh budget.
 
 use ringgate::{OnFull, Reloaded, ReplaceError, RuleAlgorithm};
 
@@ -13,7 +13,7 @@ const ALGORITHMS: [RuleAlgorithm; 6] = [
     RuleAlgorithm::Gcra,
 ];
 
-/// The most that a rule of 10 per window gives at once: of an even one, the share of a cell.
+/// The most that a rule of 10 per window admits at once: for an even one, the share of a cell.
 fn at_once(algorithm: RuleAlgorithm, limit: u64) -> u64 {
     if algorithm == RuleAlgorithm::Even {
         limit / 5
@@ -26,7 +26,7 @@ fn spent(live: &Live, request: &Request) -> Vec<u64> {
     live.load().peek(request).map(|peek| peek.spent()).collect()
 }
 
-/// Each algorithm, for all and for each key.
+/// Each algorithm, without and with a key.
 fn both(case: impl Fn(RuleAlgorithm, &dyn Fn(Rule<Request>) -> Rule<Request>)) {
     let key = by_user();
     for algorithm in ALGORITHMS {
@@ -38,13 +38,13 @@ fn both(case: impl Fn(RuleAlgorithm, &dyn Fn(Rule<Request>) -> Rule<Request>)) {
 }
 
 #[test]
-fn a_limit_is_raised_and_what_was_spent_is_kept() {
+fn a_raised_limit_keeps_the_counts() {
     both(|algorithm, with| {
         let (live, _) = live([with(rule("a", "5/10s"))]);
-        assert_eq!(passed(&live, &user(1), 100), at_once(algorithm, 5));
+        assert_eq!(admissions(&live, &user(1), 100), at_once(algorithm, 5));
         let held = live.load();
         let stored = live.store(&set([with(rule("a", "10/10s"))]));
-        // A log has other words then.
+        // A log with another limit has other words.
         let pending = algorithm == RuleAlgorithm::Log;
         let expected = if pending {
             Reloaded::Pending(1)
@@ -54,8 +54,8 @@ fn a_limit_is_raised_and_what_was_spent_is_kept() {
         assert_eq!(stored, Ok(expected), "{algorithm:?}");
         drop(held);
         assert_eq!(live.finish(), Reloaded::Done);
-        let more = passed(&live, &user(1), 100);
-        // A bucket's word says when it is empty: at the higher rate too, if the burst grows with it.
+        let more = admissions(&live, &user(1), 100);
+        // The word of a bucket is a time: it means the same at the higher rate if the burst grows with it.
         let bucket = algorithm == RuleAlgorithm::Gcra;
         assert_eq!(
             more,
@@ -66,15 +66,15 @@ fn a_limit_is_raised_and_what_was_spent_is_kept() {
 }
 
 #[test]
-fn a_limit_is_lowered_and_holds_from_the_next_decision_on() {
+fn a_lowered_limit_holds_from_the_next_decision_on() {
     both(|algorithm, with| {
         let (live, clock) = live([with(rule("a", "20/10s"))]);
-        assert_eq!(passed(&live, &user(1), 100), at_once(algorithm, 20));
+        assert_eq!(admissions(&live, &user(1), 100), at_once(algorithm, 20));
         assert_eq!(live.store(&set([with(rule("a", "10/10s"))])), Ok(Reloaded::Done));
-        assert_eq!(passed(&live, &user(1), 100), 0, "{algorithm:?}");
+        assert_eq!(admissions(&live, &user(1), 100), 0, "{algorithm:?}");
         clock.advance(secs(30));
         assert_eq!(
-            passed(&live, &user(1), 100),
+            admissions(&live, &user(1), 100),
             at_once(algorithm, 10),
             "{algorithm:?}"
         );
@@ -82,34 +82,34 @@ fn a_limit_is_lowered_and_holds_from_the_next_decision_on() {
 }
 
 #[test]
-fn another_window_begins_with_what_counts_in_the_old_one() {
+fn a_longer_window_begins_with_the_counts_of_the_old_one() {
     both(|algorithm, with| {
         let (live, clock) = live([with(rule("a", "10/10s"))]);
         let all = at_once(algorithm, 10);
-        assert_eq!(passed(&live, &user(1), 100), all);
+        assert_eq!(admissions(&live, &user(1), 100), all);
         assert_eq!(live.store(&set([with(rule("a", "10/40s"))])), Ok(Reloaded::Done));
-        // As if all of it had been spent at that moment; of an even rule, it is in the sum of the window.
+        // As if all of it were spent at that moment. For an even rule, it is in the sum of the window.
         assert_eq!(spent(&live, &user(1)), [all], "{algorithm:?}");
         if algorithm != RuleAlgorithm::Even {
-            assert_eq!(passed(&live, &user(1), 100), 0);
+            assert_eq!(admissions(&live, &user(1), 100), 0);
         }
         if matches!(algorithm, RuleAlgorithm::Counter | RuleAlgorithm::Log) {
             clock.advance(millis(39_999));
-            assert_eq!(passed(&live, &user(1), 100), 0);
+            assert_eq!(admissions(&live, &user(1), 100), 0);
         }
         clock.advance(secs(60));
         assert_eq!(spent(&live, &user(1)), [0]);
-        assert_eq!(passed(&live, &user(1), 100), all);
+        assert_eq!(admissions(&live, &user(1), 100), all);
     });
 }
 
 #[test]
-fn a_shorter_window_begins_with_what_counts_in_the_old_one() {
+fn a_shorter_window_begins_with_the_counts_of_the_old_one() {
     both(|algorithm, with| {
         let (live, clock) = live([with(rule("a", "10/40s"))]);
         let all = at_once(algorithm, 10);
-        assert_eq!(passed(&live, &user(1), 100), all);
-        // It still counts just before the end of the longer one, of a bucket no longer in full.
+        assert_eq!(admissions(&live, &user(1), 100), all);
+        // It still counts just before the end of the longer window; for a bucket, in part.
         clock.advance(secs(7));
         let before = spent(&live, &user(1));
         assert_eq!(live.store(&set([with(rule("a", "10/10s"))])), Ok(Reloaded::Done));
@@ -118,7 +118,7 @@ fn a_shorter_window_begins_with_what_counts_in_the_old_one() {
 }
 
 #[test]
-fn another_algorithm_begins_with_what_the_old_one_counts() {
+fn another_algorithm_begins_with_the_counts_of_the_old_one() {
     let key = by_user();
     for from in ALGORITHMS {
         for to in ALGORITHMS {
@@ -128,10 +128,10 @@ fn another_algorithm_begins_with_what_the_old_one_counts() {
                     if keyed { rule.by(&key).capacity(100) } else { rule }
                 };
                 let (live, _) = live([rule(from)]);
-                let all = passed(&live, &user(1), 100);
+                let all = admissions(&live, &user(1), 100);
                 assert_eq!(live.store(&set([rule(to)])), Ok(Reloaded::Done));
                 assert_eq!(spent(&live, &user(1)), [all], "{from:?} to {to:?}, keyed {keyed}");
-                let more = passed(&live, &user(1), 100);
+                let more = admissions(&live, &user(1), 100);
                 assert!(all + more <= 10, "{from:?} to {to:?}, keyed {keyed}");
             }
         }
@@ -139,7 +139,7 @@ fn another_algorithm_begins_with_what_the_old_one_counts() {
 }
 
 #[test]
-fn other_cells_begin_with_what_the_old_ones_count() {
+fn other_cells_begin_with_the_counts_of_the_old_ones() {
     let key = by_user();
     for algorithm in [RuleAlgorithm::Counter, RuleAlgorithm::Classic] {
         for (from, to) in [(5, 6), (1, 60), (60, 1), (1000, 3)] {
@@ -149,15 +149,15 @@ fn other_cells_begin_with_what_the_old_ones_count() {
                     if keyed { rule.by(&key).capacity(100) } else { rule }
                 };
                 let (live, _) = live([rule(from)]);
-                assert_eq!(passed(&live, &user(1), 7), 7);
+                assert_eq!(admissions(&live, &user(1), 7), 7);
                 assert_eq!(live.store(&set([rule(to)])), Ok(Reloaded::Done));
-                assert_eq!(passed(&live, &user(1), 100), 3, "{from} to {to} cells");
+                assert_eq!(admissions(&live, &user(1), 100), 3, "{from} to {to} cells");
             }
         }
     }
 }
 
-/// Forty keys, as many tables as it takes; each has spent what it may, or shares the catch-all.
+/// Forty keys in tables of several sizes. Each has spent its limit, or shares the catch-all.
 #[test]
 fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
     let key = by_user();
@@ -175,11 +175,11 @@ fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
                 Rule::new("a", quota).algorithm(algorithm).by(&key).capacity(keys)
             };
             let (live, clock) = live([rule(from, 10)]);
-            let mut all: Vec<u64> = (0..40).map(|id| passed(&live, &user(id), 3)).collect();
+            let mut all: Vec<u64> = (0..40).map(|id| admissions(&live, &user(id), 3)).collect();
             assert_eq!(live.store(&set([rule(to, window)])), Ok(Reloaded::Done));
             for (id, &before) in (0..40).zip(&all) {
                 let after = spent(&live, &user(id))[0];
-                // A key that is barred has no state to look at.
+                // A barred key has no state to peek at.
                 let barred = live.load().peek(&user(id)).next().expect("a rule").remaining() == 0;
                 assert!(
                     after >= before || barred,
@@ -188,11 +188,11 @@ fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
             }
             for _ in 0..10 {
                 for (id, all) in (0..).zip(&mut all) {
-                    *all += passed(&live, &user(id), 20);
+                    *all += admissions(&live, &user(id), 20);
                 }
                 clock.advance(millis(window * 99));
             }
-            // Within the shorter of the two windows, and more than it of a bucket and an even ring.
+            // Within the shorter window. A bucket and an even ring may admit more.
             let bound = match algorithm {
                 RuleAlgorithm::Counter | RuleAlgorithm::Log => 10,
                 RuleAlgorithm::Even => 12,
@@ -207,21 +207,21 @@ fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
 }
 
 #[test]
-fn a_rule_that_is_added_begins_fresh_and_one_that_is_removed_does_not_hold() {
+fn an_added_rule_begins_empty_and_a_removed_one_ends() {
     both(|algorithm, with| {
         let first = || with(rule("a", "10/10s"));
-        // With other cells, so that they are not decided in one step.
+        // With other cells, so that they do not share a state.
         let second = || rule("b", "3/10s").algorithm(RuleAlgorithm::Log);
         let (live, _) = live([first()]);
-        let mut all = passed(&live, &user(1), 1);
+        let mut all = admissions(&live, &user(1), 1);
         assert_eq!(live.store(&set([first(), second()])), Ok(Reloaded::Done));
-        let by_second = passed(&live, &user(1), 100);
+        let by_second = admissions(&live, &user(1), 100);
         assert_eq!(by_second, 3.min(at_once(algorithm, 10) - 1));
         all += by_second;
         assert_eq!(live.store(&set([first()])), Ok(Reloaded::Done));
-        all += passed(&live, &user(1), 100);
+        all += admissions(&live, &user(1), 100);
         assert_eq!(all, at_once(algorithm, 10), "{algorithm:?}");
-        // Back again, it is fresh; nothing is left of the first.
+        // The removed rule comes back empty.
         assert_eq!(live.store(&set([first(), second()])), Ok(Reloaded::Done));
         assert_eq!(
             live.load()
@@ -232,18 +232,18 @@ fn a_rule_that_is_added_begins_fresh_and_one_that_is_removed_does_not_hold() {
             0
         );
         assert_eq!(live.store(&set([second()])), Ok(Reloaded::Done));
-        assert_eq!(passed(&live, &user(1), 100), 3);
+        assert_eq!(admissions(&live, &user(1), 100), 3);
         assert_eq!(live.store(&set([])), Ok(Reloaded::Done));
-        assert_eq!(passed(&live, &user(1), 100), 100);
+        assert_eq!(admissions(&live, &user(1), 100), 100);
     });
 }
 
 #[test]
-fn a_rule_keeps_its_counts_under_a_new_name_if_it_says_so() {
+fn a_renamed_rule_keeps_its_counts() {
     both(|algorithm, with| {
         for window in ["10s", "20s"] {
             let (live, _) = live([with(rule("a", "10/10s"))]);
-            let all = passed(&live, &user(1), 100);
+            let all = admissions(&live, &user(1), 100);
             let renamed = with(Rule::new("b", quota(&format!("10/{window}"))).renamed_from("a"));
             assert_eq!(live.store(&set([renamed])), Ok(Reloaded::Done));
             assert_eq!(spent(&live, &user(1)), [all]);
@@ -253,45 +253,45 @@ fn a_rule_keeps_its_counts_under_a_new_name_if_it_says_so() {
                 .next()
                 .map(|(name, counts)| (name.to_string(), counts.admitted));
             assert_eq!(counts, Some(("b".to_string(), all)));
-            // What it was called need not be said for ever.
+            // The old name can be left out from the next reload on.
             let plain = with(Rule::new("b", quota(&format!("10/{window}"))));
             assert_eq!(live.store(&set([plain])), Ok(Reloaded::Done));
             assert_eq!(spent(&live, &user(1)), [all]);
-            // Without a word it is another rule.
+            // Without `renamed_from` it is another rule.
             assert_eq!(live.store(&set([with(rule("c", "10/10s"))])), Ok(Reloaded::Done));
-            assert_eq!(passed(&live, &user(1), 100), at_once(algorithm, 10));
+            assert_eq!(admissions(&live, &user(1), 100), at_once(algorithm, 10));
         }
     });
 }
 
 #[test]
-fn another_key_begins_fresh() {
+fn a_rule_with_another_key_begins_empty() {
     let (live, _) = live([rule("a", "10/10s").by(&by_user()).capacity(100)]);
-    assert_eq!(passed(&live, &user(1), 100), 10);
-    // A key of the same name is the same.
+    assert_eq!(admissions(&live, &user(1), 100), 10);
+    // A key with the same name is the same.
     assert_eq!(
         live.store(&set([rule("a", "10/10s").by(&by_user()).capacity(100)])),
         Ok(Reloaded::Done)
     );
-    assert_eq!(passed(&live, &user(1), 100), 0);
+    assert_eq!(admissions(&live, &user(1), 100), 0);
     assert_eq!(
         live.store(&set([rule("a", "10/10s").by(&by_address()).capacity(100)])),
         Ok(Reloaded::Done)
     );
-    assert_eq!(passed(&live, &user(1), 100), 10);
+    assert_eq!(admissions(&live, &user(1), 100), 10);
     assert_eq!(live.store(&set([rule("a", "10/10s")])), Ok(Reloaded::Done));
-    assert_eq!(passed(&live, &user(1), 100), 10);
+    assert_eq!(admissions(&live, &user(1), 100), 10);
 }
 
 #[test]
-fn quotas_are_added_and_taken_away() {
+fn quotas_can_be_added_and_removed() {
     let one = || rule("a", "10/10s");
     both(|algorithm, with| {
         if algorithm == RuleAlgorithm::Even {
             return;
         }
         let (live, _) = live([with(one())]);
-        assert_eq!(passed(&live, &user(1), 7), 7);
+        assert_eq!(admissions(&live, &user(1), 7), 7);
         let two = || with(one().also(quota("12/1min")));
         assert_eq!(live.store(&set([two()])), Ok(Reloaded::Done));
         let in_one = matches!(
@@ -300,62 +300,62 @@ fn quotas_are_added_and_taken_away() {
         );
         assert_eq!(live.load().states(), if in_one { 1 } else { 2 });
         assert_eq!(spent(&live, &user(1))[0], 7);
-        assert_eq!(passed(&live, &user(1), 100), 3, "{algorithm:?}");
+        assert_eq!(admissions(&live, &user(1), 100), 3, "{algorithm:?}");
         assert_eq!(live.store(&set([with(one())])), Ok(Reloaded::Done));
-        assert_eq!(passed(&live, &user(1), 100), 0, "{algorithm:?}");
+        assert_eq!(admissions(&live, &user(1), 100), 0, "{algorithm:?}");
         // The longer one is left.
         assert_eq!(live.store(&set([two()])), Ok(Reloaded::Done));
         assert_eq!(live.store(&set([with(rule("a", "12/1min"))])), Ok(Reloaded::Done));
-        assert!(passed(&live, &user(1), 100) <= 2, "{algorithm:?}");
+        assert!(admissions(&live, &user(1), 100) <= 2, "{algorithm:?}");
     });
 }
 
 #[test]
-fn rules_begin_and_cease_to_be_decided_in_one_step() {
+fn rules_that_begin_or_cease_to_share_a_state_keep_their_counts() {
     let key = by_user();
     let (other, apart) = (by_user(), 7);
     for cells in [5, 60] {
         let a = || rule("a", "10/10s").by(&key).capacity(100).cells(cells);
         let b = |key, cells: u64| rule("b", "8/1min").by(key).capacity(100).cells(cells);
         let (live, _) = live([a(), b(&other, apart)]);
-        assert_eq!((live.load().states(), passed(&live, &user(1), 5)), (2, 5));
+        assert_eq!((live.load().states(), admissions(&live, &user(1), 5)), (2, 5));
         assert_eq!(live.store(&set([a(), b(&key, cells)])), Ok(Reloaded::Done));
-        assert_eq!((live.load().states(), passed(&live, &user(1), 2)), (1, 2));
+        assert_eq!((live.load().states(), admissions(&live, &user(1), 2)), (1, 2));
         assert_eq!(live.store(&set([a(), b(&other, apart)])), Ok(Reloaded::Done));
-        assert_eq!((live.load().states(), passed(&live, &user(1), 100)), (2, 1));
-        assert_eq!(passed(&live, &user(2), 100), 8);
+        assert_eq!((live.load().states(), admissions(&live, &user(1), 100)), (2, 1));
+        assert_eq!(admissions(&live, &user(2), 100), 8);
     }
 }
 
 #[test]
-fn a_shadow_is_charged_and_its_counts_hold_when_it_is_enforced() {
+fn the_counts_of_a_shadow_rule_hold_when_it_is_enforced() {
     both(|algorithm, with| {
         let (live, _) = live([with(rule("a", "10/10s").shadow())]);
-        assert_eq!(passed(&live, &user(1), 100), 100);
+        assert_eq!(admissions(&live, &user(1), 100), 100);
         for window in ["10s", "20s"] {
             let enforced = with(Rule::new("a", quota(&format!("10/{window}"))));
             assert_eq!(live.store(&set([enforced])), Ok(Reloaded::Done));
             assert_eq!(spent(&live, &user(1)), [at_once(algorithm, 10)]);
             if window == "10s" || algorithm != RuleAlgorithm::Even {
-                assert_eq!(passed(&live, &user(1), 100), 0, "{algorithm:?}");
+                assert_eq!(admissions(&live, &user(1), 100), 0, "{algorithm:?}");
             }
         }
     });
 }
 
 #[test]
-fn what_becomes_of_keys_without_an_entry_is_changed() {
+fn the_overflow_policy_can_be_changed() {
     let key = by_user();
     let rule = |on_full| rule("a", "10/10s").by(&key).capacity(1).on_full(on_full);
     for from in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
         let (live, _) = live([rule(from)]);
-        let all: u64 = (0..12).map(|id| passed(&live, &user(id), 100)).sum();
+        let all: u64 = (0..12).map(|id| admissions(&live, &user(id), 100)).sum();
         assert_eq!(all, 120);
         for to in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             assert_eq!(live.store(&set([rule(to)])), Ok(Reloaded::Done));
-            // Who has an entry keeps it, and what it has spent.
-            assert!((0..12).all(|id| passed(&live, &user(id), 1) == 0));
-            let strangers = passed(&live, &user(100), 1);
+            // A key with an entry keeps it, and its counts.
+            assert!((0..12).all(|id| admissions(&live, &user(id), 1) == 0));
+            let strangers = admissions(&live, &user(100), 1);
             assert!(to != OnFull::Deny || strangers == 0);
             assert!(to != OnFull::Admit || strangers == 1);
             if to == OnFull::Forget {
@@ -366,9 +366,9 @@ fn what_becomes_of_keys_without_an_entry_is_changed() {
 }
 
 #[test]
-fn wrong_rules_leave_those_from_before_in_force() {
+fn invalid_rules_leave_the_old_ones_in_force() {
     let (live, _) = live([rule("a", "10/10s")]);
-    assert_eq!(passed(&live, &user(1), 4), 4);
+    assert_eq!(admissions(&live, &user(1), 4), 4);
     let wrong = set([rule("a", "20/10s"), rule("b", "1/s").cells(0)]);
     match live.store(&wrong) {
         Err(ReplaceError::Rules(error)) => {
@@ -377,11 +377,11 @@ fn wrong_rules_leave_those_from_before_in_force() {
         other => panic!("{other:?}"),
     }
     assert_eq!(live.load().counts().count(), 1);
-    assert_eq!(passed(&live, &user(1), 100), 6);
+    assert_eq!(admissions(&live, &user(1), 100), 6);
 }
 
 #[test]
-fn whoever_holds_old_rules_keeps_them_in_force_beside_the_new() {
+fn held_rules_stay_in_force_beside_the_new_ones() {
     both(|algorithm, with| {
         let (live, clock) = live([with(rule("a", "10/10s"))]);
         let all = at_once(algorithm, 10);
@@ -390,22 +390,22 @@ fn whoever_holds_old_rules_keeps_them_in_force_beside_the_new() {
             live.store(&set([with(rule("a", "100/30s"))])),
             Ok(Reloaded::Pending(1))
         );
-        // The old rule holds as well, and names itself by the name of the new one.
-        assert_eq!(passed(&live, &user(1), 100), all);
+        // The old rule is enforced as well, under the name of the new one.
+        assert_eq!(admissions(&live, &user(1), 100), all);
         let request = user(1);
         let loaded = live.load();
-        let refused = loaded.check(&request).expect_err("the old one is empty");
-        let named: Vec<_> = refused
+        let denied = loaded.check(&request).expect_err("the old one is empty");
+        let named: Vec<_> = denied
             .violations()
             .map(|it| (it.rule().to_string(), it.limit()))
             .collect();
         assert_eq!(named, [("a".to_string(), 10)], "{algorithm:?}");
         drop(loaded);
-        // Counted once.
+        // A denial by both is counted once.
         assert_eq!(live.load().counts().next().expect("a rule").1.admitted, all);
         assert!(held.check(&user(1)).is_err());
         clock.advance(secs(20));
-        // By the old rules alone: it counts for the new ones too, when they are the only ones.
+        // Charged by the old rules only. It counts in the new ones after the carry-over.
         let late = (0..100).filter(|_| held.check(&user(1)).is_ok()).count() as u64;
         assert_eq!(late, all);
         assert_eq!(live.finish(), Reloaded::Pending(1));

@@ -1,4 +1,4 @@
-//! Histories of requests and reloads: no window holds more than the most generous of the rules in force in it.
+//! Histories of requests and reloads: no window holds more than the highest bound of the rules in force in it.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,7 +8,7 @@ use super::*;
 
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// How a rule is, for a while.
+/// A rule as it is for some time.
 #[derive(Clone, Debug)]
 struct Version {
     limit: u64,
@@ -42,8 +42,8 @@ impl Version {
     }
 }
 
-/// Algorithms with a bound of one kind. (A rule of a looser kind admits more in a window than counts at its end, so
-/// that a stricter one that follows it knows of a part only.)
+/// Algorithms with bounds of one kind. (A rule of a looser kind admits more in a window than counts at its end, so a
+/// stricter successor is charged a part only.)
 fn families() -> impl Strategy<Value = Vec<RuleAlgorithm>> {
     use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
     select(vec![
@@ -72,16 +72,16 @@ fn version(family: Vec<RuleAlgorithm>) -> impl Strategy<Value = Version> {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// By a user, so often, by the rules in force or by those that are held.
+    /// Requests of a user, by the rules in force or by the held ones.
     Ask(u64, u64, bool),
     Wait(u64),
-    /// Other rules: for each user, and for all.
+    /// A reload: the rule for each user, and the one for all.
     Reload(Version, Version),
     Hold,
     LetGo,
 }
 
-/// The first rules, for each user and for all, and what becomes of them.
+/// The first rules, for each user and for all, and what follows.
 fn histories() -> impl Strategy<Value = (Version, Version, Vec<Op>)> {
     (families(), families())
         .prop_flat_map(|(each, all)| (version(each.clone()), version(all.clone()), ops(each, all)))
@@ -99,7 +99,7 @@ fn ops(each: Vec<RuleAlgorithm>, all: Vec<RuleAlgorithm>) -> impl Strategy<Value
     prop::collection::vec(op, 1..60)
 }
 
-/// One rule: its versions from and until when they were in force, and what was admitted when, of which key.
+/// One rule: its versions, when they were in force, and the admissions with their times and keys.
 #[derive(Default)]
 struct Past {
     versions: Vec<(u64, u64, u64)>,
@@ -107,7 +107,7 @@ struct Past {
 }
 
 impl Past {
-    /// The versions in force now, and no others.
+    /// The versions in force now.
     fn end_but(&mut self, kept: usize, now: u64) {
         let ended = self.versions.len() - kept;
         for version in &mut self.versions[..ended] {
@@ -119,7 +119,7 @@ impl Past {
         self.versions.push((now, u64::MAX / 2, version.bound()));
     }
 
-    /// A window that holds more than any of the versions in it allows: when it ends, what it holds, and the bound.
+    /// A window that holds more than the bounds of all versions in it: its end, its permits, and the bound.
     fn broken(&self) -> Option<(u64, u64, u64)> {
         let window = WINDOW.as_nanos() as u64;
         self.admitted.iter().enumerate().find_map(|(index, &(end, key))| {
@@ -140,7 +140,7 @@ struct History {
     clock: ManualClock,
     key: Key<Request>,
     held: Option<LoadedRules<Request, ManualClock>>,
-    /// How many of the newest versions were not finished when somebody began to hold rules.
+    /// The number of the newest versions that were pending when rules began to be held.
     open: usize,
     each: Past,
     all: Past,
@@ -232,10 +232,10 @@ proptest! {
         prop_assert_eq!(history.all.broken(), None, "all");
     }
 
-    /// What was spent in the old window and what the new rule admits in its own are at most the new limit, or what was
-    /// spent already. Of rules that promise their limit.
+    /// The permits that still count and those that the new rule admits are together at most its limit, unless the former
+    /// exceed it alone. For rules whose bound is the limit.
     #[test]
-    fn a_window_that_changes_begins_with_what_was_spent(
+    fn a_changed_window_begins_with_the_permits_spent(
         reloads in prop::collection::vec((
             select(vec![3_u64, 10, 12, 30, 60]),
             select(vec![1, 2, 5, 10, 30]),
@@ -253,7 +253,7 @@ proptest! {
             let rule = version.rule("a", secs(window), keyed.then_some(&key));
             prop_assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
             if kept.replace((window, algorithm)) == Some((window, algorithm)) {
-                // What was spent goes on as it was.
+                // Reused: the permits expire as before.
                 continue;
             }
             let (start, mut admitted) = (clock.now(), 0);
@@ -263,7 +263,7 @@ proptest! {
                 if clock.now() >= start.saturating_add(secs(window)) {
                     break;
                 }
-                admitted += passed(&live, &user(1), calls);
+                admitted += admissions(&live, &user(1), calls);
                 clock.advance(millis(wait));
             }
             prop_assert!(before + admitted <= limit.max(before), "{} and {} of {}", before, admitted, limit);

@@ -1,5 +1,4 @@
-//! Real threads and the real clock: rules of two keys and of everybody, judged by the calls; and reloads while all
-//! decide.
+//! Real threads and the real clock: rules of two keys and of none, judged by the calls, and reloads under load.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -26,7 +25,7 @@ impl Random {
     }
 }
 
-/// One admission: of whom, and when its call began and had ended.
+/// One admission: the request, and when its call began and ended.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     user: u64,
@@ -35,7 +34,7 @@ struct Call {
     after: Nanos,
 }
 
-/// The most calls that lie wholly within an interval of this length.
+/// The most calls that lie wholly in an interval of this length.
 fn worst(mut calls: Vec<Call>, interval: Duration) -> usize {
     calls.sort_unstable_by_key(|call| call.before);
     let inside = |(index, first): (usize, &Call)| {
@@ -46,7 +45,7 @@ fn worst(mut calls: Vec<Call>, interval: Duration) -> usize {
     calls.iter().enumerate().map(inside).max().unwrap_or(0)
 }
 
-/// Runs the work on every thread, and gathers what they say.
+/// Runs the work on every thread, and collects the results.
 fn on_threads<T: Send>(work: impl Fn(u64) -> Vec<T> + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let work = &work;
@@ -114,7 +113,7 @@ fn every_rule_keeps_its_bound() {
             calls
         });
         assert!(!calls.is_empty());
-        // By the calls, the interval is shorter by the clock's error at both ends.
+        // Judged by calls, the interval is shorter by the clock's error at both ends.
         let error = 2 * rules.clock().error(Duration::ZERO) + Duration::from_nanos(1);
         let bound = |algorithm, limit: u64| match algorithm {
             Counter | Log => limit,
@@ -143,7 +142,7 @@ fn every_rule_keeps_its_bound() {
     }
 }
 
-/// In windows that do not end: what the states hold is what was admitted, and what could not be given back.
+/// In windows that do not end, a state holds the admitted and the forfeited permits.
 #[test]
 fn a_state_holds_only_admitted_and_forfeited_permits() {
     use RuleAlgorithm::{Classic, Counter, Fixed, Log};
@@ -214,14 +213,14 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
             assert!(held("user", id) >= sum(&|call| call.0 == id));
             assert!(held("user", id) <= 900 && held("address", id) <= 901);
         }
-        // Nobody was refused while there was room: something is full for everybody.
+        // No request was denied while all its rules had capacity left: for each, one rule is used up.
         assert!(held("all", 0) <= 2_400);
     }
-    // Some are lost nearly every time; it is no fault if none was.
+    // Most runs forfeit some permits. None is no fault.
     println!("{lost_races} permits forfeited");
 }
 
-/// Ends the threads, also when an assertion fails.
+/// Stops the threads, also if an assertion fails.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -230,8 +229,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// A version of a rule set, one of many, none of which allows anybody more than another does. `longer`: by how many
-/// minutes its windows are longer than others.
+/// A version of a rule set. All versions have the same limits. `longer` is added to the windows, in minutes.
 fn version(keys: &[Key<Request>; 2], number: u64, longer: u64) -> RuleSetBuilder<Request> {
     let [by_user, by_address] = keys;
     let (days, cells, capacity) = [
@@ -255,8 +253,7 @@ fn version(keys: &[Key<Request>; 2], number: u64, longer: u64) -> RuleSetBuilder
         .chain((number / 10 % 2 == 1).then_some(added)))
 }
 
-/// In windows that do not end, a thousand reloads hand out nothing: each user gets his limit in all, and all get
-/// theirs.
+/// In windows that do not end, a thousand reloads grant nothing: each user gets the limit once, and so do all together.
 fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
     let keys = [by_user(), by_address()];
     let rules = version(&keys, 0, 0)
@@ -276,7 +273,7 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
             };
             let rules = live.load();
             let first = rules.check(&request).is_ok();
-            // Sometimes a decision takes long, and another follows by the same rules.
+            // Some threads hold the rules for longer, and decide twice.
             let second = random.below(50) == 0 && {
                 thread::yield_now();
                 rules.check(&request).is_ok()
@@ -294,12 +291,12 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
         let (end, mut random) = (End(&done), Random::of(99));
         for reload in 0..1_000 {
             let next = version(&keys, random.below(20), longer(reload));
-            // A thread that does not get to run may hold old rules for long.
+            // A thread that is not scheduled may hold old rules for long.
             while let Err(error) = live.store(&next) {
                 assert!(matches!(error, ReplaceError::Pending(_)), "{reload}: {error}");
                 thread::yield_now();
             }
-            // A few decisions by these, so that what is spent is spent under all.
+            // A few decisions by these rules, so that permits are spent under each version.
             let seen = asked.load(Ordering::Relaxed);
             while asked.load(Ordering::Relaxed) < seen + random.below(20) {
                 thread::yield_now();
@@ -329,21 +326,21 @@ fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
     }
 }
 
-/// Twenty versions, to which the rules come back again and again.
+/// Twenty versions that alternate.
 #[test]
-fn a_thousand_reloads_that_come_back_hand_out_no_fresh_budget() {
+fn a_thousand_reloads_of_twenty_versions_grant_no_fresh_budget() {
     a_thousand_reloads(|_| 0);
 }
 
-/// A thousand windows, no two of them the same.
+/// A thousand different windows.
 #[test]
-fn a_thousand_reloads_of_other_windows_hand_out_no_fresh_budget() {
+fn a_thousand_reloads_of_different_windows_grant_no_fresh_budget() {
     a_thousand_reloads(|reload| reload);
 }
 
-/// The same with windows that end, by the calls: any interval of the shortest window holds the largest limit at most.
+/// With windows that end, judged by calls: an interval of the shortest window holds at most the highest limit.
 #[test]
-fn windows_hold_while_rules_are_replaced() {
+fn windows_hold_during_reloads() {
     let key = by_user();
     let version = |limit: u64, window: u64, cells, capacity| {
         let quota = |limit| Quota::new(limit, millis(window)).expect("a quota");

@@ -1,4 +1,4 @@
-//! Every verb of a rule set by itself, and what it does not do.
+//! Each method of a rule set, and what it does not do.
 
 use ringgate::{OnFull, RuleAlgorithm, Settled};
 
@@ -14,10 +14,10 @@ const ALGORITHMS: [RuleAlgorithm; 6] = [
 ];
 
 #[test]
-fn nothing_is_allocated_when_admitted_or_refused_by_eight_quotas() {
+fn nothing_is_allocated_for_an_admission_or_a_denial_by_eight_quotas() {
     let (user, address) = (by_user(), by_address());
     for algorithm in ALGORITHMS {
-        // Eight quotas over eight states, or (of counters) fewer.
+        // Eight quotas in eight states, or fewer for counters.
         let (rules, clock) = by_hand((0..4).map(|number| {
             let limit = Quota::new(5, secs(number + 1)).expect("a quota");
             let more = Quota::new(20, secs(100 * (number + 1))).expect("a quota");
@@ -40,15 +40,15 @@ fn nothing_is_allocated_when_admitted_or_refused_by_eight_quotas() {
                 plan: None,
             })
             .collect();
-        // What the thread does once.
+        // The first call of a thread sets its shard up.
         let _ = rules.check(&requests[0]).is_ok();
-        let (mut admitted, mut refused) = (0, 0);
+        let (mut admitted, mut denied) = (0, 0);
         let counted = allocation_counter::measure(|| {
             for step in 0..500_usize {
                 match rules.check(&requests[step % 10]) {
                     Ok(_) => admitted += 1,
                     Err(it) => {
-                        refused += 1;
+                        denied += 1;
                         assert!(it.violations().count() <= 8);
                         core::hint::black_box(it.retry_after());
                     }
@@ -58,13 +58,13 @@ fn nothing_is_allocated_when_admitted_or_refused_by_eight_quotas() {
                 }
             }
         });
-        assert!(admitted > 0 && refused > 0);
+        assert!(admitted > 0 && denied > 0);
         assert_eq!(counted.count_total, 0, "{algorithm:?}");
     }
 }
 
 #[test]
-fn eight_quotas_that_refuse_allocate_nothing() {
+fn a_denial_by_eight_quotas_allocates_nothing() {
     let (rules, _) = by_hand((1..=8).map(|window| {
         let quota = Quota::new(1, secs(window)).expect("a quota");
         Rule::new(format!("rule {window}"), quota).algorithm(RuleAlgorithm::Gcra)
@@ -72,37 +72,37 @@ fn eight_quotas_that_refuse_allocate_nothing() {
     let request = user(1);
     assert!(rules.check(&request).is_ok());
     let counted = allocation_counter::measure(|| {
-        let refused = rules.check(&request).expect_err("all are empty");
-        assert_eq!(refused.violations().count(), 8);
-        assert_eq!(refused.retry_after(), Some(secs(8)));
+        let denied = rules.check(&request).expect_err("all are empty");
+        assert_eq!(denied.violations().count(), 8);
+        assert_eq!(denied.retry_after(), Some(secs(8)));
     });
     assert_eq!(counted.count_total, 0);
 }
 
 #[test]
-fn a_key_that_is_allowed_is_neither_limited_nor_charged() {
+fn an_allowed_key_is_neither_limited_nor_charged() {
     let (rules, _) = by_hand([
         rule("each", "2/min").by(&by_user()).allow(1_u64),
         rule("all", "5/min"),
     ]);
     for _ in 0..5 {
-        assert!(rules.check(&user(1)).is_ok_and(|passed| passed.is_limited()));
+        assert!(rules.check(&user(1)).is_ok_and(|admitted| admitted.is_limited()));
     }
     let request = user(1);
-    let refused = rules.check(&request).expect_err("all have had five");
+    let denied = rules.check(&request).expect_err("all have had five");
     assert_eq!(
-        refused.violations().map(|it| it.rule()).collect::<Vec<_>>(),
+        denied.violations().map(|it| it.rule()).collect::<Vec<_>>(),
         ["all"]
     );
     assert_eq!(counts(&rules, "each").admitted, 0);
     assert!(rules.peek(&user(1)).all(|peek| peek.rule() == "all"));
     let (rules, _) = by_hand([rule("each", "2/min").by(&by_user()).allow(1_u64)]);
-    assert!((0..9).all(|_| rules.check(&user(1)).is_ok_and(|passed| !passed.is_limited())));
+    assert!((0..9).all(|_| rules.check(&user(1)).is_ok_and(|admitted| !admitted.is_limited())));
     assert_eq!((0..9).filter(|_| rules.check(&user(2)).is_ok()).count(), 2);
 }
 
 #[test]
-fn a_key_that_is_denied_is_refused_always_and_charges_nobody() {
+fn a_listed_key_is_always_denied_and_charges_no_rule() {
     for alone in [true, false] {
         let each = rule("each", "2/min").by(&by_user()).deny(1_u64).cost(&by_cost());
         let all = (!alone).then(|| rule("all", "5/min"));
@@ -110,12 +110,12 @@ fn a_key_that_is_denied_is_refused_always_and_charges_nobody() {
         for cost in [0, 1, 2, 3, u64::MAX] {
             let request = Request { cost, ..user(1) };
             clock.advance(secs(1_000));
-            let refused = rules.check(&request).expect_err("it is on the list");
-            assert_eq!(refused.retry_after(), None);
-            let violation = refused.violations().next().expect("a rule");
+            let denied = rules.check(&request).expect_err("it is on the list");
+            assert_eq!(denied.retry_after(), None);
+            let violation = denied.violations().next().expect("a rule");
             assert_eq!((violation.rule(), violation.remaining()), ("each", 0));
             assert_eq!(violation.retry_after(1), None);
-            assert!(refused.to_string().ends_with("never admitted"));
+            assert!(denied.to_string().ends_with("never admitted"));
         }
         assert!(rules.check(&user(2)).is_ok());
         assert_eq!(counts(&rules, "each").denied, 5);
@@ -126,7 +126,7 @@ fn a_key_that_is_denied_is_refused_always_and_charges_nobody() {
 }
 
 #[test]
-fn a_key_that_is_denied_by_a_shadow_rule_passes() {
+fn a_key_listed_by_a_shadow_rule_is_admitted() {
     let (rules, _) = by_hand([rule("each", "2/min").by(&by_user()).deny(1_u64).shadow()]);
     assert!((0..5).all(|_| rules.check(&user(1)).is_ok()));
     let counts = counts(&rules, "each");
@@ -134,7 +134,7 @@ fn a_key_that_is_denied_by_a_shadow_rule_passes() {
 }
 
 #[test]
-fn tiers_go_by_their_names_and_others_by_the_base() {
+fn tiers_have_their_limits_and_other_keys_the_rules() {
     for algorithm in ALGORITHMS {
         if algorithm == RuleAlgorithm::Log {
             continue;
@@ -160,10 +160,10 @@ fn tiers_go_by_their_names_and_others_by_the_base() {
                 plan,
                 ..user(id as u64)
             };
-            let passed = (0..200).filter(|_| rules.check(&request).is_ok()).count() as u64;
-            assert_eq!(passed, limit / part, "{algorithm:?}, {plan:?}");
-            let refused = rules.check(&request).expect_err("it is empty");
-            assert_eq!(refused.violations().next().expect("one").limit(), limit);
+            let admitted = (0..200).filter(|_| rules.check(&request).is_ok()).count() as u64;
+            assert_eq!(admitted, limit / part, "{algorithm:?}, {plan:?}");
+            let denied = rules.check(&request).expect_err("it is empty");
+            assert_eq!(denied.violations().next().expect("one").limit(), limit);
         }
     }
 }
@@ -219,7 +219,7 @@ fn enforced_keys(percent: f64, seeds: [u64; 4]) -> Vec<u64> {
     let rules = rules.build_with(ManualClock::new(), seeds).expect("rules");
     let enforced = |id: &u64| {
         let enforced = rules.peek(&user(*id)).next().expect("a rule").is_enforced();
-        // It is what is done.
+        // It is the limit that decides.
         let _ = rules.check(&user(*id));
         assert_eq!(rules.check(&user(*id)).is_err(), enforced);
         enforced
@@ -228,14 +228,14 @@ fn enforced_keys(percent: f64, seeds: [u64; 4]) -> Vec<u64> {
 }
 
 #[test]
-fn a_larger_share_of_keys_contains_every_smaller_one() {
+fn a_larger_percentage_of_keys_contains_every_smaller_one() {
     let mut before = Vec::new();
     for percent in [0.0, 0.01, 1.0, 10.0, 20.0, 50.0, 99.9, 100.0] {
         let enforced = enforced_keys(percent, [1, 2, 3, 4]);
-        // The same in another process, with other seeds.
+        // Other seeds, as in another process, give the same keys.
         assert_eq!(enforced, enforced_keys(percent, [5, 6, 7, 8]));
         assert!(before.iter().all(|key| enforced.binary_search(key).is_ok()));
-        // Five standard deviations of two thousand throws; the keys are the same every time.
+        // Five standard deviations of two thousand trials. The keys are the same in each run.
         let (share, expected) = (percent / 100.0, percent * 20.0);
         let deviation = 5.0 * (2_000.0 * share * (1.0 - share)).sqrt();
         assert!(
@@ -248,7 +248,7 @@ fn a_larger_share_of_keys_contains_every_smaller_one() {
 }
 
 #[test]
-fn what_cannot_be_built_says_which_rule_and_why() {
+fn an_invalid_rule_set_names_the_rule_and_the_field() {
     let wrong = |rules: Vec<Rule<Request>>| {
         let error = set(rules)
             .build_with(ManualClock::new(), [1; 4])
@@ -297,7 +297,7 @@ fn what_cannot_be_built_says_which_rule_and_why() {
 }
 
 #[test]
-fn a_reservation_is_given_back_or_settled() {
+fn a_reservation_can_be_refunded_or_settled() {
     let cost = by_cost();
     for algorithm in ALGORITHMS {
         let (rules, _) = by_hand([
@@ -309,7 +309,7 @@ fn a_reservation_is_given_back_or_settled() {
         let reservation = rules.reserve(&request).expect("there is room");
         assert_eq!((spent(), reservation.at()), (vec![1, 60], rules.clock().now()));
         if algorithm == RuleAlgorithm::Log {
-            // A log gives nothing back.
+            // A log refunds nothing.
             assert_eq!(rules.refund(reservation), Settled::Forfeited(60));
             assert_eq!(spent(), [1, 60]);
             continue;
@@ -324,15 +324,15 @@ fn a_reservation_is_given_back_or_settled() {
                 Settled::Exact,
                 "{algorithm:?}"
             );
-            // What does not have this cost keeps its charge.
+            // Rules with another cost keep their charge.
             assert_eq!(spent(), [calls + 1, booked], "{algorithm:?}");
             if algorithm == RuleAlgorithm::Even {
-                // A hundred a cell are its share.
+                // The share of a cell is a hundred.
                 break;
             }
         }
         assert!(algorithm == RuleAlgorithm::Even || rules.check(&request).is_err());
-        // Another cost than any rule's settles nothing.
+        // A cost of no rule settles nothing.
         let before = spent();
         let reservation = rules
             .reserve(&Request {
@@ -345,9 +345,9 @@ fn a_reservation_is_given_back_or_settled() {
     }
 }
 
-/// A reservation that is dropped leaves the permits spent; so does one of a key that is not counted.
+/// A dropped reservation leaves the permits charged.
 #[test]
-fn a_reservation_that_is_dropped_stays_spent() {
+fn a_dropped_reservation_stays_charged() {
     let (rules, _) = by_hand([rule("each", "2/min")
         .by(&by_user())
         .capacity(1)

@@ -1,4 +1,4 @@
-//! What those who watch are shown: counters that agree with the rules' own, and no more events than allowed.
+//! Metrics that agree with the counts of the rules, and events that keep their quota.
 
 extern crate alloc;
 

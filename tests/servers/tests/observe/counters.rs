@@ -10,7 +10,7 @@ use super::requests::{Request, SEEDS, live, named, request, user};
 
 type Rules = RuleSet<Request, ManualClock>;
 
-/// Rules of which each does something else, and what all of them have done.
+/// Rules with each outcome, after some requests.
 fn busy() -> Result<(Rules, ManualClock), Box<dyn Error>> {
     let clock = ManualClock::new();
     let cost = Cost::new("cost", |request: &Request| request.cost);
@@ -26,14 +26,14 @@ fn busy() -> Result<(Rules, ManualClock), Box<dyn Error>> {
         )
         .build_with(clock.clone(), SEEDS)?;
     let late = rules.reserve(&Request { user: 999, cost: 7 });
-    let late = late.map_err(|refused| refused.to_string())?;
+    let late = late.map_err(|denied| denied.to_string())?;
     for number in 0..200 {
         let _ = rules.check(&Request {
             user: number % 40,
             cost: 1 + u64::from(number % 3),
         });
     }
-    // No longer possible: a later cell was entered.
+    // Forfeited: a later cell was entered.
     clock.advance(Duration::from_secs(3));
     let _ = rules.check(&request(1000));
     rules.refund(late);
@@ -46,7 +46,7 @@ fn counters_are_the_counts_of_the_rules() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
     let values = scraped.scrape(&rules);
     assert_eq!(values, of_counts(&rules));
-    // Each outcome was seen, or the agreement would mean little.
+    // Each outcome has occurred, or the comparison would show little.
     for outcome in [
         "admitted",
         "denied",

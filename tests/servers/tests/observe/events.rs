@@ -18,7 +18,7 @@ const SEEDS: [u64; 4] = [1, 2, 3, 4];
 /// The fields of an event, as text.
 type Fields = BTreeMap<&'static str, String>;
 
-/// Keeps the events of this crate that are at least so grave.
+/// Keeps the events of this crate at this level and above.
 #[derive(Clone)]
 struct Book {
     level: LevelFilter,
@@ -33,7 +33,7 @@ impl Book {
         }
     }
 
-    /// What `work` has told, in this thread.
+    /// The events that `work` has emitted in this thread.
     fn during(&self, work: impl FnOnce()) -> Vec<Fields> {
         tracing::subscriber::with_default(self.clone(), work);
         core::mem::take(&mut *self.events.lock().expect("a book"))
@@ -89,7 +89,7 @@ const REQUEST: Request = Request {
     bytes: 1,
 };
 
-/// Two rules that are full from the start, and their clock.
+/// Two rules whose limits are used up, and their clock.
 fn full() -> Result<(RuleSet<Request, ManualClock>, ManualClock), Box<dyn Error>> {
     let clock = ManualClock::new();
     let user = Key::new("user", |request: &Request, key| request.user.hash(key));
@@ -99,64 +99,67 @@ fn full() -> Result<(RuleSet<Request, ManualClock>, ManualClock), Box<dyn Error>
         .rule(Rule::new("bytes", "10/h".parse()?).cost(&bytes))
         .build_with(clock.clone(), SEEDS)?;
     for _ in 0..2 {
-        rules.check(&REQUEST).map_err(|refused| refused.to_string())?;
+        rules.check(&REQUEST).map_err(|denied| denied.to_string())?;
     }
     Ok((rules, clock))
 }
 
-fn refuse(rules: &RuleSet<Request, ManualClock>, events: &DenialEvents, times: u32) {
+fn deny(rules: &RuleSet<Request, ManualClock>, events: &DenialEvents, times: u32) {
     for _ in 0..times {
-        let answer = rules.check(&REQUEST).inspect_err(|refused| events.emit(refused));
+        let answer = rules.check(&REQUEST).inspect_err(|denied| events.emit(denied));
         assert!(answer.is_err());
     }
 }
 
-fn left_out(events: &[Fields]) -> Vec<&str> {
-    events.iter().map(|fields| fields["left_out"].as_str()).collect()
+fn suppressed(events: &[Fields]) -> Vec<&str> {
+    events
+        .iter()
+        .map(|fields| fields["suppressed"].as_str())
+        .collect()
 }
 
 #[test]
-fn no_more_events_than_allowed_and_the_next_says_how_many_were_left_out() -> Result<(), Box<dyn Error>> {
+fn events_keep_their_quota_and_the_next_counts_the_suppressed_ones() -> Result<(), Box<dyn Error>> {
     let (rules, clock) = full()?;
     let events = DenialEvents::new("3/s".parse()?)?;
     let book = Book::new(LevelFilter::TRACE);
 
     assert_eq!(
-        left_out(&book.during(|| refuse(&rules, &events, 50))),
+        suppressed(&book.during(|| deny(&rules, &events, 50))),
         ["0", "0", "0"]
     );
-    // Within the second, none.
+    // None within the second.
     clock.advance(Duration::from_millis(900));
-    assert!(book.during(|| refuse(&rules, &events, 10)).is_empty());
-    // Past it (and the cell that a counter adds), three more: the first tells of all that came since.
+    assert!(book.during(|| deny(&rules, &events, 10)).is_empty());
+    // Three more after it and the cell that a counter adds. The first counts all that were suppressed since.
     clock.advance(Duration::from_secs(1));
     assert_eq!(
-        left_out(&book.during(|| refuse(&rules, &events, 5))),
+        suppressed(&book.during(|| deny(&rules, &events, 5))),
         ["57", "0", "0"]
     );
     clock.advance(Duration::from_secs(60));
-    assert_eq!(left_out(&book.during(|| refuse(&rules, &events, 1))), ["2"]);
+    assert_eq!(suppressed(&book.during(|| deny(&rules, &events, 1))), ["2"]);
     Ok(())
 }
 
 #[test]
-fn an_event_says_which_rules_and_what_of_them_and_nothing_of_the_key() -> Result<(), Box<dyn Error>> {
+fn an_event_has_the_rules_and_the_quota_and_nothing_of_the_key() -> Result<(), Box<dyn Error>> {
     let (rules, _) = full()?;
     let events = DenialEvents::new("10/s".parse()?)?;
     let book = Book::new(LevelFilter::WARN);
     let request = Request { bytes: 9, ..REQUEST };
-    let told = book.during(|| {
-        let refused = rules.check(&request).expect_err("both are full");
-        events.emit(&refused);
+    let emitted = book.during(|| {
+        let denied = rules.check(&request).expect_err("both are full");
+        events.emit(&denied);
     });
-    let [fields] = &*told else {
-        panic!("{told:?}");
+    let [fields] = &*emitted else {
+        panic!("{emitted:?}");
     };
     let names: Vec<_> = fields.keys().copied().collect();
     assert_eq!(
         names,
         [
-            "left_out",
+            "suppressed",
             "limit",
             "message",
             "remaining",
@@ -166,16 +169,16 @@ fn an_event_says_which_rules_and_what_of_them_and_nothing_of_the_key() -> Result
     );
     assert_eq!(fields["message"], "rate limit reached");
     assert_eq!(fields["rules"], "user, bytes");
-    // That of two hours keeps the request longest; its cells are as long as those of the hour.
+    // The quota of two hours has the longest retry time. Its cells are as long as those of the hour.
     assert_eq!((&*fields["limit"], &*fields["remaining"]), ("2", "0"));
-    let refused = rules.check(&request).expect_err("both are full");
-    let wait = refused.retry_after().expect("a time");
+    let denied = rules.check(&request).expect_err("both are full");
+    let wait = denied.retry_after().expect("a time");
     assert_eq!(
         fields["retry_after_ms"],
         wait.as_nanos().div_ceil(1_000_000).to_string()
     );
     assert!(wait > Duration::from_secs(7200), "{wait:?}");
-    assert!(!format!("{told:?}").contains("secret"));
+    assert!(!format!("{emitted:?}").contains("secret"));
     Ok(())
 }
 
@@ -187,79 +190,79 @@ fn a_request_that_is_never_admitted_has_no_retry_time() -> Result<(), Box<dyn Er
         user: "another",
         bytes: 11,
     };
-    let told = Book::new(LevelFilter::WARN).during(|| {
-        let refused = rules.check(&request).expect_err("more than the limit");
-        events.emit(&refused);
+    let emitted = Book::new(LevelFilter::WARN).during(|| {
+        let denied = rules.check(&request).expect_err("more than the limit");
+        events.emit(&denied);
     });
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["rules"], "bytes");
-    assert_eq!((&*told[0]["limit"], &*told[0]["remaining"]), ("10", "8"));
-    assert!(!told[0].contains_key("retry_after_ms"));
+    assert_eq!(emitted.len(), 1);
+    assert_eq!(emitted[0]["rules"], "bytes");
+    assert_eq!((&*emitted[0]["limit"], &*emitted[0]["remaining"]), ("10", "8"));
+    assert!(!emitted[0].contains_key("retry_after_ms"));
     Ok(())
 }
 
 #[test]
-fn a_wait_is_rounded_up() -> Result<(), Box<dyn Error>> {
+fn the_retry_time_is_rounded_up() -> Result<(), Box<dyn Error>> {
     let clock = ManualClock::new();
     let rules = RuleSetBuilder::<str>::new()
         .rule(Rule::new("all", "1/s".parse()?).algorithm(ringgate::RuleAlgorithm::Log))
         .build_with(clock.clone(), SEEDS)?;
-    rules.check("").map_err(|refused| refused.to_string())?;
+    rules.check("").map_err(|denied| denied.to_string())?;
     clock.advance(Duration::from_micros(500));
     let events = DenialEvents::new("10/s".parse()?)?;
-    let told = Book::new(LevelFilter::WARN).during(|| {
-        let refused = rules.check("").expect_err("full");
-        assert!(refused.retry_after().expect("a time") < Duration::from_millis(1000));
-        events.emit(&refused);
+    let emitted = Book::new(LevelFilter::WARN).during(|| {
+        let denied = rules.check("").expect_err("full");
+        assert!(denied.retry_after().expect("a time") < Duration::from_millis(1000));
+        events.emit(&denied);
     });
-    assert_eq!(told[0]["retry_after_ms"], "1000");
+    assert_eq!(emitted[0]["retry_after_ms"], "1000");
     Ok(())
 }
 
 #[test]
-fn what_nobody_wants_is_neither_told_nor_left_out() -> Result<(), Box<dyn Error>> {
+fn an_event_without_a_subscriber_is_neither_emitted_nor_counted() -> Result<(), Box<dyn Error>> {
     let (rules, _) = full()?;
     let events = DenialEvents::new("1/s".parse()?)?;
-    refuse(&rules, &events, 20);
+    deny(&rules, &events, 20);
     assert!(
         Book::new(LevelFilter::ERROR)
-            .during(|| refuse(&rules, &events, 20))
+            .during(|| deny(&rules, &events, 20))
             .is_empty()
     );
-    let told = Book::new(LevelFilter::WARN).during(|| refuse(&rules, &events, 1));
-    // Nor was the quota spent on them.
-    assert_eq!(left_out(&told), ["0"]);
+    let emitted = Book::new(LevelFilter::WARN).during(|| deny(&rules, &events, 1));
+    // Nor was the quota charged for them.
+    assert_eq!(suppressed(&emitted), ["0"]);
     Ok(())
 }
 
 #[test]
-fn threads_leave_out_what_is_not_told_exactly() -> Result<(), Box<dyn Error>> {
+fn each_denial_of_several_threads_is_emitted_or_counted() -> Result<(), Box<dyn Error>> {
     const THREADS: usize = 8;
     const EACH: u32 = 2_000;
     let (rules, clock) = full()?;
     let events = DenialEvents::new("5/s".parse()?)?;
     let book = Book::new(LevelFilter::WARN);
-    let told = thread::scope(|scope| {
-        let work = || book.during_shared(|| refuse(&rules, &events, EACH));
+    let emitted = thread::scope(|scope| {
+        let work = || book.during_shared(|| deny(&rules, &events, EACH));
         let workers: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
             .for_each(|worker| worker.join().expect("a worker"));
         core::mem::take(&mut *book.events.lock().expect("a book"))
     });
-    assert_eq!(told.len(), 5);
+    assert_eq!(emitted.len(), 5);
     clock.advance(Duration::from_secs(2));
-    let last = book.during(|| refuse(&rules, &events, 1));
-    let all = told.iter().chain(&last);
-    let left_out: u64 = all
-        .map(|fields| fields["left_out"].parse::<u64>().expect("a number"))
+    let last = book.during(|| deny(&rules, &events, 1));
+    let all = emitted.iter().chain(&last);
+    let suppressed: u64 = all
+        .map(|fields| fields["suppressed"].parse::<u64>().expect("a number"))
         .sum();
-    assert_eq!(left_out + 5, THREADS as u64 * u64::from(EACH));
+    assert_eq!(suppressed + 5, THREADS as u64 * u64::from(EACH));
     Ok(())
 }
 
 impl Book {
-    /// As `during`, and leaves the events where they are.
+    /// Runs `work` like `during`, and leaves the events where they are.
     fn during_shared(&self, work: impl FnOnce()) {
         tracing::subscriber::with_default(self.clone(), work);
     }

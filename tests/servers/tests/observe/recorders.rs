@@ -15,7 +15,7 @@ pub(crate) struct Scraped {
     observer: Observer,
 }
 
-/// The value of each series, by counter, rule and outcome.
+/// The values of all series, by counter, rule and outcome.
 pub(crate) type Values = BTreeMap<(String, String, String), u64>;
 
 impl Scraped {
@@ -82,10 +82,10 @@ pub(crate) fn of_counts(rules: &RuleSet<Request, ManualClock>) -> Values {
     series.collect()
 }
 
-/// Notes what it is asked to register and to describe, and panics when a counter falls.
+/// Records registrations and descriptions, and panics when a counter falls.
 #[derive(Default)]
 pub(crate) struct Clerk {
-    /// By their labels' values.
+    /// By the values of their labels.
     pub(crate) counters: Mutex<Vec<(Vec<String>, Arc<Rising>)>>,
     pub(crate) described: AtomicUsize,
 }
@@ -99,7 +99,7 @@ impl CounterFn for Rising {
     }
 
     fn absolute(&self, value: u64) {
-        // Relaxed: publishers come one after the other.
+        // Relaxed: publishers hold a lock, so they are ordered.
         let before = self.0.swap(value, Ordering::Relaxed);
         assert!(before <= value, "from {before} down to {value}");
     }

@@ -10,13 +10,13 @@ use super::recorders::{Clerk, Scraped, value};
 use super::requests::{SEEDS, ask, live, named, request, with_quota};
 
 #[test]
-fn a_rule_that_comes_back_goes_on_from_where_it_was() -> Result<(), Box<dyn Error>> {
+fn the_counters_of_a_rule_that_comes_back_go_on() -> Result<(), Box<dyn Error>> {
     let live = live(&["stays", "goes"])?;
     let scraped = Scraped::new();
     ask(&live, 5);
     assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 3);
 
-    // Two that no scrape has seen before the rule is gone.
+    // Two denials that no scrape has seen before the rule is removed.
     ask(&live, 2);
     assert_eq!(live.store(&named(&["stays"]))?, Reloaded::Done);
     assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 5);
@@ -29,7 +29,7 @@ fn a_rule_that_comes_back_goes_on_from_where_it_was() -> Result<(), Box<dyn Erro
     assert_eq!(afresh, Some(("goes", RuleCounts::default())));
     assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 5);
     drop(loaded);
-    // Further than before, so that only the sum tells it from a counter that began again.
+    // More than before, so that only the sum differs from a counter that began again.
     live.load().clock().advance(Duration::from_secs(3));
     ask(&live, 20);
     let values = scraped.scrape(&live.load());
@@ -40,7 +40,7 @@ fn a_rule_that_comes_back_goes_on_from_where_it_was() -> Result<(), Box<dyn Erro
 }
 
 #[test]
-fn gone_between_two_scrapes_and_back_with_more_is_added_up() -> Result<(), Box<dyn Error>> {
+fn a_rule_removed_and_added_between_two_scrapes_is_summed() -> Result<(), Box<dyn Error>> {
     let live = live(&["one"])?;
     let scraped = Scraped::new();
     ask(&live, 5);
@@ -48,13 +48,13 @@ fn gone_between_two_scrapes_and_back_with_more_is_added_up() -> Result<(), Box<d
     live.store(&named(&["other"]))?;
     live.store(&named(&["one"]))?;
     ask(&live, 30);
-    // As many more as a new rule has denied, though its count alone is larger than the last that was published.
+    // More by the denials of the new rule, although these alone exceed the last published value.
     assert_eq!(value(&scraped.scrape(&live.load()), "one", "denied"), 3 + 28);
     Ok(())
 }
 
 #[test]
-fn decisions_by_rules_from_before_are_counted() -> Result<(), Box<dyn Error>> {
+fn decisions_by_old_rules_are_counted() -> Result<(), Box<dyn Error>> {
     let live = live(&["one"])?;
     let scraped = Scraped::new();
     let before = live.load();
@@ -72,7 +72,7 @@ fn decisions_by_rules_from_before_are_counted() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn a_new_name_counts_what_the_old_one_has_not() -> Result<(), Box<dyn Error>> {
+fn a_new_name_counts_only_new_events() -> Result<(), Box<dyn Error>> {
     let live = live(&["old"])?;
     let scraped = Scraped::new();
     ask(&live, 5);
@@ -89,7 +89,7 @@ fn a_new_name_counts_what_the_old_one_has_not() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn rule_sets_with_one_name_are_added_up() -> Result<(), Box<dyn Error>> {
+fn rules_of_one_name_are_summed() -> Result<(), Box<dyn Error>> {
     let set = || named(&["one"]).build_with(ManualClock::new(), SEEDS);
     let (first, second) = (set()?, set()?);
     let scraped = Scraped::new();
@@ -105,9 +105,9 @@ fn rule_sets_with_one_name_are_added_up() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// However rules come and go: each counter is what was decided, as long as every rule was seen once.
+/// Over many reloads, each counter is the number of decisions, if every rule was published once.
 #[test]
-fn counters_add_up_over_many_reloads() -> Result<(), Box<dyn Error>> {
+fn counters_are_exact_over_many_reloads() -> Result<(), Box<dyn Error>> {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     let live = live(&NAMES)?;
     let scraped = Scraped::new();
@@ -151,11 +151,11 @@ fn counters_add_up_over_many_reloads() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A rule comes and goes while threads decide, some by rules from before: each decision is in its counters at the end.
+/// A rule is removed and added while threads decide, some by old rules: in the end each decision is in the counters.
 #[test]
-fn nothing_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<dyn Error>> {
+fn no_count_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<dyn Error>> {
     const EACH: u64 = 3_000;
-    // Enough for all, so that every rule in force admits every request.
+    // Enough for all requests, so that every rule in force admits them.
     let rules = |names: &[&str]| with_quota(names, "1_000_000/s");
     let (one, both) = (rules(&["stays"]), rules(&["stays", "comes and goes"]));
     let live = LiveRules::new(both.build_with(ManualClock::new(), SEEDS)?);
@@ -179,10 +179,10 @@ fn nothing_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<d
         });
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                // When too many old rules are in force, nothing changes.
+                // With too many old states in force, nothing changes.
                 let _ = live.store(&one);
                 let _ = live.store(&both);
-                // Seen at least once; later it may be gone, and somebody still deciding by it.
+                // Published at least once. Later it may be removed while a thread still uses it.
                 publish();
             }
         });
@@ -197,9 +197,9 @@ fn nothing_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<d
     Ok(())
 }
 
-/// What a rule leaves behind when it goes is given up, and does not pile up.
+/// The counts of removed rules are freed.
 #[test]
-fn rules_that_are_gone_take_no_memory() -> Result<(), Box<dyn Error>> {
+fn removed_rules_take_no_memory() -> Result<(), Box<dyn Error>> {
     let live = live(&["stays", "comes and goes"])?;
     let scraped = Scraped::new();
     scraped.scrape(&live.load());
