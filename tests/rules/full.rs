@@ -30,6 +30,39 @@ fn bound(algorithm: RuleAlgorithm, limit: u64) -> u64 {
     }
 }
 
+/// Each decision for want of an entry is counted once, whichever way the rules were asked.
+#[test]
+fn every_decision_for_want_of_an_entry_is_counted() {
+    for (reserve, on_full) in [
+        (false, OnFull::Deny),
+        (true, OnFull::Deny),
+        (false, OnFull::Share),
+        (true, OnFull::Share),
+        (true, OnFull::Admit),
+    ] {
+        for rules in 1..=2 {
+            let small = rule("small", "2/10s").by(&by_user()).capacity(1).on_full(on_full);
+            let large = rule("large", "1000/10s").by(&by_address());
+            let (rules, _) = by_hand([small, large].into_iter().take(rules));
+            let requests = 500;
+            for id in 0..requests {
+                let request = user(id);
+                if reserve {
+                    let _ = rules.reserve(&request);
+                } else {
+                    let _ = rules.check(&request);
+                }
+            }
+            // The smallest table has twelve entries.
+            assert_eq!(
+                counts(&rules, "small").overflowed,
+                requests - 12,
+                "{reserve}, {on_full:?}"
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 80,

@@ -30,6 +30,13 @@ struct ChargeStep {
     evaluation: u16,
 }
 
+/// The first enforced evaluation that found too little capacity left.
+struct DeniedEvaluation {
+    evaluation: u16,
+    /// Whether the overflow policy denied, because the key found no entry.
+    overflow: bool,
+}
+
 /// A step that was taken.
 struct ChargedStep {
     evaluation: u16,
@@ -136,8 +143,12 @@ impl<R: ?Sized> RuleStates<R> {
         charged: &mut ChargedSteps,
     ) -> Result<(), Denied<'a, R>> {
         let mut steps = ChargeSteps::new();
-        if let Some(full) = peek_all(evaluations, now, &mut steps) {
-            return Err(self.deny(request, evaluations, now, full));
+        if let Some(denied) = peek_all(evaluations, now, &mut steps) {
+            if denied.overflow {
+                let Evaluation { state, .. } = &evaluations[usize::from(denied.evaluation)];
+                state.count(ShardId::current(), RuleEvent::Overflowed);
+            }
+            return Err(self.deny(request, evaluations, now, denied.evaluation));
         }
         let shard = ShardId::current();
         for &ChargeStep { evaluation, .. } in &steps {
@@ -273,13 +284,13 @@ impl<R: ?Sized> RuleStates<R> {
 }
 
 /// *Peek*: reads the capacity of all states, and sorts them into the order in which they are charged. Stops at the first
-/// enforced state with too little capacity left, and returns its index.
+/// enforced state with too little capacity left, and returns its evaluation.
 #[inline(always)]
 fn peek_all<R: ?Sized>(
     evaluations: &mut [Evaluation<'_, R>],
     now: Nanos,
     steps: &mut ChargeSteps,
-) -> Option<u16> {
+) -> Option<DeniedEvaluation> {
     for (index, evaluation) in (0..).zip(evaluations.iter_mut()) {
         let Extracted {
             key,
@@ -291,13 +302,17 @@ fn peek_all<R: ?Sized>(
         let found = evaluation.found.or_near(key);
         evaluation.found = found;
         let left = evaluation.state.capacity_left(&evaluation.extracted, found, now);
-        if enforced && (denied || left < permits) {
-            return Some(index);
+        if enforced && (denied || left.permits < permits) {
+            return Some(DeniedEvaluation {
+                evaluation: index,
+                // A denied key needs no entry.
+                overflow: left.overflow && !denied,
+            });
         }
         // The least capacity first, because a race is most likely lost there; shadows last.
         let step = ChargeStep {
             shadow: !enforced,
-            left: left.saturating_sub(permits),
+            left: left.permits.saturating_sub(permits),
             evaluation: index,
         };
         steps.push(step);

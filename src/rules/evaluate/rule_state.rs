@@ -7,7 +7,7 @@ use core::hash::BuildHasher;
 use super::extractor::{Extracted, Extractor};
 use super::seeds::Seeds;
 use super::state_algorithms::StateAlgorithms;
-use super::storage::{Charged, KeyDecider, StateDecision, StateStorage, StorageLookup};
+use super::storage::{CapacityLeft, Charged, KeyDecider, StateDecision, StateStorage, StorageLookup};
 use crate::algorithm::AnyAlgorithm;
 use crate::decision::Peek;
 use crate::error::ConfigError;
@@ -181,7 +181,7 @@ impl<R: ?Sized> RuleState<R> {
         extracted: &Extracted,
         found: StorageLookup<'a>,
         now: Nanos,
-    ) -> u64 {
+    ) -> CapacityLeft {
         self.decider(extracted).capacity_left(found, now)
     }
 

@@ -17,6 +17,15 @@ pub(crate) enum StateStorage {
     Keyed(Store),
 }
 
+/// The capacity that one request finds.
+#[derive(Clone, Copy)]
+pub(crate) struct CapacityLeft {
+    /// The most permits that the request would be granted.
+    pub(crate) permits: u64,
+    /// Whether the overflow policy would decide, because the key found no entry.
+    pub(crate) overflow: bool,
+}
+
 /// A charge to one state.
 pub(crate) struct Charged {
     pub(crate) receipt: Receipt,
@@ -164,9 +173,13 @@ impl<'a> KeyDecider<'a> {
 
     /// The most permits that one request would be granted now. Another thread may take them first.
     #[inline(always)]
-    pub(crate) fn capacity_left(self, found: StorageLookup<'_>, now: Nanos) -> u64 {
+    pub(crate) fn capacity_left(self, found: StorageLookup<'_>, now: Nanos) -> CapacityLeft {
+        let own = |permits| CapacityLeft {
+            permits,
+            overflow: false,
+        };
         match found {
-            StorageLookup::Single(words) => self.algorithm.remaining(Shared::new(words.get()), now),
+            StorageLookup::Single(words) => own(self.algorithm.remaining(Shared::new(words.get()), now)),
             StorageLookup::Keyed(store, entry) => {
                 if let Some(entry) = entry {
                     let seat = Seat::new(entry, self.key);
@@ -174,7 +187,7 @@ impl<'a> KeyDecider<'a> {
                     // The entry still belonged to the key when the word was read only if the word is unchanged. Otherwise
                     // the capacity may be that of another key.
                     if entry.still(seat.seen()) {
-                        return left;
+                        return own(left);
                     }
                 }
                 Self::capacity_left_without_entry(store, self.algorithm, self.on_full, self.key, now)
@@ -191,13 +204,17 @@ impl<'a> KeyDecider<'a> {
         on_full: OnFull,
         key: u64,
         now: Nanos,
-    ) -> u64 {
+    ) -> CapacityLeft {
         let desk = Desk {
             store,
             algorithm,
             on_full,
         };
-        desk.peek(key, now).remaining()
+        let peek = desk.peek(key, now);
+        CapacityLeft {
+            permits: peek.remaining(),
+            overflow: peek.is_overflow(),
+        }
     }
 
     /// Charges `permits`, or none. The error says whether the overflow policy denied, because the key found no entry.
@@ -292,12 +309,12 @@ mod tests {
         assert!(charge(1, 60, 1));
         let lost = store.table().find(1).expect("its entry");
         let left = |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Some(lost)), at(minutes));
-        assert_eq!(left(60), 1);
+        assert_eq!(left(60).permits, 1);
         assert!(decider(1).desk(store).leave(1, at(60)));
         // Other keys take all twelve entries; one of these is idle before the rest.
         assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
         assert!(charge(1, 650, 2));
         assert_ne!(store.table().find(1).expect("another").number(), lost.number());
-        assert_eq!(left(650), 0);
+        assert_eq!(left(650).permits, 0);
     }
 }

@@ -47,7 +47,7 @@ impl<R: ?Sized> SharedPlan<R> {
                 continue;
             }
             let (group, subject) = (self.group(case), &case.subject);
-            let room = group.capacity_left(subject, group.find(subject), now);
+            let room = group.capacity_left(subject, group.find(subject), now).permits;
             if subject.enforced && (subject.denied || room < subject.permits) {
                 self.say_full(plan, case, &mut full);
             }
