@@ -133,7 +133,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
     }
 
     fn try_enter(&self, forget: bool) -> Option<Place<'a>> {
-        let room = match self.look_for_room(forget) {
+        let room = match self.look_for_room(forget, true) {
             Ok(room) => room,
             Err(own) if own.first.is_open() => return Some(Place::Entry(own.candidate.entry)),
             Err(own) => return self.settle(own.candidate, own.first),
@@ -153,11 +153,12 @@ impl<'a, A: Reclaim> Search<'a, A> {
         self.take_over(room, word)
     }
 
-    /// An entry that the key may take over; or the one that it has, open or tentative.
-    fn look_for_room(&self, forget: bool) -> Result<Option<Room<'a>>, Look<'a>> {
+    /// An entry that the key may take over; or the one that it has, open or tentative. `finish`: a step that somebody has begun
+    /// with another entry is finished; otherwise nothing is written.
+    fn look_for_room(&self, forget: bool, finish: bool) -> Result<Option<Room<'a>>, Look<'a>> {
         let (mut first, mut second) = (Free::default(), Free::default());
         for (set, free) in self.table.front(self.key).zip([&mut first, &mut second]) {
-            self.look_for_free(set, free)?;
+            self.look_for_free(set, finish, free)?;
         }
         let mut best = if first.count >= second.count {
             first
@@ -169,7 +170,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             let mut back = Free::default();
             for set in self.table.backyard(self.key) {
                 let mut free = Free::default();
-                self.look_for_free(set, &mut free)?;
+                self.look_for_free(set, finish, &mut free)?;
                 back = if free.count > back.count { free } else { back };
             }
             if best.count == 0 {
@@ -185,7 +186,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
     }
 
     /// Adds the entries of a set that are idle to `free`; stops at the one that is the key's.
-    fn look_for_free(&self, set: Set<'a>, free: &mut Free<'a>) -> Result<(), Look<'a>> {
+    fn look_for_free(&self, set: Set<'a>, finish: bool, free: &mut Free<'a>) -> Result<(), Look<'a>> {
         for mut look in self.looks_at(set) {
             if look.owner == self.key && look.first.stage() != Stage::Claimed {
                 return Err(look);
@@ -197,7 +198,8 @@ impl<'a, A: Reclaim> Search<'a, A> {
                 free.look.get_or_insert(look);
                 continue;
             }
-            if look.first.is_open() && self.algorithm.advance(look.first.word(), self.now).is_none() {
+            if finish && look.first.is_open() && self.algorithm.advance(look.first.word(), self.now).is_none()
+            {
                 // Somebody sleeps in the middle of a step, and the key may never ask again.
                 let _ = self.finish(look.candidate.entry, look.owner);
                 (look.first, look.owner) = look.candidate.entry.look(self.key);
@@ -365,7 +367,7 @@ impl<'a, A: Reclaim> Search<'a, A> {
             return View::Entry(look.candidate.entry, self.key, self.now);
         }
         let now = self.now.max(self.home().reclaimed());
-        let room = match self.look_for_room(forget) {
+        let room = match self.look_for_room(forget, false) {
             Ok(Some(room)) => room,
             Ok(None) => return View::Full(now),
             Err(look) => return View::Entry(look.candidate.entry, self.key, self.now),

@@ -1,13 +1,15 @@
 //! Algorithms that are not the crate's own, as far as a table checks them.
 
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
 use ringgate::sync::Words;
 use ringgate::{
-    Algorithm, AnyKey, Attempt, ConfigError, Gcra, KeyedBuilder, ManualClock, Nanos, Receipt, Reclaim,
+    Algorithm, AnyKey, Attempt, ConfigError, Gcra, KeyedBuilder, ManualClock, Nanos, OnFull, Receipt, Reclaim,
 };
 
-use super::quota;
+use super::{Plain, quota};
 
 /// A bucket that says something else of itself.
 #[derive(Clone)]
@@ -15,6 +17,7 @@ struct Bucket {
     it: Gcra,
     most: u64,
     words: usize,
+    attempts: Arc<AtomicU64>,
 }
 
 impl Algorithm for Bucket {
@@ -69,6 +72,7 @@ impl Reclaim for Bucket {
     }
 
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
         self.it.attempt(words, now, permits)
     }
 
@@ -77,6 +81,10 @@ impl Reclaim for Bucket {
     }
 
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        // Also `None` for a word that is ahead of the clock, as the trait permits.
+        if self.it.latest_time(first) > now {
+            return None;
+        }
         self.it.advance(first, now)
     }
 
@@ -99,7 +107,13 @@ impl Reclaim for Bucket {
 
 fn built(most: u64, words: usize, tier: Option<u64>) -> Result<(), ConfigError> {
     let it = Gcra::new(quota("10/s")).expect("a bucket");
-    let mut builder = KeyedBuilder::new(Bucket { it, most, words }).capacity(10);
+    let mut builder = KeyedBuilder::new(Bucket {
+        it,
+        most,
+        words,
+        attempts: Arc::default(),
+    })
+    .capacity(10);
     if let Some(limit) = tier {
         builder = builder.tier(limit);
     }
@@ -126,4 +140,31 @@ fn an_algorithm_of_a_table_may_not_admit_the_largest_number() {
 #[test]
 fn an_algorithm_of_a_table_has_words() {
     assert_eq!(built(10, 0, None).expect_err("no state").field, "algorithm");
+}
+
+/// A peek of a key without an entry reads the entries of other keys, and completes no step that their threads have begun.
+#[test]
+fn a_peek_attempts_nothing() {
+    let attempts = Arc::<AtomicU64>::default();
+    let it = Gcra::new(quota("10/s")).expect("a bucket");
+    let bucket = Bucket {
+        most: it.max_request(),
+        words: 1,
+        attempts: Arc::clone(&attempts),
+        it,
+    };
+    let limiter = KeyedBuilder::new(bucket)
+        .capacity(1)
+        .on_full(OnFull::Deny)
+        .build_with(ManualClock::new(), Plain)
+        .expect("a table");
+    for key in 0..limiter.capacity() as u64 {
+        assert!(limiter.check(&(1_000 + key)).is_ok());
+    }
+    let before = attempts.load(Ordering::Relaxed);
+    assert!(limiter.peek(&1).is_overflow());
+    assert_eq!(attempts.load(Ordering::Relaxed), before);
+    // A decision completes the step of each.
+    assert!(limiter.check(&1).is_err());
+    assert!(attempts.load(Ordering::Relaxed) > before);
 }
