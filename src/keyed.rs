@@ -18,6 +18,7 @@ use crate::time::Nanos;
 mod builder;
 mod client;
 mod counts;
+mod forward;
 mod key_hasher;
 mod keys;
 mod many;

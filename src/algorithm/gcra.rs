@@ -31,7 +31,8 @@
 //!
 //! There the same word is not the same state: whoever has slept since before a refund must not charge
 //! the next key. So the next key's words must lie above all words there ever were, of which the highest may
-//! have been taken back. A refund writes no earlier time than its receipt's stamp, and the highest word it
+//! have been taken back. (Where an entry may pass on before it is idle, [a table](crate::OnFull::Forget) gives nothing
+//! back that would lower the word.) A refund writes no earlier time than its receipt's stamp, and the highest word it
 //! takes back was at most b·T above that. Nor does any refund after it come below what it wrote: the word that
 //! an older receipt knows lies below, or is the same but for the flag, so it is refused. So all words there ever
 //! were lie at most b·T above the present one; and a word so much older than the clock is
@@ -367,7 +368,8 @@ impl Reclaim for Gcra {
         first == 0 || Word(first).time() + self.ahead < Self::units(now)
     }
 
-    /// For a state that is not idle, this is above `first`, but not above a word that a refund has taken back.
+    /// For a state that is not idle, this is above `first`, but not above a word that a refund has taken back: a table that
+    /// passes such a state on must refuse refunds that lower [`latest_time`](Reclaim::latest_time).
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let later = Self::units(now).max(Word(first).time() + 1);
         (later <= LARGEST).then(|| Word::charged(later).0)

@@ -40,5 +40,8 @@ pub enum OnFull {
     /// cell later (of a fixed window, with nothing). The forgotten key begins anew: it may be admitted as
     /// much more as it had spent. An entry changes hands so once in a cell at most; when none can, the
     /// key shares the catch-all.
+    ///
+    /// A refund is forfeited where it would take time back, as by [`Gcra`](crate::Gcra) (the entry may pass on before
+    /// that time has come).
     Forget,
 }

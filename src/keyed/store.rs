@@ -1,6 +1,7 @@
 use core::fmt;
 
 use super::counts::{Counts, Event};
+use super::forward::Forward;
 use super::on_full::OnFull;
 use super::search::{Place, Search, View};
 #[cfg(feature = "rules")]
@@ -388,7 +389,15 @@ impl<'a, A: Reclaim> Desk<'a, A> {
                     let seat = Seat::new(entry, key);
                     // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
                     (number, generation) == (entry.number(), self.store.generation)
-                        && self.algorithm.refund(&seat, receipt, permits)
+                        && match self.on_full {
+                            OnFull::Forget => {
+                                let words = Forward::new(self.algorithm, &seat);
+                                self.algorithm.refund(&words, receipt, permits)
+                            }
+                            OnFull::Share | OnFull::Deny | OnFull::Admit => {
+                                self.algorithm.refund(&seat, receipt, permits)
+                            }
+                        }
                 })
             }
             // The charge is not in this table.

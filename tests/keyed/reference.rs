@@ -481,6 +481,8 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             (None, false) => exact,
             (Some(receipt), true) => it.refund(self.catch_all.shared(), receipt, permits),
             (Some(_), false) if state.may_be_lost && !exact => false,
+            // An entry that may pass on while it counts gives back no time.
+            (Some(_), false) if self.on_full == OnFull::Forget && matches!(it, Any::Gcra(_)) => false,
             (Some(receipt), false) => {
                 let words = state.words.as_ref().expect("it was compared");
                 it.refund(words.shared(), receipt, permits)

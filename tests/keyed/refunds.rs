@@ -200,6 +200,23 @@ fn what_the_catch_all_took_goes_back_to_it() {
     }
 }
 
+/// An entry that may pass on while it counts gives nothing back that takes time back.
+#[test]
+fn what_may_be_forgotten_gives_no_time_back() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+        let taken = limiter.check(&1).expect("fresh");
+        let exact = !["bucket", "timestamps"].contains(&subject.name.as_str());
+        let settled = if exact {
+            Settled::Exact
+        } else {
+            Settled::Forfeited(1)
+        };
+        assert_eq!(limiter.refund(&1, taken), settled, "{}", subject.name);
+        assert_eq!(limiter.peek(&1).spent(), u64::from(!exact), "{}", subject.name);
+    }
+}
+
 /// Nobody was charged, so nothing is lost.
 #[test]
 fn what_was_admitted_uncounted_is_refunded_for_nothing() {

@@ -5,7 +5,8 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::successor::Successors;
-use crate::algorithm::Reclaim;
+use crate::algorithm::{AnyAlgorithm, Reclaim};
+use crate::keyed::OnFull;
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 
 impl<R: ?Sized> RuleState<R> {
@@ -29,6 +30,7 @@ impl<R: ?Sized> RuleState<R> {
             let mut quotas = core::iter::zip(&self.quotas, &old.quotas);
             !old.retired
                 && self.keys == old.keys
+                && self.lowers_time() == old.lowers_time()
                 && self.quotas.len() == old.quotas.len()
                 && quotas.all(|(new, old)| {
                     new.index == old.index
@@ -46,6 +48,11 @@ impl<R: ?Sized> RuleState<R> {
         self.storage = Arc::clone(&old.storage);
         self.algorithms = Arc::new(algorithms);
         true
+    }
+
+    /// Whether a refund may lower the time of a word. An entry with such a word must not be taken over before it is idle.
+    fn lowers_time(&self) -> bool {
+        self.on_full != OnFull::Forget && matches!(self.algorithms.usage, AnyAlgorithm::Gcra(_))
     }
 
     /// Whether a rule here has kept its own words, and now also continues the old state under another name.

@@ -1,0 +1,56 @@
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+
+use crate::algorithm::Reclaim;
+use crate::sync::Words;
+
+/// Words whose first one never returns to an earlier time: for refunds in a table whose entries pass on while they count.
+///
+/// An entry that passes on goes to a word above the present one. A refund that took time back would leave higher words
+/// behind, and the next key could write one of them again: then the exchange of a thread that has slept since before the
+/// refund would succeed on the next key's state.
+///
+/// Once an exchange was refused, the words are constant zeros that cannot be exchanged.
+#[derive(Debug)]
+pub(super) struct Forward<'a, A, W> {
+    algorithm: &'a A,
+    words: W,
+    refused: Cell<bool>,
+}
+
+impl<'a, A, W> Forward<'a, A, W> {
+    pub(super) fn new(algorithm: &'a A, words: W) -> Self {
+        let refused = Cell::new(false);
+        Self {
+            algorithm,
+            words,
+            refused,
+        }
+    }
+}
+
+impl<A: Reclaim, W: Words> Words for &Forward<'_, A, W> {
+    fn load(self, index: usize, order: Ordering) -> u64 {
+        if self.refused.get() {
+            return 0;
+        }
+        self.words.load(index, order)
+    }
+
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        if index == 0 && self.algorithm.latest_time(new) < self.algorithm.latest_time(current) {
+            self.refused.set(true);
+        }
+        if self.refused.get() {
+            return Err(0);
+        }
+        self.words.exchange(index, current, new, success, failure)
+    }
+}
