@@ -501,6 +501,60 @@ fn keyed_full_given_back() {
     });
 }
 
+/// Key 1 has taken two permits and gives them back; key 2 takes over its entry as fresh, and takes one permit. A decision
+/// of key 1 that sleeps through this must not find the word that it has read and charge key 2.
+#[test]
+fn keyed_forgotten_after_a_refund() {
+    const LATER: Nanos = Nanos::new(2 * W);
+    let quota = Quota::new(1, Duration::from_nanos(W)).unwrap();
+    let bucket = Gcra::token_bucket(quota, 3).unwrap();
+    let ring = CounterRing::builder(quota).cells(1).classic().build().unwrap();
+    forgotten_after_a_refund(bucket, 2, LATER);
+    forgotten_after_a_refund(ring, 1, LATER);
+}
+
+fn forgotten_after_a_refund<A: Reclaim + Clone + Send + Sync + 'static>(it: A, permits: u64, later: Nanos) {
+    BOUNDED.explore(move || {
+        let limiter = Arc::new(
+            KeyedBuilder::new(it.clone())
+                .capacity(1)
+                .on_full(OnFull::Forget)
+                .build_with(ManualClock::new(), Plain)
+                .unwrap(),
+        );
+        let entries = limiter.capacity() as u64;
+        for key in 10..9 + entries {
+            assert!(limiter.check_at(&key, later, it.max_request()).is_ok());
+        }
+        let taken = limiter
+            .check_at(&1, Nanos::new(W), permits)
+            .unwrap()
+            .into_receipt();
+        let other = {
+            let limiter = Arc::clone(&limiter);
+            thread::spawn(move || match limiter.check_at(&1, later, 1) {
+                Ok(taken) => u64::from(!taken.is_overflow()),
+                Err(_) => 0,
+            })
+        };
+        let exact = limiter.refund(&1, taken) == ringgate::Settled::Exact;
+        let own = limiter.check_at(&2, later, 1);
+        let own = own.is_ok_and(|taken| !taken.is_overflow());
+        let others = other.join().unwrap();
+        limiter.clock().set(later);
+        let spent = limiter.peek(&2).spent();
+        // Of key 2, whose entry it is still; it has inherited what key 1 had taken after the refund.
+        if own && exact && limiter.reset(&2) {
+            let forgotten = limiter.counts().forgotten + limiter.counts().reclaimed;
+            let inherits = others > 0 && spent > 2;
+            assert!(
+                spent == 1 || inherits || forgotten > 1,
+                "{spent} spent by key 2, {others} by key 1"
+            );
+        }
+    });
+}
+
 /// The entry that key 1 leaves is claimed by two keys at once.
 #[test]
 fn keyed_claimed_by_two() {
