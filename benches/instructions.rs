@@ -7,6 +7,10 @@
 //!
 //! Windows are of a day, so that no cell ends while decisions are counted; seeds, stripes and holds are fixed.
 
+#[path = "instructions/http.rs"]
+mod http;
+mod service;
+
 use core::error::Error;
 use core::hash::Hash;
 use core::hint::black_box;
@@ -47,6 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         own_lane(clock.clone())?,
     ));
     paths.extend(rule_sets(&clock)?);
+    paths.extend(http::layers(&clock)?);
     for (name, mut work) in paths {
         whole_path(&name, &mut work, decisions);
     }
