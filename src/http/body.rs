@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::config::{AdmittedHeaders, ChargeIf, Config, RejectedResponse, add_headers};
+use super::config::{AdmittedHeaders, ChargeIf, Config, RejectedResponse};
 use super::layer::RateLimitLayer;
 use super::problem::Problem;
 use super::rejection::RejectionResponse;
@@ -217,7 +217,7 @@ where
                     response = meter.apply_charge_if(response);
                 }
                 if let Some(headers) = headers.take() {
-                    add_headers(*headers, response.headers_mut());
+                    headers.add_to(response.headers_mut());
                 }
                 (response, meter)
             }

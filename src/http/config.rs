@@ -6,14 +6,12 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use ::http::header::{HeaderMap, HeaderName, HeaderValue};
 use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
-use smallvec::SmallVec;
 
 pub(super) use self::skip::Skip;
 use super::decision::Decision;
-use super::headers::{self, QuotaHeaders};
+use super::headers::{HeaderValues, QuotaHeaders, add_retry_after};
 use super::policy;
 use super::rejection::{Rejection, RejectionResponse};
 use crate::clock::Clock;
@@ -42,11 +40,8 @@ type OnRejected = dyn Fn(&Denied<'_, Parts>) + Send + Sync;
 #[cfg(feature = "tokio")]
 pub(super) type Queue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
 
-/// Quota headers for the response to an admitted request.
-pub(super) type AdmittedHeaders = Option<Box<HeaderList>>;
-
-/// Header names and values. The standard headers fit in without another allocation.
-pub(super) type HeaderList = SmallVec<[(HeaderName, HeaderValue); 2]>;
+/// Quota headers for the response to an admitted request. The box keeps the futures of requests small.
+pub(super) type AdmittedHeaders = Option<Box<HeaderValues>>;
 
 /// Response to a rejected request. The box keeps the futures of admitted requests small.
 pub(super) type RejectedResponse<B> = Box<Response<B>>;
@@ -157,10 +152,9 @@ impl<C: Clock + Clone, R> Config<C, R> {
             rejection.status = self.missing_key_status;
         }
         let mut response = self.rejection_response.response(&rejection);
-        headers::add_retry_after(rejection.retry_after, response.headers_mut());
-        self.headers.for_each(&rejection.policies, |name, value| {
-            headers::add(name, value, response.headers_mut());
-        });
+        let headers = response.headers_mut();
+        add_retry_after(rejection.retry_after, headers);
+        self.headers.values(&rejection.policies).add_to(headers);
         response.extensions_mut().insert(Decision {
             at,
             admitted: false,
@@ -172,24 +166,12 @@ impl<C: Clock + Clone, R> Config<C, R> {
 
 #[inline(never)]
 fn admitted_headers<C: Clock>(
-    which: QuotaHeaders,
+    headers: QuotaHeaders,
     rules: &RuleSet<Parts, C>,
     request: &Parts,
     at: Nanos,
-) -> Box<HeaderList> {
-    let mut list = Box::new(HeaderList::new());
-    which.for_each(&policy::policies(rules, request, at), |name, value| {
-        list.push((name, value));
-    });
-    list
-}
-
-/// Adds quota headers to the response of the inner service.
-#[inline(never)]
-pub(super) fn add_headers(list: HeaderList, headers: &mut HeaderMap) {
-    for (name, value) in list {
-        headers::add(name, value, headers);
-    }
+) -> Box<HeaderValues> {
+    Box::new(headers.values(&policy::policies(rules, request, at)))
 }
 
 impl<C, R: Clone> Clone for Config<C, R> {

@@ -1,10 +1,9 @@
 //! Quota headers of responses.
 
-use alloc::string::String;
 use core::time::Duration;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use sfv::{ItemSerializer, StringRef};
+use smallvec::SmallVec;
 
 use super::policy::{QuotaPolicy, percent_encode, whole_seconds};
 
@@ -64,40 +63,43 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 impl QuotaHeaders {
-    /// Passes each header for these policies to `add`.
-    pub(super) fn for_each(self, policies: &[QuotaPolicy<'_>], mut add: impl FnMut(HeaderName, HeaderValue)) {
-        if matches!(self, Self::Standard | Self::Both) {
-            let (quotas, states) = lists(policies);
-            for (name, list) in [(RATE_LIMIT_POLICY, quotas), (RATE_LIMIT, states)] {
-                if !list.is_empty()
-                    && let Ok(value) = HeaderValue::from_str(&list)
-                {
-                    add(name, value);
-                }
-            }
-        }
-        if matches!(self, Self::Legacy | Self::Both)
-            && let Some(scarcest) = policies.iter().min_by_key(|policy| policy.remaining())
-        {
-            for (name, value) in [
-                (LIMIT, scarcest.limit()),
-                (REMAINING, scarcest.remaining()),
-                (RESET, scarcest.reset_after().map_or(0, whole_seconds)),
-            ] {
-                add(name, HeaderValue::from(value));
-            }
-        }
+    /// Returns the values of these headers for a response.
+    pub(super) fn values(self, policies: &[QuotaPolicy<'_>]) -> HeaderValues {
+        let standard = match self {
+            Self::Standard | Self::Both => lists(policies),
+            Self::Off | Self::Legacy => None,
+        };
+        let legacy = match self {
+            Self::Legacy | Self::Both => scarcest(policies),
+            Self::Off | Self::Standard => None,
+        };
+        HeaderValues { standard, legacy }
     }
 }
 
-/// Adds a quota header to a response that may have headers of an inner layer.
-///
-/// The standard headers are lists, which may have several lines. Of the other headers the inner value is kept.
-pub(super) fn add(name: HeaderName, value: HeaderValue, headers: &mut HeaderMap) {
-    if name == RATE_LIMIT || name == RATE_LIMIT_POLICY {
-        headers.append(name, value);
-    } else {
-        headers.entry(name).or_insert(value);
+/// Quota headers of one response.
+#[derive(Debug)]
+pub(super) struct HeaderValues {
+    /// `RateLimit-Policy` and `RateLimit`.
+    standard: Option<[HeaderValue; 2]>,
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
+    legacy: Option<[HeaderValue; 3]>,
+}
+
+impl HeaderValues {
+    /// Adds the headers to a response, which may have quota headers of an inner layer.
+    ///
+    /// The standard headers are lists, which may have several lines. Of the legacy headers the inner values are kept.
+    pub(super) fn add_to(self, headers: &mut HeaderMap) {
+        if let Some([policy, limit]) = self.standard {
+            headers.append(RATE_LIMIT_POLICY, policy);
+            headers.append(RATE_LIMIT, limit);
+        }
+        if let Some([limit, remaining, reset]) = self.legacy {
+            headers.entry(LIMIT).or_insert(limit);
+            headers.entry(REMAINING).or_insert(remaining);
+            headers.entry(RESET).or_insert(reset);
+        }
     }
 }
 
@@ -110,45 +112,56 @@ pub(super) fn add_retry_after(retry_after: Option<Duration>, headers: &mut Heade
     }
 }
 
+/// Returns limit, remaining permits and reset time of the policy with the fewest remaining permits.
+fn scarcest(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 3]> {
+    let policy = policies.iter().min_by_key(|policy| policy.remaining())?;
+    let reset = policy.reset_after().map_or(0, whole_seconds);
+    Some([policy.limit(), policy.remaining(), reset].map(HeaderValue::from))
+}
+
+/// Text of a header. Most lists fit in without an allocation.
+type Text = SmallVec<[u8; 128]>;
+
 /// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state.
-fn lists(policies: &[QuotaPolicy<'_>]) -> (String, String) {
-    // Long enough for most names and numbers.
-    let list = || String::with_capacity(policies.len() * 32);
-    let (mut quotas, mut states) = (list(), list());
+fn lists(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 2]> {
+    let (mut quotas, mut states) = (Text::new(), Text::new());
     for policy in policies {
-        // Percent-encoded names are valid strings.
-        let name = percent_encode(policy.name());
-        let Ok(name) = StringRef::from_str(&name) else {
-            continue;
-        };
         if !quotas.is_empty() {
-            quotas.push_str(", ");
-            states.push_str(", ");
+            quotas.extend_from_slice(b", ");
+            states.extend_from_slice(b", ");
         }
         let start = quotas.len();
-        let _ = ItemSerializer::with_buffer(&mut quotas).bare_item(name).finish();
-        states.push_str(&quotas[start..]);
-        push_parameter(&mut quotas, ";q=", policy.limit());
-        push_parameter(&mut quotas, ";w=", whole_seconds(policy.window()));
-        push_parameter(&mut states, ";r=", policy.remaining());
+        push_string(&mut quotas, policy.name());
+        states.extend_from_slice(&quotas[start..]);
+        push_parameter(&mut quotas, b";q=", policy.limit());
+        push_parameter(&mut quotas, b";w=", whole_seconds(policy.window()));
+        push_parameter(&mut states, b";r=", policy.remaining());
         if let Some(reset_after) = policy.reset_after() {
-            push_parameter(&mut states, ";t=", whole_seconds(reset_after));
+            push_parameter(&mut states, b";t=", whole_seconds(reset_after));
         }
     }
-    (quotas, states)
+    if quotas.is_empty() {
+        return None;
+    }
+    let value = |text: &Text| HeaderValue::from_bytes(text).ok();
+    Some([value(&quotas)?, value(&states)?])
+}
+
+/// Writes a string (RFC 9651, section 4.1.6), percent-encoded because it must be ASCII.
+fn push_string(list: &mut Text, text: &str) {
+    list.push(b'"');
+    for byte in percent_encode(text).bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            list.push(b'\\');
+        }
+        list.push(byte);
+    }
+    list.push(b'"');
 }
 
 /// Writes an integer parameter, which has at most 15 digits (RFC 9651, section 3.3.1).
-///
-/// Each request writes up to four for each policy. `core::fmt` takes several times as long as these digits.
-fn push_parameter(list: &mut String, key: &'static str, value: u64) {
-    list.push_str(key);
-    push_digits(list, value.min(999_999_999_999_999));
-}
-
-fn push_digits(list: &mut String, value: u64) {
-    if value > 9 {
-        push_digits(list, value / 10);
-    }
-    list.push(char::from(b'0' + (value % 10) as u8));
+fn push_parameter(list: &mut Text, key: &[u8], value: u64) {
+    list.extend_from_slice(key);
+    let value = value.min(999_999_999_999_999);
+    list.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }

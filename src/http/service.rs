@@ -12,7 +12,8 @@ use tower_service::Service;
 
 #[cfg(feature = "tokio")]
 use super::config::Queue;
-use super::config::{AdmittedHeaders, ChargeIf, Config, HeaderList, RejectedResponse, add_headers};
+use super::config::{AdmittedHeaders, ChargeIf, Config, RejectedResponse};
+use super::headers::HeaderValues;
 use super::problem::Problem;
 use super::rejection::RejectionResponse;
 use crate::clock::Clock;
@@ -115,7 +116,7 @@ where
 /// Work that is left for the response to an admitted request.
 pub(super) enum OnResponse<C> {
     Nothing,
-    AddHeaders(Box<HeaderList>),
+    AddHeaders(Box<HeaderValues>),
     Charge(Box<ConditionalCharge<C>>),
 }
 
@@ -131,7 +132,7 @@ impl<C: Clock + Clone> OnResponse<C> {
     pub(super) fn apply<B>(&mut self, mut response: Response<B>) -> Response<B> {
         match mem::replace(self, Self::Nothing) {
             Self::Nothing => {}
-            Self::AddHeaders(headers) => add_headers(*headers, response.headers_mut()),
+            Self::AddHeaders(headers) => headers.add_to(response.headers_mut()),
             Self::Charge(charge) => response = charge.apply(response),
         }
         response
@@ -160,7 +161,7 @@ impl<C: Clock + Clone> ConditionalCharge<C> {
             }
         }
         if let Some(headers) = self.headers {
-            add_headers(*headers, &mut head.headers);
+            headers.add_to(&mut head.headers);
         }
         Response::from_parts(head, body)
     }

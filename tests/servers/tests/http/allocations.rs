@@ -55,7 +55,7 @@ fn headers_allocate_their_values_and_one_box() {
     let headers = allocation_counter::measure(|| {
         let mut response = Response::new(());
         for name in ["ratelimit-policy", "ratelimit"] {
-            let value = HeaderValue::from_str(&String::from("a")).expect("a value");
+            let value = HeaderValue::from_str("a").expect("a value");
             response
                 .headers_mut()
                 .append(HeaderName::from_static(name), value);
