@@ -1,11 +1,14 @@
 //! Quota headers of responses.
 
+mod texts;
+
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use smallvec::SmallVec;
 
-use super::policy::{QuotaPolicy, percent_encode, whole_seconds};
+use self::texts::{PolicyTexts, push_parameter};
+use super::policy::{QuotaPolicy, whole_seconds};
 
 /// Headers that tell a client its quotas, on responses to admitted and rejected requests.
 ///
@@ -119,49 +122,21 @@ fn scarcest(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 3]> {
     Some([policy.limit(), policy.remaining(), reset].map(HeaderValue::from))
 }
 
-/// Text of a header. Most lists fit in without an allocation.
-type Text = SmallVec<[u8; 128]>;
-
 /// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state.
 fn lists(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 2]> {
-    let (mut quotas, mut states) = (Text::new(), Text::new());
-    for policy in policies {
-        if !quotas.is_empty() {
-            quotas.extend_from_slice(b", ");
-            states.extend_from_slice(b", ");
+    PolicyTexts::with(policies, |texts| {
+        // Long enough for most names and numbers.
+        let mut states = Vec::with_capacity(policies.len() * 40);
+        for (name, policy) in texts.names().zip(policies) {
+            if !states.is_empty() {
+                states.extend_from_slice(b", ");
+            }
+            states.extend_from_slice(name);
+            push_parameter(&mut states, b";r=", policy.remaining());
+            if let Some(reset_after) = policy.reset_after() {
+                push_parameter(&mut states, b";t=", whole_seconds(reset_after));
+            }
         }
-        let start = quotas.len();
-        push_string(&mut quotas, policy.name());
-        states.extend_from_slice(&quotas[start..]);
-        push_parameter(&mut quotas, b";q=", policy.limit());
-        push_parameter(&mut quotas, b";w=", whole_seconds(policy.window()));
-        push_parameter(&mut states, b";r=", policy.remaining());
-        if let Some(reset_after) = policy.reset_after() {
-            push_parameter(&mut states, b";t=", whole_seconds(reset_after));
-        }
-    }
-    if quotas.is_empty() {
-        return None;
-    }
-    let value = |text: &Text| HeaderValue::from_bytes(text).ok();
-    Some([value(&quotas)?, value(&states)?])
-}
-
-/// Writes a string (RFC 9651, section 4.1.6), percent-encoded because it must be ASCII.
-fn push_string(list: &mut Text, text: &str) {
-    list.push(b'"');
-    for byte in percent_encode(text).bytes() {
-        if matches!(byte, b'"' | b'\\') {
-            list.push(b'\\');
-        }
-        list.push(byte);
-    }
-    list.push(b'"');
-}
-
-/// Writes an integer parameter, which has at most 15 digits (RFC 9651, section 3.3.1).
-fn push_parameter(list: &mut Text, key: &[u8], value: u64) {
-    list.extend_from_slice(key);
-    let value = value.min(999_999_999_999_999);
-    list.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        Some([texts.header.clone(), HeaderValue::try_from(states).ok()?])
+    })?
 }

@@ -104,6 +104,8 @@ impl<'a> QuotaPolicy<'a> {
 type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
 
 /// Returns the enforced policies that apply to a request, in evaluation order, as of `at`.
+///
+/// Their names are not assigned yet: a policy has the name of its rule.
 pub(super) fn policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
@@ -120,6 +122,11 @@ pub(super) fn policies<'a, C: Clock>(
             None => policies.push(policy),
         }
     }
+    policies
+}
+
+/// Names each policy after its rule, and after its window if the rule has several.
+pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     for index in 0..policies.len() {
         let rule = policies[index].rule;
         if policies.iter().filter(|other| other.rule == rule).count() > 1 {
@@ -127,7 +134,6 @@ pub(super) fn policies<'a, C: Clock>(
             policies[index].name = Cow::Owned(format!("{rule}-{window}"));
         }
     }
-    policies
 }
 
 /// Returns the [`policies`] of a request that rules have denied. Those that denied it are marked as violated.
@@ -137,6 +143,7 @@ pub(super) fn denied<'a, C: Clock>(
     request: &'a Parts,
 ) -> Vec<QuotaPolicy<'a>> {
     let mut policies = policies(rules, request, denied.at()).into_vec();
+    assign_names(&mut policies);
     for violation in denied.violations() {
         let window = violation.quota().window();
         let same = |policy: &&mut QuotaPolicy<'_>| policy.rule == violation.rule() && policy.window == window;
@@ -155,6 +162,7 @@ pub(super) fn exhausted<'a, C: Clock>(
     at: Nanos,
 ) -> Vec<QuotaPolicy<'a>> {
     let mut policies = policies(rules, request, at).into_vec();
+    assign_names(&mut policies);
     for policy in &mut policies {
         policy.violated = policy.exhausted;
     }

@@ -335,3 +335,16 @@ fn nested_layers_list_all_policies() {
     assert_eq!(response.headers().get_all("x-ratelimit-limit").iter().count(), 1);
     assert_eq!(header(&response, "x-ratelimit-limit"), Some("2"));
 }
+
+/// Texts of headers are kept for later responses. They must be those of the rules that decided.
+#[test]
+fn headers_follow_reloads() {
+    let (live, _) = live([rule("total", "1/min")]);
+    let mut service = RateLimitLayer::new(Arc::clone(&live)).layer(Hello);
+    for limit in (1..=20).chain(1..=20) {
+        live.store(&set([rule("total", &format!("{limit}/min"))]))
+            .expect("rules");
+        let policies = items(&send(&mut service, hello()), "ratelimit-policy");
+        assert_eq!(policies, [item("total", &[("q", limit), ("w", 60)])]);
+    }
+}

@@ -1,0 +1,114 @@
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::time::Duration;
+use std::thread_local;
+
+use ::http::header::HeaderValue;
+
+use crate::http::policy::{QuotaPolicy, assign_names, percent_encode, whole_seconds};
+
+/// Texts that follow from the policies of a request, and not from their state.
+pub(super) struct PolicyTexts {
+    pub(super) header: HeaderValue,
+    items: Vec<Item>,
+}
+
+struct Item {
+    rule: Box<str>,
+    limit: u64,
+    window: Duration,
+    name: Vec<u8>,
+}
+
+/// Different lists of policies whose texts a thread keeps. A server has one for each combination of rules and tiers that
+/// apply to a request.
+const MAX_CACHED: usize = 8;
+
+thread_local! {
+    static CACHE: RefCell<Vec<PolicyTexts>> = const { RefCell::new(Vec::new()) };
+}
+
+impl PolicyTexts {
+    /// Passes the texts of these policies to `write`. Texts that the thread has used recently are not made again.
+    ///
+    /// Returns `None` if there is no policy.
+    pub(super) fn with<T>(policies: &[QuotaPolicy<'_>], write: impl FnOnce(&Self) -> T) -> Option<T> {
+        let with_cache = |cache: &RefCell<Vec<Self>>| {
+            let cache = &mut *cache.borrow_mut();
+            let index = match cache.iter().position(|texts| texts.are_of(policies)) {
+                Some(index) => index,
+                None => {
+                    let texts = Self::new(policies)?;
+                    // The oldest texts make room.
+                    if cache.len() == MAX_CACHED {
+                        cache.remove(0);
+                    }
+                    cache.push(texts);
+                    cache.len() - 1
+                }
+            };
+            cache.get(index).map(write)
+        };
+        // An error while the thread ends: the response goes without quota headers.
+        CACHE.try_with(with_cache).ok().flatten()
+    }
+
+    fn new(policies: &[QuotaPolicy<'_>]) -> Option<Self> {
+        let mut named = policies.to_vec();
+        assign_names(&mut named);
+        let mut header = Vec::new();
+        let mut items = Vec::with_capacity(named.len());
+        for policy in &named {
+            if !header.is_empty() {
+                header.extend_from_slice(b", ");
+            }
+            let start = header.len();
+            push_string(&mut header, policy.name());
+            items.push(Item {
+                rule: policy.rule().into(),
+                limit: policy.limit(),
+                window: policy.window(),
+                name: header[start..].to_vec(),
+            });
+            push_parameter(&mut header, b";q=", policy.limit());
+            push_parameter(&mut header, b";w=", whole_seconds(policy.window()));
+        }
+        if items.is_empty() {
+            return None;
+        }
+        let header = HeaderValue::try_from(header).ok()?;
+        Some(Self { header, items })
+    }
+
+    fn are_of(&self, policies: &[QuotaPolicy<'_>]) -> bool {
+        let same = |(item, policy): (&Item, &QuotaPolicy<'_>)| {
+            item.limit == policy.limit() && item.window == policy.window() && *item.rule == *policy.rule()
+        };
+        self.items.len() == policies.len() && self.items.iter().zip(policies).all(same)
+    }
+
+    /// Iterates over the encoded names of the policies.
+    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.items.iter().map(|item| &*item.name)
+    }
+}
+
+/// Writes a string (RFC 9651, section 4.1.6), percent-encoded because it must be ASCII.
+fn push_string(list: &mut Vec<u8>, text: &str) {
+    list.push(b'"');
+    for byte in percent_encode(text).bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            list.push(b'\\');
+        }
+        list.push(byte);
+    }
+    list.push(b'"');
+}
+
+/// Writes an integer parameter, which has at most 15 digits (RFC 9651, section 3.3.1).
+pub(super) fn push_parameter(list: &mut Vec<u8>, key: &[u8; 3], value: u64) {
+    list.extend_from_slice(key);
+    let value = value.min(999_999_999_999_999);
+    list.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
