@@ -13,6 +13,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -176,11 +177,22 @@ def try_out(worker, mutation, sources):
         if build.returncode != 0:
             errors = "\n".join(build.stderr.splitlines()[-12:])
             return False, f"BROKEN    {what}: does not compile{note}\n{errors}"
+        # In a session of its own: cargo alone would leave the test running.
+        run = subprocess.Popen(
+            [*command, *name.split()],
+            cwd=copy,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         try:
-            run = subprocess.run([*command, *name.split()], cwd=copy, env=env, capture_output=True, text=True, timeout=LIMIT)
+            output, _ = run.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
             return False, f"UNDECIDED {what}: not ended after {LIMIT} s{note}"
-        output = run.stdout + run.stderr
         if run.returncode == 0:
             if re.search(r"running 0 tests", output) and not re.search(r"running [1-9]", output):
                 return False, f"BROKEN    {what}: there is no such test{note}"
