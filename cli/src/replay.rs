@@ -75,8 +75,7 @@ pub(crate) fn replay(
     let mut evaluated = evaluate(plan, requests.events, requests.names.at_most(), span, progress)?;
     for (rule, count) in &evaluated.overflowed {
         notes.push(format!(
-            "rule {rule:?} had no room for a key {count} times: what then became of the request is what its on_full says; \
-             its capacity is too small for this input"
+            "rule {rule:?} had no room for a key {count} times (its on_full decided; its capacity is too small for this input)"
         ));
     }
     let evaluated_requests = evaluated.requests();
@@ -197,7 +196,7 @@ fn compare(
             Err(error) => {
                 let rule = &entry.name;
                 notes.push(format!(
-                    "rule {rule:?} cannot be compared by {algorithm}: {error}"
+                    "no comparison of rule {rule:?} with {algorithm}: {error}"
                 ));
             }
         }

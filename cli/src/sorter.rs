@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_in_order_and_equal_ones_as_they_came() -> Result<(), Failure> {
+    fn the_sort_is_stable() -> Result<(), Failure> {
         let mut seed = 88_172_645_463_325_252_u64;
         for (count, bytes, in_file) in [
             (0, 64, false),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_order_is_one_run() -> Result<(), Failure> {
+    fn ordered_records_are_one_run() -> Result<(), Failure> {
         let records: Vec<[u64; 2]> = (0..10_000).map(|number| [number / 3, number]).collect();
         let (all, runs, _) = sorted(&records, 0, 160)?;
         assert!(all == records);

@@ -1,4 +1,4 @@
-//! The command-line tool, run as a user runs it, against limiters worked out by brute force.
+//! `ringgate replay` and `ringgate suggest`, compared with limiters that compute every decision by brute force.
 
 extern crate alloc;
 

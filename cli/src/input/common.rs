@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_are_read() {
+    fn both_formats_are_parsed() {
         for (line, address) in [
             (
                 r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET / HTTP/1.1" 200 5"#,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_name_may_hold_anything_but_a_bare_quotation_mark() {
+    fn a_user_name_may_have_spaces_and_brackets() {
         for user in [
             "John Doe",
             "[",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_column() {
+    fn missing_parts_are_named_with_their_column() {
         let stamp = "[01/Jan/1970:00:00:09 +0000]";
         for (line, column, missing) in [
             ("", 1, "no client address"),

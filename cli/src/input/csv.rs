@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_split_where_they_end() {
+    fn values_are_split_at_delimiters() {
         for (header, line, expected) in [
             ("a,b,c", "1,2,3", ["1", "2", "3"]),
             ("a,b,c", ",,", ["", "", ""]),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_split_is_refused() {
+    fn invalid_lines_are_errors() {
         for (line, said) in [
             ("1", "line has 1 values (expected 2, as in the header)"),
             ("1,2,3", "line has 3 values"),

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_told_by_the_first_lines() {
+    fn formats_are_detected_from_the_first_lines() {
         let log = "a - - [17/May/2015:10:05:03 +0000] \"GET /\" 200 5\n";
         for (start, time, expected) in [
             (log.to_string(), None, FormatArg::Combined),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_not_there_are_errors_that_name_those_that_are() {
+    fn errors_about_fields_name_the_known_fields() {
         let error = |format, start: &str, wants: &WantedFields| {
             open(format, start.as_bytes(), wants)
                 .expect_err("an error")

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_what_they_say() {
+    fn values_are_parsed() {
         let line = r#" {"a": "x", "n":17.50,"t":true, "esc":"\u00e9\n\"", "none":null, "o":{"p":{"q":"deep"},"r":2},
             "o.r": "flat", "list":[1,"2"], "half":"\ud800"} "#;
         let some = |text: &str| Some(text.to_string());
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_with_its_column() {
+    fn errors_have_a_column() {
         for (line, said) in [
             (&b""[..], "column 1: no JSON object: EOF"),
             (b"[1]", "column 1: no JSON object: invalid type: sequence"),

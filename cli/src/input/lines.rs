@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_they_end() -> io::Result<()> {
+    fn line_ends_are_removed() -> io::Result<()> {
         for at_once in [1, 3, 4096] {
             assert_eq!(lengths(b"", at_once)?, []);
             assert_eq!(lengths(b"\n", at_once)?, [(1, 0, true)]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn many_lines_are_those_of_the_standard_library() -> io::Result<()> {
+    fn lines_equal_those_of_the_standard_library() -> io::Result<()> {
         let mut text = Vec::new();
         for number in 0..20_000_usize {
             text.resize(text.len() + number * number % 331, b'y');
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_still_comes() -> io::Result<()> {
+    fn peeked_bytes_are_not_consumed() -> io::Result<()> {
         let mut lines = Lines::new(Slow(b"one\ntwo", 1));
         assert_eq!(lines.peek()?, b"one\ntwo");
         assert_eq!(lines.read()?.map(|line| line.bytes), Some(&b"one"[..]));

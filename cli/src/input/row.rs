@@ -120,7 +120,7 @@ mod tests {
     use super::{Row, Unreadable, shown};
 
     #[test]
-    fn a_shown_text_is_short_and_printable() {
+    fn shown_text_is_short_and_printable() {
         assert_eq!(
             shown("\u{1b}[2J \"\\x\" \u{202e}\u{e9}".as_bytes()),
             "\\u{1b}[2J \"\\x\" \\u{202e}\u{e9}"
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_row_says_nothing() {
+    fn a_cleared_row_is_empty() {
         let mut row = Row::new(2);
         row.set(1, b"old");
         row.set(1, b"new");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_says_where_and_what() {
+    fn messages_have_a_column_and_a_reason() {
         assert_eq!(
             Unreadable::at(4, "no such thing").to_string(),
             "column 5: no such thing"

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn times_hosts_and_programs_are_read() {
+    fn times_hosts_and_programs_are_parsed() {
         for (line, time, expected) in [
             (
                 "<13>May 17 10:05:03 web nginx[12]: hello: you",
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_parts_are_named() {
         for (line, said) in [
             ("", "column 1: no time"),
             ("<13>", "column 5: no time"),

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_of_the_scripts_is_probed() {
+    fn each_command_of_the_scripts_has_a_probe() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/redis");
         let mut called = 0;
         for file in std::fs::read_dir(folder).expect("the sources") {

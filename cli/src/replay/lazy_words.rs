@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn words_never_written_are_zero() -> Result<(), ringgate::ConfigError> {
+    fn unwritten_words_are_zero() -> Result<(), ringgate::ConfigError> {
         let quota: Quota = "3/s".parse()?;
         agrees(&TimestampRing::new(quota)?);
         agrees(&CounterRing::new(quota)?);

@@ -88,7 +88,7 @@ mod tests {
     use crate::replay::span::Span;
 
     #[test]
-    fn steps_are_at_most_so_many_and_hold_every_time() -> Result<(), Failure> {
+    fn the_number_of_steps_is_bounded() -> Result<(), Failure> {
         const MILLI: i64 = 1_000_000;
         for (length, step, steps) in [
             (0, 1, 1),

@@ -288,7 +288,7 @@ mod tests {
     use super::ladder;
 
     #[test]
-    fn limits_go_up_to_the_top_and_are_about_so_many() {
+    fn the_ladder_has_its_ends_and_length() {
         assert_eq!(ladder(0, 5, 60), [1, 5]);
         assert_eq!(ladder(3, 2, 60), [1, 2, 3]);
         for top in [60, 1_000, 1_000_000, 999_999_999_999] {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_begins_with_what_held_before_it() {
+    fn a_part_begins_with_the_count_before_it() {
         for (from, to, expected) in [
             (5, 20, vec![(5, 2), (10, 1), (13, 0)]),
             (3, 3, vec![(3, 2)]),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thinned_curve_keeps_the_largest_of_each_stretch() {
+    fn a_thinned_count_keeps_the_largest_of_each_stretch() {
         let length = 1_000_000;
         let mut following = SlidingCount::new(10 * MILLI, 0, length, MOST);
         for time in 0..=length {

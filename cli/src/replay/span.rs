@@ -74,7 +74,7 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     #[test]
-    fn readings_count_from_a_whole_multiple_of_the_windows() -> Result<(), Failure> {
+    fn readings_count_from_a_multiple_of_the_windows() -> Result<(), Failure> {
         let reading = |first: i64, windows: &[i64], at: i64| {
             Ok::<_, Failure>(Span::new(first, at, windows.iter().copied())?.reading(at).get())
         };
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_windows_leave_more_than_eighteen_years() -> Result<(), Failure> {
+    fn the_longest_windows_leave_eighteen_years() -> Result<(), Failure> {
         let year = i64::try_from(366 * DAY).unwrap_or(i64::MAX);
         let span = Span::new(-1, 18 * year - 2, [year].into_iter())?;
         assert_eq!(

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_the_same_when_all_their_values_are() {
+    fn keys_are_equal_if_all_values_are() {
         let mut layout = RecordLayout::default();
         assert!(layout.key("a, b").is_some() && layout.key("a,").is_none());
         let mut hashes = Vec::new();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_about_a_field() {
+    fn conditions_are_evaluated() {
         let names = ["f", "f=1", "f!=1", "f=ab*", "f=", "is it"];
         let mut layout = RecordLayout::new([("is it".into(), "f!=ab*".into())].into());
         assert!(names.iter().all(|name| layout.condition(name).is_some()));
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn tiers_are_those_that_rules_name() {
+    fn tiers_have_the_numbers_of_their_names() {
         let mut layout = RecordLayout::default();
         assert!(layout.tier_of("plan").is_some());
         layout.tiers = ["free".into(), "paid".into()].into();

@@ -4,25 +4,25 @@ use crate::server::Server;
 use crate::servers::{names, order};
 use crate::tool::{Said, run, stderr, stdout};
 
-/// The rights that src/redis.md asks for, and no other.
+/// The rights that the documentation of `ringgate::redis` requires.
 const RIGHTS: &str = "+evalsha +eval +time +pexpireat +del +ping +hgetall +hget +hincrby +hset +hdel +zadd +zcount +zrange \
                       +zrangebyscore +zrevrangebyscore +zremrangebyscore +zrem +get +set +info";
 
-/// A user of no rights but these.
+/// Creates a user with only these rights.
 fn user(server: &Server, rights: &str) -> String {
     order(server, &format!("ACL SETUSER limiter reset on >secret {rights}"));
     format!("redis://limiter:secret@127.0.0.1:{}", server.port())
 }
 
 #[test]
-fn a_user_with_all_that_is_needed() {
+fn all_rights() {
     let Some(server) = Server::start() else { return };
     let url = user(&server, &format!("~ringgate:* {RIGHTS}"));
     let said = Said::to(&url);
     assert_eq!(said.level("rights"), "ok");
     assert_eq!(said.level("scripts"), "ok");
     assert_eq!((said.level("server"), said.level("eviction")), ("ok", "note"));
-    // One that may not ask is told what is left out.
+    // Without +info, the checks that need INFO are left out.
     let said = Said::to(&user(&server, &format!("~ringgate:* {RIGHTS} -info")));
     assert_eq!(said.level("server"), "note");
     assert_eq!(
@@ -40,9 +40,9 @@ fn a_user_with_all_that_is_needed() {
     assert_eq!(names(&server).len(), 0);
 }
 
-/// Each right that is taken away is missed, and what is then advised helps.
+/// Each missing right is found, and the advice grants it.
 #[test]
-fn every_right_is_missed() {
+fn each_missing_right_is_found() {
     let Some(server) = Server::start() else { return };
     let rights: Vec<&str> = RIGHTS.split_whitespace().collect();
     let missed = |right: &str| {
@@ -74,7 +74,7 @@ fn every_right_is_missed() {
             }
         });
     }
-    // What could not be removed, for want of DEL, expires.
+    // Keys that could not be removed without DEL expire.
     for name in names(&server) {
         let left: i64 = redis::cmd("PTTL")
             .arg(&name)
@@ -85,7 +85,7 @@ fn every_right_is_missed() {
 }
 
 #[test]
-fn a_user_without_the_names() {
+fn a_user_without_access_to_the_keys() {
     let Some(server) = Server::start() else { return };
     let url = user(&server, &format!("~shop:* {RIGHTS}"));
     let said = Said::to(&url);
@@ -116,7 +116,7 @@ fn a_server_that_renames_commands() {
         ("problem", "the server does not have HINCRBY")
     );
     assert_eq!(said.level("scripts"), "note");
-    // What CONFIG would tell is not known.
+    // Settings are unknown without CONFIG.
     let (_, found) = said.found("persistence");
     assert_eq!(found, "appendonly no, snapshots unknown");
 }

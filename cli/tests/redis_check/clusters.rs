@@ -6,7 +6,7 @@ use crate::server::{PATIENCE, Server};
 use crate::servers::{names, order};
 use crate::tool::Said;
 
-/// Two primaries with half of the slots each.
+/// Starts two primaries with half of the slots each.
 fn two() -> Option<[Server; 2]> {
     let nodes = [Server::node()?, Server::node()?];
     order(&nodes[0], "CLUSTER ADDSLOTSRANGE 0 8191");
@@ -51,7 +51,7 @@ fn a_cluster() {
         assert_eq!(names(node).len(), 0);
     }
 
-    // One node is as bad as all, and is named.
+    // A problem of one node is a problem, and names the node.
     order(&nodes[1], "CONFIG SET maxmemory-policy allkeys-lru");
     order(&nodes[1], "ACL SETUSER default -zrem");
     let said = Said::to(&format!("{} {}", nodes[0].url(), nodes[1].url()));

@@ -1,9 +1,9 @@
-//! Servers that answer, well set up and otherwise.
+//! Servers that answer, with good and with bad settings.
 
 use crate::server::{PATIENCE, Server};
 use crate::tool::{Said, run, run_with, stderr, stdout};
 
-/// Sends a command of the test's own.
+/// Sends a command of the test.
 pub(crate) fn order(server: &Server, words: &str) {
     let mut command = redis::Cmd::new();
     for word in words.split(' ') {
@@ -19,7 +19,7 @@ pub(crate) fn names(server: &Server) -> Vec<String> {
         .expect("names")
 }
 
-/// A server with all that limits ask for.
+/// A server without a finding above `ok`.
 fn good() -> Option<Server> {
     Server::with(&[
         "--maxmemory",
@@ -31,7 +31,7 @@ fn good() -> Option<Server> {
     ])
 }
 
-/// What it says in INFO.
+/// A field of INFO.
 fn info(server: &Server, name: &str) -> Option<String> {
     let info: String = redis::cmd("INFO").query(&mut server.client()).expect("info");
     let mut lines = info.lines().filter_map(|line| line.split_once(':'));
@@ -39,7 +39,7 @@ fn info(server: &Server, name: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// How many calls of a command there were.
+/// The number of calls of a command.
 fn calls(server: &Server, command: &str) -> u64 {
     let stats: String = redis::cmd("INFO")
         .arg("commandstats")
@@ -106,14 +106,14 @@ fn a_good_server() {
         );
         assert!(number("p99_us") <= number("max_us"), "{figures}");
     }
-    // Real decisions, and nothing is left of them.
+    // The check has made decisions, and has removed their keys.
     assert!(calls(&server, "evalsha") > 10 && calls(&server, "zadd") > 1 && calls(&server, "hincrby") > 1);
     assert_eq!(names(&server), ["ringgate:other"]);
 }
 
-/// The same for people.
+/// The text form has the findings of the JSON form.
 #[test]
-fn text_says_what_json_says() {
+fn text_and_json_agree() {
     let Some(server) = Server::start() else { return };
     let output = run(&format!("check --timeout 20000 {}", server.url()));
     assert_eq!(stderr(&output), "");
@@ -130,7 +130,7 @@ fn text_says_what_json_says() {
         "scripts",
     ] {
         let (level, found) = said.found(check);
-        // What is used of memory changes.
+        // The used memory changes between the runs.
         let found = found.split(',').next().expect("a part");
         assert!(
             words.contains(&format!("{level} {check} {found}")),
@@ -164,7 +164,7 @@ fn a_server_that_evicts() {
         );
         assert_eq!(said.status, Some(1));
     }
-    // As long as there is no limit, nothing is evicted.
+    // Without maxmemory, no key is evicted.
     order(&server, "CONFIG SET maxmemory 0");
     assert_eq!(Said::to(&server.url()).level("eviction"), "note");
 }
@@ -178,13 +178,13 @@ fn a_server_that_is_full() {
     let (level, found) = said.found("scripts");
     assert!(level == "problem" && found.contains("OOM"), "{found}");
     assert_eq!(said.advice("scripts"), "Raise maxmemory, or free memory.");
-    // The rights are no matter of memory.
+    // The finding about rights does not depend on memory.
     assert_eq!(said.level("rights"), "ok");
     assert_eq!(names(&server).len(), 0);
 }
 
 #[test]
-fn what_is_written_to_disk() {
+fn persistence_settings() {
     let Some(server) = Server::start() else { return };
     let persistence = || {
         let said = Said::to(&server.url());
@@ -250,7 +250,7 @@ fn a_replica_and_its_primary() {
         "{found}"
     );
 
-    // Nothing is written for want of replicas that follow.
+    // With too few replicas, no key is written.
     order(&primary, "CONFIG SET min-replicas-to-write 2");
     let said = Said::to(&primary.url());
     let (level, found) = said.found("scripts");
@@ -272,7 +272,7 @@ fn other_addresses() {
     // From standard input.
     let output = run_with("check --json --timeout 20000 -", &format!("\n{socket}\n"));
     assert_eq!(Said::by(&output).all["server"], socket);
-    // The first that answers.
+    // The first server that answers is checked.
     let output = run(&format!(
         "check --json --timeout 20000 redis://127.0.0.1:1 {}",
         server.url()

@@ -1,4 +1,4 @@
-//! Servers that do not answer, and a doctor that does not come back.
+//! Servers that do not answer, and a check that is killed.
 
 use core::time::Duration;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use crate::server::{PATIENCE, Server};
 use crate::servers::names;
 use crate::tool::{run, stderr, stdout, tool};
 
-/// Says that nobody answers, and nothing else.
+/// The run reports that no server answers.
 fn is_unreachable(output: &Output) {
     assert_eq!(output.status.code(), Some(2), "{}", stdout(output));
     assert_eq!(stdout(output), "");
@@ -21,7 +21,7 @@ fn is_unreachable(output: &Output) {
     assert!(!said.contains("secret"), "{said}");
 }
 
-/// What came of a run, which is over long before a test has no patience any more.
+/// The output of a run that ends in time.
 fn in_time(child: Child, began: Instant) -> Output {
     let output = child.wait_with_output().expect("the tool ends");
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
@@ -29,7 +29,7 @@ fn in_time(child: Child, began: Instant) -> Output {
 }
 
 #[test]
-fn nobody_is_there() {
+fn no_server() {
     for args in ["", "--json"] {
         let output = run(&format!("check {args} redis://user:secret@127.0.0.1:1"));
         is_unreachable(&output);
@@ -37,9 +37,9 @@ fn nobody_is_there() {
     }
 }
 
-/// Somebody is there, but no server of this kind.
+/// A program that is not a Redis server answers.
 #[test]
-fn somebody_else_is_there() {
+fn another_program() {
     for (answer, words) in [
         ("HTTP/1.1 400 Bad Request\r\n\r\n", "not of the Redis protocol"),
         ("", ""),
@@ -49,7 +49,7 @@ fn somebody_else_is_there() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut other, _) = listener.accept().expect("somebody asks");
-                // Who has been asked something has something to say, or hangs up.
+                // After a question, it answers or closes the connection.
                 other.read_exact(&mut [0; 8]).expect("a question");
                 other.write_all(answer.as_bytes()).expect("an answer");
             });
@@ -73,7 +73,7 @@ fn a_server_that_is_stopped() {
     server.signal("-CONT");
 }
 
-/// Waits until something is so, looking again and again without a pause.
+/// Waits for a condition without a pause.
 fn at_once(what: &str, mut is: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is() {
@@ -97,7 +97,7 @@ fn a_server_that_is_stopped_in_the_middle() {
         let child = tool(&format!("check --json --timeout 1000 {}", server.url()))
             .spawn()
             .expect("the tool runs");
-        // The clock is watched for a second from then on.
+        // TIME is among the first commands of a check.
         at_once("the clock is looked at", || {
             let stats: String = redis::cmd("INFO")
                 .arg("commandstats")
@@ -108,16 +108,16 @@ fn a_server_that_is_stopped_in_the_middle() {
         server.signal("-STOP");
         let output = in_time(child, began);
         server.signal("-CONT");
-        // Unless it was over before we came.
+        // The check may have ended before the signal. Then the test repeats it.
         if output.stdout.is_empty() {
             return is_unreachable(&output);
         }
     }
 }
 
-/// What a doctor leaves who was killed expires.
+/// The keys of a check that was killed expire.
 #[test]
-fn a_doctor_that_is_killed() {
+fn a_check_that_is_killed() {
     let Some(server) = Server::start() else { return };
     let mut client = server.client();
     let mut seen = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-/// The tool with these arguments, separated by spaces, after `redis`.
+/// `ringgate redis` with these arguments, separated by spaces.
 pub(crate) fn tool(args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringgate"));
     command.arg("redis").args(args.split_whitespace());
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &str) -> Output {
     tool(args).output().expect("the tool runs")
 }
 
-/// A run that reads a text.
+/// Runs the tool with a text as standard input.
 pub(crate) fn run_with(args: &str, text: &str) -> Output {
     use std::io::Write;
 
@@ -36,7 +36,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
-/// What the doctor has said, and the status that it ended with.
+/// The report and the exit status of a check.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
@@ -44,12 +44,12 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Of these arguments.
+    /// Runs a check with these arguments.
     pub(crate) fn to(args: &str) -> Self {
         Self::by(&run(&format!("check --json --timeout 20000 {args}")))
     }
 
-    /// In this output, which shows no error.
+    /// The report in an output without errors.
     pub(crate) fn by(output: &Output) -> Self {
         assert_eq!(stderr(output), "", "{}", stdout(output));
         let said = Self {
@@ -62,7 +62,7 @@ impl Said {
             .any(|finding| finding["level"] == "problem");
         assert_eq!(said.status, Some(i32::from(problem)), "{said:?}");
         for finding in said.findings() {
-            // Whatever is not well comes with what it means and what to do.
+            // Each finding has a meaning, and one that is not `ok` has advice.
             let is_text = |field: &str| finding[field].as_str().is_some_and(|text| text.len() > 10);
             assert!(is_text("means"), "{finding}");
             assert!(finding["level"] == "ok" || is_text("do"), "{finding}");
@@ -74,7 +74,7 @@ impl Said {
         self.all["findings"].as_array().expect("findings")
     }
 
-    /// `None`: nothing is said of it.
+    /// The finding of a check; `None` if there is none.
     pub(crate) fn of(&self, check: &str) -> Option<&serde_json::Value> {
         let mut of = self.findings().iter().filter(|finding| finding["check"] == check);
         let finding = of.next();
@@ -82,7 +82,7 @@ impl Said {
         finding
     }
 
-    /// The level of a check, and what was found.
+    /// The level and the text of a finding.
     pub(crate) fn found(&self, check: &str) -> (&str, &str) {
         let finding = self
             .of(check)

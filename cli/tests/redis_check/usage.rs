@@ -1,11 +1,11 @@
-//! What needs no server.
+//! Arguments and help, which need no server.
 
 use crate::tool::run_with;
 use crate::tool::{run, stderr, stdout};
 
-/// Errors of usage show arguments, but no password among them.
+/// Errors about arguments show no password.
 #[test]
-fn no_password_is_shown() {
+fn errors_show_no_password() {
     for args in [
         "redis://user:secret@127.0.0.1:1",
         "check --prefix",
@@ -44,9 +44,9 @@ fn help_is_no_error() {
     assert!(stdout(&run("check --help")).contains("Exit status:"));
 }
 
-/// What is wrong with an argument is said with what is allowed.
+/// Errors name the argument and the expected values.
 #[test]
-fn wrong_arguments_are_named() {
+fn invalid_arguments_are_named() {
     for (args, words) in [
         ("check", &["<URL>"][..]),
         (

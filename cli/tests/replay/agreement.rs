@@ -1,4 +1,4 @@
-//! The tool finds what brute force finds.
+//! Reports agree with brute force.
 
 use alloc::collections::BTreeSet;
 use core::iter::repeat_n;
@@ -21,7 +21,7 @@ fn numbers(list: &Value) -> Vec<u64> {
     list.map(|number| number.as_u64().unwrap()).collect()
 }
 
-/// The JSON object says of its one rule what brute force has found.
+/// The JSON report of one rule equals the result of brute force.
 pub(crate) fn says(object: &Value, expected: &Found, context: &str) {
     let rule = &object["rules"][0];
     for counts in [object, rule] {
@@ -44,7 +44,7 @@ pub(crate) fn says(object: &Value, expected: &Found, context: &str) {
     has_series(object, expected, context);
 }
 
-/// At most 50 keys in order of their rank; of equal ranks at the end any of them.
+/// At most 50 keys in order of their rank. Of equal ranks at the end, any keys are correct.
 fn lists_keys(object: &Value, expected: &Found, context: &str) {
     let listed = object["keys"].as_array().unwrap().iter().map(|key| KeyFound {
         key: key["key"].as_str().unwrap().to_string(),
@@ -80,7 +80,7 @@ fn lists_keys(object: &Value, expected: &Found, context: &str) {
     }
 }
 
-/// Equal steps from the first request on, which together are all requests and denials.
+/// The series has equal steps, and its sums are all requests and denials.
 fn has_series(object: &Value, expected: &Found, context: &str) {
     let series = &object["series"];
     let (requests, denied) = (numbers(&series["requests"]), numbers(&series["denied"]));
@@ -93,7 +93,7 @@ fn has_series(object: &Value, expected: &Found, context: &str) {
     assert_eq!(numbers(of_rule), denied, "{context}");
 }
 
-/// The algorithms as arguments, and how each of them decides.
+/// The algorithms as arguments, with their models.
 pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     let cells = |cells, summed, shares| Model::Cells {
         cells,
@@ -108,8 +108,7 @@ pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
         ("--algorithm classic --cells 10", cells(10, 10, false)),
         ("--algorithm fixed", cells(1, 1, false)),
     ];
-    // Brute force knows the shares only when they are equal, and buckets only in whole halves
-    // of a nanosecond.
+    // Brute force models only equal shares, and buckets only in whole halves of a nanosecond.
     if limit % 5 == 0 {
         models.push(("--algorithm even", cells(5, 5, true)));
     }
@@ -119,7 +118,7 @@ pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     models
 }
 
-/// The tool finds what brute force finds, by every algorithm and by several rules.
+/// Reports agree with brute force for every algorithm and for several rules.
 fn agrees(log: &str) {
     let path = file(log);
     let asks = brute_force::asks(log);
@@ -133,27 +132,27 @@ fn agrees(log: &str) {
             denied.insert(expected.denied);
         }
     }
-    // A log on which all algorithms and rules deny the same would tell nothing.
+    // The log must make algorithms and rules differ, or the comparison proves nothing.
     assert!(denied.len() > 10, "{denied:?}");
 }
 
 #[test]
-fn a_log_in_order_is_decided_as_by_brute_force() {
+fn an_ordered_log_agrees_with_brute_force() {
     agrees(&text(&lines(4_000, 1)));
 }
 
 #[test]
-fn a_log_in_no_order_is_decided_as_by_brute_force() {
+fn an_unordered_log_agrees_with_brute_force() {
     agrees(&text(&shuffled(lines(4_000, 2), 3)));
 }
 
-/// The log that is not in the repository, if it is there.
+/// The log outside of the repository, if present.
 pub(crate) fn shared_log() -> Option<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/access.log");
     match fs::read(path) {
         Ok(log) => Some(String::from_utf8_lossy(&log).into_owned()),
         Err(error) => {
-            // Other tests have done the same with logs of their own.
+            // Other tests cover the same with generated logs.
             println!("not run: {path}: {error}");
             None
         }
@@ -161,7 +160,7 @@ pub(crate) fn shared_log() -> Option<String> {
 }
 
 #[test]
-fn the_shared_log_is_decided_as_by_brute_force() {
+fn the_shared_log_agrees_with_brute_force() {
     if let Some(log) = shared_log() {
         agrees(&log);
     }
@@ -184,12 +183,12 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
                 let what_if = &object["what_if"][0];
                 let limits = numbers(&what_if["limits"]);
                 assert!(limits.is_sorted() && limits[0] == 1 && limits.contains(&(limit as u64)));
-                // Nobody is denied by the highest.
+                // The highest limit denies no request.
                 assert_eq!(numbers(&what_if["denied"]).last(), Some(&0), "{args}");
                 assert_eq!(number(what_if, "requests"), asks.len() as u64);
                 let denied = numbers(&what_if["denied"]).into_iter();
                 let found = denied.zip(numbers(&what_if["keys_denied"]));
-                // One in three of them, for the time that brute force takes.
+                // One limit in three, since brute force is slow.
                 for (other, (denied, keys)) in limits.into_iter().zip(found).skip(place % 3).step_by(3) {
                     let other = other as i64;
                     if matches!(model, Model::Bucket) && window * 2_000_000_000 % other != 0
@@ -205,7 +204,7 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
                         "{args}, limit {other}"
                     );
                 }
-                // Whatever the rule's own algorithm is, the same are compared.
+                // The comparison does not depend on the rule's own algorithm.
                 if place == 0 {
                     compares(&object, &asks, limit, window, &compared);
                 }
@@ -233,7 +232,7 @@ fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&s
 }
 
 #[test]
-fn curves_are_the_counts_of_each_window() {
+fn sliding_counts_are_exact() {
     let log = text(&lines(2_000, 22));
     let asks = brute_force::in_order(&brute_force::asks(&log));
     let object = json(&on_file("--json --rule 10/60s --algorithm log", &log));
@@ -252,7 +251,7 @@ fn curves_are_the_counts_of_each_window() {
                 .collect();
             let points = chosen[name].as_array().unwrap();
             assert!(points.len() > 20 && points.len() <= 2_000);
-            // Times are whole seconds, so none falls together with another's end but where it counts no more.
+            // All times are whole seconds, so a request at the end of another's window does not share the window.
             let mut largest = 0;
             for point in points {
                 let (at, count) = (point[0].as_i64().unwrap(), point[1].as_u64().unwrap());
@@ -272,7 +271,7 @@ fn curves_are_the_counts_of_each_window() {
 
 #[test]
 fn large_limits_are_exact() {
-    // 126,000 requests of one client in two and a half hours, 14 a second, and one a second of another.
+    // In two and a half hours, one client sends 14 requests a second (126,000), and another one a second.
     let lines: Vec<String> = (START..START + 9_000)
         .flat_map(|second| {
             let [one, other] = ["::1", "::2"].map(|address| line(address, second));
@@ -283,7 +282,7 @@ fn large_limits_are_exact() {
     let asks = brute_force::asks(&log);
     let path = file(&log);
     for (limit, window) in [(700, 60), (5_000, 600), (50_000, 3600), (100_000, 7200)] {
-        // Without the charts, which replay sixty limits.
+        // Without JSON there are no charts, which would simulate sixty limits.
         let args = format!("--compare --rule {limit}/{window}s --algorithm log");
         let output = tool(&args, Some(path.path())).output().unwrap();
         let mut expected = 0;
@@ -305,7 +304,7 @@ fn large_limits_are_exact() {
 }
 
 #[test]
-fn twenty_years_are_counted_and_more_is_an_error() {
+fn a_log_may_span_twenty_years() {
     const DAY: i64 = 24 * 3600;
     // 50 requests in 25 seconds, and again after so many days.
     let twice = |days: i64| {
@@ -344,7 +343,7 @@ fn windows_are_half_open() {
 
 #[test]
 fn fixed_windows_begin_at_multiples_of_the_window() {
-    // START is the middle of an hour: the second request is in the same hour, the third is not.
+    // START is the middle of an hour. The second request is in the same hour, the third in the next.
     let log = text(&[0, 1_799, 1_800].map(|second| line("a", START + second)));
     let output = on_file("--json --algorithm fixed --rule 1/h", log);
     assert_eq!(json(&output)["denied"], 1);

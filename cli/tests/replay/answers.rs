@@ -1,4 +1,4 @@
-//! What the tool says, and its exit status.
+//! Output, errors and exit status.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use crate::log::{START, line, lines, text};
 use crate::tool::{file, on_file, stderr, tool};
 
 #[test]
-fn wrong_arguments_are_errors_that_say_what_is_allowed() {
+fn errors_name_the_argument_and_the_expected_values() {
     let log = file(text(&lines(3, 1)));
     for (args, said) in [
         ("--rule 20x", "\"20x\""),
@@ -66,7 +66,7 @@ fn a_file_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn the_json_object_has_these_members() {
+fn the_json_object_has_these_fields() {
     let log = file(text(
         &["b", "a", "c", "c", "b", "a", "a"].map(|address| line(address, START)),
     ));
@@ -140,12 +140,12 @@ fn a_page_is_written() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     for args in ["--rule 1/s", "--rule 1/s --json"] {
         let mut command = tool(args, None);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        // Closed before the tool has read a line, so before it can write one.
+        // The pipe is closed before the tool has read a line, so before it writes.
         drop(child.stdout.take());
         let mut input = child.stdin.take().unwrap();
         input.write_all(line("a", START).as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! What the tool must find, worked out from nothing: its own parser, its own calendar, and limiters
-//! that look at every admission there was. It names nothing of the crate.
+//! The expected reports, computed independently: an own parser, an own calendar, and limiters that look at every
+//! admission. The file uses nothing of the crate.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -12,20 +12,19 @@ pub(crate) struct Ask {
     pub(crate) cost: u64,
 }
 
-/// How a naive limiter decides: by all its admissions so far (it may forget what no
-/// longer counts), and the time of the request.
+/// A naive limiter, which decides by its admissions so far and the time of the request. It may forget expired admissions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Model {
     /// An admission at s counts at t when t - W < s <= t.
     Log,
-    /// Admissions in the current cell of W/N and in those before it, `summed` in all. With
-    /// `shares`, the current cell alone holds at most L/N, too; N divides L.
+    /// Counts the admissions in the current cell of W/N and in the cells before it, `summed` cells in all. With `shares`, the
+    /// current cell holds at most L/N. N divides L.
     Cells { cells: i64, summed: i64, shares: bool },
     /// A bucket of L that drains at L/W.
     Bucket,
 }
 
-/// What is found of one key.
+/// The expected report of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyFound {
     pub(crate) key: String,
@@ -34,37 +33,37 @@ pub(crate) struct KeyFound {
     /// Milliseconds.
     pub(crate) first_denied: Option<i64>,
     pub(crate) last_denied: Option<i64>,
-    /// The most that was asked for in one window.
+    /// The most permits that were requested in one window.
     pub(crate) worst: u64,
 }
 
 impl KeyFound {
-    /// Most denied first, then who asked for most.
+    /// The order of keys: denials, then the peak demand, then requests.
     pub(crate) fn rank(&self) -> (u64, u64, u64) {
         (self.denied, self.worst, self.requests)
     }
 }
 
-/// What is found.
+/// The expected report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) requests: u64,
     pub(crate) denied: u64,
-    /// The most that was admitted to a key in one window.
+    /// The most permits that a key was admitted in one window.
     pub(crate) worst: u64,
     /// Milliseconds.
     pub(crate) from: i64,
     pub(crate) to: i64,
     pub(crate) keys: Vec<KeyFound>,
-    /// Of each request, in order of time.
+    /// The decision about each request, in order of time.
     pub(crate) verdicts: Vec<bool>,
 }
 
 #[derive(Default)]
 struct Client {
-    /// Times and costs that may still count.
+    /// Times and costs of admissions that may not have expired.
     admitted: VecDeque<(i64, u64)>,
-    /// All of them.
+    /// All admissions.
     asked: Vec<(i64, u64)>,
     charged: Vec<(i64, u64)>,
     found: KeyFound,
@@ -72,7 +71,7 @@ struct Client {
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
-/// In order of time; those of one time in the order in which they came.
+/// Sorts by time; requests of equal time keep their order.
 pub(crate) fn in_order(asks: &[Ask]) -> Vec<Ask> {
     let mut asks = asks.to_vec();
     asks.sort_by_key(|ask| ask.at);
@@ -120,13 +119,13 @@ pub(crate) fn replay(asks: &[Ask], limit: i64, window: i64, model: Model) -> Fou
     }
 }
 
-/// What counts at `at` of what was taken.
+/// The permits that count at `at`.
 pub(crate) fn counted(taken: &[(i64, u64)], at: i64, window: i64) -> u64 {
     let counts = taken.iter().filter(|&&(s, _)| at - window < s && s <= at);
     counts.map(|&(_, cost)| cost).sum()
 }
 
-/// The most of what was taken, in order of time, that is in one window: the one that ends with its last.
+/// The most permits in one window. A window that ends with a request has the maximum.
 pub(crate) fn most(taken: &[(i64, u64)], window: i64) -> u64 {
     let mut start = 0;
     let mut inside = 0;
@@ -175,7 +174,7 @@ fn admits(model: Model, admitted: &mut VecDeque<(i64, u64)>, ask: &Ask, limit: i
                 && !(shares && newest + cost > wide(limit / cells))
         }
         Model::Bucket => {
-            // When the bucket is empty again, in L-ths of a nanosecond; one permit is W of them.
+            // The time at which the bucket is empty, in units of 1/L nanoseconds. A permit takes W units.
             let empty = admitted.iter().fold(i128::MIN / 2, |empty, &(s, cost)| {
                 empty.max(wide(s) * wide(limit)) + i128::from(cost) * wide(window)
             });

@@ -1,4 +1,4 @@
-//! The same requests in every format, with times in every format, compressed and not: decided as by brute force.
+//! Equal requests in every format, with timestamps in every format, compressed or not, agree with brute force.
 
 use core::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::brute_force::{self, Ask, SECOND, civil};
 use crate::log::{Random, START, shuffled};
 use crate::tool::{json, on_pipe, run, stderr, tool};
 
-/// Milliseconds between requests are such that all algorithms count exactly.
+/// The steps between requests are multiples for which all models are exact.
 const MILLI: i64 = 1_000_000;
 
 /// Requests of a few users from a few addresses, in order of time.
@@ -37,12 +37,12 @@ pub(crate) fn asks(count: usize, seed: u64, step: i64) -> Vec<Ask> {
     (0..count).map(ask).collect()
 }
 
-/// Fewer at times.
+/// The number of clients varies with the time.
 fn random_clients(at: i64) -> u64 {
     if at / (600 * SECOND) % 2 == 0 { 5 } else { 30 }
 }
 
-/// Times as text: of nanoseconds since 1970.
+/// A time in nanoseconds since 1970 as text.
 type Clock = fn(i64) -> String;
 
 fn parts(at: i64) -> (i64, i64, i64, i64, i64, i64) {
@@ -86,7 +86,7 @@ fn seconds(at: i64) -> String {
     format!("{}.{:03}", at / SECOND, at / MILLI % 1_000)
 }
 
-/// Each with whether it tells milliseconds.
+/// Formats of time, with whether they have milliseconds.
 const CLOCKS: [(&str, Clock, bool); 8] = [
     ("clf", clf, false),
     ("rfc3339", rfc3339, true),
@@ -118,7 +118,7 @@ fn json_lines(asks: &[Ask], clock: Clock) -> String {
     let mut text = String::new();
     for (number, ask) in asks.iter().enumerate() {
         let time = clock(ask.at);
-        // Numbers as text and as numbers.
+        // Numbers occur as text and as numbers.
         let time = if number % 2 == 0 && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
             time
         } else {
@@ -166,7 +166,7 @@ fn syslog_lines(asks: &[Ask]) -> String {
     lines.collect()
 }
 
-/// What the arguments and the input say is decided as by brute force.
+/// The report for these arguments and this input agrees with brute force.
 fn agrees(args: &str, input: &str, asks: &[Ask]) {
     for (algorithm, model) in [models(20, 60)[0], models(20, 60)[1], models(20, 60)[6]] {
         let args = format!("--json --rule 20/60s {algorithm} {args}");
@@ -178,12 +178,12 @@ fn agrees(args: &str, input: &str, asks: &[Ask]) {
 }
 
 #[test]
-fn every_format_and_every_time_is_decided_as_by_brute_force() {
+fn all_formats_and_timestamps_agree_with_brute_force() {
     for (name, clock, exact) in CLOCKS {
         let unit = if exact { MILLI } else { SECOND };
         let ordered = asks(1_000, 31, unit);
         let in_none = shuffled(ordered.clone(), 32);
-        // The year of a time without one is that of the time before, so they are near each other.
+        // A year is inferred from the line before, so the requests are close to each other.
         for asks in if name == "syslog" {
             vec![ordered]
         } else {
@@ -221,7 +221,7 @@ fn every_format_and_every_time_is_decided_as_by_brute_force() {
 }
 
 #[test]
-fn log_lines_are_decided_as_by_brute_force() {
+fn log_lines_agree_with_brute_force() {
     let asks = shuffled(asks(2_000, 33, SECOND), 34);
     let free: Vec<Ask> = asks
         .iter()
@@ -235,7 +235,7 @@ fn log_lines_are_decided_as_by_brute_force() {
             agrees(args, &lines, &free);
         }
         agrees("--cost size", &lines, &asks);
-        // All requests together.
+        // One limit for all requests.
         let together: Vec<Ask> = free
             .iter()
             .map(|ask| Ask {
@@ -244,7 +244,7 @@ fn log_lines_are_decided_as_by_brute_force() {
             })
             .collect();
         agrees("--key all", &lines, &together);
-        // Several fields as one key.
+        // A key of several fields.
         let both = |ask: &Ask| format!("{},/x\\\"y,{}", ask.key, ask.cost);
         let both: Vec<Ask> = free
             .iter()
@@ -275,7 +275,7 @@ fn log_lines_are_decided_as_by_brute_force() {
 }
 
 #[test]
-fn a_turn_of_the_year_is_no_step_back() {
+fn a_turn_of_the_year_is_recognized() {
     // From 31 December 2020, 23:50 on.
     let shift = 1_609_458_600 - START;
     let asks: Vec<Ask> = asks(1_500, 35, SECOND)
@@ -290,7 +290,7 @@ fn a_turn_of_the_year_is_no_step_back() {
     assert_eq!(civil(asks[1_499].at / SECOND).0, 2021);
     agrees("--year 2020", &syslog_lines(&asks), &asks);
     agrees("--year 2020 --key from", &csv(&asks, syslog, ','), &asks);
-    // Without a year it is one in which nothing is in the future.
+    // Without --year, the inferred year has no time in the future.
     let output = on_pipe(&mut tool("--json --rule 20/60s", None), syslog_lines(&asks));
     let object = json(&output);
     let length = object["to"].as_i64().unwrap() - object["from"].as_i64().unwrap();
@@ -326,7 +326,7 @@ fn with_paths(args: &str, paths: &[PathBuf]) -> std::process::Output {
 }
 
 #[test]
-fn several_files_of_any_kind_are_one_input() {
+fn files_of_several_formats_are_one_input() {
     let asks = asks(3_000, 36, SECOND);
     let free: Vec<Ask> = asks
         .iter()
@@ -340,7 +340,7 @@ fn several_files_of_any_kind_are_one_input() {
         gzip(common(&second[..300]).as_bytes()),
         gzip(common(&second[300..]).as_bytes()),
     ];
-    // A frame that is to be skipped between two others.
+    // A skippable frame between two others.
     let skipped = [
         &b"\x53\x2a\x4d\x18\x03\0\0\0abc"[..],
         &zstd(json_lines(&third[300..], rfc3339).as_bytes()),
@@ -359,7 +359,7 @@ fn several_files_of_any_kind_are_one_input() {
         ),
         ("third.json.zst", frames.concat()),
     ]);
-    // In any order, with a name for the client that all formats have.
+    // Files in any order, with a name for the client that all formats have.
     let object = json(&with_paths(
         "replay --json --rule 20/60s --algorithm log",
         &[
@@ -379,7 +379,7 @@ fn several_files_of_any_kind_are_one_input() {
     ));
     let expected = brute_force::replay(&free[1_500..2_250], 20, 60 * SECOND, brute_force::Model::Log);
     says(&object, &expected, "two frames");
-    // From a pipe as well.
+    // From a pipe, too.
     let output = on_pipe(
         &mut tool("--json --rule 20/60s --algorithm log --key http.from", None),
         frames.concat(),
@@ -388,7 +388,7 @@ fn several_files_of_any_kind_are_one_input() {
 }
 
 #[test]
-fn what_is_cut_off_or_damaged_is_an_error_that_says_where() {
+fn damaged_files_are_errors() {
     let whole = combined(&asks(3_000, 37, SECOND));
     for (name, packed) in [
         ("log.gz", gzip(whole.as_bytes())),
@@ -424,7 +424,7 @@ fn what_is_cut_off_or_damaged_is_an_error_that_says_where() {
 }
 
 #[test]
-fn garbage_is_counted_and_nothing_panics() {
+fn garbage_is_unreadable_without_a_panic() {
     let asks = asks(300, 38, SECOND);
     let mut random = Random::new(39);
     for (args, text) in [
@@ -465,7 +465,7 @@ fn garbage_is_counted_and_nothing_panics() {
                 let object = json(&output);
                 let read = object["requests"].as_u64().unwrap() + object["unreadable"].as_u64().unwrap();
                 let lines = object["lines"].as_u64().unwrap();
-                // But for blank lines and a header.
+                // Except for blank lines and a header.
                 assert!(read <= lines && read + 20 > lines, "{read} of {lines}");
             }
         }

@@ -1,4 +1,4 @@
-//! Logs of every kind: from pipes, in no order, damaged, empty, long.
+//! Inputs from pipes, out of order, damaged, empty and long.
 
 use std::path::Path;
 #[cfg(target_os = "linux")]
@@ -9,8 +9,8 @@ use crate::log::{START, line, lines, shuffled, text};
 use crate::tool::{json, on_file, on_pipe, stderr, tool};
 
 #[test]
-fn a_pipe_is_read_as_a_file_is() {
-    // Enough for the requests to be put aside in a temporary file.
+fn a_pipe_equals_a_file() {
+    // Enough requests for a temporary file.
     let ordered = lines(30_000, 4);
     let mut late = ordered.clone();
     late.push(line("192.0.2.1", START));
@@ -40,7 +40,7 @@ fn a_pipe_is_read_as_a_file_is() {
 }
 
 #[test]
-fn the_order_of_lines_is_told_and_makes_no_difference() {
+fn the_order_of_lines_is_noted_and_has_no_effect() {
     const NOTE: &str = "input not in order of time: ";
     let ordered = lines(2_000, 7);
     let [in_order, in_none] = [text(&ordered), text(&shuffled(ordered, 8))];
@@ -55,7 +55,7 @@ fn the_order_of_lines_is_told_and_makes_no_difference() {
 }
 
 #[test]
-fn line_ends_and_blank_lines_make_no_difference() {
+fn line_ends_and_blank_lines_have_no_effect() {
     let lines = lines(1_000, 9);
     let expected = on_pipe(&mut tool("--json --rule 9/60s", None), text(&lines));
     assert_eq!(json(&expected)["unreadable"], 0);
@@ -74,9 +74,9 @@ fn line_ends_and_blank_lines_make_no_difference() {
     }
 }
 
-/// Some programs begin a file with a byte order mark.
+/// A byte order mark at the beginning is skipped.
 #[test]
-fn a_byte_order_mark_makes_no_difference() {
+fn a_byte_order_mark_has_no_effect() {
     for (args, input) in [
         ("", text(&[line("192.0.2.1", START)])),
         ("", "{\"time\":1,\"client\":\"a\"}\n".into()),
@@ -89,14 +89,14 @@ fn a_byte_order_mark_makes_no_difference() {
         assert_eq!(marked["unreadable"], 0);
         assert_eq!(marked, json(&on_pipe(&mut tool(&args, None), &input)));
     }
-    // Nothing but the mark is nothing.
+    // An input with only the mark is empty.
     let output = on_pipe(&mut tool("--rule 9/60s", None), "\u{feff}");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("no requests in the input (0 unreadable lines)"));
 }
 
 #[test]
-fn blank_lines_before_the_names_of_columns_are_passed_over() {
+fn blank_lines_before_a_header_are_skipped() {
     let args = "--json --rule 9/60s";
     let object = json(&on_pipe(
         &mut tool(args, None),
@@ -106,9 +106,9 @@ fn blank_lines_before_the_names_of_columns_are_passed_over() {
     assert_eq!(object["unreadable"], 0);
 }
 
-/// "client" and the name that it stands for are one field; the time may be a key as well.
+/// "client" and the field that it stands for are equal. The time may be a key, too.
 #[test]
-fn two_names_of_one_field_have_the_same_value() {
+fn two_names_of_one_field_have_equal_values() {
     for input in [
         "{\"ts\":1,\"ip\":\"a\"}\n{\"ts\":1,\"ip\":\"a\"}\n{\"ip\":\"b\",\"ts\":2}\n",
         "ts,ip\n1,a\n1,a\n2,b\n",
@@ -133,14 +133,14 @@ fn two_names_of_one_field_have_the_same_value() {
     }
 }
 
-/// Values that are not wanted may be anything that JSON can say, and the first lines may lack fields.
+/// Values that are not wanted may be any JSON, and the first lines may lack fields.
 #[test]
-fn fields_are_known_by_all_of_the_first_lines() {
+fn fields_are_detected_in_several_lines() {
     let input = "{\"message\":\"begun \\ud83d\",\"n\":1e999}\n\
                  {\"time\":1,\"message\":\"ready\"}\n\
                  {\"time\":2,\"ip\":\"a\"}\n{\"time\":3,\"ip\":\"b\"}\n";
     let object = json(&on_pipe(&mut tool("--json --rule 9/60s", None), input));
-    // The first has no time; the second no client, which is a key of its own.
+    // The first line has no time. The second has no client, which is a key of its own.
     assert_eq!(
         (&object["unreadable"], &object["requests"]),
         (&1.into(), &3.into())
@@ -150,13 +150,13 @@ fn fields_are_known_by_all_of_the_first_lines() {
 }
 
 #[test]
-fn unreadable_lines_are_counted_and_the_first_three_are_shown() {
+fn unreadable_lines_are_counted_and_three_are_shown() {
     let mut log = Vec::new();
     for (number, bad) in [
         &b"\xff\xfe\x00 - - nothing"[..],
         b"a - - [31/Feb/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 5",
         &[b'x'; 70_000],
-        // Blank as far as it is held, but nobody knows the rest.
+        // The beginning of a long line is blank, and the rest is cut.
         &[b' '; 70_000],
         b"a - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200",
     ]
@@ -168,7 +168,7 @@ fn unreadable_lines_are_counted_and_the_first_three_are_shown() {
         log.extend_from_slice(bad);
         log.push(b'\n');
     }
-    // Bytes that are no text are no harm in a request.
+    // A request may have bytes that are not UTF-8.
     log.extend_from_slice(b"a - - [29/Feb/2020:12:00:00 +0000] \"GET /\xff\xfe HTTP/1.1\" 200 5 \"\xff\"");
     let output = on_file("--json --rule 2/60s", &log);
     let object = json(&output);
@@ -233,7 +233,7 @@ fn memory_does_not_grow_with_the_input() {
 }
 
 #[test]
-fn a_line_without_an_end_is_not_held() {
+fn an_endless_line_is_unreadable() {
     let endless = [line("a", START).as_bytes(), b"\n", &[b'x'; 40 << 20]].concat();
     assert_eq!(
         json(&on_pipe(&mut tool("--json --rule 20/60s", None), endless))["unreadable"],

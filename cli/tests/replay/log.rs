@@ -1,8 +1,8 @@
-//! Logs made up for the tests.
+//! Generated logs.
 
 use crate::brute_force::civil;
 
-/// Marsaglia's xorshift: the same numbers every time.
+/// Marsaglia's xorshift with a fixed seed.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
@@ -23,7 +23,7 @@ impl Random {
 /// 2020-02-28T23:30:00Z: the leap day is half an hour away.
 pub(crate) const START: i64 = 1_582_932_600;
 
-/// A line of the combined format at `second`, as seen `minutes` east of Greenwich.
+/// A line of the combined format at `second`, with a UTC offset of `minutes`.
 pub(crate) fn line_at(address: &str, second: i64, minutes: i64) -> String {
     let (year, month, day, rest) = civil(second + minutes * 60);
     let month = &"JanFebMarAprMayJunJulAugSepOctNovDec"[3 * month as usize..][..3];
@@ -36,12 +36,12 @@ pub(crate) fn line_at(address: &str, second: i64, minutes: i64) -> String {
     )
 }
 
-/// A line in Greenwich.
+/// A line with UTC offset 0.
 pub(crate) fn line(address: &str, second: i64) -> String {
     line_at(address, second, 0)
 }
 
-/// Lines in order of time, of 60 clients: half the requests are those of seven, with bursts and pauses.
+/// Lines of 60 clients in order of time, with bursts and pauses. Seven clients send half of the requests.
 pub(crate) fn lines(count: usize, seed: u64) -> Vec<String> {
     let mut random = Random::new(seed);
     let mut second = START;
@@ -62,7 +62,7 @@ pub(crate) fn lines(count: usize, seed: u64) -> Vec<String> {
         .collect()
 }
 
-/// The lines in another order, every one within reach of every place.
+/// A random permutation of the lines.
 pub(crate) fn shuffled<T>(mut lines: Vec<T>, seed: u64) -> Vec<T> {
     let mut random = Random::new(seed);
     for place in (1..lines.len()).rev() {

@@ -1,4 +1,4 @@
-//! The page of a replay carries its report; what else it says is looked at in a browser (`ci/page.sh`).
+//! The page of a replay carries its report. `ci/page.sh` tests the rest in a browser.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::tempdir;
 
 use crate::tool::{file, json, run};
 
-/// Four requests of a client whose name would end a script element; two are one too many.
+/// Four requests of a client whose name would end a script element, of which two are denied.
 const LOG: &str = r#"{"time": 1431857103, "user": "</script>"}
 {"time": 1431857104, "user": "</script>"}
 {"time": 1431857105, "user": "</script>"}
@@ -24,7 +24,7 @@ fn carried(page: &str) -> Value {
 }
 
 #[test]
-fn the_page_carries_what_is_printed_as_json() {
+fn the_page_carries_the_json_report() {
     let folder = tempdir().unwrap();
     let page = folder.path().join("report.html");
     let log = file(LOG);

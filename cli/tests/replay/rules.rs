@@ -1,4 +1,4 @@
-//! Several rules, from the command line and from files; and limits that are suggested.
+//! Several rules, from the command line and from files; and suggested limits.
 
 use std::fs;
 
@@ -9,7 +9,8 @@ use crate::formats::asks;
 use crate::log::{START, line, lines, text};
 use crate::tool::{file, json, run, stderr};
 
-/// Two logs at once: by client with unit costs, and all together by costs. What one refuses is charged to none.
+/// Two log rules: one for each client with unit costs, and one for all requests with costs. A request that one denies is
+/// charged to none.
 fn jointly(asks: &[Ask], each: (u64, i64), all: (u64, i64)) -> [u64; 3] {
     let mut admitted: Vec<&Ask> = Vec::new();
     let (mut refused, mut by_each, mut by_all) = (0, 0, 0);
@@ -49,7 +50,7 @@ fn input(asks: &[Ask]) -> String {
 }
 
 #[test]
-fn rules_are_judged_as_one_from_arguments_and_from_files() {
+fn rules_of_arguments_and_files_are_one_decision() {
     let asks = asks(2_000, 41, SECOND);
     let log = file(input(&asks));
     let expected = jointly(&asks, (15, 60), (150, 30));
@@ -108,9 +109,9 @@ fn rules_are_judged_as_one_from_arguments_and_from_files() {
 }
 
 #[test]
-fn conditions_tiers_lists_and_shadows_hold() {
+fn conditions_tiers_lists_and_shadow_rules_are_applied() {
     let second = |at: i64, client: &str, path: &str| line(client, START + at).replace("/a\\\"b", path) + "\n";
-    // Six requests each, of two paths in turn.
+    // Six requests of each user, alternating between two paths.
     let log: String = (0..6)
         .flat_map(|at| {
             ["a", "b", "c"].map(|client| second(at, client, if at % 2 == 0 { "/login" } else { "/" }))
@@ -138,22 +139,22 @@ fn conditions_tiers_lists_and_shadows_hold() {
     assert_eq!(found(&format!("{rule}deny = ['b']\n")), [14, 14, 18]);
     let tiers = "[rules.tiers]\nby = 'client'\nlimits = { a = 1, c = 5 }\n";
     assert_eq!(found(&format!("{rule}{tiers}")), [5 + 4 + 1, 10, 18]);
-    // What is promised is that of the highest tier.
+    // The bound is that of the highest tier.
     let output = of(&format!("{rule}{tiers}"));
     assert_eq!(
         (&output["rules"][0]["worst"], &output["rules"][0]["bound"]),
         (&5.into(), &5.into())
     );
     let bucket = format!("{rule}algorithm = 'gcra'\nburst = 1\n{tiers}");
-    // The limit of 5 and, of two and a half permits of burst, two.
-    assert_eq!(of(&bucket)["rules"][0]["bound"], 5 + 2);
-    // Several quotas are told one by one.
+    // The limit is 5, and the burst of two and a half permits is rounded down to 2: b + L - 1.
+    assert_eq!(of(&bucket)["rules"][0]["bound"], 2 + 5 - 1);
+    // Each quota of a rule is reported.
     let several = rule.replace("quota = '2/h'", "quotas = ['2/s', '2/h']");
     assert_eq!(found(&several), [12, 0, 18]);
 }
 
 #[test]
-fn a_capacity_that_is_too_small_is_told() {
+fn a_capacity_that_is_too_small_is_noted() {
     let log = text(
         &(0..3_000)
             .map(|number| line(&format!("k{number}"), START))
@@ -173,14 +174,14 @@ fn a_capacity_that_is_too_small_is_told() {
         said.contains("note       rule \"r\" had no room for a key"),
         "{said}"
     );
-    // Of the command line there is room for all.
+    // Rules of the command line have room for all keys.
     let said =
         String::from_utf8(run(["replay", "--rule", "2/h", log.path().to_str().unwrap()]).stdout).unwrap();
     assert!(!said.contains("note"), "{said}");
 }
 
 #[test]
-fn wrong_rules_say_where_and_what() {
+fn invalid_rules_are_errors_with_a_place() {
     for (rules, said) in [
         (
             "[[rules]]\nname = 'r'\nquota = '2/x'\n",
@@ -205,7 +206,7 @@ fn wrong_rules_say_where_and_what() {
 }
 
 #[test]
-fn suggested_limits_are_the_lowest() {
+fn suggested_limits_are_the_lowest_good_ones() {
     let log = text(&lines(3_000, 42));
     let asks = brute_force::asks(&log);
     let path = file(&log);
@@ -258,7 +259,7 @@ fn suggested_limits_are_the_lowest() {
 }
 
 #[test]
-fn wrong_windows_and_shares_are_errors() {
+fn invalid_windows_and_shares_are_errors() {
     let log = file(line("a", START));
     for (args, said) in [
         ("--window 60x", "invalid --window: \"60x\" (expected 1us to 366d"),

@@ -16,7 +16,7 @@ pub(crate) fn tool(args: &str, file: Option<&Path>) -> Command {
     command
 }
 
-/// A run with all its arguments.
+/// Runs the tool with all its arguments.
 pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringgate"));
     command.args(args).stdin(Stdio::null()).output().unwrap()
@@ -28,19 +28,19 @@ pub(crate) fn file(content: impl AsRef<[u8]>) -> NamedTempFile {
     file
 }
 
-/// A run over a file of its own.
+/// Runs a replay of a file with this content.
 pub(crate) fn on_file(args: &str, content: impl AsRef<[u8]>) -> Output {
     tool(args, Some(file(content).path())).output().unwrap()
 }
 
-/// A run that reads a pipe.
+/// Runs a command with this content in a pipe.
 pub(crate) fn on_pipe(command: &mut Command, content: impl AsRef<[u8]>) -> Output {
     let content = content.as_ref();
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     thread::scope(|scope| {
-        // A tool that ends early closes the pipe; what it says then is for the test to judge.
+        // A tool that ends early closes the pipe. The test judges its output.
         scope.spawn(move || input.write_all(content).ok());
         child.wait_with_output().unwrap()
     })

@@ -90,7 +90,7 @@ mod tests {
     use super::{millis, text, utc_offset, year};
 
     #[test]
-    fn zones_are_hours_and_minutes() {
+    fn utc_offsets_are_hours_and_minutes() {
         for (given, expected) in [
             ("Z", Some(0)),
             ("+0000", Some(0)),

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_jiff() {
+    fn times_equal_those_of_jiff() {
         for text in [
             "17/May/2015:10:05:03 +0000",
             "01/Jan/1970:00:00:00 +0000",
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_rejected() {
         for text in [
             "31/Feb/2015:10:05:03 +0000",
             "29/Feb/2100:10:05:03 +0000",
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remembered_stamp_is_not_taken_for_another() {
+    fn the_cache_compares_the_whole_text() {
         let mut clf_times = ClfTimes::default();
         let mut at = |text: &[u8; super::STAMP]| clf_times.second(text);
         let first = at(b"17/May/2015:10:05:03 +0000");

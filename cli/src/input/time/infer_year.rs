@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_of_the_year_is_passed_in_both_directions() {
+    fn a_turn_of_the_year_is_recognized_in_both_directions() {
         let days = [(12, 30), (1, 2), (12, 31), (1, 1), (7, 1), (12, 1), (1, 5)];
         assert_eq!(
             inference(&mut YearInference::new(Some(2015), 0), &days),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_present_year_unless_that_is_yet_to_come() -> Result<(), &'static str> {
+    fn the_first_timestamp_is_not_in_the_future() -> Result<(), &'static str> {
         let now = at(1, 10)(2026).ok_or("a time")?;
         assert_eq!(
             inference(&mut YearInference::new(None, now), &[(1, 10)]),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_is_not_in_the_year_is_none() {
+    fn a_day_that_the_year_lacks_is_rejected() {
         let mut some = YearInference::new(Some(2015), 0);
         assert_eq!(
             inference(&mut some, &[(2, 29), (2, 28), (2, 29), (8, 1), (12, 31), (2, 29)]),

@@ -212,7 +212,7 @@ mod tests {
     const AT: i64 = 1_431_857_103_000_000_000;
 
     #[test]
-    fn every_format_is_read_and_told_by_its_looks() {
+    fn all_formats_are_parsed_and_detected() {
         use TimestampFormat::{Auto, Clf, Micros, Millis, Nanos, Rfc3339, Seconds, Syslog};
         for (format, text, expected) in [
             (Clf, "17/May/2015:10:05:03 +0000", AT),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_rejected() {
         for text in [
             "",
             "-",

@@ -37,7 +37,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_page_answers_who_when_and_what_limit() {
+fn the_page_has_the_answers() {
     let html = page("client").replace('\u{a0}', " ");
     for said in [
         "<title>2 per 60 s for each client · ringgate replay</title>",
@@ -58,7 +58,7 @@ fn the_page_answers_who_when_and_what_limit() {
 }
 
 #[test]
-fn what_comes_from_a_log_is_never_markup() {
+fn text_from_a_log_is_never_markup() {
     let usual = page("client").matches('<').count();
     for name in [
         "</script><script>alert(1)</script>",
@@ -84,7 +84,7 @@ fn what_comes_from_a_log_is_never_markup() {
 }
 
 #[test]
-fn nobody_limited_and_no_limit_good_enough_are_said() {
+fn reports_without_denials_or_good_limits_are_rendered() {
     let report = report("client").replace("[40,20,10,9]", "[40,20,12,11]");
     let html = render(&report).expect("it is a report").replace('\u{a0}', " ");
     let said = "No limit that was tried would have denied at most 1&nbsp;% of the requests; the largest, 9 per 60 s, denies 11 of 1,000 (1.10 %).";
@@ -103,7 +103,7 @@ fn nobody_limited_and_no_limit_good_enough_are_said() {
 }
 
 #[test]
-fn what_is_no_report_is_refused() {
+fn invalid_reports_are_errors() {
     for json in ["", "[]", "{}", r#"{"version":1}"#] {
         let error = render(json).expect_err("it is no report").to_string();
         assert!(error.starts_with("cannot render the report: "), "{error}");
@@ -111,6 +111,6 @@ fn what_is_no_report_is_refused() {
 }
 
 #[test]
-fn the_script_stays_in_its_element() {
+fn the_script_cannot_end_its_element() {
     assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--"));
 }

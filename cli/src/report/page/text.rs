@@ -172,7 +172,7 @@ mod tests {
     use super::{bytes, duration, embedded, key, number, percent, plain, span, time};
 
     #[test]
-    fn words_from_outside_are_shown_as_they_are() {
+    fn text_from_a_log_is_escaped() {
         assert_eq!(key("10.0.0.1"), r#"<bdi class="key">10.0.0.1</bdi>"#);
         assert_eq!(plain(r#"</script>"'&\"#), r"&lt;/script&gt;&quot;&#39;&amp;\");
         assert_eq!(plain("a\0\u{1b}\n"), r"a\0\u{1b}\n");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_never_rounded_to_nothing_or_all() {
+    fn a_part_is_never_shown_as_0_or_100_percent() {
         let text = |part, whole| percent(part, whole).replace('\u{a0}', "");
         assert_eq!(text(0, 0), "0%");
         assert_eq!(text(0, 7), "0%");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_cannot_leave_its_element() {
+    fn a_report_cannot_end_its_element() {
         let json = "{\"key\":\"</script><!--&\u{2028}\u{202e}é日😀\"}\n";
         let safe = embedded(json);
         assert_eq!(
