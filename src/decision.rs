@@ -14,6 +14,8 @@ pub use peek::Peek;
 
 #[cfg(feature = "striped")]
 pub(crate) use denied::never;
+#[cfg(feature = "keyed")]
+pub(crate) use state_ref::NextEntry;
 pub(crate) use state_ref::StateRef;
 
 /// Joins a plain decision with the state that it was about.

@@ -64,12 +64,13 @@ impl<A> Peek<'_, A> {
         self.algorithm
     }
 
-    /// The earliest time at which a request for `permits` could be admitted whatever has been spent; `None`: never.
-    fn judged_from(&self, permits: u64) -> Option<Nanos> {
-        match permits {
-            0 => Some(self.now),
-            _ => self.held.room_from(self.now),
+    /// How long until a request for `permits` would be admitted; `ready_at` is as for [`StateRef::ready_at`].
+    fn after(&self, permits: u64, ready_at: impl Fn(&Look<'_>, Nanos) -> Option<Nanos>) -> Option<Duration> {
+        if permits == 0 {
+            return Some(Duration::ZERO);
         }
+        let ready = self.held.ready_at(self.now, ready_at)?;
+        Some(ready.saturating_since(self.now))
     }
 }
 
@@ -99,9 +100,9 @@ impl<A: Algorithm> Peek<'_, A> {
     /// they never will be, as [`Denied::retry_after`](crate::Denied::retry_after) says it.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
-        let from = self.judged_from(permits)?;
-        let ready = self.algorithm.ready_at(&self.look(), from, permits)?;
-        Some(ready.saturating_since(self.now))
+        self.after(permits, |words, from| {
+            self.algorithm.ready_at(words, from, permits)
+        })
     }
 
     /// How long it takes at the least until `permits` are admitted, in however many requests; `None` when time ends
@@ -133,9 +134,9 @@ impl Peek<'_, AnyAlgorithm> {
 
     /// How long until one of the windows has room for `permits`, if nobody else asked.
     pub(crate) fn room_after(&self, window: usize, permits: u64) -> Option<Duration> {
-        let from = self.judged_from(permits)?;
-        let ready = self.algorithm.room_at(window, &self.look(), from, permits)?;
-        Some(ready.saturating_since(self.now))
+        self.after(permits, |words, from| {
+            self.algorithm.room_at(window, words, from, permits)
+        })
     }
 }
 

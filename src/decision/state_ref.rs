@@ -18,9 +18,9 @@ pub(crate) enum StateRef<'a> {
     /// A key that has no entry, and would get one: as fresh.
     #[cfg(feature = "keyed")]
     Fresh,
-    /// A key that finds the table full, and shares the words of the catch-all.
+    /// A key that finds the table full, and shares the words of the catch-all until it gets an entry.
     #[cfg(feature = "keyed")]
-    Shared(&'a [AtomicU64]),
+    Shared(&'a [AtomicU64], NextEntry),
     /// A key that finds the table full, and is not limited.
     #[cfg(feature = "keyed")]
     Unlimited,
@@ -29,20 +29,63 @@ pub(crate) enum StateRef<'a> {
     NoRoom(Option<Nanos>),
 }
 
+/// When a key that shares the catch-all gets an entry of its own, if no other key asks.
+///
+/// From `free` on the catch-all no longer decides, and before `entered` the key is denied an entry.
+#[cfg(feature = "keyed")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextEntry {
+    /// The time at which an entry comes free.
+    pub(crate) free: Nanos,
+    /// The time at which the key's admissions by the catch-all have expired.
+    pub(crate) entered: Nanos,
+}
+
+#[cfg(feature = "keyed")]
+impl NextEntry {
+    /// Unknown: an admission by the catch-all is not worse for the key than one by an entry.
+    pub(crate) const UNKNOWN: Self = Self {
+        free: Nanos::MAX,
+        entered: Nanos::ZERO,
+    };
+}
+
 impl StateRef<'_> {
+    /// The earliest time, `now` or later, at which a request would be admitted; `None`: never. `ready_at` returns it for
+    /// the state's words, or fresh ones, from a given time on.
+    pub(super) fn ready_at(
+        self,
+        now: Nanos,
+        ready_at: impl Fn(&Look<'_>, Nanos) -> Option<Nanos>,
+    ) -> Option<Nanos> {
+        let ready = || ready_at(&Look::new(self), now);
+        match self {
+            Self::Own(_) => ready(),
+            #[cfg(feature = "keyed")]
+            Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
+            #[cfg(feature = "keyed")]
+            Self::Shared(_, NextEntry { free, entered }) => match ready() {
+                Some(ready) if ready < free => Some(ready),
+                _ => ready_at(&Look::Fresh, now.max(free).max(entered)),
+            },
+            #[cfg(feature = "keyed")]
+            Self::NoRoom(until) => ready_at(&Look::Fresh, now.max(until?)),
+        }
+    }
+
     /// Whose state it is, if that is a limiter's; a table says it itself.
     pub(super) const fn limiter(self) -> Option<Payer> {
         match self {
             Self::Own(words) => Some(Payer::Limiter(words.number())),
             #[cfg(feature = "keyed")]
-            Self::Entry(..) | Self::Fresh | Self::Shared(_) | Self::Unlimited | Self::NoRoom(_) => None,
+            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited | Self::NoRoom(_) => None,
         }
     }
 
     /// Whether it is not the key's own state for want of an entry.
     #[cfg(feature = "keyed")]
     pub(super) const fn is_overflow(self) -> bool {
-        matches!(self, Self::Shared(_) | Self::Unlimited | Self::NoRoom(_))
+        matches!(self, Self::Shared(..) | Self::Unlimited | Self::NoRoom(_))
     }
 
     /// Whether every request for permits is refused, for want of an entry.
@@ -52,18 +95,7 @@ impl StateRef<'_> {
             #[cfg(feature = "keyed")]
             Self::NoRoom(_) => true,
             #[cfg(feature = "keyed")]
-            Self::Entry(..) | Self::Fresh | Self::Shared(_) | Self::Unlimited => false,
-        }
-    }
-
-    /// The earliest time, `now` or later, that is not refused for want of an entry; `None` when there is none.
-    pub(super) fn room_from(self, now: Nanos) -> Option<Nanos> {
-        match self {
-            Self::Own(_) => Some(now),
-            #[cfg(feature = "keyed")]
-            Self::NoRoom(until) => until.map(|until| now.max(until)),
-            #[cfg(feature = "keyed")]
-            Self::Entry(..) | Self::Fresh | Self::Shared(_) | Self::Unlimited => Some(now),
+            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited => false,
         }
     }
 }
@@ -82,7 +114,7 @@ impl<'a> Look<'a> {
         match held {
             StateRef::Own(words) => Self::Words(words.get()),
             #[cfg(feature = "keyed")]
-            StateRef::Shared(words) => Self::Words(words),
+            StateRef::Shared(words, _) => Self::Words(words),
             #[cfg(feature = "keyed")]
             StateRef::Entry(entry, key) => Self::Seat(Seat::new(entry, key)),
             #[cfg(feature = "keyed")]

@@ -28,8 +28,8 @@ pub enum OnFull {
     ///
     /// A key that it has admitted gets an entry of its own only when that admission no longer
     /// counts, and is denied in between, so the bound holds for every key. (One in 13 of the other new
-    /// keys of the same 64 entries may have to wait as well.) A retry time is the catch-all's; an entry
-    /// may come free earlier.
+    /// keys of the same 64 entries may have to wait as well.) A retry time is the catch-all's, or
+    /// that of the key's own entry if the catch-all no longer decides by then; an entry may come free earlier.
     #[default]
     Share,
     /// Such keys are denied until an entry comes free.

@@ -320,6 +320,13 @@ impl<'a, A: Reclaim> Search<'a, A> {
         if self.begin(begin) == begin { begin } else { shared }
     }
 
+    /// When the key may have an entry, if its admissions by the catch-all bar it from one now.
+    pub(super) fn barred_until(&self) -> Option<Nanos> {
+        let shared = self.home().shared(self.key);
+        let now = self.now.max(self.home().reclaimed());
+        (self.begin(now) < self.begin(shared)).then(|| self.entered_from(shared))
+    }
+
     /// Makes a tentative entry nobody's; false if somebody else has opened or withdrawn it.
     fn withdraw(&self, entry: Entry<'_>, tentative: Staged) -> bool {
         let Some(claimed) = entry.withdraw(tentative) else {

@@ -7,7 +7,7 @@ use super::search::{Place, Search, View};
 #[cfg(feature = "rules")]
 use crate::algorithm::{Algorithm, AnyAlgorithm};
 use crate::algorithm::{Attempt, Reclaim};
-use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
+use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
 use crate::error::ConfigError;
 use crate::own_words::OwnWords;
 use crate::receipt::{Payer, Receipt, Settled};
@@ -301,7 +301,10 @@ impl<'a, A: Reclaim> Desk<'a, A> {
                 Attempt::Admitted(receipt) => {
                     return answer(self.algorithm, held, now, permits, Some(receipt));
                 }
-                Attempt::Denied => return answer(self.algorithm, held, now, permits, None),
+                Attempt::Denied => {
+                    let held = self.with_next_entry(held, search);
+                    return answer(self.algorithm, held, now, permits, None);
+                }
                 Attempt::Retry => {}
             }
         }
@@ -311,9 +314,28 @@ impl<'a, A: Reclaim> Desk<'a, A> {
     fn overflow(self, search: &Search<'a, A>) -> StateRef<'a> {
         match self.on_full {
             // Forget comes here when every entry is changing hands at this instant.
-            OnFull::Share | OnFull::Forget => StateRef::Shared(self.store.shared.get()),
+            OnFull::Share | OnFull::Forget => StateRef::Shared(self.store.shared.get(), NextEntry::UNKNOWN),
             OnFull::Deny => StateRef::NoRoom(search.room_at()),
             OnFull::Admit => StateRef::Unlimited,
+        }
+    }
+
+    /// The state that denies the key, with the time at which a key that is barred gets an entry. No other key is worse off
+    /// with an entry than with the catch-all.
+    fn with_next_entry(self, held: StateRef<'a>, search: &Search<'a, A>) -> StateRef<'a> {
+        match (held, search.barred_until()) {
+            (StateRef::Shared(words, _), Some(entered)) => {
+                let free = match self.on_full {
+                    // The key can take an entry over before it is idle.
+                    OnFull::Forget => Nanos::ZERO,
+                    OnFull::Share | OnFull::Deny | OnFull::Admit => search.room_at().unwrap_or(Nanos::MAX),
+                };
+                StateRef::Shared(words, NextEntry { free, entered })
+            }
+            (StateRef::NoRoom(until), Some(entered)) => {
+                StateRef::NoRoom(until.map(|until| until.max(entered)))
+            }
+            (held, _) => held,
         }
     }
 
@@ -326,7 +348,7 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         permits: u64,
     ) -> Attempt {
         let decision = match held {
-            StateRef::Shared(_) => self.decide_with_others(search, now, permits),
+            StateRef::Shared(..) => self.decide_with_others(search, now, permits),
             StateRef::Unlimited => Attempt::Admitted(Receipt::new(now, permits, 0).paid_by(Payer::Nobody)),
             _ => Attempt::Denied,
         };
@@ -366,7 +388,7 @@ impl<'a, A: Reclaim> Desk<'a, A> {
         let (held, now) = match search.peek(self.on_full == OnFull::Forget) {
             View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
             View::Fresh(now) => (StateRef::Fresh, now),
-            View::Full(now) => (self.overflow(&search), now),
+            View::Full(now) => (self.with_next_entry(self.overflow(&search), &search), now),
             View::Barred(now, until) => (StateRef::NoRoom(Some(until)), now),
         };
         Peek::new(self.algorithm, held, now)

@@ -110,6 +110,37 @@ fn a_barred_key_gets_its_entry_when_it_is_told() {
     }
 }
 
+/// A key that the catch-all has admitted is denied an entry until that admission expires, even when the catch-all would
+/// admit it sooner.
+#[test]
+fn a_denial_by_the_catch_all_names_a_time_that_admits() {
+    for subject in subjects(quota("10/s")) {
+        let it = &subject.algorithm;
+        for part in 1..17 {
+            for permits in [1, it.max_request()] {
+                let (limiter, clock) = filled(it.clone(), OnFull::Share, 0);
+                let name = format!("{}, {part}, {permits}", subject.name);
+                // The entries come free earlier than the catch-all's permits.
+                clock.advance(it.span() * part / 17);
+                if !limiter
+                    .check_n(&1, it.max_request())
+                    .is_ok_and(|it| it.is_overflow())
+                {
+                    // The entries are idle already.
+                    continue;
+                }
+                let denied = limiter
+                    .check_n(&1, permits)
+                    .expect_err("the catch-all is used up");
+                let wait = denied.retry_after().expect("no more than the most");
+                assert_eq!(limiter.peek(&1).retry_after(permits), Some(wait), "{name}");
+                clock.advance(wait);
+                assert!(limiter.check_n(&1, permits).is_ok(), "{name}");
+            }
+        }
+    }
+}
+
 /// Between the catch-all and an own entry, there and back, whenever that happens.
 #[test]
 fn a_full_table_never_hands_out_a_fresh_budget() {

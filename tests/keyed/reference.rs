@@ -3,6 +3,7 @@
 
 use alloc::collections::BTreeMap;
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 
 use ringgate::sync::Words;
 use ringgate::{
@@ -276,6 +277,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         let (before, given) = (self.limiter.counts(), self.entries_given());
         let as_of = now.max(self.reclaimed);
         let (chances, barred_until) = (self.chances(key, now), self.barred_until(key, as_of, permits));
+        let may_be_barred = self.is_barred(key, as_of);
         let mut retry = None;
         let answer = match self.limiter.check_at(&key, now, permits) {
             Ok(taken) => {
@@ -324,18 +326,17 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             );
         }
         if overflow && answer.is_err() && chances.barred {
-            let expected = denied_at(barred_until);
-            if !chances.full || retry != denied_at(catch_all) {
-                assert_eq!(retry, expected, "{key} at {as_of:?}");
-                barred = true;
-            } else if retry == expected {
-                // Both say the same. What is barred shows nothing of the catch-all.
+            barred = !chances.full || {
+                // A peek of a barred key shows nothing of the catch-all.
                 self.limiter.clock().set(now);
                 let seen = self.limiter.peek(&key);
                 let spent = it.spent(self.catch_all.shared(), as_of);
                 self.vague |= spent == 0 && it.remaining(self.catch_all.shared(), as_of) == 0;
-                // A look at somebody's entry, which is to be forgotten, is none at the catch-all.
-                barred = !seen.is_overflow() || (seen.spent(), seen.remaining()) == (0, 0);
+                // A peek of an entry that is to be forgotten is none of the catch-all either.
+                !seen.is_overflow() || (seen.spent(), seen.remaining()) == (0, 0)
+            };
+            if barred {
+                assert_eq!(retry, denied_at(barred_until), "{key} at {as_of:?}");
             }
         }
         if overflow || entered == 1 {
@@ -366,8 +367,22 @@ impl<'a, K: Keys<u64>> World<'a, K> {
                         }
                         let end = receipt.at().saturating_add(it.span());
                         self.served.add(self.hasher.hash(&key), end);
-                    } else if !self.vague {
-                        assert_eq!(retry, denied_at(catch_all), "{key} at {as_of:?}");
+                    } else {
+                        if !self.vague && !may_be_barred {
+                            assert_eq!(retry, denied_at(catch_all), "{key} at {as_of:?}");
+                        }
+                        if self.on_full == OnFull::Share
+                            && let Some(wait) = retry
+                        {
+                            // The same request is admitted then, unless another key comes first.
+                            self.limiter.clock().set(as_of.saturating_add(wait));
+                            let peek = self.limiter.peek(&key);
+                            assert_eq!(
+                                peek.retry_after(permits),
+                                Some(Duration::ZERO),
+                                "{key} after {wait:?} from {as_of:?}"
+                            );
+                        }
                     }
                     let decision = decision.map(|it| (it.at(), Some(it))).ok_or(as_of);
                     (!self.vague).then_some(decision)
