@@ -15,7 +15,8 @@ use std::time::Instant;
 
 use redis::aio::MultiplexedConnection;
 use ringgate::Quota;
-use ringgate::redis::{OnError, RedisStore, SharedLimiter};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{OnError, SharedLimiter};
 
 #[path = "redis/node.rs"]
 mod node;
@@ -24,12 +25,12 @@ type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The script that decides, as the limiter sends it.
 const SCRIPT: &str = concat!(
-    include_str!("../src/redis/head.lua"),
-    include_str!("../src/redis/log.lua"),
-    include_str!("../src/redis/cells.lua"),
-    include_str!("../src/redis/holds.lua"),
-    include_str!("../src/redis/parts.lua"),
-    include_str!("../src/redis/judge.lua"),
+    include_str!("../src/redis/script/prelude.lua"),
+    include_str!("../src/redis/script/log.lua"),
+    include_str!("../src/redis/script/cells.lua"),
+    include_str!("../src/redis/script/leases.lua"),
+    include_str!("../src/redis/script/counters.lua"),
+    include_str!("../src/redis/script/decide.lua"),
 );
 
 struct Server(Child);
@@ -44,7 +45,7 @@ impl Drop for Server {
 
 /// One way of asking.
 #[derive(Clone)]
-enum Way {
+enum Route {
     /// A script that does nothing.
     Nothing(MultiplexedConnection, String),
     /// The script that decides, by the bare client.
@@ -56,8 +57,8 @@ enum Way {
 /// Of cells, and of a log: two names and what `parts.lua` is told.
 const CELLS: [&str; 12] = [
     "{bare}:cells",
-    "{bare}:cells:holds",
-    "take",
+    "{bare}:cells:leases",
+    "charge",
     "cells",
     "1000000000",
     "12000000",
@@ -70,8 +71,8 @@ const CELLS: [&str; 12] = [
 ];
 const LOG: [&str; 12] = [
     "{bare}:log",
-    "{bare}:log:holds",
-    "take",
+    "{bare}:log:leases",
+    "charge",
     "log",
     "1000",
     "60000000",
@@ -83,7 +84,7 @@ const LOG: [&str; 12] = [
     "0",
 ];
 
-impl Way {
+impl Route {
     async fn ask(&mut self) -> Fallible<()> {
         match self {
             Self::Nothing(connection, digest) => {
@@ -200,18 +201,18 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
     let ways = [
         (
             "a script that does nothing",
-            Way::Nothing(connection.clone(), nothing),
+            Route::Nothing(connection.clone(), nothing),
         ),
         (
             "cells: bare script",
-            Way::Bare(connection.clone(), script.clone(), &CELLS),
+            Route::Bare(connection.clone(), script.clone(), &CELLS),
         ),
-        ("cells: SharedLimiter", Way::Strict(Arc::new(cells))),
+        ("cells: SharedLimiter", Route::Strict(Arc::new(cells))),
         (
             "log, full: bare script",
-            Way::Bare(connection.clone(), script, &LOG),
+            Route::Bare(connection.clone(), script, &LOG),
         ),
-        ("log, full: SharedLimiter", Way::Strict(Arc::new(log))),
+        ("log, full: SharedLimiter", Route::Strict(Arc::new(log))),
     ];
     println!("Redis on a Unix socket, {rounds} alternating rounds of {least:?} each; medians");
     println!("ratio: of calls a second, to the bare script");
@@ -235,7 +236,7 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
             };
             let (rate, middle, late) = (median(|it| it.0), median(|it| it.1), median(|it| it.2));
             let ratio = match way {
-                Way::Strict(_) => format!("{:.2}", rate / bare),
+                Route::Strict(_) => format!("{:.2}", rate / bare),
                 _ => String::new(),
             };
             bare = rate;

@@ -17,7 +17,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use ringgate::redis::{DecidedBy, OnError, RedisStore, SharedLimiter};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{DecidedBy, OnError, SharedLimiter};
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -73,7 +74,7 @@ async fn main() -> Fallible<()> {
             .log()
             .on_error(OnError::Share)
             .nodes(NonZeroU32::new(NODES).ok_or("no nodes")?)
-            .build(Arc::clone(&store) as Arc<dyn ringgate::redis::Store>)?;
+            .build(Arc::clone(&store) as Arc<dyn ringgate::shared::CounterStore>)?;
         limiter.reset("alice").await?;
         limiter.reset("bob").await?;
         nodes.push((store, Arc::new(limiter)));
@@ -121,7 +122,7 @@ async fn lease(url: &str) -> Fallible<()> {
             .lease(2000)
             // So short that a server that was just started grants holds soon: after a term and a window.
             .term(Duration::from_millis(400))
-            .build(Arc::clone(&store) as Arc<dyn ringgate::redis::Store>)?;
+            .build(Arc::clone(&store) as Arc<dyn ringgate::shared::CounterStore>)?;
         nodes.push((store, Arc::new(limiter)));
     }
     println!("20,000 a second of one key, on {NODES} nodes that ask for 3 s as fast as they can:");
@@ -132,7 +133,7 @@ async fn lease(url: &str) -> Fallible<()> {
             let (mut by_account, mut by_store) = (0_u64, 0_u64);
             while began.elapsed() < Duration::from_secs(3) {
                 match limiter.check("key").await.map(|passed| passed.decided_by()) {
-                    Ok(DecidedBy::Account) => by_account += 1,
+                    Ok(DecidedBy::Local) => by_account += 1,
                     Ok(_) => by_store += 1,
                     // Refused here, without a call: somebody else's turn.
                     Err(_) => tokio::task::yield_now().await,

@@ -41,7 +41,7 @@
 //! | the keys that are denied most | [`TopKeys`] |
 //! | to wait for permits, first come, first served (feature `tokio`) | `Fair`, before a `RateLimiter`, a `KeyedRateLimiter`, a `RuleSet` or `LiveRules` |
 //! | a stream or a sink at a limiter's pace (feature `tokio`) | `Fair::stream`, `Fair::sink`, of a `RateLimiter` |
-//! | what rules do, on a dashboard | [`Observer`], counters for `metrics` (and of a store: `redis::StoreObserver`) |
+//! | what rules do, on a dashboard | [`Observer`], counters for `metrics` (of leases: `shared::LeaseObserver`; of a store: `redis::RedisObserver`) |
 //! | to see refusals as they happen, a few a second | [`DenialEvents`], sampled events for `tracing` |
 //! | several limits judged as one, all or nothing | [`RuleSet`], of [`Rule`]s that count by a [`Key`] |
 //! | to change limits while others decide | [`LiveRules`] |
@@ -52,7 +52,8 @@
 //! | rules that follow their file (feature `watch`) | `RulesWatcher`, or `LiveRules::reload` when you say so |
 //! | bytes per window, of a connection and of all together (feature `tokio`) | `Throttled` |
 //! | http and gRPC servers limited by rules (feature `tower`) | `http::RateLimitLayer`, with `http::HttpKey` for what rules count by |
-//! | one limit over many machines, by Redis or Valkey (feature `redis`) | the module `redis`: `SharedLimiter`, `SharedRules` |
+//! | one limit over many machines (feature `shared`) | the module `shared`: `SharedLimiter`, `SharedRules`, over any store |
+//! | a store in Redis or Valkey (feature `redis`) | `redis::RedisStore` |
 //! | the same for hot keys, decided on the node | [`Mode`]: leases, which are exact, and syncs, whose overshoot is stated |
 //! | time that you control, in tests | [`ManualClock`] |
 //! | many limiters in memory of your own | [`Algorithm`], a policy over a slice of words; [`Reclaim`], to hand them on |
@@ -127,15 +128,17 @@
 //! | `config` | no | rules from files in TOML, JSON and YAML; with it comes `rules` |
 //! | `watch` | no | reloading rules when their file changes; with it comes `config` |
 //! | `tower` | no | the module `http`: a `Layer` and a `Service` of `tower`; with it comes `rules` |
-//! | `redis` | no | limits over many machines, kept by Redis or Valkey, on tokio; with it come `quanta` and `rules` |
-//! | `redis-cluster` | no | the same, kept by a Redis Cluster |
+//! | `shared` | no | the module `shared`: limits over many machines, on tokio; with it come `quanta` and `rules` |
+//! | `redis` | no | a store in Redis or Valkey; with it comes `shared` |
+//! | `redis-cluster` | no | a store in a Redis Cluster; with it comes `redis` |
 //!
 //! | together | give |
 //! |---|---|
 //! | `tokio`, `rules` | `Fair` before rules; `Throttled` by rules |
 //! | `tokio`, `tower` | `http::RateLimitLayer::wait` |
-//! | `config`, `redis` | `on_error` in files, for `redis::SharedRulesBuilder::rules` |
-//! | `observe`, `redis` | counters of shared rules: `redis::SharedRules::live_counts`; a store's health: `redis::StoreObserver` |
+//! | `config`, `shared` | `on_error` and `mode` in files, for `shared::SharedRulesBuilder::rules` |
+//! | `observe`, `shared` | counters of shared rules: `shared::SharedRules::live_counts`; of leases: `shared::LeaseObserver` |
+//! | `observe`, `redis` | counters of a store: `redis::RedisObserver` |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
 
@@ -164,8 +167,6 @@ extern crate std;
 
 // Floors, from the ground up: a module names only modules above it in this list.
 pub mod sync;
-#[cfg(feature = "redis")]
-mod account;
 mod time;
 mod error;
 mod quota;
@@ -181,6 +182,8 @@ mod limiter;
 mod keyed;
 #[cfg(feature = "rules")]
 pub mod rules;
+#[cfg(feature = "shared")]
+pub mod shared;
 #[cfg(feature = "tokio")]
 pub mod wait;
 #[cfg(feature = "tokio")]
@@ -216,7 +219,7 @@ pub use limiter::{Promise, RateLimiter, SavedState};
 pub use observe::{DenialEvents, Observer};
 pub use quota::Quota;
 pub use receipt::{Receipt, Settled};
-#[cfg(feature = "redis")]
+#[cfg(feature = "shared")]
 pub use rules::KeyParts;
 #[cfg(feature = "observe")]
 pub use rules::LiveCounts;

@@ -25,7 +25,7 @@ mod migration;
 pub(crate) mod rule;
 pub(crate) mod set;
 mod share;
-#[cfg(feature = "redis")]
+#[cfg(feature = "shared")]
 mod shared;
 #[cfg(feature = "watch")]
 mod watch;
@@ -57,18 +57,19 @@ pub use set::builder::RuleSetBuilder;
 pub use set::counts::RuleCounts;
 #[cfg(feature = "observe")]
 pub use set::live_counts::LiveCounts;
-#[cfg(feature = "redis")]
+#[cfg(feature = "shared")]
 pub use shared::KeyParts;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
 #[cfg(feature = "tokio")]
 pub(crate) use evaluate::needed_state::NeededState;
-#[cfg(any(feature = "observe", feature = "redis"))]
+#[cfg(any(feature = "observe", feature = "shared"))]
 pub(crate) use set::sharded_counts::ShardId;
 #[cfg(feature = "observe")]
 pub(crate) use set::sharded_counts::ShardedCounts;
-#[cfg(feature = "redis")]
+#[cfg(feature = "shared")]
 pub(crate) use shared::{
-    Case, Full, LocalBooks, Outline, PaidHere, Plan, Planned, SharedPlan, Step, Taken, Way,
+    ChargedBy, CheckPlan, FallbackLimiters, FullQuota, LocalCharge, PlannedQuota, QuickPlan, Route,
+    SharedPlanner, Step, Target,
 };

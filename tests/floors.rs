@@ -115,6 +115,58 @@ fn the_guide_for_contributors_shows_every_floor() {
     assert_eq!(shown, floors.iter().collect::<Vec<_>>());
 }
 
+/// Shared limits know no store of a backend: the words of one appear neither in code nor in documentation, but for the
+/// names by which users find it.
+#[test]
+fn shared_limits_name_no_backend() {
+    for module in ["shared", "rules"] {
+        for file in files_of(module) {
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in text.lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                let is_gate = code.contains("feature = \"redis\"");
+                assert!(
+                    is_gate || !code.to_lowercase().contains("redis"),
+                    "{}:{}: {line}",
+                    file.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+}
+
+/// What a feature enables in `Cargo.toml`, by itself and by others.
+fn enabled(manifest: &str, feature: &str) -> Vec<String> {
+    let mut found = vec![feature.to_owned()];
+    let mut next = 0;
+    while let Some(feature) = found.get(next).cloned() {
+        let line = manifest
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{feature} = [")));
+        for other in line
+            .into_iter()
+            .flat_map(|line| line.split('"').skip(1).step_by(2))
+        {
+            if !found.iter().any(|known| known == other) {
+                found.push(other.to_owned());
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+#[test]
+fn shared_limits_need_no_client_of_a_backend() {
+    let manifest = fs::read_to_string(source().join("../Cargo.toml")).unwrap();
+    let shared = enabled(&manifest, "shared");
+    assert!(shared.contains(&"dep:tokio".to_owned()), "{shared:?}");
+    assert!(!shared.iter().any(|name| name.contains("redis")), "{shared:?}");
+    let redis = enabled(&manifest, "redis");
+    assert!(redis.contains(&"shared".to_owned()) && redis.contains(&"dep:redis".to_owned()));
+}
+
 #[test]
 fn every_file_belongs_to_a_floor() {
     let floors = floors();

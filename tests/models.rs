@@ -19,13 +19,11 @@ extern crate alloc;
 mod harness;
 
 // The very file that the crate is built of, which names nothing of it but where atomics come from.
-#[path = "../src/account.rs"]
-#[expect(dead_code, reason = "deciders and desks of the crate use all of it")]
-mod account;
+#[path = "../src/shared/lease/state.rs"]
+#[expect(dead_code, reason = "the crate uses all of it")]
+mod lease_state;
 use ringgate::sync;
 
-#[path = "models/account.rs"]
-mod accounts;
 #[path = "models/counter_ring.rs"]
 mod counter_ring;
 #[path = "models/gcra.rs"]
@@ -33,6 +31,8 @@ mod gcra;
 #[cfg(feature = "keyed")]
 #[path = "models/keyed.rs"]
 mod keyed;
+#[path = "models/lease.rs"]
+mod lease;
 #[cfg(feature = "rules")]
 #[path = "models/rules.rs"]
 mod rules;

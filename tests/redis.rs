@@ -17,6 +17,8 @@ mod clocks;
 #[cfg(feature = "redis-cluster")]
 #[path = "redis/cluster.rs"]
 mod cluster;
+#[path = "shared/cut.rs"]
+mod cut;
 #[path = "redis/dropped.rs"]
 mod dropped;
 #[path = "redis/faults.rs"]
@@ -27,8 +29,6 @@ mod histories;
 mod leases;
 #[path = "redis/load.rs"]
 mod load;
-#[path = "redis/memory.rs"]
-mod memory;
 #[path = "redis/node.rs"]
 mod node;
 #[path = "redis/nodes.rs"]

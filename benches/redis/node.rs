@@ -6,7 +6,8 @@ use core::hint::black_box;
 use core::time::Duration;
 use std::time::Instant;
 
-use ringgate::redis::{DecidedBy, RedisStore, SharedLimiter, SharedLimiterBuilder, SharedRules};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{DecidedBy, SharedLimiter, SharedLimiterBuilder, SharedRules};
 use ringgate::{CounterRing, Key, KeyedRateLimiter, Mode, Quota, Rule, RuleSet};
 
 use crate::Fallible;
@@ -19,7 +20,7 @@ const TURNS: u32 = 10_000;
 type User = &'static str;
 
 /// One way of deciding: whether it is admitted, by the node alone.
-struct Way {
+struct Route {
     name: &'static str,
     decide: Box<dyn Fn() -> bool>,
 }
@@ -27,7 +28,7 @@ struct Way {
 /// Asks until accounts decide: no hold is granted by a server that was just started.
 async fn ready(limiter: &SharedLimiter) -> Fallible<()> {
     loop {
-        if limiter.check("alice").await?.decided_by() == DecidedBy::Account {
+        if limiter.check("alice").await?.decided_by() == DecidedBy::Local {
             return Ok(());
         }
     }
@@ -62,25 +63,25 @@ pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<
         .build()?;
     ready(&lease).await?;
     ready(&sync).await?;
-    while rules.check(&"alice").await?.decided_by() != DecidedBy::Account {}
+    while rules.check(&"alice").await?.decided_by() != DecidedBy::Local {}
     let ways = [
-        Way {
+        Route {
             name: "KeyedRateLimiter",
             decide: Box::new(move || keyed.check(black_box("alice")).is_ok()),
         },
-        Way {
+        Route {
             name: "RuleSet of one rule",
             decide: Box::new(move || set.check(black_box(&"alice")).is_ok()),
         },
-        Way {
+        Route {
             name: "SharedLimiter, lease",
             decide: Box::new(move || matches!(lease.check_now(black_box("alice")), Some(Ok(_)))),
         },
-        Way {
+        Route {
             name: "SharedLimiter, sync",
             decide: Box::new(move || matches!(sync.check_now(black_box("alice")), Some(Ok(_)))),
         },
-        Way {
+        Route {
             name: "SharedRules of one, lease",
             decide: Box::new(move || matches!(rules.check_now(black_box(&"alice")), Some(Ok(_)))),
         },

@@ -35,7 +35,7 @@ pub(super) struct Trip {
 #[derive(Debug)]
 pub(super) struct Breaker {
     trip: Trip,
-    /// Held for a few instructions, and never across an await.
+    /// LocalCharges for a few instructions, and never across an await.
     inside: Mutex<Inside>,
 }
 

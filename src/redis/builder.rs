@@ -8,8 +8,8 @@ use core::fmt;
 use core::time::Duration;
 
 use super::connection::Target;
-use super::redis_store::RedisStore;
 use super::settings::Settings;
+use super::store::RedisStore;
 use super::supervisor::Supervisor;
 use crate::error::ConfigError;
 
@@ -23,8 +23,22 @@ pub struct RedisStoreBuilder {
     settings: Settings,
 }
 
+impl RedisStore {
+    /// Begins a store in one server, at an address such as `redis://user:password@host:6379/0` or
+    /// `unix:///run/redis.sock`.
+    pub fn builder(url: &str) -> RedisStoreBuilder {
+        RedisStoreBuilder::server(url)
+    }
+
+    /// Begins a store in a cluster, by the addresses of some of its nodes.
+    #[cfg(feature = "redis-cluster")]
+    pub fn cluster(urls: &[&str]) -> RedisStoreBuilder {
+        RedisStoreBuilder::cluster(urls)
+    }
+}
+
 impl RedisStoreBuilder {
-    pub(super) fn server(url: &str) -> Self {
+    fn server(url: &str) -> Self {
         Self {
             urls: alloc::vec![url.to_owned()],
             cluster: false,
@@ -33,7 +47,7 @@ impl RedisStoreBuilder {
     }
 
     #[cfg(feature = "redis-cluster")]
-    pub(super) fn cluster(urls: &[&str]) -> Self {
+    fn cluster(urls: &[&str]) -> Self {
         Self {
             urls: urls.iter().map(|&url| url.to_owned()).collect(),
             cluster: true,

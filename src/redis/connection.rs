@@ -8,8 +8,8 @@ use ::redis::io::tcp::TcpSettings;
 use ::redis::{AsyncConnectionConfig, Client, Cmd, IntoConnectionInfo, RedisError, RedisResult, Value};
 
 use super::settings::Settings;
-use super::store_error::{StoreError, StoreErrorKind};
 use crate::error::ConfigError;
+use crate::shared::{StoreError, StoreErrorKind};
 
 /// Where a server is, and how to connect to it.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) enum Connection {
 
 /// What an error says about the connection that it came by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symptom {
+pub(super) enum ErrorClass {
     /// Nothing.
     None,
     /// The server is unwell.
@@ -135,29 +135,29 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
 }
 
 /// What an error is to us, and what it says about the connection.
-pub(super) fn diagnose(error: &RedisError) -> (StoreError, Symptom) {
+pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
     let (kind, symptom) = if error.is_timeout() {
-        (StoreErrorKind::TimedOut, Symptom::Ailing)
+        (StoreErrorKind::TimedOut, ErrorClass::Ailing)
     } else if let Some(code) = error.code() {
         // Older servers hide it in the error of the script.
         let hidden = |code: &str| error.detail().is_some_and(|detail| detail.contains(code));
         match code {
             // After a failover, its successor may be at the same address.
-            "READONLY" | "MASTERDOWN" => (StoreErrorKind::Refused, Symptom::Ailing),
-            _ if hidden("-READONLY") => (StoreErrorKind::Refused, Symptom::Ailing),
+            "READONLY" | "MASTERDOWN" => (StoreErrorKind::Refused, ErrorClass::Ailing),
+            _ if hidden("-READONLY") => (StoreErrorKind::Refused, ErrorClass::Ailing),
             "OOM" | "LOADING" | "BUSY" | "MISCONF" | "NOREPLICAS" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED"
-            | "ASK" => (StoreErrorKind::Refused, Symptom::Unwell),
-            _ if hidden("-OOM") => (StoreErrorKind::Refused, Symptom::Unwell),
-            "NOAUTH" | "WRONGPASS" => (StoreErrorKind::Confused, Symptom::Ailing),
+            | "ASK" => (StoreErrorKind::Refused, ErrorClass::Unwell),
+            _ if hidden("-OOM") => (StoreErrorKind::Refused, ErrorClass::Unwell),
+            "NOAUTH" | "WRONGPASS" => (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing),
             // Of the call alone, or of what somebody else keeps under its name.
-            _ => (StoreErrorKind::Confused, Symptom::None),
+            _ => (StoreErrorKind::UnexpectedReply, ErrorClass::None),
         }
     } else if error.is_unrecoverable_error() {
-        (StoreErrorKind::Disconnected, Symptom::Dead)
+        (StoreErrorKind::Disconnected, ErrorClass::Dead)
     } else if error.is_io_error() {
-        (StoreErrorKind::Disconnected, Symptom::Ailing)
+        (StoreErrorKind::Disconnected, ErrorClass::Ailing)
     } else {
-        (StoreErrorKind::Confused, Symptom::Ailing)
+        (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing)
     };
     (StoreError::new(kind, error.to_string()), symptom)
 }

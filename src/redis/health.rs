@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::breaker::BreakerState;
-use super::store_error::StoreError;
+use crate::shared::StoreError;
 
 /// How a [`RedisStore`](super::RedisStore) is.
 ///
@@ -26,7 +26,7 @@ pub struct Health {
     /// Calls that the server has refused.
     pub refused: u64,
     /// Calls that were answered with another error.
-    pub confused: u64,
+    pub unexpected_replies: u64,
     /// Calls that were not made: no connection, too many on their way, or left alone by the breaker.
     pub unsent: u64,
     /// Connections that were made.

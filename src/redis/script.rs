@@ -1,4 +1,4 @@
-//! The scripts, what they are asked and what they answer.
+//! The scripts, their arguments and their replies.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -8,11 +8,12 @@ use core::time::Duration;
 
 use ::redis::{Cmd, Value};
 
-use super::accounts::{Ask, Told};
-use super::store::{Counting, Found, Part, Verdict};
-use super::store_error::{StoreError, StoreErrorKind};
+use crate::shared::{
+    CheckResult, CounterRequest, CounterStatus, Counting, LeaseGrant, LeaseRequest, StoreError,
+    StoreErrorKind,
+};
 
-/// A script and the digest that a server knows it by.
+/// A script, and the digest that servers know it by.
 #[derive(Debug)]
 pub(super) struct Script {
     text: &'static str,
@@ -22,30 +23,30 @@ pub(super) struct Script {
 macro_rules! script {
     ($last:literal) => {
         concat!(
-            include_str!("head.lua"),
-            include_str!("log.lua"),
-            include_str!("cells.lua"),
-            include_str!("holds.lua"),
-            include_str!("parts.lua"),
+            include_str!("script/prelude.lua"),
+            include_str!("script/log.lua"),
+            include_str!("script/cells.lua"),
+            include_str!("script/leases.lua"),
+            include_str!("script/counters.lua"),
             include_str!($last),
         )
     };
 }
 
 impl Script {
-    /// Takes, or peeks.
-    pub(super) fn judge() -> Self {
-        Self::new(script!("judge.lua"))
+    /// Decides, or peeks.
+    pub(super) fn decide() -> Self {
+        Self::new(script!("script/decide.lua"))
     }
 
-    /// Gives back.
-    pub(super) fn give_back() -> Self {
-        Self::new(script!("give_back.lua"))
+    /// Refunds.
+    pub(super) fn refund() -> Self {
+        Self::new(script!("script/refund.lua"))
     }
 
-    /// Settles accounts.
-    pub(super) fn settle() -> Self {
-        Self::new(script!("settle.lua"))
+    /// Renews leases.
+    pub(super) fn renew() -> Self {
+        Self::new(script!("script/renew.lua"))
     }
 
     fn new(text: &'static str) -> Self {
@@ -53,7 +54,7 @@ impl Script {
         Self { text, digest }
     }
 
-    /// The call by its digest, or by its text when the server does not know it (any more): as one command either way.
+    /// The call by its digest, or by its text if the server does not know the digest: one command in either case.
     pub(super) fn call(&self, known: bool, names: &[String], arguments: &[String]) -> Cmd {
         let mut call = if known {
             let mut call = ::redis::cmd("EVALSHA");
@@ -69,147 +70,145 @@ impl Script {
     }
 }
 
-/// The name that a part's counts are kept under.
+/// The name of a counter.
 ///
-/// What belongs to one key is kept in one place of a cluster: by the braces. How it is counted is in the name, so
-/// that nodes that disagree about it, as during a deployment, do not read each other's counts as what they are not.
-pub(super) fn name(prefix: &str, part: &Part) -> String {
-    let (tag, rule, number) = (part.tag(), part.rule(), part.number());
-    let (window, cells) = measures(part);
-    match part.counting() {
-        Counting::Log => format!("{prefix}:{{{tag:032x}}}:{rule}:{number}:log:{window}"),
-        Counting::Cells(_) => format!("{prefix}:{{{tag:032x}}}:{rule}:{number}:cells:{cells}x{window}"),
+/// The braces keep all counters of one key in one slot of a cluster. The name says how the counter is kept, so nodes that
+/// disagree about that, as during a deployment, do not misread each other's counts.
+pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
+    let (key, rule, index) = (counter.key_hash(), counter.rule(), counter.quota_index());
+    let (window, cells) = measures(counter);
+    match counter.counting() {
+        Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{window}"),
+        Counting::Cells(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:cells:{cells}x{window}"),
     }
 }
 
-/// The window of a log, or the width of a cell, in microseconds; and the number of cells. Rounded up, which is
-/// stricter.
-fn measures(part: &Part) -> (u64, u64) {
+/// The window of a log or the width of a cell in microseconds, and the number of cells. Rounded up, which is stricter.
+fn measures(counter: &CounterRequest) -> (u64, u64) {
     #[expect(clippy::cast_possible_truncation, reason = "a window is 366 days at the most")]
-    let window = part.window().as_nanos().div_ceil(1000) as u64;
-    match part.counting() {
+    let window = counter.window().as_nanos().div_ceil(1000) as u64;
+    match counter.counting() {
         Counting::Log => (window, 0),
         Counting::Cells(cells) => (window.div_ceil(cells), cells),
     }
 }
 
-/// What a script is told of parts.
-pub(super) fn arguments(verb: &str, parts: &[(&Part, (u64, u64))]) -> Vec<String> {
+/// The arguments of a script: a verb, and those of each counter with its receipt.
+pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) -> Vec<String> {
     let mut arguments = alloc::vec![verb.to_owned()];
-    // The parts of one rule in the shadow share a number.
-    let shadow = |part: &Part| match part.is_enforced() {
+    // The counters of one rule in shadow mode share a number.
+    let shadow = |counter: &CounterRequest| match counter.is_enforced() {
         true => 0,
         false => {
-            let same = |(other, _): &(&Part, _)| !other.is_enforced() && other.rule() == part.rule();
-            1 + parts.iter().position(same).unwrap_or(0) as u64
+            let same =
+                |(other, _): &(&CounterRequest, _)| !other.is_enforced() && other.rule() == counter.rule();
+            1 + counters.iter().position(same).unwrap_or(0) as u64
         }
     };
-    for &(part, (first, second)) in parts {
-        let (window, cells) = measures(part);
-        let by = match part.counting() {
+    for &(counter, (first, second)) in counters {
+        let (window, cells) = measures(counter);
+        let counting = match counter.counting() {
             Counting::Log => "log",
             Counting::Cells(_) => "cells",
         };
-        arguments.push(by.to_owned());
+        arguments.push(counting.to_owned());
         let numbers = [
-            part.limit(),
+            counter.limit(),
             window,
             cells,
-            part.permits(),
-            shadow(part),
+            counter.permits(),
+            shadow(counter),
             first,
             second,
-            part.reserve(),
+            counter.reserve(),
         ];
         arguments.extend(numbers.iter().map(|number| format!("{number}")));
     }
     arguments
 }
 
-/// The names that scripts are told: for each part that of its counts, and that of its holds.
+/// The keys of a script: for each counter its name, and the name of its leases.
 ///
-/// In a cluster a script on several names has to be asked again for as long as their slot moves, and one on a single name
-/// follows that. So there nobody looks for holds of a rule that is not in the mode for it.
-pub(super) fn names(prefix: &str, in_cluster: bool, parts: &[&Part]) -> Vec<String> {
-    let both = parts.iter().flat_map(|part| {
-        let counts = name(prefix, part);
-        let holds = match in_cluster && !part.leased {
-            true => counts.clone(),
-            false => format!("{counts}:holds"),
+/// In a cluster a script on several names fails while their slot moves, and a script on one name follows the slot. So
+/// there, a counter that has no leases is given by one name.
+pub(super) fn names(prefix: &str, in_cluster: bool, counters: &[&CounterRequest]) -> Vec<String> {
+    let both = counters.iter().flat_map(|counter| {
+        let name = name(prefix, counter);
+        let leases = match in_cluster && !counter.is_leasable() {
+            true => name.clone(),
+            false => format!("{name}:leases"),
         };
-        [counts, holds]
+        [name, leases]
     });
     both.collect()
 }
 
-/// What `settle.lua` is told.
-pub(super) fn settling(asks: &[Ask]) -> Vec<String> {
-    let charges: Vec<Part> = asks
+/// The arguments of `renew.lua`.
+pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
+    let charges: Vec<CounterRequest> = requests
         .iter()
-        .map(|ask| Part {
-            permits: ask.charge(),
-            ..ask.part().clone()
-        })
+        .map(|request| request.counter().clone().with_permits(request.charge()))
         .collect();
-    let parts: Vec<_> = charges.iter().map(|part| (part, (0, 0))).collect();
-    let mut arguments = arguments("settle", &parts);
-    for ask in asks {
-        let keep = ask.keep().as_nanos().div_ceil(1000);
-        arguments.push(format!("{:032x}", ask.life()));
-        arguments.push(format!("{}", ask.sequence()));
-        arguments.push(format!("{}", u8::from(ask.begins())));
-        arguments.push(format!("{}", u8::from(ask.is_hold())));
-        arguments.push(format!("{}", ask.cap()));
-        arguments.push(format!("{}", ask.want()));
+    let counters: Vec<_> = charges.iter().map(|counter| (counter, (0, 0))).collect();
+    let mut arguments = arguments("renew", &counters);
+    for request in requests {
+        let keep = request.keep().as_nanos().div_ceil(1000);
+        arguments.push(format!("{:032x}", request.lease_id()));
+        arguments.push(format!("{}", request.sequence()));
+        arguments.push(format!("{}", u8::from(request.is_new())));
+        arguments.push(format!("{}", u8::from(request.is_registered())));
+        arguments.push(format!("{}", request.cap()));
+        arguments.push(format!("{}", request.wanted()));
         arguments.push(format!("{keep}"));
     }
     arguments
 }
 
-/// What `settle.lua` has answered.
-pub(super) fn told(answer: &Value, asks: usize) -> Result<Vec<Told>, StoreError> {
-    let numbers = numbers(answer, 4 * asks)?;
-    let told = numbers.chunks_exact(4).map(|told| {
-        if told[0] == 0 {
-            return Ok(Told::unknown());
+/// Reads the reply of `renew.lua`.
+pub(super) fn grants(reply: &Value, requests: usize) -> Result<Vec<LeaseGrant>, StoreError> {
+    let numbers = numbers(reply, 4 * requests)?;
+    let grants = numbers.chunks_exact(4).map(|grant| {
+        if grant[0] == 0 {
+            return Ok(LeaseGrant::unknown());
         }
-        let granted = Told::granted(unsigned(told[1])?);
-        let after = u64::try_from(told[3]).unwrap_or(0);
-        Ok(match unsigned(told[2])? {
-            0 => granted.leaving(0, Duration::from_micros(after)),
-            left => granted.leaving(left, Duration::ZERO),
+        let granted = LeaseGrant::of(unsigned(grant[1])?);
+        let after = u64::try_from(grant[3]).unwrap_or(0);
+        Ok(match unsigned(grant[2])? {
+            0 => granted.with_remaining(0, Duration::from_micros(after)),
+            left => granted.with_remaining(left, Duration::ZERO),
         })
     });
-    told.collect()
+    grants.collect()
 }
 
-/// What `judge.lua` has answered.
-pub(super) fn verdict(answer: &Value, parts: usize) -> Result<Verdict, StoreError> {
-    let numbers = numbers(answer, 2 + 5 * parts)?;
+/// Reads the reply of `decide.lua`.
+pub(super) fn check_result(reply: &Value, counters: usize) -> Result<CheckResult, StoreError> {
+    let numbers = numbers(reply, 2 + 5 * counters)?;
     let (head, rest) = numbers.split_at(2);
-    let found = rest.chunks_exact(5).map(|found| {
-        let remaining = unsigned(found[1])?;
-        let receipt = (unsigned(found[3])?, unsigned(found[4])?);
-        let found = match found[0] {
-            0 => Found::without_room(remaining, u64::try_from(found[2]).ok().map(Duration::from_micros)),
-            1 => Found::with_room(remaining),
-            _ => Found::with_room(remaining).left_alone(),
+    let statuses = rest.chunks_exact(5).map(|status| {
+        let remaining = unsigned(status[1])?;
+        let receipt = (unsigned(status[3])?, unsigned(status[4])?);
+        let retry_after = u64::try_from(status[2]).ok().map(Duration::from_micros);
+        let status = match status[0] {
+            0 => CounterStatus::without_room(remaining, retry_after),
+            1 => CounterStatus::with_room(remaining),
+            _ => CounterStatus::with_room(remaining).not_charged(),
         };
-        Ok(found.with_receipt(receipt.0, receipt.1))
+        Ok(status.with_receipt(receipt.0, receipt.1))
     });
-    let found: Vec<Found> = found.collect::<Result<_, StoreError>>()?;
+    let statuses: Vec<CounterStatus> = statuses.collect::<Result<_, StoreError>>()?;
     let at = unsigned(head[1])?;
     Ok(match head[0] {
-        0 => Verdict::refused(at, found),
-        _ => Verdict::new(at, found),
+        0 => CheckResult::denied(at, statuses),
+        _ => CheckResult::admitted(at, statuses),
     })
 }
 
-/// So many numbers, which a script has answered.
-pub(super) fn numbers(answer: &Value, count: usize) -> Result<Vec<i64>, StoreError> {
-    let confused = || StoreError::new(StoreErrorKind::Confused, format!("a script answers {answer:?}"));
-    let Value::Array(values) = answer else {
-        return Err(confused());
+/// The numbers of a reply, exactly `count` of them.
+pub(super) fn numbers(reply: &Value, count: usize) -> Result<Vec<i64>, StoreError> {
+    let unexpected = || StoreError::new(StoreErrorKind::UnexpectedReply, format!("{reply:?}"));
+    let Value::Array(values) = reply else {
+        return Err(unexpected());
     };
     let number = |value: &Value| match value {
         Value::Int(number) => Some(*number),
@@ -218,54 +217,44 @@ pub(super) fn numbers(answer: &Value, count: usize) -> Result<Vec<i64>, StoreErr
     let numbers: Option<Vec<i64>> = values.iter().map(number).collect();
     numbers
         .filter(|numbers| numbers.len() == count)
-        .ok_or_else(confused)
+        .ok_or_else(unexpected)
 }
 
 fn unsigned(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number)
-        .map_err(|_| StoreError::new(StoreErrorKind::Confused, format!("a script answers {number}")))
+    u64::try_from(number).map_err(|_| StoreError::new(StoreErrorKind::UnexpectedReply, format!("{number}")))
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::sync::Arc;
     use alloc::vec;
 
     use super::*;
 
-    fn part(counting: Counting, window: Duration) -> Part {
-        Part {
-            tag: 0xabc,
-            rule: Arc::from("login"),
-            number: 1,
-            counting,
-            limit: 10,
-            window,
-            permits: 1,
-            enforced: true,
-            reserve: 0,
-            leased: false,
-        }
+    fn counter(counting: Counting, window: Duration) -> CounterRequest {
+        CounterRequest::new("login", 0xabc, counting, 10, window).with_quota_index(1)
     }
 
     #[test]
-    fn an_answer_is_read_or_refused() {
+    fn a_reply_is_read_or_an_error() {
         let ints = |numbers: &[i64]| Value::Array(numbers.iter().map(|&number| Value::Int(number)).collect());
-        let read = verdict(&ints(&[0, 5, 0, 3, 7, 0, 0, 0, 0, -1, 0, 0]), 2).expect("two parts");
+        let read = check_result(&ints(&[0, 5, 0, 3, 7, 0, 0, 0, 0, -1, 0, 0]), 2).expect("two counters");
         assert!(!read.is_admitted());
         assert_eq!(read.at(), 5);
         let after = Some(Duration::from_micros(7));
-        let expected = [Found::without_room(3, after), Found::without_room(0, None)];
-        assert_eq!(read.found(), expected);
-        let read = verdict(&ints(&[1, 5, 1, 3, 0, 8, 9, 2, 4, 0, 0, 0]), 2).expect("two parts");
+        let expected = [
+            CounterStatus::without_room(3, after),
+            CounterStatus::without_room(0, None),
+        ];
+        assert_eq!(read.statuses(), expected);
+        let read = check_result(&ints(&[1, 5, 1, 3, 0, 8, 9, 2, 4, 0, 0, 0]), 2).expect("two counters");
         assert!(read.is_admitted());
         let expected = [
-            Found::with_room(3).with_receipt(8, 9),
-            Found::with_room(4).left_alone(),
+            CounterStatus::with_room(3).with_receipt(8, 9),
+            CounterStatus::with_room(4).not_charged(),
         ];
-        assert_eq!(read.found(), expected);
-        // What no script of ours answers.
-        for answer in [
+        assert_eq!(read.statuses(), expected);
+        // Replies that no script of ours makes.
+        for reply in [
             Value::Nil,
             Value::Okay,
             Value::Int(1),
@@ -278,16 +267,16 @@ mod tests {
             ints(&[1, 5, 1, 3, 0, 8, i64::MIN]),
             Value::Array(vec![Value::Nil; 7]),
         ] {
-            let error = verdict(&answer, 1).expect_err("nonsense");
-            assert_eq!(error.kind(), StoreErrorKind::Confused, "{answer:?}");
+            let error = check_result(&reply, 1).expect_err("an error");
+            assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply, "{reply:?}");
         }
     }
 
-    /// A cell is never shorter than its part of the window, nor a window than it was said to be.
+    /// A cell is at least as long as its part of the window, and a window as long as it was given.
     #[test]
     fn lengths_are_rounded_up() {
         let second = Duration::from_secs(1);
-        let name = |counting, window| name("p", &part(counting, window));
+        let name = |counting, window| name("p", &counter(counting, window));
         let tag = "{00000000000000000000000000000abc}";
         assert_eq!(
             name(Counting::Log, second),

@@ -1,292 +1,246 @@
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::future::Future;
-use core::pin::Pin;
 use core::time::Duration;
 
-use super::accounts::Accounts;
-use super::store_error::StoreError;
+use super::health::Health;
+use super::script::{self, Script};
+use super::supervisor::Supervisor;
+use crate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseFuture, LeaseGrant, LeaseRequest,
+    LeaseStore, StoreError, StoreFuture,
+};
 
-/// Keeps the counts of limits that many machines share.
+/// A [`CounterStore`] in a Redis or Valkey server, or in a cluster of them.
 ///
-/// Redis is one ([`RedisStore`](super::RedisStore)); anything that can look at several counts and change them as one
-/// may be another. An implementation promises:
+/// Share it in an `Arc`: one connection serves all limits of a process. The connection ends when the store is dropped.
 ///
-/// - [`take`](Self::take) is all or nothing, and linearizable: of all parts of one name, by all machines, those that
-///   were taken never add up to more than the limit in any window of the store's own time. A part that is refused is
-///   charged nothing, and neither are the others.
-/// - Nothing rests on the clock of the machine that asks.
-/// - Every call ends, within a time that the implementation states, with an answer or an error. After an error it is
-///   not known whether the parts were taken, unless the error [says so](StoreError::is_unsent). A call whose future
-///   is dropped may still take them.
-/// - What is kept for a name is forgotten when it no longer counts, and not before.
+/// # Guarantee
+///
+/// - A call ends within the [call timeout](super::RedisStoreBuilder::call_timeout), and at once while there is no
+///   connection. In a cluster, a request over several slots is several calls.
+/// - No call is sent twice, unless the server has answered that it did not execute the first. In a cluster the client
+///   library may send a call again after its connection has ended; a permit that is charged twice is stricter.
+/// - At most [this number](super::RedisStoreBuilder::max_in_flight) of calls are on their way, whatever the server does.
+/// - No lock is held while waiting for the network.
+///
+/// # Cost
+///
+/// One round trip for a request, however many rules apply: `EVALSHA`, and `EVAL` with the whole script when the server
+/// does not know it. In a cluster, one for each slot to look at all of them at once, and then one for each slot to charge
+/// it; a single one when all keys share a slot. `benches/README.md` has the time that a script takes on the server.
+///
+/// A key takes 150 to 250 bytes of the server's memory with five cells, and 40 to 120 bytes for each permit with a log.
 ///
 /// # Examples
 ///
-/// A store for tests, which always has room:
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn core::error::Error>> {
+/// use core::time::Duration;
+/// use ringgate::redis::RedisStore;
 ///
+/// let store = RedisStore::builder("redis://127.0.0.1:6379").prefix("shop").build()?;
+/// store.ready(Duration::from_secs(1)).await?;
+/// assert!(store.health().connected);
+/// # Ok(())
+/// # }
 /// ```
-/// use ringgate::redis::{Answer, Found, Part, Store, Verdict};
-///
-/// #[derive(Debug)]
-/// struct Unlimited;
-///
-/// impl Store for Unlimited {
-///     fn take<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
-///         self.peek(parts)
-///     }
-///
-///     fn peek<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
-///         let found = parts.iter().map(|part| Found::with_room(part.limit())).collect();
-///         Box::pin(async { Ok(Verdict::new(0, found)) })
-///     }
-///
-///     fn give_back<'a>(&'a self, _: &'a [Part], _: &'a Verdict) -> Answer<'a, u64> {
-///         Box::pin(async { Ok(0) })
-///     }
-///
-///     fn reset<'a>(&'a self, _: &'a [Part]) -> Answer<'a, ()> {
-///         Box::pin(async { Ok(()) })
-///     }
-/// }
-/// ```
-pub trait Store: fmt::Debug + Send + Sync {
-    /// Takes the permits of all parts if every [enforced](Part::is_enforced) one has room. Of rules that are not
-    /// enforced, those whose parts all have room are taken with the others.
-    fn take<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict>;
-
-    /// Says what [`take`](Self::take) would say now, and changes nothing.
-    fn peek<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict>;
-
-    /// Gives back what [`take`](Self::take) has taken for these parts, once, for requests that were not served after
-    /// all. Says how many permits could not be given back.
-    fn give_back<'a>(&'a self, parts: &'a [Part], taken: &'a Verdict) -> Answer<'a, u64>;
-
-    /// Forgets what the parts' names have spent.
-    fn reset<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, ()>;
-
-    /// What it does for nodes that decide by themselves; `None`: nothing, and no rule may be in a
-    /// [`Mode`](crate::Mode) that needs it.
-    fn accounts(&self) -> Option<&dyn Accounts> {
-        None
-    }
+pub struct RedisStore {
+    supervisor: Arc<Supervisor>,
+    decide: Script,
+    refund: Script,
+    renew: Script,
+    task: tokio::task::AbortHandle,
 }
 
-/// What a store answers, when it does.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
-
-/// One limit that a request is asked of: whose, how much is allowed, and how much is wanted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub(super) tag: u128,
-    pub(super) rule: Arc<str>,
-    pub(super) number: usize,
-    pub(super) counting: Counting,
-    pub(super) limit: u64,
-    pub(super) window: Duration,
-    pub(super) permits: u64,
-    pub(super) enforced: bool,
-    pub(super) reserve: u64,
-    /// Whether nodes may have holds of it, as far as this one knows.
-    pub(super) leased: bool,
-}
-
-/// How a limit is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Counting {
-    /// Each permit by itself: exact.
-    Log,
-    /// By so many cells to a window, and one more: constant memory, and up to a cell too strict.
-    Cells(u64),
-}
-
-impl Part {
-    /// Stands for the key: the same for the same key on all machines. What is kept for one tag belongs together.
-    #[must_use]
-    pub const fn tag(&self) -> u128 {
-        self.tag
-    }
-
-    /// The rule's name.
-    #[must_use]
-    pub fn rule(&self) -> &str {
-        &self.rule
-    }
-
-    /// Which of the rule's quotas. Tag, rule, number, counting and window together are the name that counts are kept
-    /// under.
-    #[must_use]
-    pub const fn number(&self) -> usize {
-        self.number
-    }
-
-    /// How it is counted.
-    #[must_use]
-    pub const fn counting(&self) -> Counting {
-        self.counting
-    }
-
-    /// The most permits in a window.
-    #[must_use]
-    pub const fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// The window.
-    #[must_use]
-    pub const fn window(&self) -> Duration {
-        self.window
-    }
-
-    /// The permits that are wanted, one at least.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.permits
-    }
-
-    /// The permits of the limit that are to be left alone: the request has room for it when S + H + n and this are no
-    /// more than the limit. (A node has them as a budget that is registered nowhere.)
-    #[must_use]
-    pub const fn reserve(&self) -> u64 {
-        self.reserve
-    }
-
-    /// Whether the request is refused when this part has no room.
-    #[must_use]
-    pub const fn is_enforced(&self) -> bool {
-        self.enforced
-    }
-}
-
-/// What a store has found, part by part, and what became of the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    at: u64,
-    found: Vec<Found>,
-    admitted: bool,
-}
-
-impl Verdict {
-    /// That all parts were taken, of what was found at `at`, in microseconds of the store's time.
-    #[must_use]
-    pub const fn new(at: u64, found: Vec<Found>) -> Self {
+impl RedisStore {
+    pub(super) fn new(supervisor: Arc<Supervisor>, task: tokio::task::AbortHandle) -> Self {
         Self {
-            at,
-            found,
-            admitted: true,
+            supervisor,
+            decide: Script::decide(),
+            refund: Script::refund(),
+            renew: Script::renew(),
+            task,
         }
     }
 
-    /// That none was taken.
-    #[must_use]
-    pub const fn refused(at: u64, found: Vec<Found>) -> Self {
-        Self {
-            at,
-            found,
-            admitted: false,
-        }
+    /// Waits until there is a connection.
+    ///
+    /// # Errors
+    ///
+    /// When there is none after this time, with the error of the last attempt. Further attempts are made all the same.
+    pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
+        self.supervisor.ready(within).await
     }
 
-    /// The reading of the store's clock that the request was judged at, in microseconds of the store's time.
+    /// The state of the connection, and counts of its calls.
     #[must_use]
-    pub const fn at(&self) -> u64 {
-        self.at
+    pub fn health(&self) -> Health {
+        self.supervisor.health()
     }
 
-    /// What was found, one for each part, in their order.
-    #[must_use]
-    pub fn found(&self) -> &[Found] {
-        &self.found
+    #[cfg(feature = "observe")]
+    pub(super) const fn supervisor(&self) -> &Arc<Supervisor> {
+        &self.supervisor
     }
 
-    /// Whether the request is admitted: all enforced parts had room.
+    /// The name under which the server keeps a counter.
     #[must_use]
-    pub const fn is_admitted(&self) -> bool {
-        self.admitted
+    pub fn name_of(&self, request: &CounterRequest) -> String {
+        script::name(self.supervisor.prefix(), request)
+    }
+
+    fn in_cluster(&self) -> bool {
+        self.supervisor.target().is_cluster()
+    }
+
+    /// Whether one script cannot decide about all of these.
+    fn is_spread(&self, requests: &[CounterRequest]) -> bool {
+        let [first, others @ ..] = requests else {
+            return false;
+        };
+        self.in_cluster() && others.iter().any(|other| other.key_hash() != first.key_hash())
+    }
+
+    /// Runs the script that decides, as `charge` or as `peek`.
+    pub(super) async fn run_decide(
+        &self,
+        verb: &str,
+        requests: &[CounterRequest],
+    ) -> Result<CheckResult, StoreError> {
+        let asked: Vec<_> = requests.iter().map(|request| (request, (0, 0))).collect();
+        let arguments = script::arguments(verb, &asked);
+        let names = requests.iter().collect::<Vec<_>>();
+        let names = script::names(self.supervisor.prefix(), self.in_cluster(), &names);
+        let reply = self.supervisor.run(&self.decide, &names, &arguments).await?;
+        script::check_result(&reply, requests.len())
+    }
+
+    /// Refunds counters that one script can refund.
+    pub(super) async fn run_refund(
+        &self,
+        requests: &[CounterRequest],
+        charged: &CheckResult,
+    ) -> Result<u64, StoreError> {
+        let charged = requests.iter().zip(charged.statuses());
+        let charged: Vec<_> = charged.filter(|(_, status)| status.is_charged()).collect();
+        let names: Vec<&CounterRequest> = charged.iter().map(|&(request, _)| request).collect();
+        let names = script::names(self.supervisor.prefix(), self.in_cluster(), &names);
+        let asked: Vec<_> = charged
+            .iter()
+            .map(|(request, status)| (*request, status.receipt()))
+            .collect();
+        let arguments = script::arguments("refund", &asked);
+        let reply = self.supervisor.run(&self.refund, &names, &arguments).await?;
+        let refunded = script::numbers(&reply, charged.len())?;
+        let refunded = refunded
+            .iter()
+            .map(|&permits| u64::try_from(permits).unwrap_or(0));
+        Ok(charged
+            .iter()
+            .zip(refunded)
+            .map(|((request, _), refunded)| request.permits().saturating_sub(refunded))
+            .sum())
+    }
+
+    /// Renews leases that one script can renew: all of them, and in a cluster those of one key.
+    pub(super) async fn run_renew(&self, requests: &[LeaseRequest]) -> Result<Vec<LeaseGrant>, StoreError> {
+        let prefix = self.supervisor.prefix();
+        let counters = requests.iter().map(LeaseRequest::counter).collect::<Vec<_>>();
+        let mut names = script::names(prefix, self.in_cluster(), &counters);
+        // In a cluster, the server of each key has an era of its own.
+        names.push(match requests.first() {
+            Some(request) if self.in_cluster() => {
+                format!("{prefix}:{{{:032x}}}:era", request.counter().key_hash())
+            }
+            _ => format!("{prefix}:era"),
+        });
+        let arguments = script::renewals(requests);
+        let reply = self.supervisor.run(&self.renew, &names, &arguments).await?;
+        script::grants(&reply, requests.len())
+    }
+
+    pub(super) async fn run_reset(&self, requests: &[CounterRequest]) -> Result<(), StoreError> {
+        let mut command = ::redis::cmd("DEL");
+        // Not the leases: nodes may still spend them, and they count until they are charged.
+        let names: Vec<String> = requests.iter().map(|request| self.name_of(request)).collect();
+        command.arg(names);
+        self.supervisor.send(&command).await.map(|_| ())
     }
 }
 
-/// What a store has found of one part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    room: bool,
-    taken: bool,
-    remaining: u64,
-    retry_after: Option<Duration>,
-    receipt: (u64, u64),
+impl CounterStore for RedisStore {
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        if self.is_spread(requests) {
+            return Box::pin(self.decide_spread(requests));
+        }
+        Box::pin(self.run_decide("charge", requests))
+    }
+
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        if self.is_spread(requests) {
+            return Box::pin(self.peek_spread(requests));
+        }
+        Box::pin(self.run_decide("peek", requests))
+    }
+
+    fn refund<'a>(
+        &'a self,
+        requests: &'a [CounterRequest],
+        charged: &'a CheckResult,
+    ) -> StoreFuture<'a, u64> {
+        if !charged.is_admitted() || !charged.statuses().iter().any(CounterStatus::is_charged) {
+            return Box::pin(async { Ok(0) });
+        }
+        if self.is_spread(requests) {
+            return Box::pin(self.refund_spread(requests, charged));
+        }
+        Box::pin(self.run_refund(requests, charged))
+    }
+
+    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        if requests.is_empty() {
+            return Box::pin(async { Ok(()) });
+        }
+        if self.is_spread(requests) {
+            return Box::pin(self.reset_spread(requests));
+        }
+        Box::pin(self.run_reset(requests))
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
 }
 
-impl Found {
-    /// That there was room, and so many permits are left (after what was taken).
-    #[must_use]
-    pub const fn with_room(remaining: u64) -> Self {
-        Self {
-            room: true,
-            taken: true,
-            remaining,
-            retry_after: Some(Duration::ZERO),
-            receipt: (0, 0),
+impl LeaseStore for RedisStore {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        if self.in_cluster() {
+            return Box::pin(self.renew_spread(requests));
         }
+        Box::pin(async move {
+            match self.run_renew(requests).await {
+                Ok(grants) => grants.into_iter().map(Ok).collect(),
+                Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
     }
+}
 
-    /// That there was no room, so many permits are left, and the wanted ones would be there after this time; `None`:
-    /// never.
-    #[must_use]
-    pub const fn without_room(remaining: u64, retry_after: Option<Duration>) -> Self {
-        Self {
-            room: false,
-            taken: false,
-            remaining,
-            retry_after,
-            receipt: (0, 0),
-        }
+/// Ends the task that makes connections. Calls that are on their way still end.
+impl Drop for RedisStore {
+    fn drop(&mut self) {
+        self.task.abort();
     }
+}
 
-    /// That it was left alone all the same: another part of its rule, which is not enforced, has no room.
-    #[must_use]
-    pub const fn left_alone(self) -> Self {
-        Self { taken: false, ..self }
-    }
-
-    /// With two numbers of the store's own, which [`give_back`](Store::give_back) is shown again.
-    #[must_use]
-    pub const fn with_receipt(self, first: u64, second: u64) -> Self {
-        Self {
-            receipt: (first, second),
-            ..self
-        }
-    }
-
-    /// Whether there was room for the permits that were wanted.
-    #[must_use]
-    pub const fn has_room(&self) -> bool {
-        self.room
-    }
-
-    /// Whether it was taken, if the request is admitted.
-    #[must_use]
-    pub const fn is_taken(&self) -> bool {
-        self.taken
-    }
-
-    /// The permits that are left.
-    #[must_use]
-    pub const fn remaining(&self) -> u64 {
-        self.remaining
-    }
-
-    /// After which time there will be room, by the store's clock, if nobody else asks; `None`: never.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
-    }
-
-    /// The two numbers of the store's own.
-    #[must_use]
-    pub const fn receipt(&self) -> (u64, u64) {
-        self.receipt
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("supervisor", &self.supervisor)
+            .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::fmt;
-use core::hash::BuildHasher;
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -18,11 +17,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::breaker::Breaker;
-use super::connection::{Connection, Symptom, Target, diagnose, is_unknown_script};
+use super::connection::{Connection, ErrorClass, Target, diagnose, is_unknown_script};
 use super::health::Health;
 use super::script::Script;
 use super::settings::Settings;
-use super::store_error::{StoreError, StoreErrorKind};
+use crate::shared::{StoreError, StoreErrorKind, jittered};
 use crate::sync::{AtomicU64, Ordering, Tally};
 
 /// Makes calls, and keeps the connection that they need.
@@ -51,7 +50,7 @@ struct Counts {
     timed_out: Tally,
     disconnected: Tally,
     refused: Tally,
-    confused: Tally,
+    unexpected_replies: Tally,
     unsent: Tally,
     connections: Tally,
 }
@@ -121,14 +120,14 @@ impl Supervisor {
         let ping = ::redis::cmd("PING");
         let answer = timeout(self.settings.response_timeout, link.connection.send(&ping)).await;
         let (error, symptom) = match answer {
-            Ok(Ok(_)) => (None, Symptom::None),
+            Ok(Ok(_)) => (None, ErrorClass::None),
             Ok(Err(error)) => {
                 let (error, symptom) = diagnose(&error);
                 (Some(error), symptom)
             }
             Err(_) => {
                 let error = StoreError::new(StoreErrorKind::TimedOut, "nobody answers a heartbeat");
-                (Some(error), Symptom::Ailing)
+                (Some(error), ErrorClass::Ailing)
             }
         };
         self.note(error);
@@ -204,7 +203,7 @@ impl Supervisor {
         let answer = timeout(self.settings.call_timeout, ask(&link.connection)).await;
         match answer {
             Ok(Ok(value)) => {
-                call.end(None, Symptom::None);
+                call.end(None, ErrorClass::None);
                 Ok(value)
             }
             Ok(Err(error)) => {
@@ -214,7 +213,7 @@ impl Supervisor {
             }
             Err(_) => {
                 let error = StoreError::new(StoreErrorKind::TimedOut, "");
-                call.end(Some(error.clone()), Symptom::Ailing);
+                call.end(Some(error.clone()), ErrorClass::Ailing);
                 Err(error)
             }
         }
@@ -235,16 +234,16 @@ impl Supervisor {
     }
 
     /// Gives a connection up when it has failed too often.
-    fn judge(&self, link: &Arc<Link>, symptom: Symptom) {
+    fn judge(&self, link: &Arc<Link>, symptom: ErrorClass) {
         let in_a_row = match symptom {
-            Symptom::None | Symptom::Unwell => {
+            ErrorClass::None | ErrorClass::Unwell => {
                 // Relaxed: a count of failures is a guess at an illness; one more or less does no harm.
                 link.failures.store(0, Ordering::Relaxed);
                 0
             }
             // Relaxed: as above.
-            Symptom::Ailing => link.failures.fetch_add(1, Ordering::Relaxed) + 1,
-            Symptom::Dead => u64::MAX,
+            ErrorClass::Ailing => link.failures.fetch_add(1, Ordering::Relaxed) + 1,
+            ErrorClass::Dead => u64::MAX,
         };
         if in_a_row >= self.settings.failures {
             self.give_up(link);
@@ -286,7 +285,7 @@ impl Supervisor {
             timed_out: self.counts.timed_out.get(),
             disconnected: self.counts.disconnected.get(),
             refused: self.counts.refused.get(),
-            confused: self.counts.confused.get(),
+            unexpected_replies: self.counts.unexpected_replies.get(),
             unsent: self.counts.unsent.get(),
             connections: self.counts.connections.get(),
             stale: answer.map(|answer| now.saturating_duration_since(answer)),
@@ -305,7 +304,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// Says what became of it.
-    fn end(mut self, error: Option<StoreError>, symptom: Symptom) {
+    fn end(mut self, error: Option<StoreError>, symptom: ErrorClass) {
         self.over = true;
         let Self { supervisor, link, .. } = &self;
         let counts = &supervisor.counts;
@@ -313,14 +312,14 @@ impl Call<'_> {
             None => &counts.answered,
             Some(StoreErrorKind::TimedOut) => &counts.timed_out,
             Some(StoreErrorKind::Refused) => &counts.refused,
-            Some(StoreErrorKind::Confused) => &counts.confused,
+            Some(StoreErrorKind::UnexpectedReply) => &counts.unexpected_replies,
             Some(_) => &counts.disconnected,
         }
         .add_one();
         supervisor.note(error);
         supervisor
             .breaker
-            .record(Instant::now(), symptom != Symptom::None);
+            .record(Instant::now(), symptom != ErrorClass::None);
         supervisor.judge(link, symptom);
     }
 }
@@ -336,21 +335,13 @@ impl Drop for Call<'_> {
                 StoreErrorKind::TimedOut,
                 format!("the caller has given up after {waited:?}"),
             );
-            call.end(Some(error), Symptom::Ailing);
+            call.end(Some(error), ErrorClass::Ailing);
         }
     }
 }
 
 /// The longest time between two attempts to connect.
 const MOST_BETWEEN: Duration = Duration::from_secs(1);
-
-/// Half of the time to one and a half, so that not all nodes come back in one moment.
-pub(super) fn jittered(wait: Duration) -> Duration {
-    // Random keys, by way of the standard library's own hasher.
-    let random = std::hash::RandomState::new().hash_one(0_u8) % 1024;
-    let part = random as u32;
-    wait / 2 + wait / 1024 * part
-}
 
 impl fmt::Debug for Supervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -33,7 +33,7 @@ pub struct Key<R: ?Sized> {
     hash: Arc<HashFn<R>>,
     on_missing: OnMissingKey,
     parse_list_entry: Arc<HashTextFn>,
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     shared: Option<Arc<super::shared::PartsOf<R>>>,
 }
 
@@ -130,7 +130,7 @@ impl<R: ?Sized> Key<R> {
                 core::hash::Hash::hash(text, key);
                 Ok(())
             }),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "shared")]
             shared: None,
         }
     }
@@ -157,7 +157,7 @@ impl<R: ?Sized> Key<R> {
     /// The bytes that [`Hash`](core::hash::Hash) feeds to a hasher may differ between compilers and targets, and nodes would
     /// then count apart. The parts have to be the same on every node. Two requests have the same key if all their parts are
     /// equal, one by one: `["ab", "c"]` is not `["a", "bc"]`.
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     #[must_use]
     pub fn shared_as(self, parts: impl Fn(&R, &mut super::shared::KeyParts) + Send + Sync + 'static) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl<R: ?Sized> Key<R> {
         }
     }
 
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     pub(crate) fn parts(&self) -> Option<&super::shared::PartsOf<R>> {
         self.shared.as_deref()
     }
@@ -212,7 +212,7 @@ impl<R: ?Sized> Clone for Key<R> {
             hash: Arc::clone(&self.hash),
             on_missing: self.on_missing,
             parse_list_entry: Arc::clone(&self.parse_list_entry),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "shared")]
             shared: self.shared.clone(),
         }
     }

@@ -234,7 +234,7 @@ impl<R: ?Sized> Rule<R> {
     }
 
     /// The [`mode`](Self::mode).
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     pub(crate) const fn mode_of(&self) -> Mode {
         self.mode
     }

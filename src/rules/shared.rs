@@ -1,5 +1,5 @@
-//! A rule set whose counts are kept elsewhere, for many machines: what a request asks of which quota, and the
-//! limiters of this node that stand in when nobody answers.
+//! Rules whose counts are kept by a store: what a request is checked against, and the limiters of this node that decide
+//! when the store does not answer.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -21,143 +21,144 @@ use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
 use crate::quota::Quota;
 
-mod books;
-mod counted;
-mod here;
-mod parts;
+mod counts;
+mod fallbacks;
+mod key_parts;
+mod local;
 mod validate;
 
-pub(crate) use books::LocalBooks;
-pub(crate) use here::{Full, PaidHere, Taken};
-pub use parts::KeyParts;
-use validate::{cells, overshoot, stand_in};
+pub(crate) use fallbacks::FallbackLimiters;
+pub use key_parts::KeyParts;
+pub(crate) use local::{ChargedBy, FullQuota, LocalCharge};
+use validate::{cells, fallback, overshoot};
 
-/// What is the same of a key on all machines.
+/// The parts of a key that are equal on all machines.
 pub(super) type PartsOf<R> = dyn Fn(&R, &mut KeyParts) + Send + Sync;
 
-/// Rules over counts that are kept elsewhere.
-pub(crate) struct SharedPlan<R: ?Sized> {
-    rules: Box<[Shared<R>]>,
-    /// With what stands in for the store.
-    here: RuleStates<R>,
-    /// For each state of this node.
+/// Rules over counts that a store keeps.
+pub(crate) struct SharedPlanner<R: ?Sized> {
+    rules: Box<[SharedRule<R>]>,
+    /// The limiters of this node.
+    local: RuleStates<R>,
+    /// The mode of each state of this node.
     modes: Box<[Mode]>,
     clock: QuantaClock,
     secret: [u64; 2],
 }
 
-/// A rule as the store is to keep it.
-struct Shared<R: ?Sized> {
+/// A rule as the store keeps it.
+struct SharedRule<R: ?Sized> {
     rule: Rule<R>,
-    /// Cells per window; `None`: a log.
+    /// Cells per window. `None`: a log.
     cells: Option<u64>,
 }
 
-/// What is to be asked about a request, as far as it takes to decide at once.
+/// What a request is checked against, as far as a decision on this node needs it.
 #[derive(Debug)]
-pub(crate) enum Outline {
-    /// One account, since there is one state for one quota: no list is made.
-    One(Case, Step),
-    /// Whatever there is.
-    Any(Plan),
+pub(crate) enum QuickPlan {
+    /// One lease, since there is one state with one quota. No list is made.
+    One(Target, Step),
+    /// Any number of states.
+    Many(CheckPlan),
 }
 
-/// What a request is to be asked about.
+/// What a request is checked against.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    cases: SmallVec<[Case; 4]>,
-    /// The names of their keys in the store, when these were asked for.
-    tags: Vec<u128>,
+pub(crate) struct CheckPlan {
+    targets: SmallVec<[Target; 4]>,
+    /// The hashes of their keys in the store, once they are computed.
+    key_hashes: Vec<u128>,
 }
 
-/// One state of this node that stands for some quotas.
+/// A state of this node, for one request. It stands for one or several quotas.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
+pub(crate) struct Target {
     group: u16,
     subject: Extracted,
 }
 
-/// Who is to decide about a case.
+/// How a target is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Nobody: it costs nothing, or its rule is in the shadow, and its key on a list.
-    Nobody,
-    /// A list, which refuses it.
-    List,
-    /// The state of this node.
-    Here,
-    /// Accounts, one for each quota.
-    Accounts,
-    /// The store.
+pub(crate) enum Route {
+    /// Not at all: it costs nothing, or its rule is in shadow mode and its key on a list.
+    Free,
+    /// By a list, which denies it.
+    Listed,
+    /// By the limiter of this node.
+    Local,
+    /// By leases, one for each quota.
+    Lease,
+    /// By the store.
     Store,
 }
 
-/// A case, as it is decided.
+/// A target, and how it is decided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    pub(crate) case: usize,
-    pub(crate) way: Way,
+    pub(crate) target: usize,
+    pub(crate) route: Route,
     pub(crate) permits: u64,
-    /// The first of its parts, among all [parts](SharedPlan::parts), and how many it has.
+    /// Its first quota among all [quotas](SharedPlanner::quotas) of the request, and how many it has.
     pub(crate) first: usize,
-    pub(crate) parts: usize,
-    /// Stands for the key and its tier, with the state: not for the quota.
+    pub(crate) quotas: usize,
+    /// A hash of the key and its tier, but not of the quota.
     key: u64,
     group: u16,
 }
 
 impl Step {
-    /// What stands for one of its quotas, and the key, on this node. (Two of them would have to agree in 64 bits, with
-    /// seeds that nobody knows, to share an account.)
+    /// The number of the lease of one quota and the key on this node.
+    ///
+    /// Two keys share a lease only if 64 bits of hashes with secret seeds agree.
     #[inline]
-    pub(crate) const fn account(&self, part: usize) -> u64 {
-        // Not zero, which is nobody: no harm, since it is one of 2^64.
-        let quota = (self.group as u64) << 8 | part as u64;
+    pub(crate) const fn lease_key(&self, quota: usize) -> u64 {
+        let quota = (self.group as u64) << 8 | quota as u64;
         match self
             .key
             .wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
         {
+            // 0 is no key. The key whose number it would be shares another's, as one in 2^64 does.
             0 => 1,
-            account => account,
+            key => key,
         }
     }
 }
 
-/// One quota, as a request is judged by it.
+/// One quota that a request is checked against.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Planned<'a> {
-    /// The state of this node that it is judged by, and its key and tier there.
+pub(crate) struct PlannedQuota<'a> {
+    /// The state of this node for the quota, and the key and tier there.
     pub(crate) group: u16,
     pub(crate) key: u64,
     pub(crate) tier: usize,
-    /// Its place in that state.
-    pub(crate) place: usize,
-    /// The rule's name, and its place in the rule set.
+    /// The position in that state.
+    pub(crate) member: usize,
+    /// The rule's name, and its position in the rule set.
     pub(crate) name: &'a Arc<str>,
     pub(crate) rule: u16,
-    /// Which of the rule's quotas.
-    pub(crate) number: usize,
+    /// The position among the rule's quotas.
+    pub(crate) index: usize,
     pub(crate) quota: Quota,
-    /// That of the key's tier, if it is in one.
+    /// The limit, of the key's tier if it is in one.
     pub(crate) limit: u64,
-    /// Cells per window; `None`: a log.
+    /// Cells per window. `None`: a log.
     pub(crate) cells: Option<u64>,
-    /// Stands for the key on all machines.
-    pub(crate) tag: u128,
+    /// A hash of the key, equal on all machines.
+    pub(crate) key_hash: u128,
     pub(crate) permits: u64,
     pub(crate) enforced: bool,
-    /// Whether the key is on the rule's list of those that are always refused.
-    pub(crate) refused: bool,
+    /// Whether the key is on the rule's list of keys that are always denied.
+    pub(crate) always_denied: bool,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
 }
 
-impl<R: ?Sized> SharedPlan<R> {
-    /// Rules for so many nodes, which all have the secret.
+impl<R: ?Sized> SharedPlanner<R> {
+    /// Rules for this number of nodes, which all have the secret.
     pub(crate) fn new(builder: &RuleSetBuilder<R>, nodes: u64, secret: [u64; 2]) -> Result<Self, RuleError> {
-        let mut here = RuleSetBuilder::new();
+        let mut local = RuleSetBuilder::new();
         let mut rules = Vec::new();
-        // What is wrong with the rules themselves is said of them, not of what stands in.
+        // First, so that an error names the rule itself and not its fallback.
         super::set::compile::validate(builder.rules())?;
         for rule in builder.rules() {
             let wrong = |error| RuleError {
@@ -165,107 +166,110 @@ impl<R: ?Sized> SharedPlan<R> {
                 error,
             };
             let cells = cells(rule).map_err(wrong)?;
-            here = here.rule(stand_in(rule, nodes).map_err(wrong)?);
-            rules.push(Shared {
+            local = local.rule(fallback(rule, nodes).map_err(wrong)?);
+            rules.push(SharedRule {
                 rule: rule.clone(),
                 cells,
             });
         }
-        let here = here.build_with(QuantaClock::new(), random_seeds())?;
+        let local = local.build_with(QuantaClock::new(), random_seeds())?;
         let mode = |group: &Arc<RuleState<R>>| builder.rules()[usize::from(group.quotas[0].rule)].mode;
         Ok(Self {
             rules: rules.into_boxed_slice(),
-            modes: here.states.states.iter().map(mode).collect(),
-            here: here.states,
-            clock: here.clock,
+            modes: local.states.states.iter().map(mode).collect(),
+            local: local.states,
+            clock: local.clock,
             secret,
         })
     }
 
-    /// What is to be asked about the request, if it is made so many times at once.
+    /// What the request is checked against, if it is made this many times at once.
     #[inline(always)]
-    pub(crate) fn outline(&self, request: &R, times: u64) -> Outline {
-        if let [_] = &*self.here.states {
-            let case = self.case(0, request, times);
-            if let Some(case) = case {
-                let step = self.step(0, &case, 0);
-                if step.way == Way::Accounts && step.parts == 1 {
-                    return Outline::One(case, step);
+    pub(crate) fn plan_quickly(&self, request: &R, times: u64) -> QuickPlan {
+        if let [_] = &*self.local.states {
+            let target = self.target(0, request, times);
+            if let Some(target) = target {
+                let step = self.step(0, &target, 0);
+                if step.route == Route::Lease && step.quotas == 1 {
+                    return QuickPlan::One(target, step);
                 }
             }
-            return Outline::Any(case.into_iter().collect());
+            return QuickPlan::Many(target.into_iter().collect());
         }
-        Outline::Any(self.plan(request, times))
+        QuickPlan::Many(self.plan(request, times))
     }
 
-    /// The same as a list: nothing, if it is no rule's business. Its keys have no names yet.
+    /// What the request is checked against, as a list. It is empty if no rule applies. Key hashes are not computed yet.
     #[inline(never)]
-    pub(crate) fn plan(&self, request: &R, times: u64) -> Plan {
-        let mut cases = SmallVec::new();
-        for (group, _) in (0..).zip(&self.here.states) {
-            if let Some(case) = self.case(group, request, times) {
-                cases.push(case);
+    pub(crate) fn plan(&self, request: &R, times: u64) -> CheckPlan {
+        let mut targets = SmallVec::new();
+        for (group, _) in (0..).zip(&self.local.states) {
+            if let Some(target) = self.target(group, request, times) {
+                targets.push(target);
             }
         }
-        Plan {
-            cases,
-            tags: Vec::new(),
+        CheckPlan {
+            targets,
+            key_hashes: Vec::new(),
         }
     }
 
-    /// What the request is to one state; `None`: nothing, it is none of its rules' business.
+    /// The request for one state. `None`: none of its rules applies.
     #[inline(always)]
-    fn case(&self, group: u16, request: &R, times: u64) -> Option<Case> {
-        let rules = &self.here.states[usize::from(group)];
-        let mut subject = rules.extract(request, &self.here.seeds)?;
+    fn target(&self, group: u16, request: &R, times: u64) -> Option<Target> {
+        let rules = &self.local.states[usize::from(group)];
+        let mut subject = rules.extract(request, &self.local.seeds)?;
         subject.permits = subject.permits.saturating_mul(times);
-        Some(Case { group, subject })
+        Some(Target { group, subject })
     }
 
-    /// Names the keys, if they have no names yet.
-    pub(crate) fn name(&self, plan: &mut Plan, request: &R) {
-        if plan.tags.is_empty() {
-            let rule = |case: &Case| &self.rules[usize::from(self.group(case).quotas[0].rule)].rule;
-            let tags = plan.cases.iter().map(|case| self.tag(rule(case), request));
-            plan.tags = tags.collect();
+    /// Computes the hashes of the keys, unless they are.
+    pub(crate) fn hash_keys(&self, plan: &mut CheckPlan, request: &R) {
+        if plan.key_hashes.is_empty() {
+            let rule = |target: &Target| &self.rules[usize::from(self.group(target).quotas[0].rule)].rule;
+            let hashes = plan
+                .targets
+                .iter()
+                .map(|target| self.key_hash(rule(target), request));
+            plan.key_hashes = hashes.collect();
         }
     }
 
-    /// Who is to decide about what.
+    /// How each target is decided.
     #[inline]
-    pub(crate) fn steps<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = Step> + 'a {
+    pub(crate) fn steps<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = Step> + 'a {
         let mut first = 0;
-        plan.cases.iter().enumerate().map(move |(at, case)| {
-            let step = self.step(at, case, first);
-            first += step.parts;
+        plan.targets.iter().enumerate().map(move |(at, target)| {
+            let step = self.step(at, target, first);
+            first += step.quotas;
             step
         })
     }
 
-    /// Who is to decide about a case, whose first part this is.
+    /// How a target is decided, whose first quota is `first`.
     #[inline]
-    fn step(&self, at: usize, case: &Case, first: usize) -> Step {
-        let Case { group, subject } = case;
-        let way = match self.modes[usize::from(*group)] {
-            _ if subject.denied && subject.enforced => Way::List,
-            _ if subject.denied || subject.permits == 0 => Way::Nobody,
-            Mode::Local => Way::Here,
-            Mode::Lease { .. } | Mode::Sync { .. } if subject.enforced => Way::Accounts,
-            _ => Way::Store,
+    fn step(&self, at: usize, target: &Target, first: usize) -> Step {
+        let Target { group, subject } = target;
+        let route = match self.modes[usize::from(*group)] {
+            _ if subject.denied && subject.enforced => Route::Listed,
+            _ if subject.denied || subject.permits == 0 => Route::Free,
+            Mode::Local => Route::Local,
+            Mode::Lease { .. } | Mode::Sync { .. } if subject.enforced => Route::Lease,
+            Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,
         };
         Step {
-            case: at,
-            way,
+            target: at,
+            route,
             permits: subject.permits,
             first,
-            parts: self.group(case).quotas.len(),
-            // The tier in bits of its own: another tier is another limit.
+            quotas: self.group(target).quotas.len(),
+            // The tier in bits of its own, since another tier has another limit.
             key: subject.key.wrapping_add((subject.tier as u64) << 32),
             group: *group,
         }
     }
 
-    fn tag(&self, rule: &Rule<R>, request: &R) -> u128 {
+    fn key_hash(&self, rule: &Rule<R>, request: &R) -> u128 {
         let mut parts = KeyParts::new(self.secret);
         if let Some(key) = &rule.key {
             parts.part(key.name());
@@ -276,33 +280,33 @@ impl<R: ?Sized> SharedPlan<R> {
         parts.finish()
     }
 
-    fn group(&self, case: &Case) -> &RuleState<R> {
-        &self.here.states[usize::from(case.group)]
+    fn group(&self, target: &Target) -> &RuleState<R> {
+        &self.local.states[usize::from(target.group)]
     }
 
-    /// All quotas that the request is judged by.
-    pub(crate) fn parts<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = Planned<'a>> {
-        plan.cases.iter().enumerate().flat_map(move |(at, case)| {
-            let members = self.group(case).quotas.iter().enumerate();
-            members.map(move |(place, member)| {
-                let Shared { rule, cells } = &self.rules[usize::from(member.rule)];
+    /// Every quota that the request is checked against.
+    pub(crate) fn quotas<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = PlannedQuota<'a>> {
+        plan.targets.iter().enumerate().flat_map(move |(at, target)| {
+            let members = self.group(target).quotas.iter().enumerate();
+            members.map(move |(position, member)| {
+                let SharedRule { rule, cells } = &self.rules[usize::from(member.rule)];
                 let quota = rule.quotas[member.index];
-                let tier = case.subject.tier.checked_sub(1);
-                Planned {
-                    group: case.group,
-                    key: case.subject.key,
-                    tier: case.subject.tier,
-                    place,
+                let tier = target.subject.tier.checked_sub(1);
+                PlannedQuota {
+                    group: target.group,
+                    key: target.subject.key,
+                    tier: target.subject.tier,
+                    member: position,
                     name: &rule.name,
                     rule: member.rule,
-                    number: member.index,
+                    index: member.index,
                     quota,
                     limit: tier.map_or(quota.limit(), |tier| rule.tiers[tier].1),
                     cells: *cells,
-                    tag: plan.tags.get(at).copied().unwrap_or(0),
-                    permits: case.subject.permits,
-                    enforced: case.subject.enforced,
-                    refused: case.subject.denied,
+                    key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
+                    permits: target.subject.permits,
+                    enforced: target.subject.enforced,
+                    always_denied: target.subject.denied,
                     on_error: rule.on_error,
                     mode: rule.mode,
                 }
@@ -310,45 +314,45 @@ impl<R: ?Sized> SharedPlan<R> {
         })
     }
 
-    /// How many permits more than its limit each rule may admit in a window, on so many nodes together.
+    /// How many permits more than its limit each rule may admit in a window, on this number of nodes together.
     pub(crate) fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
         self.rules
             .iter()
-            .map(move |Shared { rule, .. }| (&*rule.name, overshoot(rule, nodes)))
+            .map(move |SharedRule { rule, .. }| (&*rule.name, overshoot(rule, nodes)))
     }
 
-    /// What each rule has done on this node.
+    /// The counts of each rule on this node.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
-        self.here
+        self.local
             .rules
             .iter()
             .map(|rule| (&*rule.name, rule.counts.sum()))
     }
 }
 
-impl FromIterator<Case> for Plan {
-    fn from_iter<I: IntoIterator<Item = Case>>(cases: I) -> Self {
+impl FromIterator<Target> for CheckPlan {
+    fn from_iter<I: IntoIterator<Item = Target>>(targets: I) -> Self {
         Self {
-            cases: cases.into_iter().collect(),
-            tags: Vec::new(),
+            targets: targets.into_iter().collect(),
+            key_hashes: Vec::new(),
         }
     }
 }
 
-impl From<Outline> for Plan {
-    fn from(outline: Outline) -> Self {
-        match outline {
-            Outline::One(case, _) => [case].into_iter().collect(),
-            Outline::Any(plan) => plan,
+impl From<QuickPlan> for CheckPlan {
+    fn from(plan: QuickPlan) -> Self {
+        match plan {
+            QuickPlan::One(target, _) => [target].into_iter().collect(),
+            QuickPlan::Many(plan) => plan,
         }
     }
 }
 
-impl<R: ?Sized> fmt::Debug for SharedPlan<R> {
+impl<R: ?Sized> fmt::Debug for SharedPlanner<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the secret.
         let rules: Vec<_> = self.rules.iter().map(|shared| &shared.rule).collect();
-        f.debug_struct("SharedPlan")
+        f.debug_struct("SharedPlanner")
             .field("rules", &rules)
             .finish_non_exhaustive()
     }

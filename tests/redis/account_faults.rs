@@ -5,10 +5,11 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::time::Instant;
 
-use ringgate::redis::{DecidedBy, OnError, RedisStore, SharedLimiter, SharedLimiterBuilder};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{DecidedBy, OnError, SharedLimiter, SharedLimiterBuilder};
 
 use crate::load::{Call, Load, end_all, most_by_calls};
-use crate::proxy::{Proxy, Way};
+use crate::proxy::{Proxy, Route};
 use crate::server::{PATIENCE, Server, ready, until};
 
 const WINDOW: Duration = Duration::from_millis(500);
@@ -83,7 +84,7 @@ impl Crew {
              the server, decisions at once p99.9 {:?} ({:?} without), the longest call {:?}",
             ended - began,
             with.len(),
-            admitted(&with, DecidedBy::Account),
+            admitted(&with, DecidedBy::Local),
             admitted(&with, DecidedBy::Store),
             slow(&with),
             slow(&without),
@@ -209,12 +210,12 @@ async fn connections_are_cut() {
         for round in 0..4 {
             for proxy in &proxies {
                 proxy.go(if round % 2 == 0 {
-                    Way::CutReplies
+                    Route::CutReplies
                 } else {
-                    Way::Swallow
+                    Route::Swallow
                 });
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                proxy.go(Way::Pass);
+                proxy.go(Route::Pass);
             }
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
@@ -242,22 +243,22 @@ async fn a_question_counts_once() {
         while here < 10 {
             let passed = limiter.check("key").await.expect("room");
             admitted += 1;
-            here += u64::from(passed.decided_by() == DecidedBy::Account);
+            here += u64::from(passed.decided_by() == DecidedBy::Local);
             assert!(
                 began.elapsed() < PATIENCE,
                 "it never decides: {:?}",
-                limiter.standing()
+                limiter.lease_stats()
             );
         }
         for _ in 0..10 {
             let cut = proxy.cut();
-            proxy.go(Way::CutReplies);
+            proxy.go(Route::CutReplies);
             until("a reply is cut", || {
                 admitted += u64::from(matches!(limiter.check_now("key"), Some(Ok(_))));
                 proxy.cut() > cut
             })
             .await;
-            proxy.go(Way::Pass);
+            proxy.go(Route::Pass);
             let before = admitted;
             until("it goes on", || {
                 admitted += u64::from(matches!(limiter.check_now("key"), Some(Ok(_))));
@@ -303,19 +304,23 @@ async fn nodes_decide_for_themselves() {
         }
         for round in 0..2 {
             for (proxy, store) in proxies.iter().zip(&stores) {
-                proxy.go(if round == 1 { Way::CutReplies } else { Way::Swallow });
+                proxy.go(if round == 1 {
+                    Route::CutReplies
+                } else {
+                    Route::Swallow
+                });
                 until("the loss is noticed", || !store.health().connected).await;
             }
             tokio::time::sleep(WINDOW / 2).await;
             for (proxy, store) in proxies.iter().zip(&stores) {
-                proxy.go(Way::Pass);
+                proxy.go(Route::Pass);
                 until("there is a connection", || store.health().connected).await;
             }
             tokio::time::sleep(WINDOW / 2).await;
         }
         let calls = end_all(loads).await;
         let by = |by| calls.iter().filter(|it| it.admitted && it.by == by).count();
-        let (by_nodes, by_accounts) = (by(DecidedBy::Node), by(DecidedBy::Account));
+        let (by_nodes, by_accounts) = (by(DecidedBy::Fallback), by(DecidedBy::Local));
         let beyond = if sync { (NODES - 1) * PENDING } else { 0 };
         let (most, bound) = (most_by_calls(&calls, WINDOW), 120 + beyond + NODES * alone);
         let mode = if sync { "sync" } else { "lease" };

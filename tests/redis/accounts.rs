@@ -1,12 +1,12 @@
-//! Accounts of one node: what it decides by itself, what it asks for, and what it gives back.
+//! LeaseStore of one node: what it decides by itself, what it asks for, and what it gives back.
 
 use alloc::sync::Arc;
 use core::time::Duration;
 use std::time::Instant;
 
-use ringgate::redis::{
-    Answer, DecidedBy, Found, Mode, OnError, Part, Reason, SharedLimiter, SharedLimiterBuilder, SharedRules,
-    Standing, Store, Verdict,
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, DecidedBy, LeaseStats, Mode, OnError, Reason,
+    SharedLimiter, SharedLimiterBuilder, SharedRules, StoreFuture,
 };
 use ringgate::{Rule, Settled};
 
@@ -26,7 +26,7 @@ async fn warm(limiter: &SharedLimiter, key: &str) {
     let began = Instant::now();
     loop {
         match limiter.check(key).await {
-            Ok(passed) if passed.decided_by() == DecidedBy::Account => return,
+            Ok(passed) if passed.decided_by() == DecidedBy::Local => return,
             Ok(_) => {}
             Err(refused) => panic!("{refused}"),
         }
@@ -35,8 +35,8 @@ async fn warm(limiter: &SharedLimiter, key: &str) {
 }
 
 /// Waits until accounts are as they should be.
-async fn stands(limiter: &SharedLimiter, what: &str, is: impl Fn(&Standing) -> bool) {
-    until(what, || is(&limiter.standing())).await;
+async fn stands(limiter: &SharedLimiter, what: &str, is: impl Fn(&LeaseStats) -> bool) {
+    until(what, || is(&limiter.lease_stats())).await;
 }
 
 /// Once it is hot, hardly any request is a call, and what was admitted is charged in the end, no more and no less.
@@ -56,7 +56,7 @@ async fn a_hot_key_is_decided_on_the_node() {
     let (mut by_account, mut by_store) = (1, 0);
     for _ in 0..2000 {
         match limiter.check("key").await.expect("room").decided_by() {
-            DecidedBy::Account => by_account += 1,
+            DecidedBy::Local => by_account += 1,
             _ => by_store += 1,
         }
     }
@@ -65,8 +65,8 @@ async fn a_hot_key_is_decided_on_the_node() {
         "{by_account} by the account, {by_store} by the store"
     );
     assert!(store.health().calls - calls < 1000);
-    let standing = limiter.standing();
-    assert_eq!((standing.accounts, standing.refused), (1, 0), "{standing:?}");
+    let standing = limiter.lease_stats();
+    assert_eq!((standing.leases, standing.denied), (1, 0), "{standing:?}");
     limiter.flush().await.expect("an answer");
     stands(&limiter, "nothing is held", |it| {
         it.held == 0 && it.uncharged == 0
@@ -87,12 +87,12 @@ async fn a_budget_is_spent_to_the_last_permit() {
     for _ in 0..2000 {
         match limiter.check("key").await {
             Ok(passed) => {
-                assert_eq!(passed.decided_by(), DecidedBy::Account);
+                assert_eq!(passed.decided_by(), DecidedBy::Local);
                 assert_eq!(passed.at(), None);
                 admitted += 1;
             }
             Err(refused) => {
-                assert_eq!(refused.decided_by(), DecidedBy::Account);
+                assert_eq!(refused.decided_by(), DecidedBy::Local);
                 assert_eq!(refused.reason(), Reason::Spent);
                 let after = refused.retry_after().expect("some time");
                 assert!(
@@ -103,8 +103,8 @@ async fn a_budget_is_spent_to_the_last_permit() {
         }
     }
     assert_eq!(admitted, 500);
-    let standing = limiter.standing();
-    assert!(standing.refused >= 1000, "{standing:?}");
+    let standing = limiter.lease_stats();
+    assert!(standing.denied >= 1000, "{standing:?}");
     assert!(store.health().calls < 500, "refusals do not reach the server");
     stands(&limiter, "all is charged", |it| it.uncharged == 0).await;
     let left = limiter.peek("key").await.expect("an answer");
@@ -140,7 +140,7 @@ async fn a_lease_is_exact() {
             let (key, began, mut admitted) = (format!("key {number}"), Instant::now(), 0);
             while let Ok(passed) = limiter.check(&key).await {
                 admitted += 1;
-                by_account += u64::from(passed.decided_by() == DecidedBy::Account);
+                by_account += u64::from(passed.decided_by() == DecidedBy::Local);
             }
             if began.elapsed() < Duration::from_secs(2) {
                 assert_eq!(admitted, 100, "log: {log}");
@@ -165,7 +165,7 @@ async fn an_idle_account_gives_its_hold_back() {
     for _ in 0..500 {
         limiter.check("key").await.expect("room");
     }
-    assert!(limiter.standing().held > 0);
+    assert!(limiter.lease_stats().held > 0);
     stands(&limiter, "all was given back", |it| {
         it.held == 0 && it.uncharged == 0
     })
@@ -195,13 +195,13 @@ async fn strict_requests_see_holds() {
         lease.flush().await.expect("an answer");
         strict.reset("key").await.expect("an answer");
         let (began, mut admitted) = (Instant::now(), 0);
-        while lease.standing().held < 20 {
+        while lease.lease_stats().held < 20 {
             lease.check("key").await.expect("room");
             admitted += 1;
         }
-        let before = lease.standing();
+        let before = lease.lease_stats();
         let left = strict.peek("key").await.expect("an answer")[0].remaining();
-        let after = lease.standing();
+        let after = lease.lease_stats();
         // As long as nothing was asked meanwhile, and nothing has left the window.
         if (before.held, before.uncharged) == (after.held, after.uncharged)
             && began.elapsed() < Duration::from_secs(1)
@@ -238,7 +238,7 @@ async fn what_was_taken_for_a_refused_request_is_given_back() {
         let passed = rules.check(&Request::of("alice", 1)).await.expect("room");
         assert_eq!(passed.decided_by(), DecidedBy::Store);
     }
-    assert_eq!(rules.standing().uncharged, 50);
+    assert_eq!(rules.lease_stats().uncharged, 50);
     // Not so many that the account would ask for more.
     for _ in 0..300 {
         let refused = rules.check(&Request::of("alice", 1)).await.expect_err("spent");
@@ -246,7 +246,7 @@ async fn what_was_taken_for_a_refused_request_is_given_back() {
         assert_eq!(named, ["user"]);
         assert_eq!(refused.decided_by(), DecidedBy::Store);
     }
-    assert_eq!(rules.standing().uncharged, 50);
+    assert_eq!(rules.lease_stats().uncharged, 50);
     let charged = |name: &str| rules.counts().find(|it| it.0 == name).expect("a rule").1.charged;
     assert_eq!(
         (charged("address"), charged("here"), charged("user")),
@@ -260,7 +260,7 @@ async fn what_was_taken_for_a_refused_request_is_given_back() {
         }
     }
     let refused = rules.check(&Request::of("bob", 1)).await.expect_err("spent");
-    assert_eq!(refused.decided_by(), DecidedBy::Account);
+    assert_eq!(refused.decided_by(), DecidedBy::Local);
     let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
     assert_eq!(named, ["here"]);
     let looks = rules.peek(&Request::of("bob", 1)).await.expect("an answer");
@@ -281,7 +281,7 @@ async fn local_rules_ask_nobody() {
         .expect("rules");
     let check = |user: &'static str| rules.check_now(&Request::of(user, 1)).expect("decided here");
     let passed = check("alice").expect("room");
-    assert_eq!((passed.decided_by(), passed.error()), (DecidedBy::Account, None));
+    assert_eq!((passed.decided_by(), passed.error()), (DecidedBy::Local, None));
     assert_eq!(
         rules.refund(passed).await.expect("nobody is asked"),
         Settled::Exact
@@ -313,18 +313,18 @@ async fn every_quota_has_an_account() {
         .build(server.store().await)
         .expect("a limiter");
     let passed = limiter.check_n("key", 10).await.expect("room");
-    assert_eq!(passed.decided_by(), DecidedBy::Account);
-    assert_eq!(limiter.standing().accounts, 2);
+    assert_eq!(passed.decided_by(), DecidedBy::Local);
+    assert_eq!(limiter.lease_stats().leases, 2);
     let passed = limiter
         .check_n_now("key", 5)
         .expect("decided here")
         .expect("room");
-    assert_eq!(passed.decided_by(), DecidedBy::Account);
+    assert_eq!(passed.decided_by(), DecidedBy::Local);
     let nothing = limiter
         .check_n_now("key", 0)
         .expect("decided here")
         .expect("free");
-    assert_eq!(nothing.decided_by(), DecidedBy::Nobody);
+    assert_eq!(nothing.decided_by(), DecidedBy::Rules);
     let mut admitted = 15;
     for _ in 0..100 {
         admitted += u64::from(limiter.check("key").await.is_ok());
@@ -344,15 +344,15 @@ async fn an_account_gives_back_what_it_has_not_asked_about() {
         .build(server.store().await)
         .expect("a limiter");
     let passed = limiter.check_n("key", 10).await.expect("room");
-    assert_eq!(limiter.standing().uncharged, 10);
+    assert_eq!(limiter.lease_stats().uncharged, 10);
     assert_eq!(
         limiter.refund(passed).await.expect("nobody is asked"),
         Settled::Exact
     );
-    assert_eq!(limiter.standing().uncharged, 0);
+    assert_eq!(limiter.lease_stats().uncharged, 0);
     let passed = limiter.check_n("key", 10).await.expect("room");
     limiter.flush().await.expect("an answer");
-    assert_eq!(limiter.standing().uncharged, 0);
+    assert_eq!(limiter.lease_stats().uncharged, 0);
     assert_eq!(
         limiter.refund(passed).await.expect("nobody is asked"),
         Settled::Forfeited(10)
@@ -381,16 +381,16 @@ async fn more_keys_than_accounts() {
     let Some(server) = Server::start() else { return };
     let limiter = limiter("many", "1000/h")
         .sync(Duration::from_millis(20), 10)
-        .accounts(8)
+        .leases(8)
         .build(server.store().await)
         .expect("a limiter");
     for round in 0..5 {
         for key in 0..100 {
             limiter.check(format!("key {key}")).await.expect("room");
         }
-        let standing = limiter.standing();
+        let standing = limiter.lease_stats();
         assert_eq!(standing.capacity, 8);
-        assert!(standing.accounts <= 8, "{standing:?} in round {round}");
+        assert!(standing.leases <= 8, "{standing:?} in round {round}");
     }
     limiter.flush().await.expect("an answer");
     for key in 0..100 {
@@ -410,14 +410,14 @@ async fn a_term_ends_without_the_store() {
         .expect("a limiter");
     warm(&limiter, "key").await;
     let began = Instant::now();
-    while limiter.standing().held < 20 {
-        assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+    while limiter.lease_stats().held < 20 {
+        assert!(began.elapsed() < PATIENCE, "{:?}", limiter.lease_stats());
         let _ = limiter.check("key").await;
     }
     server.kill();
     // Longer than the term, whatever was heard last.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let standing = limiter.standing();
+    let standing = limiter.lease_stats();
     if standing.held > standing.uncharged {
         let decided = limiter.check_now("key");
         assert!(
@@ -428,7 +428,7 @@ async fn a_term_ends_without_the_store() {
     let refused = limiter.check("key").await.expect_err("nobody is there");
     assert_eq!(
         (refused.decided_by(), refused.reason()),
-        (DecidedBy::Node, Reason::Unavailable)
+        (DecidedBy::Fallback, Reason::Unavailable)
     );
     limiter.flush().await.expect_err("nobody is there");
 }
@@ -450,7 +450,7 @@ async fn the_stand_in_knows_what_accounts_have_admitted() {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(1) {
         match limiter.check("key").await {
-            Ok(passed) if passed.decided_by() == DecidedBy::Account => by_account += 1,
+            Ok(passed) if passed.decided_by() == DecidedBy::Local => by_account += 1,
             Ok(_) => by_node += 1,
             Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
         }
@@ -463,21 +463,24 @@ async fn the_stand_in_knows_what_accounts_have_admitted() {
 #[derive(Debug)]
 struct Plain;
 
-impl Store for Plain {
-    fn take<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
+impl CounterStore for Plain {
+    fn decide<'a>(&'a self, parts: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
         self.peek(parts)
     }
 
-    fn peek<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
-        let found = parts.iter().map(|part| Found::with_room(part.limit())).collect();
-        Box::pin(async { Ok(Verdict::new(0, found)) })
+    fn peek<'a>(&'a self, parts: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        let found = parts
+            .iter()
+            .map(|part| CounterStatus::with_room(part.limit()))
+            .collect();
+        Box::pin(async { Ok(CheckResult::admitted(0, found)) })
     }
 
-    fn give_back<'a>(&'a self, _: &'a [Part], _: &'a Verdict) -> Answer<'a, u64> {
+    fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
         Box::pin(async { Ok(0) })
     }
 
-    fn reset<'a>(&'a self, _: &'a [Part]) -> Answer<'a, ()> {
+    fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 }
@@ -506,7 +509,7 @@ async fn what_no_account_can_be_kept_for_is_not_built() {
         field(plain().lease(5).period(Duration::from_millis(101))),
         named("period")
     );
-    assert_eq!(field(plain().lease(5).accounts(0)), named("accounts"));
+    assert_eq!(field(plain().lease(5).leases(0)), named("leases"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-use ringgate::redis::{Mode, OnError, SharedRules, SharedRulesBuilder};
+use ringgate::shared::{Mode, OnError, SharedRules, SharedRulesBuilder};
 use ringgate::{Clock, Cost, Key, Nanos, Rule, RuleAlgorithm};
 
 use crate::nodes::{Turn, most_in_a_window};
@@ -166,7 +166,7 @@ fn node(mode: Mode, clock: &Sleepy) -> SharedRulesBuilder<Asked> {
         .rule(rule.mode(mode))
         .term(Duration::from_millis(60))
         .period(Duration::from_millis(4))
-        .accounts(8)
+        .leases(8)
         .term_clock(clock.clone())
 }
 
@@ -203,7 +203,7 @@ fn all_at_once(mode: Mode, bound: u64) {
         assert!(most * 2 >= 40, "{mode:?}, {users}: {most}, so nothing is shown");
         for node in &nodes {
             runtime.block_on(node.flush()).expect("the server answers");
-            assert_eq!((node.standing().uncharged, node.standing().held), (0, 0));
+            assert_eq!((node.lease_stats().uncharged, node.lease_stats().held), (0, 0));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::slice::from_ref;
 
-use ringgate::redis::{Counting, OnError, SharedLimiter};
+use ringgate::shared::{Counting, OnError, SharedLimiter};
 
 use crate::scripts::{Asked, far_ahead, give_back, judge};
 use crate::server::Server;
@@ -26,12 +26,12 @@ fn what_is_ahead_counts_from_now() {
     let early = late - 3600 * SECOND;
     for asked in both(5) {
         for _ in 0..5 {
-            assert!(judge.judge(&mut client, late, "take", from_ref(&asked)).0);
+            assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
         }
         // A look repairs nothing, and sees it all the same.
         let (_, looked) = judge.judge(&mut client, early, "peek", from_ref(&asked));
         assert_eq!(looked[0].remaining, 0);
-        let (admitted, refused) = judge.judge(&mut client, early, "take", from_ref(&asked));
+        let (admitted, refused) = judge.judge(&mut client, early, "charge", from_ref(&asked));
         assert!(!admitted);
         assert_eq!(refused, looked, "{asked:?}");
         let wait = u64::try_from(refused[0].wait).expect("a wait");
@@ -39,10 +39,10 @@ fn what_is_ahead_counts_from_now() {
         // Neither before, nor later.
         assert!(
             !judge
-                .judge(&mut client, early + wait - 1, "take", from_ref(&asked))
+                .judge(&mut client, early + wait - 1, "charge", from_ref(&asked))
                 .0
         );
-        let (admitted, found) = judge.judge(&mut client, early + wait, "take", from_ref(&asked));
+        let (admitted, found) = judge.judge(&mut client, early + wait, "charge", from_ref(&asked));
         assert!(admitted);
         assert_eq!(found[0].remaining, 4);
         // Nothing that is ahead of the present time is left.
@@ -73,12 +73,12 @@ fn refusals_do_not_keep_it_alive() {
     let early = late - 3600 * SECOND;
     for asked in both(3) {
         for _ in 0..3 {
-            assert!(judge.judge(&mut client, late, "take", from_ref(&asked)).0);
+            assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
         }
         let tenths = 0..200;
         let first = tenths
             .map(|tenth| early + tenth * SECOND / 10)
-            .find(|&now| judge.judge(&mut client, now, "take", from_ref(&asked)).0);
+            .find(|&now| judge.judge(&mut client, now, "charge", from_ref(&asked)).0);
         let waited = first.expect("in twenty seconds") - early;
         assert!((10 * SECOND..=12 * SECOND).contains(&waited), "{waited}");
     }
@@ -91,13 +91,13 @@ fn what_was_repaired_is_not_given_back() {
     let (judge, undo, mut client) = (judge(), give_back(), server.client());
     let late = far_ahead(&mut client);
     for asked in both(5) {
-        let (_, found) = judge.judge(&mut client, late, "take", from_ref(&asked));
+        let (_, found) = judge.judge(&mut client, late, "charge", from_ref(&asked));
         let receipt = Asked {
             receipt: found[0].receipt,
             ..asked.clone()
         };
         let early = late - 3600 * SECOND;
-        assert!(judge.judge(&mut client, early, "take", from_ref(&asked)).0);
+        assert!(judge.judge(&mut client, early, "charge", from_ref(&asked)).0);
         assert_eq!(undo.give_back(&mut client, early, from_ref(&receipt)), [0]);
         assert_eq!(
             judge.judge(&mut client, early, "peek", from_ref(&asked)).1[0].remaining,
@@ -105,7 +105,7 @@ fn what_was_repaired_is_not_given_back() {
         );
         if matches!(asked.counting, Counting::Cells(_)) {
             // Nor when the clock has come to that cell again, and somebody else has spent something in it.
-            assert!(judge.judge(&mut client, late, "take", from_ref(&asked)).0);
+            assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
             assert_eq!(undo.give_back(&mut client, late, from_ref(&receipt)), [0]);
         }
     }

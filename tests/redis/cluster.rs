@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::collections::HashSet;
 
-use ringgate::redis::{OnError, RedisStore, RedisStoreBuilder, SharedLimiter, SharedRules};
+use ringgate::redis::{RedisStore, RedisStoreBuilder};
+use ringgate::shared::{OnError, SharedLimiter, SharedRules};
 use ringgate::{Rule, RuleAlgorithm, Settled};
 
 use crate::load::{Load, most_by_calls, most_by_stamps};
@@ -176,7 +177,7 @@ async fn a_key_has_one_slot() {
         .expect("rules");
     for address in 0..50 {
         let passed = rules.check(&Request::of("alice", address)).await.expect("room");
-        assert_eq!(passed.looks().count(), 3);
+        assert_eq!(passed.statuses().count(), 3);
         // Of one script: one time.
         assert_eq!(rules.refund(passed).await.expect("an answer"), Settled::Exact);
         rules.check(&Request::of("alice", address)).await.expect("room");

@@ -4,10 +4,11 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use ringgate::redis::{BreakerState, OnError, RedisStore, RedisStoreBuilder, SharedLimiter, StoreErrorKind};
+use ringgate::redis::{BreakerState, RedisStore, RedisStoreBuilder};
+use ringgate::shared::{OnError, SharedLimiter, StoreErrorKind};
 
 use crate::load::{Call, Load, call, most_by_calls, most_by_stamps};
-use crate::proxy::{Proxy, Way};
+use crate::proxy::{Proxy, Route};
 use crate::rules::{Request, by_user, shared};
 use crate::server::{Server, patient, ready, until};
 
@@ -167,7 +168,7 @@ async fn a_read_only_replica() {
     };
     // Charged twice in all, and by none of the calls in between.
     assert_eq!(
-        passed.looks().map(|look| look.remaining()).collect::<Vec<_>>(),
+        passed.statuses().map(|look| look.remaining()).collect::<Vec<_>>(),
         [3, 8]
     );
 }
@@ -195,7 +196,7 @@ async fn out_of_memory() {
         let _: () = memory("0").query(&mut client).expect("an answer");
         let passed = rules.check(&request).await.expect("room");
         assert_eq!(
-            passed.looks().map(|look| look.remaining()).collect::<Vec<_>>(),
+            passed.statuses().map(|look| look.remaining()).collect::<Vec<_>>(),
             [3, 8, 18]
         );
     }
@@ -223,7 +224,7 @@ async fn the_connection_is_cut_in_mid_reply() {
         passed += u64::from(limiter.check("key").await.is_ok());
         sent += 1;
         let cut = proxy.cut();
-        proxy.go(Way::CutReplies);
+        proxy.go(Route::CutReplies);
         let refused = limiter.check("key").await.expect_err("half an answer");
         sent += 1;
         assert_eq!(
@@ -231,7 +232,7 @@ async fn the_connection_is_cut_in_mid_reply() {
             StoreErrorKind::Disconnected
         );
         assert!(proxy.cut() > cut);
-        proxy.go(Way::Pass);
+        proxy.go(Route::Pass);
     }
     assert_eq!(passed, 20);
     until("there is a connection", || store.health().connected).await;
@@ -252,9 +253,9 @@ async fn a_connection_swallows_all() {
     let limiter = limiter(store.clone(), false);
     let load = Load::new(8, &limiter);
     comes_back(&limiter).await;
-    proxy.go(Way::Swallow);
+    proxy.go(Route::Swallow);
     until("the loss is noticed", || !store.health().connected).await;
-    proxy.go(Way::Pass);
+    proxy.go(Route::Pass);
     comes_back(&limiter).await;
     assert!(store.health().connections >= 2, "by another connection");
     proxy.end_all();
@@ -270,9 +271,9 @@ async fn an_idle_connection_is_lost() {
     let proxy = Proxy::before(server.port()).await;
     let store = ready(store(&proxy.url()).heartbeat(Duration::from_millis(20))).await;
     let connected = async |is: bool| until("a heartbeat", || store.health().connected == is).await;
-    proxy.go(Way::Swallow);
+    proxy.go(Route::Swallow);
     connected(false).await;
-    proxy.go(Way::Pass);
+    proxy.go(Route::Pass);
     connected(true).await;
     proxy.end_all();
     connected(false).await;
@@ -293,13 +294,13 @@ async fn callers_give_up_before_the_store_does() {
     let store = ready(store(&proxy.url()).heartbeat(Duration::from_secs(60))).await;
     let limiter = limiter(store.clone(), false);
     comes_back(&limiter).await;
-    proxy.go(Way::Swallow);
+    proxy.go(Route::Swallow);
     let began = std::time::Instant::now();
     while store.health().connected {
         assert!(began.elapsed() < crate::server::PATIENCE, "nobody notices");
         let _ = tokio::time::timeout(Duration::from_millis(60), limiter.check("key")).await;
     }
-    proxy.go(Way::Pass);
+    proxy.go(Route::Pass);
     comes_back(&limiter).await;
     assert_eq!(store.health().in_flight, 0);
 }
@@ -371,7 +372,7 @@ async fn the_server_is_loading() {
     };
     assert!(refused > 0, "it says that it is loading: {:?}", store.health());
     assert_eq!(
-        passed.looks().next().expect("a rule").remaining(),
+        passed.statuses().next().expect("a rule").remaining(),
         5,
         "what was spent is kept"
     );
@@ -505,7 +506,7 @@ async fn a_name_is_taken() {
             let refused = limiter.check("mine").await.expect_err("taken");
             assert_eq!(
                 refused.error().expect("an error").kind(),
-                StoreErrorKind::Confused
+                StoreErrorKind::UnexpectedReply
             );
         }
         limiter.check("yours").await.expect("room");

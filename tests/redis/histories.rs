@@ -4,7 +4,7 @@ use core::slice::from_ref;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use ringgate::redis::Counting;
+use ringgate::shared::Counting;
 
 use crate::oracle::most_in_a_window;
 use crate::scripts::{Asked, Script, far_ahead, give_back, judge};
@@ -87,7 +87,7 @@ fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked:
                     ..plain.asked.clone()
                 };
                 let looked = judge.judge(client, now, "peek", from_ref(&asked));
-                let (admitted, found) = judge.judge(client, now, "take", from_ref(&asked));
+                let (admitted, found) = judge.judge(client, now, "charge", from_ref(&asked));
                 let spent = plain.spent(now);
                 assert_eq!(admitted, spent + permits <= limit, "{op:?} with {spent} spent");
                 assert_eq!(admitted, looked.0);
@@ -176,7 +176,7 @@ fn what_is_stored_is_bounded() {
         Asked::cells("cells", 8, 4, WINDOW / 4),
     ] {
         for step in 0..3000 {
-            judge.judge(&mut client, origin + step * 7, "take", from_ref(&asked));
+            judge.judge(&mut client, origin + step * 7, "charge", from_ref(&asked));
             let (command, most) = match asked.counting {
                 Counting::Log => ("ZCARD", 8),
                 _ => ("HLEN", 5),

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-use ringgate::redis::{DecidedBy, SharedLimiter, StoreErrorKind};
+use ringgate::shared::{DecidedBy, SharedLimiter, StoreErrorKind};
 
 use crate::oracle::{most_calls_in_a_window, most_in_a_window};
 
@@ -44,7 +44,7 @@ impl Load {
                 while !stop.load(Ordering::Relaxed) {
                     let call = call(&limiter).await;
                     calls.push(call);
-                    let by_account = call.admitted && call.by == DecidedBy::Account;
+                    let by_account = call.admitted && call.by == DecidedBy::Local;
                     here.fetch_add(u64::from(by_account), Ordering::Relaxed);
                     if !call.admitted {
                         // Refusals and errors come at once, and more of them prove no more.
@@ -100,7 +100,7 @@ pub(crate) async fn call(limiter: &SharedLimiter) -> Call {
         Err(refused) => (false, refused.decided_by(), refused.at(), refused.error()),
     };
     assert_eq!(at.is_some(), decided_by == DecidedBy::Store);
-    assert_eq!(error.is_some(), decided_by == DecidedBy::Node);
+    assert_eq!(error.is_some(), decided_by == DecidedBy::Fallback);
     Call {
         began,
         ended,
@@ -108,7 +108,7 @@ pub(crate) async fn call(limiter: &SharedLimiter) -> Call {
         by: decided_by,
         at_once,
         at,
-        error: error.map(ringgate::redis::StoreError::kind),
+        error: error.map(ringgate::shared::StoreError::kind),
     }
 }
 

@@ -7,7 +7,8 @@ use core::time::Duration;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use ringgate::redis::{DecidedBy, OnError, RedisStore, SharedLimiter};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{DecidedBy, OnError, SharedLimiter};
 
 use crate::server::{PATIENCE, patient};
 
@@ -112,8 +113,8 @@ fn decide(limiter: &SharedLimiter, runtime: &tokio::runtime::Handle) -> (bool, b
         None => (runtime.block_on(limiter.check("key")), false),
     };
     match &answer {
-        Ok(passed) => (true, passed.decided_by() == DecidedBy::Account, at_once),
-        Err(refused) => (false, refused.decided_by() == DecidedBy::Account, at_once),
+        Ok(passed) => (true, passed.decided_by() == DecidedBy::Local, at_once),
+        Err(refused) => (false, refused.decided_by() == DecidedBy::Local, at_once),
     }
 }
 
@@ -205,7 +206,7 @@ fn entry() {
             }
             "flush" => {
                 let flushed = runtime.block_on(limiter.flush()).is_ok();
-                let standing = limiter.standing();
+                let standing = limiter.lease_stats();
                 let (uncharged, held) = (standing.uncharged, standing.held);
                 say(&format!("flushed {} {uncharged} {held}", u8::from(flushed)));
             }

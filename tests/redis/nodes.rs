@@ -26,7 +26,7 @@ pub(crate) struct Turn {
 
 /// What a node has said.
 #[derive(Debug, Default)]
-struct Said {
+struct SpendResult {
     turns: Vec<Turn>,
     others: Vec<String>,
 }
@@ -35,7 +35,7 @@ struct Said {
 pub(crate) struct Node {
     child: Child,
     input: Option<ChildStdin>,
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<SpendResult>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -60,7 +60,7 @@ impl Node {
             .spawn()
             .expect("a process");
         let output = child.stdout.take().expect("an output");
-        let said = Arc::new(Mutex::new(Said::default()));
+        let said = Arc::new(Mutex::new(SpendResult::default()));
         let hears = Arc::clone(&said);
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -157,7 +157,7 @@ impl Drop for Node {
     }
 }
 
-impl Said {
+impl SpendResult {
     fn hear(&mut self, line: &str) {
         let Some(call) = line.strip_prefix("call ") else {
             self.others.push(line.to_owned());

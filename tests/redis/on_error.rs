@@ -4,11 +4,12 @@ use alloc::sync::Arc;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use ringgate::redis::{DecidedBy, OnError, Reason, RedisStore, SharedLimiter, SharedRules, StoreErrorKind};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{DecidedBy, OnError, Reason, SharedLimiter, SharedRules, StoreErrorKind};
 use ringgate::{Rule, RuleAlgorithm};
 
 use crate::load::{Load, end_all, most_by_calls, most_by_stamps};
-use crate::proxy::{Proxy, Way};
+use crate::proxy::{Proxy, Route};
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{Server, patient, ready, until};
 
@@ -72,12 +73,12 @@ async fn the_node_decides_by_what_it_knows() {
             [100, 100, 100],
         ]) {
             assert_eq!(
-                passes(limiter, "known", DecidedBy::Node).await,
+                passes(limiter, "known", DecidedBy::Fallback).await,
                 known,
                 "{limiter:?}"
             );
-            assert_eq!(passes(limiter, "busy", DecidedBy::Node).await, busy);
-            assert_eq!(passes(limiter, "new", DecidedBy::Node).await, new);
+            assert_eq!(passes(limiter, "busy", DecidedBy::Fallback).await, busy);
+            assert_eq!(passes(limiter, "new", DecidedBy::Fallback).await, new);
         }
         server.restart();
         until("there is a connection", || store.health().connected).await;
@@ -115,13 +116,17 @@ async fn nodes_that_decide_for_themselves_keep_their_bound() {
         }
         for round in 0..3 {
             for (proxy, store) in proxies.iter().zip(&stores) {
-                let way = if round == 1 { Way::CutReplies } else { Way::Swallow };
+                let way = if round == 1 {
+                    Route::CutReplies
+                } else {
+                    Route::Swallow
+                };
                 proxy.go(way);
                 until("the loss is noticed", || !store.health().connected).await;
             }
             tokio::time::sleep(window / 4).await;
             for (proxy, store) in proxies.iter().zip(&stores) {
-                proxy.go(Way::Pass);
+                proxy.go(Route::Pass);
                 until("there is a connection", || store.health().connected).await;
             }
             tokio::time::sleep(window / 4).await;
@@ -244,13 +249,13 @@ async fn the_node_charges_all_or_none() {
     let check = async |user, address| -> Vec<String> {
         match rules.check(&Request::of(user, address)).await {
             Ok(passed) => {
-                assert_eq!(passed.decided_by(), DecidedBy::Node);
+                assert_eq!(passed.decided_by(), DecidedBy::Fallback);
                 Vec::new()
             }
             Err(refused) => {
                 assert_eq!(
                     (refused.reason(), refused.decided_by()),
-                    (Reason::Spent, DecidedBy::Node)
+                    (Reason::Spent, DecidedBy::Fallback)
                 );
                 assert!(refused.retry_after().is_some());
                 let named = refused

@@ -5,7 +5,7 @@ use core::slice::from_ref;
 use core::time::Duration;
 use std::collections::HashSet;
 
-use ringgate::redis::{OnError, SharedLimiter, SharedLimiterBuilder};
+use ringgate::shared::{OnError, SharedLimiter, SharedLimiterBuilder};
 
 use crate::rules::{Request, by_address, by_user, shared};
 use crate::scripts::{Asked, far_ahead, judge};
@@ -73,7 +73,7 @@ fn o2_atomic_script_in_one_instant() {
             let clients = (0..8).map(|_| {
                 scope.spawn(|| {
                     let (judge, mut client) = (judge(), server.client());
-                    let calls = (0..125).map(|_| judge.judge(&mut client, now, "take", from_ref(&asked)));
+                    let calls = (0..125).map(|_| judge.judge(&mut client, now, "charge", from_ref(&asked)));
                     let passed = calls.filter(|(admitted, _)| *admitted);
                     passed.map(|(_, found)| found[0].receipt).collect::<Vec<_>>()
                 })
@@ -172,7 +172,7 @@ fn o4_a_refusal_charges_no_rule() {
     for mut parts in [logs, cells] {
         for _ in 0..2 {
             for _ in 0..100 {
-                let (admitted, found) = judge.judge(&mut client, now, "take", &parts);
+                let (admitted, found) = judge.judge(&mut client, now, "charge", &parts);
                 let spent: Vec<_> = parts
                     .iter()
                     .zip(&found)
@@ -192,7 +192,7 @@ fn o4_a_refusal_charges_no_rule() {
 async fn o4_by_address_and_by_everybody() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
-    let rules = ringgate::redis::SharedRules::builder()
+    let rules = ringgate::shared::SharedRules::builder()
         .rule(
             ringgate::Rule::new("address", "100/50s".parse().expect("a quota"))
                 .also("10/20s".parse().expect("a quota"))
@@ -244,7 +244,7 @@ fn o7_oldest_of_n() {
     let five = [Asked::log("five", 5, 10_000_000)];
     let mut check = |milliseconds: u64| {
         judge
-            .judge(&mut client, origin + milliseconds * 1000, "take", &five)
+            .judge(&mut client, origin + milliseconds * 1000, "charge", &five)
             .0
     };
     for milliseconds in [1000, 2800, 5000, 6000, 7999] {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 /// What it does with the next bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     Pass,
     /// What clients send goes nowhere, on connections that stay open.
     Swallow,
@@ -44,7 +44,7 @@ impl Proxy {
         let port = listener.local_addr().expect("its address").port();
         let inside = Arc::new(Inside {
             upstream,
-            way: AtomicU8::new(Way::Pass as u8),
+            way: AtomicU8::new(Route::Pass as u8),
             cut: AtomicU64::new(0),
             ended: watch::Sender::new(0),
         });
@@ -61,7 +61,7 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn go(&self, way: Way) {
+    pub(crate) fn go(&self, way: Route) {
         self.inside.way.store(way as u8, Ordering::SeqCst);
     }
 
@@ -77,7 +77,7 @@ impl Proxy {
 }
 
 impl Inside {
-    fn is(&self, way: Way) -> bool {
+    fn is(&self, way: Route) -> bool {
         self.way.load(Ordering::SeqCst) == way as u8
     }
 
@@ -94,18 +94,18 @@ impl Inside {
             tokio::select! {
                 _ = ended.changed() => return,
                 read = from_client.read(&mut sent) => match read {
-                    Ok(1..) if self.is(Way::Swallow) => {}
+                    Ok(1..) if self.is(Route::Swallow) => {}
                     Ok(bytes @ 1..) => if to_server.write_all(&sent[..bytes]).await.is_err() { return },
                     _ => return,
                 },
                 read = from_server.read(&mut answered) => match read {
-                    Ok(1..) if self.is(Way::CutReplies) => {
+                    Ok(1..) if self.is(Route::CutReplies) => {
                         let _ = to_client.write_all(&answered[..1]).await;
                         self.cut.fetch_add(1, Ordering::SeqCst);
                         return;
                     }
                     Ok(bytes @ 1..) => {
-                        if self.is(Way::DelayReplies) {
+                        if self.is(Route::DelayReplies) {
                             tokio::time::sleep(LATE).await;
                         }
                         if to_client.write_all(&answered[..bytes]).await.is_err() {

@@ -3,7 +3,7 @@
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::redis::{DecidedBy, OnError, Reason, SharedRules, SharedRulesBuilder};
+use ringgate::shared::{DecidedBy, OnError, Reason, SharedRules, SharedRulesBuilder};
 use ringgate::{Condition, Cost, Key, Quota, Rule, RuleAlgorithm, Settled, TierOf};
 
 use crate::server::Server;
@@ -97,10 +97,10 @@ async fn several_permits_are_taken_whole_or_not_at_all() {
         assert!(never.to_string().ends_with("; never admitted"), "{never}");
         assert!(rules.check(&asks(u64::MAX)).await.is_err());
         let passed = rules.check(&asks(400)).await.expect("they are left");
-        assert_eq!(passed.looks().next().expect("a rule").remaining(), 0);
+        assert_eq!(passed.statuses().next().expect("a rule").remaining(), 0);
         // Nothing is free of charge when it costs nothing.
         let free = rules.check(&asks(0)).await.expect("nothing");
-        assert_eq!(free.decided_by(), DecidedBy::Nobody);
+        assert_eq!(free.decided_by(), DecidedBy::Rules);
         assert!(rules.check(&asks(1)).await.is_err());
         assert_eq!(rules.refund(passed).await.expect("an answer"), Settled::Exact);
         assert_eq!(rules.peek(&asks(1)).await.expect("an answer")[0].remaining(), 400);
@@ -158,7 +158,7 @@ async fn what_a_rule_says_holds_in_the_store() {
         .expect_err("on the list");
     assert_eq!(
         (refused.reason(), refused.decided_by()),
-        (Reason::Listed, DecidedBy::Nobody)
+        (Reason::Listed, DecidedBy::Rules)
     );
     assert_eq!(
         refused.violations().map(|look| look.rule()).collect::<Vec<_>>(),

@@ -3,11 +3,11 @@
 
 use core::time::Duration;
 
-use ringgate::redis::SharedLimiter;
+use ringgate::shared::SharedLimiter;
 
 use crate::node::{Orders, time};
 use crate::nodes::{Node, Turn};
-use crate::proxy::{Proxy, Way};
+use crate::proxy::{Proxy, Route};
 use crate::server::Server;
 use crate::shim::{Clocks, Shim, ahead};
 use crate::watch::{NODES, Outcome, Watch, counted, hammer, limit, window};
@@ -179,7 +179,7 @@ pub(crate) fn nodes_wake_with_holds(sync: bool) {
         nodes[..2].iter_mut().for_each(Node::go_quietly);
         std::thread::sleep(Duration::from_millis(2300));
         nodes[..2].iter().for_each(|node| node.signal("-STOP"));
-        proxy.go(Way::Swallow);
+        proxy.go(Route::Swallow);
         nodes[2..].iter_mut().for_each(Node::go);
         // Others are given what was held, and spend it.
         let slept = straight.term + Duration::from_millis(1100);
@@ -187,7 +187,7 @@ pub(crate) fn nodes_wake_with_holds(sync: bool) {
         shim.shift(0, 0, -i64::try_from(slept.as_nanos()).expect("not long"));
         nodes[..2].iter().for_each(|node| node.signal("-CONT"));
         wait(1);
-        proxy.go(Way::Pass);
+        proxy.go(Route::Pass);
         wait(1);
     });
     judge("nodes wake with holds", &straight, NODES as u64, &outcome);

@@ -1,16 +1,16 @@
 //! The scripts themselves in a real server, with a time that the test says: all else is as it is.
 
-use ringgate::redis::Counting;
+use ringgate::shared::Counting;
 
 /// A script that asks nobody for the time.
 pub(crate) struct Script(redis::Script);
 
 const TEXT: [&str; 5] = [
-    include_str!("../../src/redis/head.lua"),
-    include_str!("../../src/redis/log.lua"),
-    include_str!("../../src/redis/cells.lua"),
-    include_str!("../../src/redis/holds.lua"),
-    include_str!("../../src/redis/parts.lua"),
+    include_str!("../../src/redis/script/prelude.lua"),
+    include_str!("../../src/redis/script/log.lua"),
+    include_str!("../../src/redis/script/cells.lua"),
+    include_str!("../../src/redis/script/leases.lua"),
+    include_str!("../../src/redis/script/counters.lua"),
 ];
 
 /// One part as a script is told of it.
@@ -29,9 +29,9 @@ pub(crate) struct Asked {
 
 /// What it has found of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct CounterStatus {
     pub(crate) room: bool,
-    pub(crate) left_alone: bool,
+    pub(crate) not_charged: bool,
     pub(crate) remaining: u64,
     pub(crate) wait: i64,
     pub(crate) receipt: (u64, u64),
@@ -66,15 +66,15 @@ fn timeless(last: &str) -> Script {
 }
 
 pub(crate) fn judge() -> Script {
-    timeless(include_str!("../../src/redis/judge.lua"))
+    timeless(include_str!("../../src/redis/script/decide.lua"))
 }
 
 pub(crate) fn give_back() -> Script {
-    timeless(include_str!("../../src/redis/give_back.lua"))
+    timeless(include_str!("../../src/redis/script/refund.lua"))
 }
 
 pub(crate) fn settle() -> Script {
-    timeless(include_str!("../../src/redis/settle.lua"))
+    timeless(include_str!("../../src/redis/script/renew.lua"))
 }
 
 /// A time so far ahead of the server's that nothing expires.
@@ -100,7 +100,7 @@ impl Script {
                 other => unreachable!("{other:?}"),
             };
             call.key(&part.key)
-                .key(format!("{}:holds", part.key))
+                .key(format!("{}:leases", part.key))
                 .arg(by)
                 .arg(part.limit)
                 .arg(part.window)
@@ -120,14 +120,14 @@ impl Script {
         now: u64,
         verb: &str,
         parts: &[Asked],
-    ) -> (bool, Vec<Found>) {
+    ) -> (bool, Vec<CounterStatus>) {
         let answer: Vec<i64> = self.run(client, now, verb, parts);
         assert_eq!(answer.len(), 2 + 5 * parts.len());
         assert_eq!(answer[1], i64::try_from(now).expect("a time"), "no digit is lost");
         let unsigned = |number: i64| u64::try_from(number).expect("not negative");
-        let found = answer[2..].chunks_exact(5).map(|found| Found {
+        let found = answer[2..].chunks_exact(5).map(|found| CounterStatus {
             room: found[0] == 1,
-            left_alone: found[0] == 2,
+            not_charged: found[0] == 2,
             remaining: unsigned(found[1]),
             wait: found[2],
             receipt: (unsigned(found[3]), unsigned(found[4])),
@@ -150,8 +150,8 @@ impl Script {
         };
         let [sequence, begins, cap, want, keep] = question;
         let mut call = self.0.prepare_invoke();
-        call.key(&part.key).key(format!("{}:holds", part.key)).key("era");
-        call.arg("settle")
+        call.key(&part.key).key(format!("{}:leases", part.key)).key("era");
+        call.arg("renew")
             .arg(by)
             .arg(part.limit)
             .arg(part.window)
@@ -172,6 +172,6 @@ impl Script {
 
     /// How many permits of each part were given back.
     pub(crate) fn give_back(&self, client: &mut redis::Connection, now: u64, parts: &[Asked]) -> Vec<u64> {
-        self.run(client, now, "give back", parts)
+        self.run(client, now, "refund", parts)
     }
 }

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::redis::{OnError, RedisStore, SharedLimiter, SharedRules, StoreErrorKind};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{OnError, SharedLimiter, SharedRules, StoreErrorKind};
 use ringgate::{Key, Rule, RuleAlgorithm};
 
 use crate::rules::{Request, by_user, quota};

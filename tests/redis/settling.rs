@@ -4,7 +4,7 @@
 
 use core::slice::from_ref;
 
-use ringgate::redis::Counting;
+use ringgate::shared::Counting;
 
 use crate::oracle::most_in_a_window;
 use crate::scripts::{Asked, far_ahead, judge, settle};
@@ -16,7 +16,7 @@ const TERM: u64 = 40;
 
 /// A question: what it charges, and what the script is told beside.
 #[derive(Clone, Copy, Debug)]
-struct Question {
+struct UsageReport {
     charge: u64,
     told: [u64; 5],
 }
@@ -30,9 +30,9 @@ struct Life {
     until: u64,
     sequence: u64,
     known: bool,
-    open: Option<Question>,
+    open: Option<UsageReport>,
     /// Those that may come once more.
-    copies: Vec<Question>,
+    copies: Vec<UsageReport>,
 }
 
 /// What is charged, as the script counts it.
@@ -58,7 +58,7 @@ fn charged(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
 
 /// What is held.
 fn held(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
-    let name = format!("{}:holds", part.key);
+    let name = format!("{}:leases", part.key);
     let lives: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query(client).expect("lives");
     let numbers = lives.iter().map(|(_, life)| -> Vec<u64> {
         let numbers = life.split(' ').map(|number| number.parse().expect("a number"));
@@ -101,7 +101,7 @@ fn what_is_charged_and_held_is_never_more_than_the_limit() {
                         permits: 1 + draw(3),
                         ..part.clone()
                     };
-                    if judge.judge(&mut client, now, "take", from_ref(&asked)).0 {
+                    if judge.judge(&mut client, now, "charge", from_ref(&asked)).0 {
                         uses.push((time, asked.permits));
                     }
                 }
@@ -129,7 +129,7 @@ fn what_is_charged_and_held_is_never_more_than_the_limit() {
                         node.budget = node.budget.min(draw(LIMIT)).max(node.used);
                         let begins = u64::from(!node.known);
                         let keep = TERM + WINDOW;
-                        Question {
+                        UsageReport {
                             charge: node.used,
                             told: [node.sequence, begins, node.budget, draw(20), keep],
                         }
@@ -209,7 +209,7 @@ fn a_hold_that_has_ended_is_not_revived() {
             permits: LIMIT,
             ..part.clone()
         };
-        assert!(judge.judge(&mut client, now, "take", from_ref(&all)).0);
+        assert!(judge.judge(&mut client, now, "charge", from_ref(&all)).0);
         now -= 10;
         let told = settle.settle(&mut client, now, &part, (2, [2, 0, budget, 0, keep]));
         assert_eq!(told, None, "others have what it held");

@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use ringgate::Settled;
-use ringgate::redis::{OnError, RedisStore, SharedLimiter, SharedLimiterBuilder};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{OnError, SharedLimiter, SharedLimiterBuilder};
 
 use crate::load::{Load, most_by_stamps};
 use crate::oracle::most_in_a_window;
@@ -153,7 +154,7 @@ async fn futures_are_send() {
             .build()
             .expect("a store"),
     );
-    let rules = ringgate::redis::SharedRules::<core::cell::Cell<u8>>::builder()
+    let rules = ringgate::shared::SharedRules::<core::cell::Cell<u8>>::builder()
         .rule(ringgate::Rule::new("all", "1/s".parse().expect("a quota")).on_error(OnError::Admit))
         .build(store)
         .expect("rules");

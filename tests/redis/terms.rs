@@ -4,10 +4,11 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::{Instant, SystemTime};
 
-use ringgate::redis::{DecidedBy, Mode, OnError, RedisStore, SharedLimiter, SharedRules};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{DecidedBy, Mode, OnError, SharedLimiter, SharedRules};
 use ringgate::{Rule, Settled};
 
-use crate::proxy::{LATE, Proxy, Way};
+use crate::proxy::{LATE, Proxy, Route};
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, patient, ready, until};
 
@@ -38,7 +39,7 @@ async fn a_term_ends_with_its_key() {
         )
         .term(term)
         .period(Duration::from_millis(50))
-        .accounts(1)
+        .leases(1)
         .build(store.clone())
         .expect("rules");
     // All accounts are budgets', and nothing of these is uncharged.
@@ -51,7 +52,7 @@ async fn a_term_ends_with_its_key() {
     let asking = async {
         while asks.load(Ordering::Relaxed) {
             let passed = rules.check(&Request::of("hold", 0)).await;
-            let is_here = passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account);
+            let is_here = passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local);
             here.fetch_add(u64::from(is_here), Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -65,7 +66,7 @@ async fn a_term_ends_with_its_key() {
     until("the loss is noticed", || !store.health().connected).await;
     // Whatever was heard last was sent before.
     tokio::time::sleep(term).await;
-    let standing = rules.standing();
+    let standing = rules.lease_stats();
     let late = rules.check_now(&Request::of("hold", 0));
     server.signal("-CONT");
     println!("when the term was over: {standing:?}");
@@ -91,7 +92,7 @@ async fn a_term_begins_with_its_question() {
     let mut here = 0;
     while here < 900 {
         if here == 100 {
-            proxy.go(Way::DelayReplies);
+            proxy.go(Route::DelayReplies);
         }
         here += u32::from(matches!(limiter.check_now("key"), Some(Ok(_))));
         if here < 100 {
@@ -99,23 +100,23 @@ async fn a_term_begins_with_its_question() {
                 limiter
                     .check("key")
                     .await
-                    .is_ok_and(|it| it.decided_by() == DecidedBy::Account),
+                    .is_ok_and(|it| it.decided_by() == DecidedBy::Local),
             );
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(
             began.elapsed() < PATIENCE,
             "no hold is granted: {:?}",
-            limiter.standing()
+            limiter.lease_stats()
         );
     }
-    proxy.go(Way::Swallow);
+    proxy.go(Route::Swallow);
     // What was sent before may be answered, and what is sent from here on is not.
     let cut = Instant::now();
     while cut.elapsed() < term {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    println!("when the term was over: {:?}", limiter.standing());
+    println!("when the term was over: {:?}", limiter.lease_stats());
     while cut.elapsed() < term + 2 * LATE {
         let late = limiter.check_now("key");
         assert!(
@@ -143,7 +144,7 @@ async fn none_is_granted_soon_after_a_restart() {
         .expect("a limiter");
     let decides = async || {
         let passed = limiter.check("key").await;
-        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account)
+        passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local)
     };
     for part in [900, 300] {
         let began = Instant::now();
@@ -151,7 +152,7 @@ async fn none_is_granted_soon_after_a_restart() {
             assert!(
                 began.elapsed() < PATIENCE,
                 "no hold is granted: {:?}",
-                limiter.standing()
+                limiter.lease_stats()
             );
         }
         // Servers know in whole seconds when they were started.
@@ -169,7 +170,7 @@ async fn none_is_granted_soon_after_a_restart() {
             assert!(
                 began.elapsed() < PATIENCE,
                 "no hold is granted: {:?}",
-                limiter.standing()
+                limiter.lease_stats()
             );
         }
         let waited = began.elapsed();
@@ -198,10 +199,10 @@ async fn none_is_granted_soon_after_a_failover() {
         let began = Instant::now();
         loop {
             let passed = limiter.check("key").await;
-            if passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Account) {
+            if passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local) {
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "no hold: {:?}", limiter.standing());
+            assert!(began.elapsed() < PATIENCE, "no hold: {:?}", limiter.lease_stats());
         }
     };
     let mut client = replica.client();
@@ -242,18 +243,18 @@ async fn what_was_charged_is_not_given_back() {
         let began = Instant::now();
         let (mut exact, mut forfeited) = (0, 0);
         while exact == 0 || forfeited < 3 {
-            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.lease_stats());
             let Ok(passed) = limiter.check("key").await else {
                 continue;
             };
-            if passed.decided_by() != DecidedBy::Account {
+            if passed.decided_by() != DecidedBy::Local {
                 continue;
             }
             if exact == 0 {
                 exact += u32::from(limiter.refund(passed).await == Ok(Settled::Exact));
                 continue;
             }
-            until("it is charged", || limiter.standing().uncharged == 0).await;
+            until("it is charged", || limiter.lease_stats().uncharged == 0).await;
             // Somebody else uses as much.
             if !matches!(limiter.check_now("key"), Some(Ok(_))) {
                 continue;
@@ -318,9 +319,12 @@ async fn ends_do_not_wait_for_one_another() {
         assert!(admitted > 0 && ended > 0);
         let began = Instant::now();
         while limiter.flush().await.is_err() {
-            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.standing());
+            assert!(began.elapsed() < PATIENCE, "{:?}", limiter.lease_stats());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert_eq!((limiter.standing().uncharged, limiter.standing().held), (0, 0));
+        assert_eq!(
+            (limiter.lease_stats().uncharged, limiter.lease_stats().held),
+            (0, 0)
+        );
     }
 }

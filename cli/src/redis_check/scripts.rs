@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::hash::BuildHasher;
 use core::time::Duration;
 
-use ringgate::redis::{OnError, RedisStore, SharedLimiter};
+use ringgate::redis::RedisStore;
+use ringgate::shared::{OnError, SharedLimiter};
 
 use super::finding::{Finding, Level};
 use super::latency::Figures;

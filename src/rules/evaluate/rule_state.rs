@@ -160,7 +160,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// Looks the key's words up.
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     pub(crate) fn find(&self, extracted: &Extracted) -> StorageLookup<'_> {
         self.find_far(extracted).or_near(extracted.key)
     }
@@ -236,7 +236,7 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// Charges debt to this state without a reference to its rules.
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     pub(crate) fn charger(&self) -> StateCharger {
         StateCharger {
             algorithms: Arc::clone(&self.algorithms),
@@ -263,13 +263,13 @@ impl<R: ?Sized> RuleState<R> {
 }
 
 /// Charges debt to a state that may outlive its rule set.
-#[cfg(feature = "redis")]
+#[cfg(feature = "shared")]
 pub(crate) struct StateCharger {
     algorithms: Arc<StateAlgorithms>,
     storage: Arc<StateStorage>,
 }
 
-#[cfg(feature = "redis")]
+#[cfg(feature = "shared")]
 impl StateCharger {
     /// Charges debt as [`RuleState::charge_debt`] does.
     pub(crate) fn charge_debt(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {

@@ -26,7 +26,7 @@ impl<'a> LiveCounts<'a> {
     }
 
     /// The counts of rules that many nodes share.
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     pub(crate) const fn shared(rules: &'a [NamedCounts]) -> Self {
         Self { rules, shared: true }
     }

@@ -14,7 +14,7 @@ pub(crate) enum RuleEvent {
     ShadowDenied,
     Overflowed,
     Forfeited(u64),
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "shared")]
     ByNode,
 }
 
@@ -52,7 +52,7 @@ impl ShardedCounts {
             RuleEvent::ShadowDenied => shard.add(&counts.shadow_denied, 1),
             RuleEvent::Overflowed => shard.add(&counts.overflowed, 1),
             RuleEvent::Forfeited(permits) => shard.add(&counts.forfeited, permits),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "shared")]
             RuleEvent::ByNode => shard.add(&counts.by_node, 1),
         }
     }
@@ -92,7 +92,7 @@ impl ShardId {
     }
 
     /// The index. All but the last belong to one thread.
-    #[cfg(any(feature = "observe", feature = "redis"))]
+    #[cfg(any(feature = "observe", feature = "shared"))]
     pub(crate) const fn index(self) -> usize {
         self.index
     }

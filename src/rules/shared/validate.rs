@@ -1,4 +1,4 @@
-//! What of a rule a store can keep, and what stands in for it.
+//! Which rules a store can keep, and the fallback rules of this node.
 
 use alloc::format;
 use core::time::Duration;
@@ -11,14 +11,14 @@ use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 
-/// The most permits of a quota that is kept as a log.
+/// The most permits of a quota that a store keeps as a log.
 const MOST_LOGGED: u64 = 100_000;
 /// The most cells of a window.
 const MOST_CELLS: u64 = 1000;
-/// The shortest window: the store forgets in milliseconds.
+/// The shortest window. Stores forget in milliseconds.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The most that a rule may admit beyond its limit in a window, of any of its quotas and tiers, on so many nodes.
+/// The most permits that a rule may admit beyond its limit in a window on this number of nodes, over its quotas and tiers.
 pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
     let limits = rule.quotas.iter().map(|quota| quota.limit());
     let mut limits = limits.chain(rule.tiers.iter().map(|&(_, limit)| limit));
@@ -33,13 +33,13 @@ pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
     })
 }
 
-/// The most that one node admits in a window, by the algorithm of the rule.
+/// The most permits that one node admits in a window by the algorithm of the rule.
 fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
     match rule.algorithm {
         RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
         RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
         RuleAlgorithm::Even => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
-        // A tier's burst is in proportion, rounded up here.
+        // A tier's burst is proportional to its limit, rounded up here.
         RuleAlgorithm::Gcra => {
             let first = rule.quotas[0].limit();
             let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit);
@@ -50,7 +50,7 @@ fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
     }
 }
 
-/// How a rule is kept in the store: in so many cells, or as a log.
+/// How a store keeps a rule: as this number of cells, or as a log.
 pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigError> {
     if rule.mode == Mode::Local {
         return Ok(None);
@@ -60,18 +60,14 @@ pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigErro
     {
         return Err(ConfigError::new(
             "key",
-            format!("{:?}, whose parts nobody has said", key.name()),
-            "a key with `shared_as`, which is the same on all machines",
+            format!("{:?} without shared parts", key.name()),
+            "a key with `shared_as`, equal on all machines",
         ));
     }
     for quota in &rule.quotas {
         if quota.window() < SHORTEST {
             let given = format!("{:?}", quota.window());
-            return Err(ConfigError::new(
-                "window",
-                given,
-                "1ms to 366 days where a store keeps it",
-            ));
+            return Err(ConfigError::new("window", given, "1ms to 366 days in a store"));
         }
     }
     match rule.algorithm {
@@ -85,7 +81,7 @@ pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigErro
                 return Err(ConfigError::new(
                     "limit",
                     format!("{most} permits"),
-                    format!("1 to {MOST_LOGGED} permits in a log that a store keeps"),
+                    format!("1 to {MOST_LOGGED} permits for a log in a store"),
                 ));
             }
             match rule.cells {
@@ -102,26 +98,26 @@ pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigErro
             cells => Err(ConfigError::new(
                 "cells",
                 format!("{cells}"),
-                format!("1 to {MOST_CELLS} cells that a store keeps"),
+                format!("1 to {MOST_CELLS} in a store"),
             )),
         },
         other => Err(ConfigError::new(
             "algorithm",
             format!("{other:?}"),
-            "Counter or Log where a store keeps it",
+            "Counter or Log in a store",
         )),
     }
 }
 
-/// The rule by which this node decides when the store does not answer.
-pub(super) fn stand_in<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>, ConfigError> {
+/// The rule that this node decides by when the store does not answer.
+pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>, ConfigError> {
     let mut rule = rule.clone();
     if rule.mode == Mode::Local {
-        // It stands in for nobody.
+        // The rule itself: this node decides about it in any case.
         return Ok(rule);
     }
     if rule.algorithm == RuleAlgorithm::Log {
-        // In a word or two for a key, and no less strict: a table of logs could be larger than the memory.
+        // Cells take a word or two for a key and are no less strict. A table of logs could be larger than the memory.
         rule.algorithm = RuleAlgorithm::Counter;
     }
     if rule.on_error == OnError::Share {

@@ -9,9 +9,10 @@ use core::time::Duration;
 use metrics::Unit;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use ringgate::redis::{
-    AccountsObserver, Answer, BreakerState, Found, Health, OnError, Part, RedisStore, SharedLimiter,
-    SharedRules, Store, StoreError, StoreErrorKind, StoreObserver, Verdict,
+use ringgate::redis::{BreakerState, Health, RedisObserver, RedisStore};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, OnError, SharedLimiter,
+    SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
 use ringgate::{Key, Observer, Rule};
 
@@ -19,24 +20,24 @@ use super::recorders::{Clerk, Scraped};
 use super::requests::{Request, named, request};
 use super::server::{Server, patient, ready};
 
-/// Answers as long as it is asked for no more than this in a request.
+/// A store that answers while a request asks for at most this number of permits.
 #[derive(Debug)]
 struct Moody(u64);
 
-impl Store for Moody {
-    fn take<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
-        let found = |part: &Part| match part.limit() {
+impl CounterStore for Moody {
+    fn decide<'a>(&'a self, parts: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        let found = |part: &CounterRequest| match part.limit() {
             // As if others had spent it.
-            7 => Found::without_room(0, Some(Duration::from_secs(1))),
-            limit => Found::with_room(limit),
+            7 => CounterStatus::without_room(0, Some(Duration::from_secs(1))),
+            limit => CounterStatus::with_room(limit),
         };
         let answer = if parts.iter().all(|part| part.permits() <= self.0) {
-            let found: Vec<Found> = parts.iter().map(found).collect();
+            let found: Vec<CounterStatus> = parts.iter().map(found).collect();
             let refused = parts.iter().zip(&found);
             let refused = refused.filter(|(part, found)| part.is_enforced() && !found.has_room());
             Ok(match refused.count() {
-                0 => Verdict::new(0, found),
-                _ => Verdict::refused(0, found),
+                0 => CheckResult::admitted(0, found),
+                _ => CheckResult::denied(0, found),
             })
         } else {
             Err(StoreError::new(StoreErrorKind::Down, "not in the mood"))
@@ -44,15 +45,15 @@ impl Store for Moody {
         Box::pin(async { answer })
     }
 
-    fn peek<'a>(&'a self, parts: &'a [Part]) -> Answer<'a, Verdict> {
-        self.take(parts)
+    fn peek<'a>(&'a self, parts: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        self.decide(parts)
     }
 
-    fn give_back<'a>(&'a self, _: &'a [Part], _: &'a Verdict) -> Answer<'a, u64> {
+    fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
         Box::pin(async { Ok(0) })
     }
 
-    fn reset<'a>(&'a self, _: &'a [Part]) -> Answer<'a, ()> {
+    fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 }
@@ -211,7 +212,7 @@ fn expected(health: &Health) -> BTreeMap<String, f64> {
         (outcome("timed_out"), health.timed_out as f64),
         (outcome("disconnected"), health.disconnected as f64),
         (outcome("refused"), health.refused as f64),
-        (outcome("confused"), health.confused as f64),
+        (outcome("unexpected_reply"), health.unexpected_replies as f64),
         (outcome("unsent"), health.unsent as f64),
         (
             "ringgate_store_connections_total".into(),
@@ -227,7 +228,7 @@ fn expected(health: &Health) -> BTreeMap<String, f64> {
 
 const STALE: &str = "ringgate_store_stale_seconds";
 
-async fn show(observer: &StoreObserver, recorder: &DebuggingRecorder, store: &RedisStore) -> f64 {
+async fn show(observer: &RedisObserver, recorder: &DebuggingRecorder, store: &RedisStore) -> f64 {
     metrics::with_local_recorder(recorder, || observer.publish(store));
     let mut values = shown(recorder, "main");
     let stale = values.remove(STALE).expect("how long ago");
@@ -240,7 +241,7 @@ async fn a_stores_health_is_shown() -> Result<(), Box<dyn Error>> {
     let Some(mut server) = Server::start() else {
         return Ok(());
     };
-    let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
+    let (observer, recorder) = (RedisObserver::new("main"), DebuggingRecorder::new());
     // No heartbeat comes between, and no breaker rests for less than the test looks.
     let minute = Duration::from_secs(60);
     let builder = patient(RedisStore::builder(&server.url()))
@@ -292,7 +293,7 @@ async fn a_breaker_is_shown() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
-    let (observer, recorder) = (StoreObserver::new("main"), DebuggingRecorder::new());
+    let (observer, recorder) = (RedisObserver::new("main"), DebuggingRecorder::new());
     let minute = Duration::from_secs(60);
     let builder = RedisStore::builder(&server.url())
         .connect_timeout(Duration::from_secs(20))
@@ -328,7 +329,7 @@ async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
-    let (observer, clerk) = (StoreObserver::new("main"), Clerk::default());
+    let (observer, clerk) = (RedisObserver::new("main"), Clerk::default());
     let mut answered = 0;
     for calls in [5, 3, 9] {
         let store = server.store().await;
@@ -373,7 +374,7 @@ async fn a_scrape_shows_all() -> Result<(), Box<dyn Error>> {
     for _ in 0..5 {
         let _ = rules.check(&request(1)).await;
     }
-    let (observer, health) = (Observer::new(), StoreObserver::new("main"));
+    let (observer, health) = (Observer::new(), RedisObserver::new("main"));
     metrics::with_local_recorder(&recorder, || {
         observer.publish_counts(rules.live_counts());
         health.publish(&store);
@@ -397,7 +398,7 @@ async fn a_scrape_shows_all() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Accounts that hold, that owe, and that had to ask.
+/// LeaseStore that hold, that owe, and that had to ask.
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_are_shown() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
@@ -408,34 +409,34 @@ async fn accounts_are_shown() -> Result<(), Box<dyn Error>> {
     let limiter = SharedLimiter::builder("login", "1000/h".parse()?)
         .lease(100)
         .build(store)?;
-    let observer = AccountsObserver::new("logins");
+    let observer = LeaseObserver::new("logins");
     for _ in 0..50 {
         assert!(limiter.check("a").await.is_ok());
     }
     limiter.flush().await?;
     metrics::with_local_recorder(&recorder, || observer.publish_limiter(&limiter));
-    let (standing, text) = (limiter.standing(), recorder.handle().render());
+    let (standing, text) = (limiter.lease_stats(), recorder.handle().render());
     for (name, value) in [
-        ("refused_total", standing.refused),
-        ("asked_total", standing.asked),
+        ("refused_total", standing.denied),
+        ("asked_total", standing.remote),
         ("capacity", standing.capacity),
-        ("in_use", standing.accounts),
+        ("in_use", standing.leases),
         ("uncharged_permits", standing.uncharged),
         ("held_permits", standing.held),
     ] {
-        let line = format!("ringgate_accounts_{name}{{rules=\"logins\"}} {value}");
+        let line = format!("ringgate_leases_{name}{{rules=\"logins\"}} {value}");
         assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
     }
-    assert!(standing.asked > 0 && standing.capacity > 0, "{standing:?}");
+    assert!(standing.remote > 0 && standing.capacity > 0, "{standing:?}");
     assert!(
-        text.contains("# TYPE ringgate_accounts_stale_seconds gauge"),
+        text.contains("# TYPE ringgate_leases_stale_seconds gauge"),
         "{text}"
     );
     // Rules that keep none show none.
     let strict = SharedLimiter::builder("strict", "1000/h".parse()?).build(server.store().await)?;
     let recorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {
-        AccountsObserver::new("strict").publish_limiter(&strict)
+        LeaseObserver::new("strict").publish_limiter(&strict)
     });
     assert_eq!(recorder.handle().render(), "");
     Ok(())

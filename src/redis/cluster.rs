@@ -1,0 +1,201 @@
+//! Requests over several slots of a cluster, which no single script can decide: reserve and refund.
+//!
+//! All slots are read first, concurrently, and a request that one of them has no room for is denied without a charge. Then
+//! the slots are charged one after the other, the scarcest first, since other requests are likeliest to exhaust it. If a
+//! slot denies after all, the charges before it are refunded exactly: they were never used.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::Poll;
+
+use super::store::RedisStore;
+use crate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseGrant, LeaseRequest, StoreError,
+    StoreFuture,
+};
+
+/// The requests of one key hash, which share a slot, and their positions.
+struct Slot {
+    requests: Vec<CounterRequest>,
+    at: Vec<usize>,
+}
+
+fn slots(requests: &[CounterRequest]) -> Vec<Slot> {
+    let mut slots: Vec<Slot> = Vec::new();
+    for (at, request) in requests.iter().enumerate() {
+        let key_hash = request.key_hash();
+        match slots
+            .iter_mut()
+            .find(|slot| slot.requests[0].key_hash() == key_hash)
+        {
+            Some(slot) => {
+                slot.requests.push(request.clone());
+                slot.at.push(at);
+            }
+            None => slots.push(Slot {
+                requests: alloc::vec![request.clone()],
+                at: alloc::vec![at],
+            }),
+        }
+    }
+    slots
+}
+
+/// The results of all slots as one, in the order of the requests.
+fn join(slots: &[Slot], results: &[CheckResult]) -> CheckResult {
+    let mut statuses: Vec<(usize, CounterStatus)> = slots
+        .iter()
+        .zip(results)
+        .flat_map(|(slot, result)| slot.at.iter().copied().zip(result.statuses().iter().copied()))
+        .collect();
+    statuses.sort_by_key(|&(at, _)| at);
+    let statuses = statuses.into_iter().map(|(_, status)| status).collect();
+    // The clocks of servers differ. All of them have reached the newest reading, or will soon.
+    let at = results.iter().map(CheckResult::at).max().unwrap_or(0);
+    if results.iter().all(CheckResult::is_admitted) {
+        CheckResult::admitted(at, statuses)
+    } else {
+        CheckResult::denied(at, statuses)
+    }
+}
+
+impl RedisStore {
+    async fn peek_slots(&self, slots: &[Slot]) -> Result<Vec<CheckResult>, StoreError> {
+        all(slots.iter().map(|slot| {
+            let peeked: StoreFuture<'_, CheckResult> = Box::pin(self.run_decide("peek", &slot.requests));
+            peeked
+        }))
+        .await
+        .into_iter()
+        .collect()
+    }
+
+    pub(super) async fn peek_spread(&self, requests: &[CounterRequest]) -> Result<CheckResult, StoreError> {
+        let slots = slots(requests);
+        Ok(join(&slots, &self.peek_slots(&slots).await?))
+    }
+
+    pub(super) async fn decide_spread(&self, requests: &[CounterRequest]) -> Result<CheckResult, StoreError> {
+        let slots = slots(requests);
+        let mut results = self.peek_slots(&slots).await?;
+        if !results.iter().all(CheckResult::is_admitted) {
+            return Ok(join(&slots, &results));
+        }
+        let left = |result: &CheckResult, slot: &Slot| {
+            let left = result.statuses().iter().zip(&slot.requests);
+            let left = left.filter(|(_, request)| request.is_enforced());
+            left.map(|(status, request)| status.remaining().saturating_sub(request.permits()))
+                .min()
+                .unwrap_or(u64::MAX)
+        };
+        let mut order: Vec<usize> = (0..slots.len()).collect();
+        order.sort_by_key(|&slot| left(&results[slot], &slots[slot]));
+        let mut charged: Vec<usize> = Vec::new();
+        for slot in order {
+            match self.run_decide("charge", &slots[slot].requests).await {
+                Ok(result) if result.is_admitted() => {
+                    results[slot] = result;
+                    charged.push(slot);
+                }
+                denied => {
+                    self.refund_slots(&slots, &results, &charged).await;
+                    results[slot] = denied?;
+                    return Ok(join(&slots, &results));
+                }
+            }
+        }
+        Ok(join(&slots, &results))
+    }
+
+    /// Refunds what was charged to these slots. A refund that fails leaves its permits charged, which is stricter.
+    async fn refund_slots(&self, slots: &[Slot], results: &[CheckResult], charged: &[usize]) {
+        all(charged.iter().map(|&slot| {
+            let refunded: StoreFuture<'_, u64> =
+                Box::pin(self.run_refund(&slots[slot].requests, &results[slot]));
+            refunded
+        }))
+        .await;
+    }
+
+    pub(super) async fn refund_spread(
+        &self,
+        requests: &[CounterRequest],
+        charged: &CheckResult,
+    ) -> Result<u64, StoreError> {
+        let mut lost = 0;
+        for slot in slots(requests) {
+            let statuses = slot.at.iter().map(|&at| charged.statuses()[at]).collect();
+            let charged = CheckResult::admitted(charged.at(), statuses);
+            lost += self.refund(&slot.requests, &charged).await?;
+        }
+        Ok(lost)
+    }
+
+    /// Renews leases of all slots, concurrently.
+    pub(super) async fn renew_spread(
+        &self,
+        requests: &[LeaseRequest],
+    ) -> Vec<Result<LeaseGrant, StoreError>> {
+        let mut slots: Vec<(Vec<LeaseRequest>, Vec<usize>)> = Vec::new();
+        for (at, request) in requests.iter().enumerate() {
+            let key_hash = request.counter().key_hash();
+            let same = |slot: &&mut (Vec<LeaseRequest>, _)| slot.0[0].counter().key_hash() == key_hash;
+            match slots.iter_mut().find(same) {
+                Some((requests, positions)) => {
+                    requests.push(request.clone());
+                    positions.push(at);
+                }
+                None => slots.push((alloc::vec![request.clone()], alloc::vec![at])),
+            }
+        }
+        let results = all(slots.iter().map(|(requests, _)| {
+            let renewed: StoreFuture<'_, Vec<LeaseGrant>> = Box::pin(self.run_renew(requests));
+            renewed
+        }))
+        .await;
+        let mut answers: Vec<(usize, Result<LeaseGrant, StoreError>)> = Vec::new();
+        for ((_, at), result) in slots.iter().zip(results) {
+            match result {
+                Ok(grants) => answers.extend(at.iter().copied().zip(grants.into_iter().map(Ok))),
+                Err(error) => answers.extend(at.iter().map(|&at| (at, Err(error.clone())))),
+            }
+        }
+        answers.sort_by_key(|&(at, _)| at);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    pub(super) async fn reset_spread(&self, requests: &[CounterRequest]) -> Result<(), StoreError> {
+        for slot in slots(requests) {
+            self.run_reset(&slot.requests).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A call, and its result once there is one.
+type Call<'a, T> = (StoreFuture<'a, T>, Option<Result<T, StoreError>>);
+
+/// The results of these calls, made concurrently.
+async fn all<'a, T: Unpin>(calls: impl Iterator<Item = StoreFuture<'a, T>>) -> Vec<Result<T, StoreError>> {
+    let mut calls: Vec<Call<'a, T>> = calls.map(|call| (call, None)).collect();
+    poll_fn(|context| {
+        let mut is_pending = false;
+        for (call, result) in &mut calls {
+            if result.is_none() {
+                match Pin::new(call).poll(context) {
+                    Poll::Ready(ready) => *result = Some(ready),
+                    Poll::Pending => is_pending = true,
+                }
+            }
+        }
+        if is_pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    calls.into_iter().filter_map(|(_, result)| result).collect()
+}

@@ -1,0 +1,99 @@
+-- Cells: a hash with a field for each cell that has permits, named by the number of the cell since 1970. The field 'era' is
+-- the time at which the hash was made, plus one for each repair, so that permits from before are not refunded after it.
+local cells = {}
+
+local function read(counter)
+    local tick = math.floor(now / counter.window)
+    local fields = redis.call('HGETALL', counter.key)
+    counter.tick, counter.era, counter.spent, counter.ahead = tick, nil, 0, 0
+    counter.counted, counter.stale, counter.newer = {}, {}, {}
+    for at = 1, #fields, 2 do
+        local field, count = fields[at], tonumber(fields[at + 1])
+        if field == 'era' then
+            counter.era = count
+        else
+            local number = tonumber(field)
+            if number > tick then
+                counter.ahead = counter.ahead + count
+                counter.newer[#counter.newer + 1] = field
+            elseif number < tick - counter.cells then
+                counter.stale[#counter.stale + 1] = field
+            else
+                counter.spent = counter.spent + count
+                counter.counted[#counter.counted + 1] = { number, count }
+            end
+        end
+    end
+end
+
+local function keep(counter)
+    expire(counter.key, (counter.tick + counter.cells + 1) * counter.window)
+end
+
+-- If TIME has gone back, cells that are ahead of it are added to the present one, which is no earlier than they were spent.
+function cells.repair(counter)
+    read(counter)
+    if #counter.newer > 0 then
+        redis.call('HINCRBY', counter.key, text(counter.tick), text(counter.ahead))
+        redis.call('HINCRBY', counter.key, 'era', '1')
+        redis.call('HDEL', counter.key, unpack(counter.newer))
+        keep(counter)
+        read(counter)
+    end
+end
+
+-- The present cell and the N cells before it count: an interval of one window touches no others.
+function cells.peek(counter)
+    if not counter.tick then
+        read(counter)
+    end
+    local spent = counter.spent + counter.ahead + counter.held + counter.reserve
+    counter.remaining = math.max(counter.limit - spent, 0)
+    if counter.permits > counter.limit then
+        counter.wait = -1
+    elseif counter.permits > counter.remaining then
+        -- There is room once this number of permits has left the window.
+        local leaving = spent + counter.permits - counter.limit
+        local counted = counter.counted
+        counted[#counted + 1] = { counter.tick, counter.ahead }
+        table.sort(counted, function(one, other) return one[1] < other[1] end)
+        for _, cell in ipairs(counted) do
+            leaving = leaving - cell[2]
+            if leaving <= 0 then
+                counter.wait = (cell[1] + counter.cells + 1) * counter.window - now
+                break
+            end
+        end
+        if leaving > 0 then
+            -- Only leases are in the way, which may be given back at any time, and end by themselves.
+            counter.wait = math.max(counter.until_last - now, counter.window)
+        end
+    end
+end
+
+function cells.charge(counter)
+    counter.spent = counter.spent + counter.permits
+    counter.counted[#counter.counted + 1] = { counter.tick, counter.permits }
+    redis.call('HINCRBY', counter.key, text(counter.tick), text(counter.permits))
+    if not counter.era then
+        counter.era = now
+        redis.call('HSET', counter.key, 'era', text(now))
+    end
+    if #counter.stale > 0 then
+        redis.call('HDEL', counter.key, unpack(counter.stale))
+    end
+    keep(counter)
+    counter.first, counter.second = counter.tick, counter.era
+end
+
+-- Refunds while the cell exists and was not added to another. Refunded permits were never used, so no window held them.
+function cells.refund(counter)
+    local cell = text(counter.first)
+    local spent = tonumber(redis.call('HGET', counter.key, cell) or 0)
+    local era = tonumber(redis.call('HGET', counter.key, 'era') or 0)
+    if era ~= counter.second or spent < counter.permits then
+        return 0
+    end
+    redis.call('HINCRBY', counter.key, cell, text(-counter.permits))
+    return counter.permits
+end

@@ -1,0 +1,26 @@
+-- Reads the counters. KEYS: two for each counter, its name and the name of its leases (equal if it has none). ARGV: a verb,
+-- and then for each counter: its counting ('log' or 'cells'), the limit, the window of a log or the width of a cell in
+-- microseconds, the number of cells, the permits, 0 if it is enforced or a number that the counters of its rule share, the
+-- two numbers of a receipt, and the permits that must stay free.
+local fields_each = 9
+local verb = ARGV[1]
+local counters = {}
+for at = 1, math.floor(#KEYS / 2) do
+    local from = fields_each * (at - 1) + 2
+    counters[at] = {
+        key = KEYS[2 * at - 1],
+        leases = KEYS[2 * at],
+        held = 0,
+        until_last = 0,
+        by = ARGV[from] == 'log' and log or cells,
+        limit = tonumber(ARGV[from + 1]),
+        window = tonumber(ARGV[from + 2]),
+        cells = tonumber(ARGV[from + 3]),
+        permits = tonumber(ARGV[from + 4]),
+        shadow = tonumber(ARGV[from + 5]),
+        first = tonumber(ARGV[from + 6]),
+        second = tonumber(ARGV[from + 7]),
+        reserve = tonumber(ARGV[from + 8]),
+        wait = 0,
+    }
+end

@@ -1,0 +1,46 @@
+//! The limiters that decide when the store does not answer, without their rules: for charges that are made later.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+
+use super::SharedPlanner;
+use crate::clock::{Clock, QuantaClock};
+use crate::rules::evaluate::rule_state::{RuleState, StateCharger};
+use crate::rules::rule::on_error::OnError;
+
+/// Charges the fallback limiters of a node.
+pub(crate) struct FallbackLimiters {
+    /// One for each state of this node. `None`: the rule has no fallback limiter.
+    states: Box<[Option<StateCharger>]>,
+    clock: QuantaClock,
+}
+
+impl FallbackLimiters {
+    /// Charges a key what was admitted elsewhere, whether there is room or not.
+    pub(crate) fn charge(&self, group: u16, key: u64, tier: usize, permits: u64) {
+        if let Some(state) = &self.states[usize::from(group)] {
+            state.charge_debt(key, Some(tier), self.clock.now(), permits);
+        }
+    }
+}
+
+impl fmt::Debug for FallbackLimiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FallbackLimiters").finish_non_exhaustive()
+    }
+}
+
+impl<R: ?Sized> SharedPlanner<R> {
+    /// The fallback limiters of these rules.
+    pub(crate) fn fallbacks(&self) -> FallbackLimiters {
+        let state = |group: &Arc<RuleState<R>>| {
+            let rule = &self.rules[usize::from(group.quotas[0].rule)].rule;
+            (rule.on_error != OnError::Admit).then(|| group.charger())
+        };
+        FallbackLimiters {
+            states: self.local.states.iter().map(state).collect(),
+            clock: self.clock.clone(),
+        }
+    }
+}

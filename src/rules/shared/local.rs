@@ -1,0 +1,223 @@
+//! The limiters of this node: those of local rules, and those that decide when the store does not answer.
+
+use alloc::vec::Vec;
+use core::cell::LazyCell;
+use core::time::Duration;
+
+use super::{CheckPlan, SharedPlanner, Target};
+use crate::clock::Clock;
+use crate::receipt::Receipt;
+use crate::rules::evaluate::extractor::Extracted;
+use crate::rules::rule::mode::Mode;
+use crate::rules::rule::on_error::OnError;
+use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
+
+/// A quota of a limiter of this node that has no room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FullQuota {
+    /// Its position among the [quotas](SharedPlanner::quotas) of the request.
+    pub(crate) quota: usize,
+    pub(crate) remaining: u64,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// A charge of a limiter of this node.
+#[derive(Debug)]
+pub(crate) struct LocalCharge {
+    target: usize,
+    group: u16,
+    subject: Extracted,
+    receipt: Receipt,
+}
+
+/// What was charged for a quota of an admitted request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChargedBy {
+    Nothing,
+    Lease,
+    Store,
+}
+
+impl<R: ?Sized> SharedPlanner<R> {
+    /// The quotas of these targets that have no room in this node's limiters.
+    pub(crate) fn peek_local(&self, plan: &CheckPlan, which: impl Fn(usize) -> bool) -> Vec<FullQuota> {
+        let (now, mut full) = (self.clock.now(), Vec::new());
+        for (at, target) in plan.targets.iter().enumerate() {
+            if !which(at) || !self.is_counted(target) {
+                continue;
+            }
+            let (group, subject) = (self.group(target), &target.subject);
+            let room = group.capacity_left(subject, group.find(subject), now).permits;
+            if subject.enforced && (subject.denied || room < subject.permits) {
+                self.name_full(plan, target, &mut full);
+            }
+        }
+        full
+    }
+
+    /// Charges these targets to this node's limiters, all or none. Rules without a limiter here are not charged.
+    pub(crate) fn charge_local(
+        &self,
+        plan: &CheckPlan,
+        which: impl Fn(usize) -> bool,
+    ) -> Result<Vec<LocalCharge>, Vec<FullQuota>> {
+        // All of them, before anything is charged.
+        let mut full = self.peek_local(plan, &which);
+        if !full.is_empty() {
+            return Err(full);
+        }
+        let now = self.clock.now();
+        let targets = plan.targets.iter().enumerate();
+        let targets = targets.filter(|&(at, target)| which(at) && self.is_counted(target));
+        let shard = ShardId::current();
+        let mut charges = Vec::new();
+        for (at, target) in targets {
+            let (group, subject) = (self.group(target), &target.subject);
+            let taken = match subject.denied {
+                true => Err(false),
+                false => group.charge(subject, group.find(subject), now),
+            };
+            match taken {
+                Ok(taken) => charges.push(LocalCharge {
+                    target: at,
+                    group: target.group,
+                    subject: *subject,
+                    receipt: taken.receipt,
+                }),
+                Err(_) if !subject.enforced => group.count(shard, RuleEvent::ShadowDenied),
+                Err(_) => {
+                    self.refund_local(charges);
+                    self.name_full(plan, target, &mut full);
+                    return Err(full);
+                }
+            }
+        }
+        Ok(charges)
+    }
+
+    /// Refunds charges, and returns how many permits could not be refunded.
+    pub(crate) fn refund_local(&self, charges: Vec<LocalCharge>) -> u64 {
+        let lost = charges.into_iter().filter_map(|charge| {
+            let group = &self.local.states[usize::from(charge.group)];
+            let permits = charge.subject.permits;
+            let refunded = group.refund(&charge.subject, &charge.receipt, permits);
+            (!refunded).then_some(permits)
+        });
+        lost.sum()
+    }
+
+    /// Counts these targets of an admitted request: the charged ones, and those that need no charge.
+    pub(crate) fn count_local(
+        &self,
+        plan: &CheckPlan,
+        charges: &[LocalCharge],
+        which: impl Fn(usize) -> bool,
+    ) {
+        let shard = ShardId::current();
+        for (at, target) in plan.targets.iter().enumerate() {
+            let is_charged = || charges.iter().any(|charge| charge.target == at);
+            if which(at) && (!self.is_counted(target) || is_charged()) {
+                self.group(target)
+                    .count(shard, RuleEvent::Admitted(target.subject.permits));
+            }
+        }
+    }
+
+    /// Counts a target of an admitted request.
+    #[inline]
+    pub(crate) fn count_admitted(&self, target: &Target) {
+        self.group(target)
+            .count(ShardId::current(), RuleEvent::Admitted(target.subject.permits));
+    }
+
+    /// Whether a limiter of this node is charged at all.
+    fn is_counted(&self, target: &Target) -> bool {
+        self.modes[usize::from(target.group)] == Mode::Local || self.on_error(target) != OnError::Admit
+    }
+
+    /// Counts what the store has admitted, and charges it to the fallback limiters, whether they have room or not.
+    /// `which` says for which targets, `charged` what was charged for each quota.
+    pub(crate) fn charge_fallbacks(
+        &self,
+        plan: &CheckPlan,
+        which: impl Fn(usize) -> bool,
+        charged: impl Fn(usize) -> ChargedBy,
+    ) {
+        let (now, shard) = (LazyCell::new(|| self.clock.now()), ShardId::current());
+        let mut quota = 0;
+        for (at, target) in plan.targets.iter().enumerate() {
+            let (group, subject) = (self.group(target), &target.subject);
+            let charged = charged(quota);
+            if !which(at) {
+                // Counted elsewhere.
+            } else if charged != ChargedBy::Nothing || subject.permits == 0 {
+                group.count(shard, RuleEvent::Admitted(subject.permits));
+                // The lease charges its use when it reports it to the store.
+                if charged != ChargedBy::Lease && self.on_error(target) != OnError::Admit {
+                    group.charge_debt(subject.key, Some(subject.tier), *now, subject.permits);
+                }
+            } else {
+                // The rule would have denied the request, but it is not enforced.
+                group.count(shard, RuleEvent::ShadowDenied);
+            }
+            quota += group.quotas.len();
+        }
+    }
+
+    /// The fallback of a target. The rules of one state agree in it.
+    fn on_error(&self, target: &Target) -> OnError {
+        let first = usize::from(self.group(target).quotas[0].rule);
+        self.rules[first].rule.on_error
+    }
+
+    /// Adds the quotas of a target that have no room, at least one.
+    fn name_full(&self, plan: &CheckPlan, target: &Target, full: &mut Vec<FullQuota>) {
+        let (group, subject) = (self.group(target), &target.subject);
+        let before = plan
+            .targets
+            .iter()
+            .take_while(|other| other.group != target.group)
+            .map(|other| self.group(other).quotas.len());
+        let first: usize = before.sum();
+        let peek = group.peek(subject, self.clock.now());
+        let retry_after = if subject.denied {
+            None
+        } else {
+            peek.retry_after(subject.permits)
+        };
+        let quotas = (0..group.quotas.len()).map(|member| FullQuota {
+            quota: first + member,
+            remaining: if subject.denied { 0 } else { peek.room_of(member) },
+            retry_after,
+        });
+        let some = quotas
+            .clone()
+            .any(|quota| subject.denied || quota.remaining < subject.permits);
+        full.extend(quotas.filter(|quota| !some || subject.denied || quota.remaining < subject.permits));
+    }
+
+    /// Counts a request that these rules have denied.
+    pub(crate) fn count_denied(&self, rules: &[u16]) {
+        let shard = ShardId::current();
+        for (at, &rule) in rules.iter().enumerate() {
+            if !rules[..at].contains(&rule) {
+                self.local.rules[usize::from(rule)]
+                    .counts
+                    .add(shard, RuleEvent::Denied);
+            }
+        }
+    }
+
+    /// Counts a request that rules in shadow mode would have denied.
+    pub(crate) fn count_shadow_denied(&self, plan: &CheckPlan, full: impl Fn(usize) -> bool) {
+        let shard = ShardId::current();
+        let mut quota = 0;
+        for target in &plan.targets {
+            let group = self.group(target);
+            if !target.subject.enforced && (quota..quota + group.quotas.len()).any(&full) {
+                group.count(shard, RuleEvent::ShadowDenied);
+            }
+            quota += group.quotas.len();
+        }
+    }
+}

@@ -1,0 +1,36 @@
+#![doc = include_str!("shared.md")]
+
+mod answer;
+pub mod conformance;
+mod convert;
+mod decide;
+mod lease;
+mod limiter;
+mod memory;
+#[cfg(feature = "observe")]
+mod metric_set;
+#[cfg(feature = "observe")]
+mod observer;
+mod rules;
+mod rules_builder;
+mod store;
+
+pub use answer::{DecidedBy, QuotaStatus, Reason, SharedAdmitted, SharedDenied};
+pub use lease::LeaseStats;
+pub use limiter::{SharedLimiter, SharedLimiterBuilder};
+pub use memory::MemoryStore;
+#[cfg(feature = "observe")]
+pub use observer::LeaseObserver;
+pub use rules::SharedRules;
+pub use rules_builder::SharedRulesBuilder;
+pub use store::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant,
+    LeaseRequest, LeaseStore, StoreError, StoreErrorKind, StoreFuture,
+};
+
+pub use crate::rules::{KeyParts, Mode, OnError};
+
+#[cfg(feature = "redis")]
+pub(crate) use lease::jittered;
+#[cfg(all(feature = "observe", feature = "redis"))]
+pub(crate) use metric_set::{Metric, MetricSet, Publisher};

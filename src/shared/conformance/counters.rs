@@ -1,0 +1,125 @@
+//! The promises of counters that do not depend on time.
+
+use super::{BrokenPromise, counter, decide, holds, join_all, left};
+use crate::shared::store::{CounterStore, Counting};
+
+pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    limits(store, counting).await?;
+    several(store, counting).await?;
+    shadow(store, counting).await?;
+    refunds(store, counting).await?;
+    names(store, counting).await?;
+    concurrent(store, counting).await
+}
+
+async fn limits(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let one = counter("limits", counting);
+    for charged in 1..=10 {
+        let result = decide(store, &one).await?;
+        let promise = "a counter admits its limit, and counts down";
+        let is_kept = result.is_admitted() && result.statuses()[0].remaining() == 10 - charged;
+        holds(promise, is_kept, &result)?;
+    }
+    let denied = decide(store, &one).await?;
+    let promise = "a full counter denies, and says when it has room";
+    let status = denied.statuses()[0];
+    let is_kept = !denied.is_admitted() && !status.has_room() && status.remaining() == 0;
+    holds(promise, is_kept && status.retry_after().is_some(), &denied)?;
+    let never = decide(store, &one.clone().with_permits(11)).await?;
+    let promise = "a request above the limit is never admitted";
+    let is_kept = !never.is_admitted() && never.statuses()[0].retry_after().is_none();
+    holds(promise, is_kept, &never)?;
+    store.reset(core::slice::from_ref(&one)).await?;
+    let after = left(store, &one).await?;
+    holds("a reset forgets every permit", after == 10, after)?;
+    let reserved = one.clone().with_reserve(4);
+    let above = decide(store, &reserved.clone().with_permits(7)).await?;
+    let within = decide(store, &reserved.with_permits(6)).await?;
+    let promise = "a reserve stays free";
+    holds(
+        promise,
+        !above.is_admitted() && within.is_admitted(),
+        (&above, &within),
+    )
+}
+
+async fn several(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let (one, other) = (counter("several", counting), counter("several 2", counting));
+    let full = decide(store, &other.clone().with_permits(10)).await?;
+    holds("a counter admits its limit at once", full.is_admitted(), &full)?;
+    let both = [one.clone(), other.clone()];
+    let denied = store.decide(&both).await?;
+    let promise = "a request that one counter denies is charged to none";
+    let after = left(store, &one).await?;
+    let rooms: alloc::vec::Vec<bool> = denied.statuses().iter().map(|status| status.has_room()).collect();
+    let is_kept = !denied.is_admitted() && rooms == [true, false] && after == 10;
+    holds(promise, is_kept, (&denied, after))?;
+    let peeked = store.peek(core::slice::from_ref(&one)).await?;
+    let after = left(store, &one).await?;
+    let promise = "a peek answers what a decision would, and charges nothing";
+    holds(promise, peeked.is_admitted() && after == 10, (&peeked, after))
+}
+
+async fn shadow(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let enforced = counter("enforced", counting);
+    let shadow = counter("shadow", counting).with_enforced(false);
+    let second = shadow.clone().with_quota_index(1);
+    decide(store, &second.clone().with_permits(10)).await?;
+    let all = [enforced.clone(), shadow.clone(), second];
+    let result = store.decide(&all).await?;
+    let promise = "a rule that is not enforced denies nothing, and is charged only as a whole";
+    let charged: alloc::vec::Vec<bool> = result
+        .statuses()
+        .iter()
+        .map(|status| status.is_charged())
+        .collect();
+    let after = (left(store, &enforced).await?, left(store, &shadow).await?);
+    let is_kept = result.is_admitted() && charged == [true, false, false] && after == (9, 10);
+    holds(promise, is_kept, (&result, after))
+}
+
+async fn refunds(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let requests = [counter("refunds", counting).with_permits(4)];
+    store.decide(&requests).await?;
+    let second = store.decide(&requests).await?;
+    let lost = store.refund(&requests, &second).await?;
+    let after = left(store, &requests[0]).await?;
+    let promise = "a refund takes back what one decision charged";
+    holds(promise, (lost, after) == (0, 6), (lost, after))?;
+    store.reset(&requests).await?;
+    let third = store.decide(&requests).await?;
+    let lost = store.refund(&requests, &second).await?;
+    let after = left(store, &requests[0]).await?;
+    let promise = "a refund takes back nothing that others were charged";
+    holds(promise, (lost, after) == (4, 6), (&third, lost, after))?;
+    let denied = store.decide(&[requests[0].clone().with_permits(7)]).await?;
+    let lost = store.refund(&requests, &denied).await?;
+    let promise = "a denial has nothing to refund";
+    holds(promise, lost == 0 && left(store, &requests[0]).await? == 6, lost)
+}
+
+async fn names(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let one = counter("names", counting);
+    decide(store, &one.clone().with_permits(10)).await?;
+    let others = [
+        counter("names 2", counting),
+        one.clone().with_quota_index(1),
+        crate::shared::CounterRequest::new("names", 99, counting, 10, one.window()),
+    ];
+    for other in others {
+        let after = left(store, &other).await?;
+        holds("counters of other names are apart", after == 10, (&other, after))?;
+    }
+    Ok(())
+}
+
+async fn concurrent(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let one = [counter("concurrent", counting)];
+    let results = join_all((0..50).map(|_| store.decide(&one))).await;
+    let mut admitted = 0;
+    for result in results {
+        admitted += u64::from(result?.is_admitted());
+    }
+    let promise = "concurrent requests are admitted up to the limit, and no further";
+    holds(promise, admitted == 10, admitted)
+}

@@ -1,0 +1,344 @@
+//! Decisions on this node: by leases, and by local rules.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::answer::{DecidedBy, Details, LeaseSpend, QuotaStatus, Reason, SharedAdmitted, SharedDenied};
+use super::convert::{local_status, unknown_status};
+use super::lease::{LeaseTable, SpendResult};
+use super::rules::SharedRules;
+use crate::rules::{CheckPlan, LocalCharge, PlannedQuota, QuickPlan, Route, Step, Target};
+
+mod await_grant;
+mod remote;
+
+/// What a request was charged on this node. It is refunded unless it is kept, also when the future is dropped.
+struct LocalCharges<'a, R: ?Sized> {
+    rules: &'a SharedRules<R>,
+    spends: SmallVec<[LeaseSpend; 2]>,
+    charges: Vec<LocalCharge>,
+}
+
+impl<'a, R: ?Sized> LocalCharges<'a, R> {
+    fn new(rules: &'a SharedRules<R>) -> Self {
+        Self {
+            rules,
+            spends: SmallVec::new(),
+            charges: Vec::new(),
+        }
+    }
+
+    fn has(&self, quota: usize) -> bool {
+        self.spends.iter().any(|spend| spend.quota as usize == quota)
+    }
+
+    /// Spends permits of a lease for a quota, and returns the lease's position and answer.
+    fn spend(&mut self, table: &LeaseTable, quota: usize, key: u64, permits: u64) -> (usize, SpendResult) {
+        let (at, result) = table.spend(key, permits);
+        if let SpendResult::Room { epoch, .. } = result {
+            self.spends.push(lease_spend(quota, at, epoch, permits));
+        }
+        (at, result)
+    }
+
+    /// Refunds what was spent for these quotas.
+    fn refund(&mut self, which: impl Fn(usize) -> bool) {
+        let rules = self.rules;
+        self.spends.retain(|spend| {
+            let refunds = which(spend.quota as usize);
+            if refunds {
+                rules.refund_leases(core::slice::from_ref(spend));
+            }
+            !refunds
+        });
+    }
+
+    fn keep(mut self) -> (SmallVec<[LeaseSpend; 2]>, Vec<LocalCharge>) {
+        (
+            core::mem::take(&mut self.spends),
+            core::mem::take(&mut self.charges),
+        )
+    }
+}
+
+impl<R: ?Sized> Drop for LocalCharges<'_, R> {
+    fn drop(&mut self) {
+        self.rules.refund_leases(&self.spends);
+        self.rules
+            .planner
+            .refund_local(core::mem::take(&mut self.charges));
+    }
+}
+
+fn lease_spend(quota: usize, at: usize, epoch: u32, permits: u64) -> LeaseSpend {
+    // Rules have fewer quotas, and a node fewer leases, than 2^32.
+    LeaseSpend {
+        quota: quota as u32,
+        at: at as u32,
+        epoch,
+        permits,
+    }
+}
+
+/// A quota that has no room, by its position in the request, and its status.
+type Violation = (usize, QuotaStatus);
+
+/// A request that this node cannot decide alone.
+struct Remote<'a> {
+    plan: &'a CheckPlan,
+    quotas: Vec<PlannedQuota<'a>>,
+    steps: Vec<Step>,
+}
+
+impl Remote<'_> {
+    fn route_of(&self, target: usize) -> Route {
+        self.steps[target].route
+    }
+
+    /// The step that a quota belongs to.
+    fn step_of(&self, quota: usize) -> &Step {
+        let of = |step: &&Step| (step.first..step.first + step.quotas).contains(&quota);
+        // Every quota has one.
+        self.steps.iter().find(of).unwrap_or(&self.steps[0])
+    }
+}
+
+impl<R: ?Sized> SharedRules<R> {
+    /// Decides, if this node can decide alone.
+    #[inline(always)]
+    pub(super) fn decide_now(&self, plan: &QuickPlan) -> Option<Result<SharedAdmitted, SharedDenied>> {
+        match plan {
+            QuickPlan::One(target, step) => self.decide_one(target, step),
+            QuickPlan::Many(plan) => self.decide_many(plan),
+        }
+    }
+
+    /// Decides by one lease. Inlined down to the lease, so that its answer stays in registers.
+    #[inline(always)]
+    fn decide_one(&self, target: &Target, step: &Step) -> Option<Result<SharedAdmitted, SharedDenied>> {
+        let table = &*self.leases.as_ref()?.table;
+        let (at, result) = table.spend(step.lease_key(0), step.permits);
+        match result {
+            SpendResult::Room { epoch, .. } => {
+                self.planner.count_admitted(target);
+                let mut spends = SmallVec::new();
+                spends.push(lease_spend(step.first, at, epoch, step.permits));
+                Some(Ok(admitted(spends, Vec::new())))
+            }
+            SpendResult::Closed { left, retry_at } => Some(Err(self.deny_one(table, target, left, retry_at))),
+            SpendResult::Short => {
+                table.note_shortage(at, step.permits);
+                None
+            }
+            SpendResult::NotOwner => None,
+        }
+    }
+
+    /// Denies a request that neither one lease nor the store covers.
+    #[cold]
+    fn deny_one(&self, table: &LeaseTable, target: &Target, left: u64, retry_at: u64) -> SharedDenied {
+        table.counts().denied.add_one();
+        let (plan, now) = ([*target].into_iter().collect(), table.clock.now());
+        let quotas = self.planner.quotas(&plan).enumerate();
+        let full = quotas.map(|(quota, planned)| (quota, closed_status(&planned, left, retry_at, now)));
+        let full = full.collect();
+        self.deny(&plan, full)
+    }
+
+    /// Decides by any number of leases and local limiters: looks at all of them, and then charges them.
+    #[inline(never)]
+    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<SharedAdmitted, SharedDenied>> {
+        let steps: SmallVec<[Step; 4]> = self.planner.steps(plan).collect();
+        if steps.iter().any(|step| step.route == Route::Listed) {
+            return Some(Err(self.deny_listed(plan)));
+        }
+        if steps.iter().any(|step| step.route == Route::Store) {
+            return None;
+        }
+        let full = match self.peek_on_node(plan, &steps, true) {
+            Ok(full) => full,
+            Err(NeedsStore) => return None,
+        };
+        if !full.is_empty() {
+            return Some(Err(self.deny(plan, full)));
+        }
+        let mut charged = LocalCharges::new(self);
+        if let Err(full) = self.charge_local(plan, &steps, &mut charged) {
+            return Some(Err(self.deny(plan, full)));
+        }
+        for step in steps.iter().filter(|step| step.route == Route::Lease) {
+            let table = &*self.leases.as_ref()?.table;
+            for quota in 0..step.quotas {
+                let (_, result) =
+                    charged.spend(table, step.first + quota, step.lease_key(quota), step.permits);
+                if !matches!(result, SpendResult::Room { .. }) {
+                    // Another request has spent the permits since the look.
+                    return None;
+                }
+            }
+        }
+        self.count(plan, &steps, &charged);
+        let (spends, charges) = charged.keep();
+        Some(Ok(admitted(spends, charges)))
+    }
+
+    /// The quotas without room, of those that this node decides about. Fails if the store must be asked, unless a quota
+    /// has no room anyway. `notes`: whether permits that a lease does not cover are counted.
+    fn peek_on_node(
+        &self,
+        plan: &CheckPlan,
+        steps: &[Step],
+        notes: bool,
+    ) -> Result<Vec<Violation>, NeedsStore> {
+        let (mut full, mut short) = (Vec::new(), false);
+        let leases = self
+            .leases
+            .as_ref()
+            .map(|node| (&*node.table, node.table.clock.now()));
+        for step in steps.iter().filter(|step| step.route == Route::Lease) {
+            let Some((table, now)) = leases else {
+                continue;
+            };
+            for quota in 0..step.quotas {
+                let key = step.lease_key(quota);
+                match table.peek(key, step.permits, now) {
+                    SpendResult::Room { .. } => {}
+                    SpendResult::Closed { left, retry_at } => {
+                        let quota = step.first + quota;
+                        if let Some(planned) = self.planner.quotas(plan).nth(quota) {
+                            full.push((quota, closed_status(&planned, left, retry_at, now)));
+                        }
+                        table.counts().denied.add_one();
+                    }
+                    SpendResult::Short => {
+                        short = true;
+                        if let Some(at) = table.find(key).filter(|_| notes) {
+                            table.note_shortage(at, step.permits);
+                        }
+                    }
+                    SpendResult::NotOwner => short = true,
+                }
+            }
+        }
+        if steps.iter().any(|step| step.route == Route::Local) {
+            let local = self
+                .planner
+                .peek_local(plan, |target| steps[target].route == Route::Local);
+            let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
+            full.extend(
+                local
+                    .iter()
+                    .map(|full| (full.quota, local_status(&planned[full.quota], full))),
+            );
+        }
+        match short && full.is_empty() {
+            true => Err(NeedsStore),
+            false => Ok(full),
+        }
+    }
+
+    /// Charges the limiters of local rules.
+    fn charge_local(
+        &self,
+        plan: &CheckPlan,
+        steps: &[Step],
+        charged: &mut LocalCharges<'_, R>,
+    ) -> Result<(), Vec<Violation>> {
+        if !steps.iter().any(|step| step.route == Route::Local) {
+            return Ok(());
+        }
+        let is_local = |target: usize| steps[target].route == Route::Local;
+        match self.planner.charge_local(plan, is_local) {
+            Ok(charges) => {
+                charged.charges = charges;
+                Ok(())
+            }
+            Err(full) => {
+                let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
+                Err(full
+                    .iter()
+                    .map(|full| (full.quota, local_status(&planned[full.quota], full)))
+                    .collect())
+            }
+        }
+    }
+
+    /// Refunds permits to leases, and returns how many could not be refunded.
+    pub(super) fn refund_leases(&self, spends: &[LeaseSpend]) -> u64 {
+        let Some(leases) = self.leases.as_ref() else {
+            return 0;
+        };
+        let lost = spends.iter().filter(|spend| {
+            let state = &leases.table.states[spend.at as usize];
+            !state.refund(spend.epoch, spend.permits)
+        });
+        lost.map(|spend| spend.permits).sum()
+    }
+
+    /// Denies a request that this node has no room for.
+    fn deny(&self, plan: &CheckPlan, full: Vec<Violation>) -> SharedDenied {
+        let rules: Vec<u16> = {
+            let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
+            full.iter().map(|&(quota, _)| planned[quota].rule).collect()
+        };
+        self.planner.count_denied(&rules);
+        SharedDenied {
+            decided_by: DecidedBy::Local,
+            reason: Reason::Spent,
+            violations: full.into_iter().map(|(_, status)| status).collect(),
+            at: None,
+            error: None,
+        }
+    }
+
+    /// Denies a request whose key is on a list.
+    fn deny_listed(&self, plan: &CheckPlan) -> SharedDenied {
+        let planned = self.planner.quotas(plan);
+        let listed: Vec<PlannedQuota<'_>> = planned.filter(|it| it.enforced && it.always_denied).collect();
+        let rules: Vec<u16> = listed.iter().map(|planned| planned.rule).collect();
+        self.planner.count_denied(&rules);
+        SharedDenied {
+            decided_by: DecidedBy::Rules,
+            reason: Reason::Listed,
+            violations: listed.iter().map(unknown_status).collect(),
+            at: None,
+            error: None,
+        }
+    }
+}
+
+/// This node cannot decide alone.
+struct NeedsStore;
+
+#[inline]
+fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<LocalCharge>) -> SharedAdmitted {
+    let decided_by = if spends.is_empty() && charges.is_empty() {
+        DecidedBy::Rules
+    } else {
+        DecidedBy::Local
+    };
+    // In a box, since the answer is moved about and most requests have no details.
+    let details = (!charges.is_empty()).then(|| {
+        Box::new(Details {
+            charges,
+            ..Details::default()
+        })
+    });
+    SharedAdmitted {
+        decided_by,
+        spends,
+        details,
+    }
+}
+
+/// The status of a quota whose lease is closed.
+fn closed_status(planned: &PlannedQuota<'_>, left: u64, retry_at: u64, now: u64) -> QuotaStatus {
+    QuotaStatus {
+        remaining: left,
+        retry_after: Some(Duration::from_nanos(retry_at.saturating_sub(now))),
+        ..unknown_status(planned)
+    }
+}

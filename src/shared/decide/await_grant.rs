@@ -1,0 +1,202 @@
+//! Waiting for a lease: until a budget is renewed, permits are granted, or what was in the way has been answered.
+
+use core::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{LocalCharges, Remote, closed_status};
+use crate::rules::{Mode, PlannedQuota, Route, Step};
+use crate::shared::answer::QuotaStatus;
+use crate::shared::convert::counter_request;
+use crate::shared::lease::{Lease, SpendResult, nanos};
+use crate::shared::rules::{NodeLeases, SharedRules};
+use crate::shared::store::{StoreError, StoreErrorKind};
+
+/// The outcome for a quota that a lease should decide about.
+pub(super) enum LeaseOutcome {
+    Spent,
+    Full(QuotaStatus),
+    /// The store decides, and leaves `reserve` permits of the limit free.
+    AskStore {
+        reserve: u64,
+    },
+    Failed(StoreError),
+}
+
+/// The answer of a lease after the store has denied the request.
+pub(super) enum OwnLease {
+    HasRoom,
+    WasInTheWay,
+    IsNotInTheWay,
+}
+
+/// How many answers a request awaits for a budget before the store decides.
+const ROUNDS: u32 = 8;
+
+/// The longest time without an answer while a request waits. Calls end long before.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl<R: ?Sized> SharedRules<R> {
+    /// Spends permits of the lease of a quota, and waits for a budget to be renewed.
+    pub(super) async fn by_lease(
+        &self,
+        planned: &PlannedQuota<'_>,
+        step: &Step,
+        quota: usize,
+        charged: &mut LocalCharges<'_, R>,
+    ) -> LeaseOutcome {
+        let Some(node) = &self.leases else {
+            return LeaseOutcome::AskStore { reserve: 0 };
+        };
+        let (table, key) = (&node.table, step.lease_key(quota));
+        let quota = step.first + quota;
+        let permits = step.permits;
+        let full =
+            |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
+        let (mut at, result) = charged.spend(table, quota, key, permits);
+        match result {
+            SpendResult::Room { .. } => return LeaseOutcome::Spent,
+            SpendResult::Closed { left, retry_at } => return full(left, retry_at),
+            SpendResult::Short => {}
+            SpendResult::NotOwner => match table.find_or_begin(key, || lease(planned, node)) {
+                Some(begun) => {
+                    at = begun;
+                    table.note_shortage(at, permits);
+                }
+                None => return LeaseOutcome::AskStore { reserve: 0 },
+            },
+        }
+        let Mode::Sync { pending, .. } = planned.mode else {
+            return self
+                .by_registered_lease(planned, (at, quota, key), permits, charged)
+                .await;
+        };
+        let reserve = pending.min(planned.limit);
+        if permits > reserve {
+            // No budget is that large. The store leaves this node's budget free.
+            return LeaseOutcome::AskStore { reserve };
+        }
+        let failures = table.lock().managers[at].failures();
+        for _ in 0..ROUNDS {
+            // Before the look: an answer that comes after it ends the wait.
+            let answer = table.answer_of(at).notified();
+            match charged.spend(table, quota, key, permits).1 {
+                SpendResult::Room { .. } => return LeaseOutcome::Spent,
+                SpendResult::Closed { left, retry_at } => return full(left, retry_at),
+                SpendResult::NotOwner => return LeaseOutcome::AskStore { reserve },
+                SpendResult::Short => table.note_shortage(at, permits),
+            }
+            table.mark_dirty(at, true);
+            if timeout(PATIENCE, answer).await.is_err() {
+                let detail = "no answer about a lease";
+                return LeaseOutcome::Failed(StoreError::new(StoreErrorKind::TimedOut, detail));
+            }
+            let inner = table.lock();
+            if inner.managers[at].failures() != failures
+                && let Some(error) = &inner.error
+            {
+                return LeaseOutcome::Failed(error.clone());
+            }
+        }
+        LeaseOutcome::AskStore { reserve }
+    }
+
+    /// Waits for the next answer about a lease in demand, once and for a period at most: one call for all of its requests
+    /// instead of one for each.
+    async fn by_registered_lease(
+        &self,
+        planned: &PlannedQuota<'_>,
+        (at, quota, key): (usize, usize, u64),
+        permits: u64,
+        charged: &mut LocalCharges<'_, R>,
+    ) -> LeaseOutcome {
+        let Some(node) = &self.leases else {
+            return LeaseOutcome::AskStore { reserve: 0 };
+        };
+        let table = &node.table;
+        let full =
+            |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
+        let is_worth_waiting = table.lock().managers[at].is_worth_waiting(&table.states[at]);
+        if !is_worth_waiting || table.states[at].is_closed(table.clock.now()) {
+            return LeaseOutcome::AskStore { reserve: 0 };
+        }
+        // Before the look: an answer that comes after it ends the wait.
+        let answer = table.answer_of(at).notified();
+        match charged.spend(table, quota, key, permits).1 {
+            SpendResult::Room { .. } => return LeaseOutcome::Spent,
+            SpendResult::Closed { left, retry_at } => return full(left, retry_at),
+            SpendResult::NotOwner => return LeaseOutcome::AskStore { reserve: 0 },
+            SpendResult::Short => {}
+        }
+        table.note_shortage(at, permits);
+        table.mark_dirty(at, true);
+        let _ = timeout(Duration::from_nanos(node.period), answer).await;
+        match charged.spend(table, quota, key, permits).1 {
+            SpendResult::Room { .. } => LeaseOutcome::Spent,
+            SpendResult::Closed { left, retry_at } => full(left, retry_at),
+            SpendResult::Short | SpendResult::NotOwner => LeaseOutcome::AskStore { reserve: 0 },
+        }
+    }
+
+    /// Looks at the lease of a quota that the store has denied: its own permits may have been in the way, or be about to be
+    /// granted or given back. No request is denied because of them.
+    pub(super) async fn await_own_lease(
+        &self,
+        remote: &Remote<'_>,
+        quota: usize,
+        charged: &mut LocalCharges<'_, R>,
+    ) -> OwnLease {
+        let step = remote.step_of(quota);
+        let (Some(node), Mode::Lease { .. }, Route::Lease) =
+            (&self.leases, remote.quotas[quota].mode, step.route)
+        else {
+            return OwnLease::IsNotInTheWay;
+        };
+        let (table, key) = (&node.table, step.lease_key(quota - step.first));
+        let Some(at) = table.find(key) else {
+            return OwnLease::IsNotInTheWay;
+        };
+        // Before the look: an answer that comes after it ends the wait.
+        let answer = table.answer_of(at).notified();
+        match charged.spend(table, quota, key, step.permits).1 {
+            SpendResult::Room { .. } => return OwnLease::HasRoom,
+            SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
+            SpendResult::Short => {}
+        }
+        if !table.lock().managers[at].is_pending() {
+            return OwnLease::IsNotInTheWay;
+        }
+        let _ = timeout(Duration::from_nanos(node.period), answer).await;
+        match charged.spend(table, quota, key, step.permits).1 {
+            SpendResult::Room { .. } => OwnLease::HasRoom,
+            SpendResult::Closed { .. } | SpendResult::NotOwner => OwnLease::IsNotInTheWay,
+            SpendResult::Short => OwnLease::WasInTheWay,
+        }
+    }
+}
+
+/// The terms of a new lease.
+fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
+    let (is_registered, most, period) = match planned.mode {
+        Mode::Sync { period, pending } => (false, pending, nanos(period)),
+        Mode::Lease { permits } => (true, permits, node.period),
+        // These modes need no lease.
+        Mode::Local | Mode::Strict => (true, 0, node.period),
+    };
+    // A budget must outlast some renewals.
+    let term = if is_registered {
+        node.term
+    } else {
+        node.term.max(4 * period)
+    };
+    Lease {
+        counter: counter_request(planned),
+        is_registered,
+        most: most.min(planned.limit),
+        period,
+        term,
+        margin: node.table.clock.margin(term),
+        // Of several quotas of one state, the first one charges it.
+        fallback: (planned.member == 0).then_some((planned.group, planned.key, planned.tier)),
+    }
+}

@@ -1,0 +1,278 @@
+//! Decisions with the store: of quotas that are the store's, and of leases that need a grant first.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::await_grant::{LeaseOutcome, OwnLease};
+use super::{LocalCharges, Remote, Violation, admitted};
+use crate::rules::{ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, Route, Step};
+use crate::shared::answer::{DecidedBy, Details, Reason, SharedAdmitted, SharedDenied};
+use crate::shared::convert::{check_length, counter_request, local_status, remote_status, unknown_status};
+use crate::shared::rules::SharedRules;
+use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, StoreError};
+
+impl<R: ?Sized> SharedRules<R> {
+    pub(in crate::shared) async fn decide(&self, plan: CheckPlan) -> Result<SharedAdmitted, SharedDenied> {
+        let remote = Remote {
+            plan: &plan,
+            quotas: self.planner.quotas(&plan).collect(),
+            steps: self.planner.steps(&plan).collect(),
+        };
+        if remote.steps.iter().any(|step| step.route == Route::Listed) {
+            return Err(self.deny_listed(&plan));
+        }
+        if let Ok(full) = self.peek_on_node(&plan, &remote.steps, false)
+            && !full.is_empty()
+        {
+            return Err(self.deny(&plan, full));
+        }
+        let mut charged = LocalCharges::new(self);
+        if let Err(full) = self.charge_local(&plan, &remote.steps, &mut charged) {
+            return Err(self.deny(&plan, full));
+        }
+        let (mut asked, mut error): (Vec<usize>, Option<StoreError>) = (Vec::new(), None);
+        let mut requests: Vec<CounterRequest> = Vec::new();
+        for step in &remote.steps {
+            for quota in 0..step.quotas {
+                let at = step.first + quota;
+                let outcome = match step.route {
+                    Route::Store => LeaseOutcome::AskStore { reserve: 0 },
+                    Route::Lease => self.by_lease(&remote.quotas[at], step, quota, &mut charged).await,
+                    Route::Free | Route::Listed | Route::Local => continue,
+                };
+                let reserve = match outcome {
+                    LeaseOutcome::Spent => continue,
+                    LeaseOutcome::Full(status) => {
+                        return Err(self.deny(&plan, alloc::vec![(at, status)]));
+                    }
+                    LeaseOutcome::AskStore { reserve } => reserve,
+                    LeaseOutcome::Failed(failed) => {
+                        error = Some(failed);
+                        0
+                    }
+                };
+                asked.push(at);
+                requests.push(counter_request(&remote.quotas[at]).with_reserve(reserve));
+            }
+        }
+        if requests.is_empty() {
+            self.count(&plan, &remote.steps, &charged);
+            let (spends, charges) = charged.keep();
+            return Ok(admitted(spends, charges));
+        }
+        if let Some(leases) = &self.leases
+            && remote.steps.iter().any(|step| step.route == Route::Lease)
+        {
+            leases.table.counts().remote.add_one();
+        }
+        if let Some(error) = error {
+            return self.fall_back(&remote, &asked, requests, charged, error);
+        }
+        let mut may_ask_again = true;
+        loop {
+            let result = match self.store.decide(&requests).await {
+                Ok(result) => check_length(&result, &requests).map(|()| result),
+                Err(error) => Err(error),
+            };
+            let result = match result {
+                Err(error) => return self.fall_back(&remote, &asked, requests, charged, error),
+                Ok(result) if result.is_admitted() => {
+                    return Ok(self.admit(&remote, &asked, requests, charged, result));
+                }
+                Ok(result) => result,
+            };
+            let own = match asked[..] {
+                [quota] if may_ask_again => self.await_own_lease(&remote, quota, &mut charged).await,
+                _ => OwnLease::IsNotInTheWay,
+            };
+            match own {
+                OwnLease::HasRoom => {
+                    self.count(&plan, &remote.steps, &charged);
+                    let (spends, charges) = charged.keep();
+                    return Ok(admitted(spends, charges));
+                }
+                OwnLease::WasInTheWay => may_ask_again = false,
+                OwnLease::IsNotInTheWay => return Err(self.deny_by_store(&remote, &asked, &result)),
+            }
+        }
+    }
+
+    /// Counts an admitted request that leases and local limiters have decided.
+    pub(super) fn count(&self, plan: &CheckPlan, steps: &[Step], charged: &LocalCharges<'_, R>) {
+        let is_local = |target: usize| steps[target].route == Route::Local;
+        let charged_by = |quota| match charged.has(quota) {
+            true => ChargedBy::Lease,
+            false => ChargedBy::Nothing,
+        };
+        self.planner
+            .charge_fallbacks(plan, |target| !is_local(target), charged_by);
+        self.planner.count_local(plan, &charged.charges, is_local);
+    }
+
+    /// Admits a request that the store has charged.
+    fn admit(
+        &self,
+        remote: &Remote<'_>,
+        asked: &[usize],
+        requests: Vec<CounterRequest>,
+        charged: LocalCharges<'_, R>,
+        result: CheckResult,
+    ) -> SharedAdmitted {
+        let is_local = |target: usize| remote.route_of(target) == Route::Local;
+        let charged_by = |quota| {
+            let found = asked.iter().position(|&at| at == quota);
+            match found.map(|at| result.statuses()[at].is_charged()) {
+                Some(true) => ChargedBy::Store,
+                None if charged.has(quota) => ChargedBy::Lease,
+                Some(false) | None => ChargedBy::Nothing,
+            }
+        };
+        self.planner
+            .charge_fallbacks(remote.plan, |at| !is_local(at), charged_by);
+        self.planner.count_local(remote.plan, &charged.charges, is_local);
+        let quotas = asked.iter().map(|&at| &remote.quotas[at]);
+        let statuses = quotas.zip(result.statuses()).map(remote_status).collect();
+        let (spends, charges) = charged.keep();
+        SharedAdmitted {
+            decided_by: DecidedBy::Store,
+            spends,
+            details: Some(Box::new(Details {
+                statuses,
+                error: None,
+                requests,
+                result: Some(result),
+                charges,
+            })),
+        }
+    }
+
+    /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
+    fn deny_by_store(&self, remote: &Remote<'_>, asked: &[usize], result: &CheckResult) -> SharedDenied {
+        let status_of = |quota| {
+            let at = asked.iter().position(|&at| at == quota);
+            at.map(|at| result.statuses()[at])
+        };
+        let is_full = |quota: usize| match status_of(quota) {
+            Some(status) => !status.has_room(),
+            None => remote.quotas[quota].always_denied,
+        };
+        self.planner.count_shadow_denied(remote.plan, is_full);
+        let statuses = asked.iter().copied().zip(result.statuses());
+        let full: Vec<(usize, &CounterStatus)> = statuses
+            .filter(|&(at, status)| remote.quotas[at].enforced && !status.has_room())
+            .collect();
+        for &(quota, status) in &full {
+            self.close_lease(remote, quota, status);
+        }
+        let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
+        self.planner.count_denied(&rules);
+        let violations = full
+            .into_iter()
+            .map(|(at, status)| remote_status((&remote.quotas[at], status)));
+        SharedDenied {
+            decided_by: DecidedBy::Store,
+            reason: Reason::Spent,
+            violations: violations.collect(),
+            at: Some(result.at()),
+            error: None,
+        }
+    }
+
+    /// Has the lease of a quota deny by itself for a while, since the store has no room.
+    ///
+    /// A budget is told so when it is renewed. Only its reserve may have been in the way of this request.
+    fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
+        let step = remote.step_of(quota);
+        if let (Some(node), Mode::Lease { .. }) = (&self.leases, remote.quotas[quota].mode)
+            && step.route == Route::Lease
+            && let Some(after) = status.retry_after()
+        {
+            let key = step.lease_key(quota - step.first);
+            node.table.close(key, status.remaining(), after);
+        }
+    }
+
+    /// Decides on this node what the store did not answer.
+    fn fall_back(
+        &self,
+        remote: &Remote<'_>,
+        asked: &[usize],
+        requests: Vec<CounterRequest>,
+        mut charged: LocalCharges<'_, R>,
+        error: StoreError,
+    ) -> Result<SharedAdmitted, SharedDenied> {
+        let needs = |at: usize| {
+            let step = &remote.steps[at];
+            asked
+                .iter()
+                .any(|quota| (step.first..step.first + step.quotas).contains(quota))
+        };
+        let quota_needs = |quota: usize| needs(remote.step_of(quota).target);
+        self.planner.count_fallback(remote.plan, needs);
+        let deny = |reason, full: Vec<Violation>| {
+            let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
+            self.planner.count_denied(&rules);
+            SharedDenied {
+                decided_by: DecidedBy::Fallback,
+                reason,
+                violations: full.into_iter().map(|(_, status)| status).collect(),
+                at: None,
+                error: Some(error.clone()),
+            }
+        };
+        let is_denied = |(quota, planned): &(usize, &PlannedQuota<'_>)| {
+            let denies = planned.permits > 0 && planned.on_error == OnError::Deny;
+            planned.enforced && denies && quota_needs(*quota)
+        };
+        let denied = remote.quotas.iter().enumerate().filter(is_denied);
+        let denied: Vec<Violation> = denied
+            .map(|(quota, planned)| (quota, unknown_status(planned)))
+            .collect();
+        if !denied.is_empty() {
+            return Err(deny(Reason::Unavailable, denied));
+        }
+        // The limiter of one state decides about all of its quotas.
+        charged.refund(quota_needs);
+        if let Some(node) = &self.leases {
+            for step in remote
+                .steps
+                .iter()
+                .filter(|step| step.route == Route::Lease && needs(step.target))
+            {
+                for quota in 0..step.quotas {
+                    node.table.charge_fallback_of_key(step.lease_key(quota));
+                }
+            }
+        }
+        match self.planner.charge_local(remote.plan, needs) {
+            Ok(fallback_charges) => {
+                self.planner.count_local(remote.plan, &fallback_charges, needs);
+                let is_local = |at: usize| remote.route_of(at) == Route::Local;
+                let charged_by = |quota| match charged.has(quota) {
+                    true => ChargedBy::Lease,
+                    false => ChargedBy::Nothing,
+                };
+                self.planner
+                    .charge_fallbacks(remote.plan, |at| !needs(at) && !is_local(at), charged_by);
+                self.planner.count_local(remote.plan, &charged.charges, is_local);
+                let (spends, charges) = charged.keep();
+                Ok(SharedAdmitted {
+                    decided_by: DecidedBy::Fallback,
+                    spends,
+                    details: Some(Box::new(Details {
+                        statuses: Vec::new(),
+                        error: Some(error),
+                        requests,
+                        result: None,
+                        charges,
+                    })),
+                })
+            }
+            Err(full) => {
+                let full = full.iter();
+                let full = full.map(|full| (full.quota, local_status(&remote.quotas[full.quota], full)));
+                Err(deny(Reason::Spent, full.collect()))
+            }
+        }
+    }
+}

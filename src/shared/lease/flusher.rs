@@ -1,0 +1,170 @@
+//! The task that renews leases: the ones that are due, many in one call, and again until they are answered.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::hash::BuildHasher;
+use core::time::Duration;
+use std::time::Instant;
+
+use tokio::time::timeout;
+
+use super::table::{Inner, LeaseTable};
+use crate::shared::store::{Counting, LeaseGrant, LeaseRequest, StoreError, StoreErrorKind};
+
+/// Runs until the table is dropped. The task keeps the table alive only while it works, and during a call.
+pub(in crate::shared) async fn run(table: Weak<LeaseTable>, period: Duration) {
+    let Some(wake) = table.upgrade().map(|table| Arc::clone(&table.wake)) else {
+        return;
+    };
+    let mut next = Instant::now();
+    loop {
+        let now = Instant::now();
+        let in_time = now >= next;
+        if in_time {
+            // A random part of the period, so that nodes do not call at the same moment.
+            next = now + jittered(period);
+        }
+        match table.upgrade() {
+            Some(table) => table.round(in_time),
+            None => return,
+        }
+        // Woken or not, a round follows.
+        let _ = timeout(next.saturating_duration_since(Instant::now()), wake.notified()).await;
+    }
+}
+
+/// A random time between half of `wait` and one and a half times `wait`, so that nodes do not act at the same moment.
+pub(crate) fn jittered(wait: Duration) -> Duration {
+    // The standard library's hasher has random keys.
+    let random = std::hash::RandomState::new().hash_one(0_u8) % 1024;
+    let part = random as u32;
+    wait / 2 + wait / 1024 * part
+}
+
+/// The weight of one call: a request counts 1, and one more for each `LOGGED` permits that are charged to a log. A script
+/// must not keep the server from other clients for long.
+const TOGETHER: u64 = 32;
+const LOGGED: u64 = 8;
+
+/// The most concurrent calls.
+const CALLS: usize = 8;
+
+/// A request that is to be sent, and the position of its lease.
+type Sent = (usize, LeaseRequest);
+
+impl LeaseTable {
+    /// Sends the requests that are due: of all watched leases if it is time, and of the dirty ones otherwise.
+    fn round(self: &Arc<Self>, in_time: bool) {
+        let now = self.clock.exact();
+        let mut inner = self.lock();
+        let mut requests: Vec<Sent> = Vec::new();
+        let room = |inner: &Inner, requests: &Vec<Sent>| {
+            requests.len() < (CALLS - inner.calls.min(CALLS)) * TOGETHER as usize
+        };
+        let mut late: Vec<usize> = Vec::new();
+        self.dirty.drain(|at| {
+            inner.watch(at);
+            if room(&inner, &requests) {
+                requests.extend(self.request(&mut inner, at, now, true));
+            } else {
+                late.push(at);
+            }
+        });
+        // These wait for a call to end. The round after it finds them.
+        for at in late {
+            self.dirty.insert(at);
+        }
+        if in_time {
+            let mut watched = core::mem::take(&mut inner.watched);
+            watched.retain(|&at| {
+                if room(&inner, &requests) {
+                    requests.extend(self.request(&mut inner, at, now, false));
+                } else {
+                    self.dirty.insert(at);
+                }
+                let busy = inner.managers[at].is_busy(&self.states[at]);
+                inner.managers[at].watched = busy;
+                busy
+            });
+            inner.watched = watched;
+        }
+        let mut batch: Vec<Sent> = Vec::new();
+        let mut weight = 0;
+        for (at, request) in requests {
+            let logged = match request.counter().counting() {
+                Counting::Log => request.charge() / LOGGED,
+                Counting::Cells(_) => 0,
+            };
+            if !batch.is_empty() && weight + logged >= TOGETHER {
+                self.send(&mut inner, core::mem::take(&mut batch), now);
+                weight = 0;
+            }
+            weight += 1 + logged;
+            batch.push((at, request));
+        }
+        if !batch.is_empty() {
+            self.send(&mut inner, batch, now);
+        }
+    }
+
+    /// The request that is due about a lease. Charges the fallback limiter, too.
+    fn request(&self, inner: &mut Inner, at: usize, now: u64, dirty: bool) -> Option<Sent> {
+        let new_id = inner.new_lease_id();
+        let (manager, state) = (&mut inner.managers[at], &self.states[at]);
+        match manager.request(state, now, dirty, || new_id) {
+            Some((request, fallback)) => {
+                self.charge_fallback_of(manager, fallback);
+                Some((at, request))
+            }
+            None => {
+                self.charge_fallback(inner, at);
+                None
+            }
+        }
+    }
+
+    /// Sends requests that were made at `sent`, in a task of their own.
+    fn send(self: &Arc<Self>, inner: &mut Inner, batch: Vec<Sent>, sent: u64) {
+        inner.calls += 1;
+        let table = Arc::clone(self);
+        tokio::spawn(async move {
+            let requests: Vec<LeaseRequest> = batch.iter().map(|(_, request)| request.clone()).collect();
+            let mut grants = match table.store.leases() {
+                Some(leases) => leases.renew(&requests).await,
+                None => Vec::new(),
+            };
+            let missing = || {
+                let detail = "fewer answers than lease requests";
+                Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail))
+            };
+            grants.resize_with(batch.len(), missing);
+            table.answer(&batch, grants, sent);
+        });
+    }
+
+    fn answer(&self, batch: &[Sent], grants: Vec<Result<LeaseGrant, StoreError>>, sent: u64) {
+        let now = self.clock.exact();
+        {
+            let mut inner = self.lock();
+            inner.calls -= 1;
+            for ((at, request), grant) in batch.iter().zip(grants) {
+                let new_id = inner.new_lease_id();
+                let manager = &mut inner.managers[*at];
+                match grant {
+                    Ok(grant) => {
+                        manager.answer(&self.states[*at], (request, grant), (sent, now), || new_id);
+                    }
+                    Err(error) => {
+                        manager.fail(request);
+                        inner.error = Some(error);
+                    }
+                }
+            }
+        }
+        for (at, _) in batch {
+            self.answer_of(*at).notify_waiters();
+        }
+        // For the leases that wait for a call to end.
+        self.wake.notify_one();
+    }
+}

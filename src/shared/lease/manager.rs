@@ -1,0 +1,345 @@
+//! What stands behind the state of a lease: its terms, the pending request, and the demand that the next one follows.
+
+use core::time::Duration;
+
+use super::nanos;
+use super::state::{LeaseState, UsageReport};
+use crate::shared::store::{CounterRequest, LeaseGrant, LeaseRequest};
+
+/// What a lease is of, and its terms.
+#[derive(Clone, Debug)]
+pub(in crate::shared) struct Lease {
+    pub(in crate::shared) counter: CounterRequest,
+    /// Whether the store registers what it grants. Otherwise the permits are a budget.
+    pub(in crate::shared) is_registered: bool,
+    /// The most permits that are requested.
+    pub(in crate::shared) most: u64,
+    /// The time between two requests, in nanoseconds.
+    pub(in crate::shared) period: u64,
+    /// How long granted permits may be spent, in nanoseconds.
+    pub(in crate::shared) term: u64,
+    /// The part of the term that is left unused, since readings of the clock may be late.
+    pub(in crate::shared) margin: u64,
+    /// The limiter of this node that decides when the store does not answer: its state, and the key and tier there.
+    /// `None`: another lease of the same request charges it.
+    pub(in crate::shared) fallback: Option<(u16, u64, usize)>,
+}
+
+/// The manager of one lease. The lock around it is held for a few instructions, and never across an await.
+#[derive(Debug, Default)]
+pub(in crate::shared) struct LeaseManager {
+    lease: Option<Lease>,
+    lease_id: u128,
+    /// The sequence of the last request that was made.
+    sequence: u64,
+    /// The sequence of the last request that was answered.
+    answered: u64,
+    /// Whether the store has answered this lease.
+    known: bool,
+    pending: Option<PendingRequest>,
+    /// Whether a copy of the pending request is on its way.
+    sent: bool,
+    /// Twice the permits that a period demands: the recent maximum, halved in each period.
+    demand: u64,
+    /// When demand was counted last, and when it was halved last.
+    counted_at: u64,
+    halved_at: u64,
+    /// The use of this epoch that is counted as demand, and the use that the fallback limiter was charged.
+    counted: u64,
+    charged_fallback: u64,
+    /// When the last request was made, and when the last copy was sent that was answered.
+    requested_at: u64,
+    answered_at: u64,
+    failures: u64,
+    /// Whether the store began no lease at the last request: it has not run for long enough to register one.
+    backing_off: bool,
+    /// Whether the next request gives everything back. That request takes the mark, so no caller has to clear it.
+    releasing: bool,
+    /// Whether the flusher looks at the lease in every period.
+    pub(super) watched: bool,
+}
+
+#[derive(Debug)]
+struct PendingRequest {
+    report: UsageReport,
+    wanted: u64,
+    is_new: bool,
+    /// Whether it gives everything back.
+    releases: bool,
+}
+
+/// The demand from which on a key is worth a lease. The store decides about fewer requests at least as well.
+const WORTH_A_LEASE: u64 = 4;
+
+impl LeaseManager {
+    pub(in crate::shared) const fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    pub(super) const fn demand(&self) -> u64 {
+        self.demand
+    }
+
+    /// Whether a request should wait for an answer about the lease.
+    pub(in crate::shared) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
+        state.balance().budget() > 0 || self.demand >= WORTH_A_LEASE && !self.backing_off
+    }
+
+    /// Whether an answer is awaited.
+    pub(in crate::shared) const fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    pub(in crate::shared) const fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// The number of the lease, and of its last request that was answered.
+    pub(super) const fn answered(&self) -> (u128, u64) {
+        (self.lease_id, self.answered)
+    }
+
+    /// Has the next request give everything back, and returns its lease and sequence. `None`: the lease has nothing, and
+    /// no pending request may change that.
+    pub(super) fn release(&mut self, state: &LeaseState) -> Option<(u128, u64)> {
+        if self.lease.is_none() || self.is_released(state) {
+            return None;
+        }
+        self.releasing = true;
+        Some((self.lease_id, self.sequence + 1))
+    }
+
+    /// Whether the lease holds and owes nothing, and no pending request may change that.
+    pub(super) fn is_released(&self, state: &LeaseState) -> bool {
+        let balance = state.balance();
+        self.pending.is_none() && balance.used() + balance.budget() == 0
+    }
+
+    /// The uncharged permits that have left the state, since the pending request reports them.
+    pub(super) fn reported(&self) -> u64 {
+        self.pending.as_ref().map_or(0, |pending| pending.report.charge)
+    }
+
+    pub(super) const fn answered_at(&self) -> u64 {
+        self.answered_at
+    }
+
+    /// Begins anew for another key.
+    pub(super) fn assign(&mut self, lease: Lease, lease_id: u128, now: u64) {
+        *self = Self {
+            lease: Some(lease),
+            lease_id,
+            counted_at: now,
+            halved_at: now,
+            watched: self.watched,
+            ..Self::default()
+        };
+    }
+
+    /// Whether the lease may be given to another key.
+    pub(super) fn is_free(&self, state: &LeaseState, now: u64) -> bool {
+        let Some(lease) = &self.lease else { return true };
+        let balance = state.balance();
+        let in_term = now < self.answered_at.saturating_add(lease.term);
+        let holds = lease.is_registered && balance.budget() > 0 && in_term;
+        !self.sent && !self.releasing && self.pending.is_none() && balance.used() == 0 && !holds
+    }
+
+    /// Whether the flusher has to look at the lease.
+    pub(super) fn is_busy(&self, state: &LeaseState) -> bool {
+        let balance = state.balance();
+        let is_registered = self.lease.as_ref().is_some_and(|lease| lease.is_registered);
+        let holds = is_registered && balance.budget() > 0;
+        self.sent
+            || self.releasing
+            || self.pending.is_some()
+            || balance.used() > 0
+            || holds
+            || self.demand > 0
+    }
+
+    /// The permits that the fallback limiter is to be charged, since the lease has admitted them.
+    pub(super) fn charge_fallback(&mut self, state: &LeaseState) -> u64 {
+        let used = state.balance().used();
+        let more = used.saturating_sub(self.charged_fallback);
+        self.charged_fallback = self.charged_fallback.max(used);
+        more
+    }
+
+    /// The request to send now, if there is one: the pending one again, or a new one. With the permits that the fallback
+    /// limiter is to be charged. `dirty`: the request need not wait for the period.
+    pub(super) fn request(
+        &mut self,
+        state: &LeaseState,
+        now: u64,
+        dirty: bool,
+        new_id: impl FnOnce() -> u128,
+    ) -> Option<(LeaseRequest, u64)> {
+        let lease = self.lease.as_ref()?;
+        if self.sent {
+            return None;
+        }
+        let mut fallback = 0;
+        if self.pending.is_none() {
+            let (most, is_registered, period) = (lease.most, lease.is_registered, lease.period);
+            let shortage = self.count_demand(state, period, now);
+            let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
+            let wanted = if releases {
+                0
+            } else if is_registered {
+                self.demand.min(most)
+            } else {
+                most
+            };
+            if !releases && !self.is_due(state, is_registered, period, now, dirty, shortage) {
+                return None;
+            }
+            let keep = self.keep();
+            let empty = state.balance().budget() == 0 && state.balance().used() == 0;
+            if self.known && empty && now >= self.answered_at.saturating_add(keep) {
+                self.begin(new_id());
+            }
+            fallback = self.charge_fallback(state);
+            if wanted < state.balance().budget() {
+                // The notice counts the whole budget as taken. From here on a part of it is given back.
+                state.reopen();
+            }
+            let report = state.report(wanted);
+            // Permits that were spent since are reported, too.
+            fallback += report.charge.saturating_sub(self.charged_fallback);
+            (self.charged_fallback, self.counted) = (0, 0);
+            self.sequence += 1;
+            self.requested_at = now;
+            self.pending = Some(PendingRequest {
+                report,
+                wanted,
+                is_new: !self.known,
+                releases,
+            });
+        }
+        let keep = Duration::from_nanos(self.keep());
+        let (lease, pending) = (self.lease.as_ref()?, self.pending.as_ref()?);
+        self.sent = true;
+        let request = LeaseRequest {
+            counter: lease.counter.clone(),
+            lease_id: self.lease_id,
+            sequence: self.sequence,
+            is_new: pending.is_new,
+            is_registered: lease.is_registered,
+            charge: pending.report.charge,
+            cap: pending.report.cap,
+            wanted: pending.wanted,
+            keep,
+        };
+        Some((request, fallback))
+    }
+
+    /// How long the store keeps a lease: until everything that was spent in its term has left every window.
+    fn keep(&self) -> u64 {
+        let keep = |lease: &Lease| lease.term.saturating_add(nanos(lease.counter.window()));
+        self.lease.as_ref().map_or(0, keep)
+    }
+
+    /// Counts the demand since the last time, and returns the permits of it that were not covered.
+    fn count_demand(&mut self, state: &LeaseState, period: u64, now: u64) -> u64 {
+        let (used, shortage) = (state.balance().used(), state.take_shortage());
+        let demand = used.saturating_sub(self.counted) + shortage;
+        self.counted = used;
+        let periods = now.saturating_sub(self.halved_at) / period;
+        self.demand = self
+            .demand
+            .checked_shr(u32::try_from(periods).unwrap_or(64))
+            .unwrap_or(0);
+        self.halved_at += periods * period;
+        let over = now.saturating_sub(self.counted_at);
+        self.counted_at = now;
+        // A few permits in a short time may be chance, so they count for a whole period.
+        let least = if demand < 8 { period } else { period / 8 };
+        let rate = u128::from(demand) * u128::from(period) / u128::from(over.max(least).max(1));
+        let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+        self.demand = self.demand.max(rate.saturating_mul(2));
+        shortage
+    }
+
+    fn is_due(
+        &self,
+        state: &LeaseState,
+        is_registered: bool,
+        period: u64,
+        now: u64,
+        dirty: bool,
+        shortage: u64,
+    ) -> bool {
+        let balance = state.balance();
+        let (used, budget) = (balance.used(), balance.budget());
+        let in_time = now >= self.requested_at.saturating_add(period);
+        let early = dirty && !state.is_closed(now) && !self.backing_off;
+        if !is_registered {
+            let needed = used > 0 || shortage > 0;
+            return needed && (in_time || early && (2 * used >= budget || shortage > 0));
+        }
+        if used == 0 && budget == 0 {
+            return self.demand >= WORTH_A_LEASE && (in_time || early);
+        }
+        in_time || early && (2 * used >= budget || shortage > 0)
+    }
+
+    fn begin(&mut self, lease_id: u128) {
+        self.lease_id = lease_id;
+        (self.sequence, self.answered, self.known) = (0, 0, false);
+    }
+
+    /// Takes an answer. `false`: it does not answer the pending request.
+    pub(super) fn answer(
+        &mut self,
+        state: &LeaseState,
+        (request, grant): (&LeaseRequest, LeaseGrant),
+        (sent, now): (u64, u64),
+        new_id: impl FnOnce() -> u128,
+    ) -> bool {
+        let Some(lease) = &self.lease else { return false };
+        if request.lease_id != self.lease_id || request.sequence != self.sequence {
+            return false;
+        }
+        let Some(pending) = self.pending.take() else {
+            return false;
+        };
+        self.sent = false;
+        if pending.releases {
+            // The demand that the lease has met is over. New demand is counted from here on.
+            self.demand = 0;
+        }
+        self.backing_off = grant.permits().is_none() && request.is_new;
+        match grant.permits() {
+            Some(permits) => {
+                self.known = true;
+                self.answered = request.sequence;
+                self.answered_at = sent;
+                state.grant(permits, sent.saturating_add(lease.term - lease.margin));
+                match grant.retry_after() {
+                    Some(after) if grant.remaining() == 0 => {
+                        let after = nanos(after);
+                        let retry_at = now.saturating_add(after);
+                        state.close(now.saturating_add(after.min(lease.period)), 0, retry_at);
+                    }
+                    _ => state.reopen(),
+                }
+            }
+            None => {
+                state.lose();
+                (self.charged_fallback, self.counted) = (0, 0);
+                self.begin(new_id());
+            }
+        }
+        self.releasing &= !self.is_released(state);
+        true
+    }
+
+    /// Notes that a request was not answered.
+    pub(super) fn fail(&mut self, request: &LeaseRequest) {
+        if request.lease_id == self.lease_id && request.sequence == self.sequence {
+            self.sent = false;
+            self.failures += 1;
+        }
+    }
+}

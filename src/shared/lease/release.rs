@@ -1,0 +1,79 @@
+//! Releasing leases: every use is charged, and every permit given back.
+//!
+//! A release is a request like any other. The mark that asks for it belongs to the manager, and the next request takes
+//! it. A future that is dropped while it waits leaves a mark that the flusher takes in its next round, and nothing else.
+//! Other demand for the key is met by the request after the release, so a loop of resets does not starve it.
+
+use alloc::vec::Vec;
+
+use super::table::LeaseTable;
+use crate::shared::store::StoreError;
+
+/// A lease whose release is awaited: its number, the sequence to be answered, and its failures so far.
+struct PendingRelease {
+    at: usize,
+    lease_id: u128,
+    sequence: u64,
+    failures: u64,
+}
+
+impl LeaseTable {
+    /// Has these leases charge their use and give their permits back.
+    pub(in crate::shared) async fn release(
+        &self,
+        leases: impl IntoIterator<Item = usize>,
+    ) -> Result<(), StoreError> {
+        let mut pending: Vec<PendingRelease> = Vec::new();
+        {
+            let mut inner = self.lock();
+            for at in leases {
+                let manager = &mut inner.managers[at];
+                if let Some((lease_id, sequence)) = manager.release(&self.states[at]) {
+                    pending.push(PendingRelease {
+                        at,
+                        lease_id,
+                        sequence,
+                        failures: manager.failures(),
+                    });
+                }
+            }
+        }
+        // All of them before the first wait, since the future may be dropped there.
+        for release in &pending {
+            self.dirty.insert(release.at);
+        }
+        self.wake.notify_one();
+        let mut result = Ok(());
+        for release in &pending {
+            let released = self.wait_for(release).await;
+            result = result.and(released);
+        }
+        result
+    }
+
+    async fn wait_for(&self, release: &PendingRelease) -> Result<(), StoreError> {
+        loop {
+            // Before the check: an answer that comes after it ends the wait.
+            let answer = self.answer_of(release.at).notified();
+            {
+                let inner = self.lock();
+                let manager = &inner.managers[release.at];
+                let (lease_id, sequence) = manager.answered();
+                // Another lease has nothing of this one.
+                if lease_id != release.lease_id
+                    || sequence >= release.sequence
+                    || manager.is_released(&self.states[release.at])
+                {
+                    return Ok(());
+                }
+                if manager.failures() != release.failures
+                    && let Some(error) = &inner.error
+                {
+                    return Err(error.clone());
+                }
+            }
+            self.mark_dirty(release.at, true);
+            answer.await;
+        }
+    }
+}

@@ -1,0 +1,217 @@
+#![doc = include_str!("state.md")]
+
+// The paths are explicit because the models are built of this file too, from another folder.
+#[path = "state/balance.rs"]
+mod balance;
+#[path = "state/notice.rs"]
+mod notice;
+#[path = "state/words.rs"]
+mod words;
+
+pub(crate) use balance::Balance;
+use balance::BalanceWord;
+use notice::{Notice, NoticeWord};
+use words::{Owner, RetryAt, Shortage, Term};
+
+/// The lease of one key on one node, on a cache line of its own: the permits that the node may spend, and those that it
+/// has spent.
+///
+/// Deciders call [`peek`](Self::peek), [`spend`](Self::spend) and [`refund`](Self::refund) at any time. Every other
+/// method is for the holder of the lock of the lease's manager.
+#[repr(align(64))]
+#[derive(Debug)]
+pub(crate) struct LeaseState {
+    balance: BalanceWord,
+    owner: Owner,
+    term: Term,
+    notice: NoticeWord,
+    retry_at: RetryAt,
+    shortage: Shortage,
+}
+
+/// A lease's answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpendResult {
+    /// The lease covers the request. [`LeaseState::spend`] has taken the permits.
+    Room {
+        /// The epoch, which a refund needs.
+        epoch: u32,
+        /// Whether this request brought the lease down to half of its budget.
+        low: bool,
+    },
+    /// The lease does not cover the request, and the store may.
+    Short,
+    /// Neither the lease nor the store covers the request. The store may have more permits at `retry_at`.
+    Closed { left: u64, retry_at: u64 },
+    /// The lease belongs to another key.
+    NotOwner,
+}
+
+/// What a node reports to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UsageReport {
+    /// The permits that were spent, and are to be charged.
+    pub(crate) charge: u64,
+    /// The most permits that stay uncharged until the answer, the charge included.
+    pub(crate) cap: u64,
+}
+
+impl LeaseState {
+    /// A lease without an owner.
+    pub(crate) fn new() -> Self {
+        Self {
+            balance: BalanceWord::new(),
+            owner: Owner::new(),
+            term: Term::new(),
+            notice: NoticeWord::new(),
+            retry_at: RetryAt::new(),
+            shortage: Shortage::new(),
+        }
+    }
+
+    /// The key that the lease belongs to.
+    #[inline]
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner.read()
+    }
+
+    /// The budget and its use, at one instant.
+    #[inline]
+    pub(crate) fn balance(&self) -> Balance {
+        self.balance.read()
+    }
+
+    /// Answers what [`spend`](Self::spend) would answer, and takes nothing.
+    #[inline]
+    pub(crate) fn peek(&self, key: u64, permits: u64, now: u64) -> SpendResult {
+        loop {
+            let seen = self.balance.read();
+            if self.owner.read() != key {
+                return SpendResult::NotOwner;
+            }
+            if let Some(result) = self.evaluate(seen, key, permits, now) {
+                return result;
+            }
+        }
+    }
+
+    /// Takes permits of the budget, if it has that many and the term is not over at the reading of `now`.
+    ///
+    /// The balance is read before the clock and is unchanged at the exchange, so the permits are spent at that reading.
+    /// A decider that sleeps in between finds another epoch.
+    #[inline]
+    pub(crate) fn spend(&self, key: u64, permits: u64, mut now: impl FnMut() -> u64) -> SpendResult {
+        loop {
+            let seen = self.balance.read();
+            if self.owner.read() != key {
+                return SpendResult::NotOwner;
+            }
+            match self.evaluate(seen, key, permits, now()) {
+                Some(SpendResult::Room { .. }) if !self.balance.spend(seen, permits) => {}
+                Some(result) => return result,
+                None => {}
+            }
+        }
+    }
+
+    /// The answer that holds while the balance is `seen`. `None`: the balance has changed.
+    #[inline]
+    fn evaluate(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
+        if permits <= seen.room() && now < self.term.end() {
+            let (left, half) = (seen.room() - permits, seen.budget() / 2);
+            return Some(SpendResult::Room {
+                epoch: seen.epoch(),
+                low: left <= half && seen.room() > half,
+            });
+        }
+        self.evaluate_short(seen, key, permits, now)
+    }
+
+    #[cold]
+    fn evaluate_short(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
+        let (notice, retry_at) = (self.notice.read(), self.retry_at.read());
+        // The notice may be about another key, if the lease was reassigned before we read it. If the reassignment began
+        // before we read the balance, we read another owner now. If it began later, the epoch differs, even when the
+        // lease has returned to our key. The notice may also belong to a grant that we have not seen. Then the balance
+        // differs, or the term does, if the grant equals what the lease had.
+        if self.owner.read() != key {
+            return Some(SpendResult::NotOwner);
+        }
+        if self.balance.read() != seen {
+            return None;
+        }
+        match notice.left_at(now) {
+            Some(left) if permits > left => {
+                let longer = permits <= seen.room() && now < self.term.end();
+                (!longer).then_some(SpendResult::Closed { left, retry_at })
+            }
+            _ => Some(SpendResult::Short),
+        }
+    }
+
+    /// Returns permits that were spent in this epoch. `false`: they are being charged, or their lease has ended.
+    pub(crate) fn refund(&self, epoch: u32, permits: u64) -> bool {
+        self.balance.refund(epoch, permits)
+    }
+
+    /// Begins a report: the use leaves the lease to be charged, and at most `most` permits stay uncharged from now on,
+    /// unless more already are.
+    pub(crate) fn report(&self, most: u64) -> UsageReport {
+        self.balance.report(most)
+    }
+
+    /// Ends a report: the granted permits may be spent until `end`.
+    pub(crate) fn grant(&self, granted: u64, end: u64) {
+        self.term.extend(end);
+        self.balance.grant(granted);
+    }
+
+    /// Ends the lease, with its budget and its use.
+    pub(crate) fn lose(&self) {
+        self.balance.lose();
+    }
+
+    /// Publishes that the store has at most `left` permits before `until`, and may have more at `retry_at`.
+    pub(crate) fn close(&self, until: u64, left: u64, retry_at: u64) {
+        self.retry_at.write(retry_at);
+        self.notice.write(Notice::new(until, left));
+    }
+
+    /// Publishes that the store may have room.
+    pub(crate) fn reopen(&self) {
+        self.notice.write(Notice::new(0, 0));
+    }
+
+    /// Whether the store is known to have no room at this time.
+    pub(crate) fn is_closed(&self, now: u64) -> bool {
+        self.notice.read().left_at(now).is_some()
+    }
+
+    /// Counts permits that were requested and not covered.
+    pub(crate) fn note_shortage(&self, permits: u64) {
+        self.shortage.add(permits);
+    }
+
+    /// Takes the count of permits that were not covered.
+    pub(crate) fn take_shortage(&self) -> u64 {
+        self.shortage.take()
+    }
+
+    /// Gives the lease to another key, if no use is uncharged.
+    ///
+    /// The caller knows that the budget is 0, or that its term is over, or that no store has registered it.
+    pub(crate) fn reassign(&self, key: u64) -> bool {
+        if !self.balance.clear() {
+            return false;
+        }
+        // The next key's term may be longer. A decider that has read it fails at the exchange.
+        self.term.end_now();
+        self.notice.write(Notice::new(0, 0));
+        self.shortage.take();
+        self.owner.write(key);
+        true
+    }
+}
+
+/// The owner of a lease that belongs to no key.
+pub(crate) const VACANT: u64 = 0;

@@ -1,0 +1,50 @@
+//! What the store has said about its room.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// The room of the store as a value. From the lowest bit:
+///
+/// | bits | field | meaning |
+/// |---|---|---|
+/// | 20 | left | permits that the store has at most |
+/// | 44 | until | the end of the notice, in units of 16,384 ns |
+///
+/// The last time is that of a clock which has run for nine years. From there on no notice holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Notice(u64);
+
+impl Notice {
+    const UNIT: u32 = 14;
+    const BITS: u32 = 20;
+    const LEFT: u64 = (1 << Self::BITS) - 1;
+
+    pub(super) fn new(until: u64, left: u64) -> Self {
+        let until = (until >> Self::UNIT).min(u64::MAX >> Self::BITS);
+        Self(until << Self::BITS | left.min(Self::LEFT))
+    }
+
+    /// The permits that are left at this time, if they are known.
+    pub(super) fn left_at(self, now: u64) -> Option<u64> {
+        (now >> Self::UNIT < self.0 >> Self::BITS).then_some(self.0 & Self::LEFT)
+    }
+}
+
+/// The word of a [`Notice`].
+#[derive(Debug)]
+pub(super) struct NoticeWord(AtomicU64);
+
+impl NoticeWord {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(super) fn read(&self) -> Notice {
+        // Acquire: pairs with the Release in `write`; a reader of a later owner's notice reads that owner.
+        Notice(self.0.load(Ordering::Acquire))
+    }
+
+    pub(super) fn write(&self, notice: Notice) {
+        // Release: pairs with the Acquire in `read`.
+        self.0.store(notice.0, Ordering::Release);
+    }
+}

@@ -1,0 +1,96 @@
+//! The words beside the balance of a lease.
+
+use super::VACANT;
+use crate::sync::{AtomicU64, Ordering};
+
+/// The key that a lease belongs to.
+#[derive(Debug)]
+pub(super) struct Owner(AtomicU64);
+
+impl Owner {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(VACANT))
+    }
+
+    #[inline]
+    pub(super) fn read(&self) -> u64 {
+        // Acquire: pairs with the Release in `write`; a reader of a key reads nothing of the owner before.
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn write(&self, key: u64) {
+        // Release: pairs with the Acquire in `read`.
+        self.0.store(key, Ordering::Release);
+    }
+}
+
+/// The end of a lease's term, in nanoseconds of the node's clock.
+#[derive(Debug)]
+pub(super) struct Term(AtomicU64);
+
+impl Term {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
+        // Relaxed: at least as new as the balance that was read before it, by that load's Acquire. A newer one belongs to
+        // a copy that was answered: until then the store covers every balance from before the answer.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends the term, before another owner is written.
+    pub(super) fn end_now(&self) {
+        // Relaxed: published with the owner.
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Moves the end on. The manager's lock orders two answers.
+    pub(super) fn extend(&self, end: u64) {
+        // Relaxed, both: published by the exchange of the balance that follows.
+        if end > self.0.load(Ordering::Relaxed) {
+            self.0.store(end, Ordering::Relaxed);
+        }
+    }
+}
+
+/// When the store may have more permits, in nanoseconds of the node's clock.
+#[derive(Debug)]
+pub(super) struct RetryAt(AtomicU64);
+
+impl RetryAt {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(super) fn read(&self) -> u64 {
+        // Relaxed: read after the notice that it belongs to; a newer one is as good.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn write(&self, at: u64) {
+        // Relaxed: published with the notice.
+        self.0.store(at, Ordering::Relaxed);
+    }
+}
+
+/// Permits that were requested and not covered.
+#[derive(Debug)]
+pub(super) struct Shortage(AtomicU64);
+
+impl Shortage {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(super) fn add(&self, permits: u64) {
+        // Relaxed: demand is an estimate.
+        self.0.fetch_add(permits, Ordering::Relaxed);
+    }
+
+    pub(super) fn take(&self) -> u64 {
+        // Relaxed: as in `add`.
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}

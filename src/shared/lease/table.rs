@@ -1,0 +1,288 @@
+//! All leases of a node: where a key's lease is, and what the leases have in common.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crossbeam_utils::CachePadded;
+use tokio::sync::Notify;
+
+use super::clock::TermClock;
+use super::dirty_set::DirtySet;
+use super::manager::{Lease, LeaseManager};
+use super::nanos;
+use super::state::{LeaseState, SpendResult, VACANT};
+use super::stats::LeaseStats;
+use crate::rules::{FallbackLimiters, ShardId};
+use crate::shared::store::{CounterStore, StoreError};
+use crate::sync::Tally;
+
+/// The leases of a node.
+pub(in crate::shared) struct LeaseTable {
+    pub(in crate::shared) states: Box<[LeaseState]>,
+    /// The leases that do not wait for their period.
+    pub(super) dirty: DirtySet,
+    /// Notified when a lease must not wait at all. The flusher waits for it, and keeps nothing else of the table alive.
+    pub(super) wake: Arc<Notify>,
+    /// Notified when a lease was answered, or not answered in time. Leases share them by their position.
+    answers: [Notify; SHARDS],
+    pub(in crate::shared) clock: TermClock,
+    pub(super) store: Arc<dyn CounterStore>,
+    fallbacks: FallbackLimiters,
+    /// Held for a few instructions for each lease, and never across an await. Spending does not need it.
+    inner: Mutex<Inner>,
+    counts: [CachePadded<Counts>; SHARDS],
+}
+
+/// What the lock protects.
+pub(in crate::shared) struct Inner {
+    pub(in crate::shared) managers: Box<[LeaseManager]>,
+    /// The leases that the flusher looks at in every period.
+    pub(super) watched: Vec<usize>,
+    /// The node's part of a lease's number, and the number of leases so far.
+    node: u64,
+    leases: u64,
+    /// Calls that are on their way.
+    pub(super) calls: usize,
+    pub(in crate::shared) error: Option<StoreError>,
+}
+
+/// Events of the leases.
+#[derive(Debug, Default)]
+pub(in crate::shared) struct Counts {
+    pub(in crate::shared) denied: Tally,
+    pub(in crate::shared) remote: Tally,
+}
+
+/// The leases that a key may have, side by side.
+const BUCKET: usize = 4;
+
+/// The number of notifications that leases share, and of counters that threads share.
+const SHARDS: usize = 64;
+
+impl LeaseTable {
+    pub(in crate::shared) fn new(
+        capacity: u64,
+        clock: TermClock,
+        store: Arc<dyn CounterStore>,
+        fallbacks: FallbackLimiters,
+        node: u64,
+    ) -> Self {
+        let buckets = usize::try_from(capacity).unwrap_or(usize::MAX).div_ceil(BUCKET);
+        let all = buckets * BUCKET;
+        Self {
+            states: (0..all).map(|_| LeaseState::new()).collect(),
+            dirty: DirtySet::new(all),
+            wake: Arc::default(),
+            answers: [(); SHARDS].map(|()| Notify::new()),
+            clock,
+            store,
+            fallbacks,
+            inner: Mutex::new(Inner {
+                managers: (0..all).map(|_| LeaseManager::default()).collect(),
+                watched: Vec::new(),
+                node,
+                leases: 0,
+                calls: 0,
+                error: None,
+            }),
+            counts: [(); SHARDS].map(|()| CachePadded::default()),
+        }
+    }
+
+    pub(in crate::shared) fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No operation under the lock panics half way, so a poisoned lock protects whole values.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn bucket_of(&self, key: u64) -> usize {
+        let buckets = (self.states.len() / BUCKET) as u128;
+        // Below the number of buckets.
+        ((u128::from(key) * buckets) >> 64) as usize * BUCKET
+    }
+
+    /// The position of the key's lease, if it has one.
+    #[inline]
+    pub(in crate::shared) fn find(&self, key: u64) -> Option<usize> {
+        let first = self.bucket_of(key);
+        let own = |state: &LeaseState| state.owner() == key;
+        let at = self.states[first..first + BUCKET].iter().position(own)?;
+        Some(first + at)
+    }
+
+    /// The answer of the key's lease at this time. Takes nothing.
+    #[inline]
+    pub(in crate::shared) fn peek(&self, key: u64, permits: u64, now: u64) -> SpendResult {
+        match self.find(key) {
+            Some(at) => self.states[at].peek(key, permits, now),
+            None => SpendResult::NotOwner,
+        }
+    }
+
+    /// Spends permits of the key's lease, and returns its position with the answer.
+    #[inline(always)]
+    pub(in crate::shared) fn spend(&self, key: u64, permits: u64) -> (usize, SpendResult) {
+        let Some(at) = self.find(key) else {
+            return (0, SpendResult::NotOwner);
+        };
+        let result = self.states[at].spend(key, permits, || self.clock.now());
+        if let SpendResult::Room { low: true, .. } = result {
+            self.mark_dirty(at, true);
+        }
+        (at, result)
+    }
+
+    /// The counters of this thread.
+    pub(in crate::shared) fn counts(&self) -> &Counts {
+        &self.counts[ShardId::current().index() % SHARDS]
+    }
+
+    /// The notification of answers about the lease.
+    pub(in crate::shared) fn answer_of(&self, at: usize) -> &Notify {
+        &self.answers[at % SHARDS]
+    }
+
+    /// Has the flusher look at the lease before its period is over: at once, if `wake` is set.
+    #[cold]
+    pub(in crate::shared) fn mark_dirty(&self, at: usize, wake: bool) {
+        self.dirty.insert(at);
+        if wake {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Counts permits of the lease that were requested and not covered.
+    #[cold]
+    pub(in crate::shared) fn note_shortage(&self, at: usize, permits: u64) {
+        let state = &self.states[at];
+        state.note_shortage(permits.min(crate::rules::Mode::MAX_PERMITS));
+        // A key without recent demand can wait.
+        self.mark_dirty(at, state.balance().budget() > 0);
+    }
+
+    /// The position of the key's lease. Begins one if there is a place for it.
+    #[cold]
+    pub(in crate::shared) fn find_or_begin(&self, key: u64, lease: impl FnOnce() -> Lease) -> Option<usize> {
+        if let Some(at) = self.find(key) {
+            return Some(at);
+        }
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        // Another thread may have begun one before. The lock keeps further ones out.
+        if let Some(at) = self.find(key) {
+            return Some(at);
+        }
+        let first = self.bucket_of(key);
+        let free = |at: &usize| inner.managers[*at].is_free(&self.states[*at], now);
+        let at = (first..first + BUCKET)
+            .filter(free)
+            .min_by_key(|&at| (self.states[at].owner() != VACANT, inner.managers[at].demand()))?;
+        // Before the key that the lease belongs to is forgotten.
+        self.charge_fallback(&mut inner, at);
+        if !self.states[at].reassign(key) {
+            return None;
+        }
+        let lease_id = inner.new_lease_id();
+        inner.managers[at].assign(lease(), lease_id, now);
+        Some(at)
+    }
+
+    /// Charges the fallback limiter what the lease has admitted so far.
+    pub(super) fn charge_fallback(&self, inner: &mut Inner, at: usize) {
+        let more = inner.managers[at].charge_fallback(&self.states[at]);
+        self.charge_fallback_of(&inner.managers[at], more);
+    }
+
+    pub(super) fn charge_fallback_of(&self, manager: &LeaseManager, permits: u64) {
+        if let Some(lease) = manager.lease()
+            && let Some((group, key, tier)) = lease.fallback
+            && permits > 0
+        {
+            self.fallbacks.charge(group, key, tier, permits);
+        }
+    }
+
+    /// Charges the fallback limiter what the key's lease has admitted so far, before that limiter decides.
+    pub(in crate::shared) fn charge_fallback_of_key(&self, key: u64) {
+        if let Some(at) = self.find(key) {
+            self.charge_fallback(&mut self.lock(), at);
+        }
+    }
+
+    /// Has the key's lease deny by itself for a while, since the store has only `left` permits until `after`.
+    pub(in crate::shared) fn close(&self, key: u64, left: u64, after: Duration) {
+        let Some(at) = self.find(key) else { return };
+        let now = self.clock.now();
+        let inner = self.lock();
+        // The lease may have been reassigned before. The lock keeps it from here on.
+        if self.states[at].owner() == key
+            && let Some(lease) = inner.managers[at].lease()
+        {
+            let after = nanos(after);
+            let until = now.saturating_add(after.min(lease.period));
+            self.states[at].close(until, left, now.saturating_add(after));
+        }
+    }
+
+    /// Lets the leases of these keys request permits again, since the store may have room.
+    pub(in crate::shared) fn reopen(&self, keys: impl IntoIterator<Item = u64>) {
+        for key in keys {
+            let Some(at) = self.find(key) else { continue };
+            let _inner = self.lock();
+            // The lease may have been reassigned before. The lock keeps it from here on.
+            if self.states[at].owner() == key {
+                self.states[at].reopen();
+            }
+        }
+    }
+
+    pub(in crate::shared) fn stats(&self) -> LeaseStats {
+        let now = self.clock.now();
+        let mut stats = LeaseStats {
+            capacity: self.states.len() as u64,
+            denied: self.counts.iter().map(|counts| counts.denied.get()).sum(),
+            remote: self.counts.iter().map(|counts| counts.remote.get()).sum(),
+            ..LeaseStats::default()
+        };
+        let inner = self.lock();
+        for (state, manager) in self.states.iter().zip(&inner.managers) {
+            if state.owner() == VACANT {
+                continue;
+            }
+            let (balance, reported) = (state.balance(), manager.reported());
+            stats.leases += 1;
+            stats.uncharged += balance.used() + reported;
+            stats.held += balance.budget() + reported;
+            if balance.budget() + reported > 0 {
+                let stale = Duration::from_nanos(now.saturating_sub(manager.answered_at()));
+                stats.stale = stats.stale.max(Some(stale));
+            }
+        }
+        stats
+    }
+}
+
+impl Inner {
+    /// A number that no other lease of any node has had.
+    pub(super) fn new_lease_id(&mut self) -> u128 {
+        self.leases += 1;
+        u128::from(self.node) << 64 | u128::from(self.leases)
+    }
+
+    pub(super) fn watch(&mut self, at: usize) {
+        if !self.managers[at].watched {
+            self.managers[at].watched = true;
+            self.watched.push(at);
+        }
+    }
+}
+
+impl fmt::Debug for LeaseTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LeaseTable").field(&self.stats()).finish()
+    }
+}

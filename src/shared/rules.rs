@@ -1,0 +1,342 @@
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::answer::{Details, QuotaStatus, SharedAdmitted, SharedDenied};
+use super::convert::{check_length, counter_request, remote_status};
+use super::lease::{LeaseStats, LeaseTable};
+use super::store::{CounterRequest, CounterStore, StoreError};
+use crate::receipt::Settled;
+use crate::rules::{CheckPlan, Mode, PlannedQuota, RuleCounts, SharedPlanner};
+
+/// Several rules, evaluated as one, over counts that many machines share: a request is admitted if every rule that
+/// applies to it has room, and charged to none of them otherwise.
+///
+/// # Guarantee
+///
+/// - While the store answers and loses nothing, no rule admits more than its limit in any window, on all machines
+///   together, by the store's clock. In the modes [`Sync`](Mode::Sync) and [`Local`](Mode::Local) it is
+///   [`max_overshoot`](Self::max_overshoot) more. The [module's documentation](crate::shared) says what happens when the
+///   store does not answer.
+/// - A denied request is charged nowhere. In a cluster, what was charged to one slot is refunded when another slot denies.
+/// - Every call ends within the time that the store states. Before that, a request may wait for a lease, for as long as
+///   the [module's documentation](crate::shared) says.
+///
+/// A rule counts as [`Counter`](crate::RuleAlgorithm::Counter), in constant memory and up to a cell too strict, or as
+/// [`Log`](crate::RuleAlgorithm::Log), exactly. Keys, costs, conditions, tiers, lists, shadow mode and gradual
+/// enforcement work as in a [`RuleSet`](crate::RuleSet). Each node also keeps limiters of its own. They are charged with
+/// what the store admits for this node, and decide by [`Rule::on_error`](crate::Rule::on_error) when the store does not
+/// answer.
+///
+/// # Cost
+///
+/// One call of the store for a request that the store decides. On this node a few allocations, and for each rule what a
+/// [`RuleSet`](crate::RuleSet) takes, its memory included. A decision by leases ([`Mode`]) makes no call: one cache line
+/// for each lease, a reading of the clock and a compare-exchange, without a lock or an allocation. Each
+/// [lease](super::SharedRulesBuilder::leases) takes about 400 bytes.
+///
+/// # Caveats
+///
+/// - A key must name the parts that are [equal on all machines](crate::Key::shared_as).
+/// - Counts are kept under the rule's name, its key's parts, its window and its cells. If one of them changes, the counts
+///   begin anew, and nodes that disagree count apart. A changed limit applies at once.
+/// - Dropping the future may leave the request charged, or charge it later.
+/// - A request by rules in different [modes](crate::Mode) is all or nothing as far as leases can be refunded: see the
+///   [module's documentation](crate::shared).
+///
+/// # Examples
+///
+/// Two a second for each user, on an endpoint that takes 50 in ten seconds and 100 in a minute:
+///
+/// ```
+/// use core::hash::Hash;
+/// use std::sync::Arc;
+///
+/// use ringgate::shared::{MemoryStore, OnError, SharedRules};
+/// use ringgate::{Key, Rule};
+///
+/// struct Request {
+///     user: String,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// let user = Key::new("user", |request: &Request, key| request.user.hash(key))
+///     // Equal on all machines, which `Hash` does not promise.
+///     .shared_as(|request, key| {
+///         key.part(&request.user);
+///     });
+/// // Over several machines, a store such as `redis::RedisStore`.
+/// let store = Arc::new(MemoryStore::new());
+/// let rules = SharedRules::builder()
+///     .rule(Rule::new("user", "2/s".parse()?).by(&user).on_error(OnError::Local))
+///     .rule(Rule::new("endpoint", "50/10s".parse()?).also("100/60s".parse()?))
+///     .build(store)?;
+///
+/// let request = Request { user: "alice".into() };
+/// if let Err(denied) = rules.check(&request).await {
+///     println!("{denied}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct SharedRules<R: ?Sized> {
+    pub(super) planner: SharedPlanner<R>,
+    pub(super) store: Arc<dyn CounterStore>,
+    /// `None`: no rule has a mode that needs leases.
+    pub(super) leases: Option<NodeLeases>,
+}
+
+/// The leases of this node, and the task that renews them.
+#[derive(Debug)]
+pub(super) struct NodeLeases {
+    pub(super) table: Arc<LeaseTable>,
+    pub(super) task: tokio::task::AbortHandle,
+    /// Of registered leases, in nanoseconds.
+    pub(super) term: u64,
+    pub(super) period: u64,
+}
+
+/// Ends the task. Calls that are on their way still end.
+impl Drop for NodeLeases {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl<R: ?Sized> SharedRules<R> {
+    /// Charges the request to every rule that applies to it, if all of them have room.
+    ///
+    /// Keys, costs and conditions are computed at once, and the future does not borrow the request. A decision that
+    /// [this node can make alone](Self::check_now) is made at once, too, before the future is polled.
+    ///
+    /// # Errors
+    ///
+    /// When a rule has no room; the error names every such rule. When the store does not answer,
+    /// [`OnError`](crate::OnError) decides.
+    ///
+    /// # Concurrency
+    ///
+    /// The decision takes effect at one instant: in the store, between this call and its answer, or in a lease of this
+    /// node. Dropping the future before may leave the request charged in the store. It charges nothing on this node.
+    pub fn check<'a>(
+        &'a self,
+        request: &R,
+    ) -> impl Future<Output = Result<SharedAdmitted, SharedDenied>> + Send + use<'a, R> {
+        self.check_times(request, 1)
+    }
+
+    /// Charges the request as if it were made this many times at once.
+    pub(super) fn check_times<'a>(
+        &'a self,
+        request: &R,
+        times: u64,
+    ) -> impl Future<Output = Result<SharedAdmitted, SharedDenied>> + Send + use<'a, R> {
+        let plan = self.planner.plan_quickly(request, times);
+        let decided = self.decide_now(&plan).ok_or_else(|| {
+            let mut plan = CheckPlan::from(plan);
+            self.planner.hash_keys(&mut plan, request);
+            plan
+        });
+        async move {
+            match decided {
+                Ok(decided) => decided,
+                Err(plan) => self.decide(plan).await,
+            }
+        }
+    }
+
+    /// Charges the request if this node can decide at once: by leases, by [local](Mode::Local) rules, or because no rule
+    /// applies. `None`: nothing was charged, and the store must be asked by [`check`](Self::check).
+    ///
+    /// With several leases, one of them may report to the store before it is refunded. Then its permits stay charged.
+    ///
+    /// # Errors
+    ///
+    /// When a rule has no room.
+    #[inline]
+    #[must_use]
+    pub fn check_now(&self, request: &R) -> Option<Result<SharedAdmitted, SharedDenied>> {
+        self.check_times_now(request, 1)
+    }
+
+    /// Charges the request as if it were made this many times, if this node can decide at once.
+    #[inline]
+    pub(super) fn check_times_now(
+        &self,
+        request: &R,
+        times: u64,
+    ) -> Option<Result<SharedAdmitted, SharedDenied>> {
+        self.decide_now(&self.planner.plan_quickly(request, times))
+    }
+
+    /// Returns the status of each quota that the store keeps, and changes nothing. Permits that nodes hold as leases count
+    /// as taken.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer.
+    pub fn peek<'a>(
+        &'a self,
+        request: &R,
+    ) -> impl Future<Output = Result<Vec<QuotaStatus>, StoreError>> + Send + use<'a, R> {
+        let mut plan = self.planner.plan(request, 1);
+        self.planner.hash_keys(&mut plan, request);
+        async move {
+            let quotas = self.planner.quotas(&plan);
+            let quotas: Vec<PlannedQuota<'_>> = quotas.filter(|it| it.mode != Mode::Local).collect();
+            let requests: Vec<CounterRequest> = quotas.iter().map(counter_request).collect();
+            if requests.is_empty() {
+                return Ok(Vec::new());
+            }
+            let result = self.store.peek(&requests).await?;
+            check_length(&result, &requests)?;
+            Ok(quotas.iter().zip(result.statuses()).map(remote_status).collect())
+        }
+    }
+
+    /// Forgets what was charged to the request's keys in the store. The leases of this node report their use first and
+    /// give their permits back.
+    ///
+    /// The limiters of this node keep what they were charged. Other nodes keep their leases and budgets, and charge
+    /// afterwards what they have spent.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer.
+    ///
+    /// # Concurrency
+    ///
+    /// A request meanwhile may be charged before or after. Dropping the future may leave the counts as they are. The leases
+    /// report their use all the same.
+    pub fn reset<'a>(
+        &'a self,
+        request: &R,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<'a, R> {
+        let mut plan = self.planner.plan(request, 1);
+        self.planner.hash_keys(&mut plan, request);
+        async move {
+            // Uncharged permits are forgotten, too.
+            self.release(&plan).await?;
+            let quotas = self.planner.quotas(&plan);
+            let kept = quotas.filter(|planned| planned.mode != Mode::Local);
+            let requests: Vec<CounterRequest> = kept.map(|planned| counter_request(&planned)).collect();
+            self.store.reset(&requests).await?;
+            // The leases' notices of a full store are outdated.
+            if let Some(node) = &self.leases {
+                node.table.reopen(self.lease_keys(&plan));
+            }
+            Ok(())
+        }
+    }
+
+    /// Refunds a request that was admitted and not served. The limiters that decide when the store does not answer stay
+    /// charged.
+    ///
+    /// Returns how many permits could not be refunded: those of a cell or a log that has left its window or was repaired
+    /// because the server's clock went back, those of a lease that has reported them to the store, and all that were
+    /// admitted because the store did not answer.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer. The permits may have been refunded then.
+    pub async fn refund(&self, admitted: SharedAdmitted) -> Result<Settled, StoreError> {
+        let SharedAdmitted { spends, details, .. } = admitted;
+        let mut lost = self.refund_leases(&spends);
+        if let Some(details) = details {
+            let Details {
+                requests,
+                result,
+                charges,
+                ..
+            } = *details;
+            lost += self.planner.refund_local(charges);
+            lost += match &result {
+                Some(result) => self.store.refund(&requests, result).await?,
+                None => requests.iter().map(CounterRequest::permits).sum(),
+            };
+        }
+        Ok(match lost {
+            0 => Settled::Exact,
+            lost => Settled::Forfeited(lost),
+        })
+    }
+
+    /// The most permits that each rule may admit beyond its limit in a window, on this number of nodes together, while the
+    /// store answers and forgets nothing.
+    ///
+    /// The rules are in the order in which they were given. `None`: the bound exceeds a `u64`.
+    pub fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
+        self.planner.max_overshoot(nodes)
+    }
+
+    /// Charges what leases have admitted and gives their permits back. After it the process can end without a loss, and
+    /// other nodes need not wait for a term.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer. Then the uncharged permits are reported again later, and leases last until their
+    /// terms are over.
+    ///
+    /// # Concurrency
+    ///
+    /// A request that is admitted meanwhile may be charged later. Dropping the future after its first poll stops nothing:
+    /// the permits are charged and given back all the same.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        match &self.leases {
+            Some(leases) => leases.table.release(0..leases.table.states.len()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The leases of this node in numbers. Reads every lease that there is room for.
+    #[must_use]
+    pub fn lease_stats(&self) -> LeaseStats {
+        let leases = self.leases.as_ref();
+        leases.map_or_else(LeaseStats::default, |leases| leases.table.stats())
+    }
+
+    /// The counts of each rule on this node, in the order in which the rules were given.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
+        self.planner.counts()
+    }
+
+    #[cfg(feature = "observe")]
+    pub(super) fn lease_table(&self) -> Option<&Arc<LeaseTable>> {
+        self.leases.as_ref().map(|leases| &leases.table)
+    }
+
+    /// The counts of each rule as they change, for [`Observer::publish_counts`](crate::Observer::publish_counts).
+    #[cfg(feature = "observe")]
+    pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
+        self.planner.live_counts()
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn CounterStore> {
+        &self.store
+    }
+
+    /// Charges what the leases of these keys have admitted, and gives their permits back.
+    async fn release(&self, plan: &CheckPlan) -> Result<(), StoreError> {
+        let Some(node) = &self.leases else { return Ok(()) };
+        let leases = self.lease_keys(plan).filter_map(|key| node.table.find(key));
+        let leases: Vec<usize> = leases.collect();
+        node.table.release(leases).await
+    }
+
+    /// The keys of the request's leases.
+    fn lease_keys<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = u64> + 'a {
+        let steps = self.planner.steps(plan);
+        steps.flat_map(|step| (0..step.quotas).map(move |quota| step.lease_key(quota)))
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for SharedRules<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedRules")
+            .field("planner", &self.planner)
+            .field("store", &self.store)
+            .finish()
+    }
+}

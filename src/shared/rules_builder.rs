@@ -1,0 +1,202 @@
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use super::lease::{self, LeaseTable, TermClock, nanos};
+use super::rules::{NodeLeases, SharedRules};
+use super::store::CounterStore;
+use crate::clock::Clock;
+use crate::error::ConfigError;
+use crate::keyed::random_seeds;
+use crate::rules::{Mode, Rule, RuleError, RuleSetBuilder, SharedPlanner};
+
+/// Builds [`SharedRules`].
+#[must_use = "a builder does nothing until it is built"]
+pub struct SharedRulesBuilder<R: ?Sized> {
+    rules: RuleSetBuilder<R>,
+    nodes: NonZeroU32,
+    secret: [u8; 16],
+    term: Duration,
+    period: Duration,
+    leases: u64,
+    clock: Option<Arc<dyn Clock + Send + Sync>>,
+}
+
+impl<R: ?Sized> SharedRules<R> {
+    /// Begins with no rules.
+    pub const fn builder() -> SharedRulesBuilder<R> {
+        SharedRulesBuilder {
+            rules: RuleSetBuilder::new(),
+            nodes: NonZeroU32::MIN,
+            secret: [0; 16],
+            term: Duration::from_secs(2),
+            period: Duration::from_millis(50),
+            leases: 10_000,
+            clock: None,
+        }
+    }
+}
+
+impl<R: ?Sized> SharedRulesBuilder<R> {
+    /// Adds a rule.
+    pub fn rule(mut self, rule: Rule<R>) -> Self {
+        self.rules = self.rules.rule(rule);
+        self
+    }
+
+    /// Replaces the rules by these, from a file for example.
+    ///
+    /// A file is read as the rules of one process. Where it says `log`, a table for as many keys as the rule has room for
+    /// exists in this node's memory for a moment.
+    pub fn rules(mut self, rules: RuleSetBuilder<R>) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Sets the number of nodes, for [`OnError::Share`](crate::OnError::Share): 1 by default.
+    ///
+    /// With the default, each node admits the whole limit while the store does not answer, as with
+    /// [`OnError::Local`](crate::OnError::Local).
+    pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// Sets the secret that keys are hashed with, equal on all nodes.
+    ///
+    /// The default is public. Where clients choose their keys, set a secret that they do not know, so that they cannot
+    /// search for two keys that share a limit.
+    pub fn secret(mut self, secret: [u8; 16]) -> Self {
+        self.secret = secret;
+        self
+    }
+
+    /// Sets how long a node may spend a lease without an answer of the store, from the sending of a request that was
+    /// answered: 2 s by default, 10 ms to 60 s.
+    ///
+    /// The node stops an eighth or a quarter of the term early, since clocks differ: see the
+    /// [module's caveats](crate::shared#caveats). The lease of a node that vanishes is kept for the term and a window.
+    pub fn term(mut self, term: Duration) -> Self {
+        self.term = term;
+        self
+    }
+
+    /// Sets the time between two requests about one key in [`Mode::Lease`]: 50 ms by default, 1 ms to a quarter of the
+    /// [term](Self::term).
+    pub fn period(mut self, period: Duration) -> Self {
+        self.period = period;
+        self
+    }
+
+    /// Sets the most leases that the node keeps at once, for all rules together: 10,000 by default, 1 to 1,000,000. Keys
+    /// without a lease are decided by the store.
+    pub fn leases(mut self, leases: u64) -> Self {
+        self.leases = leases;
+        self
+    }
+
+    /// Sets the clock that terms end by, for tests.
+    ///
+    /// The default counts the time that the machine is suspended: `CLOCK_BOOTTIME` on Linux; on other systems the monotonic
+    /// clock or the wall clock, whichever has advanced more.
+    pub fn term_clock(mut self, clock: impl Clock + Send + Sync + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Builds the rules over a store. If a rule's [mode](Mode) needs leases, a task in the present runtime renews them. It
+    /// ends when the rules are dropped.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`RuleSetBuilder::build_with`], and with the field: `key`, without
+    /// [`shared_as`](crate::Key::shared_as); `algorithm`, if no store keeps it; `window`, below a millisecond; `cells`,
+    /// above 1000; `limit`, of a log above 100,000 permits; `mode`, if it needs [leases](CounterStore::leases) and the
+    /// store has none; `runtime`, if it needs leases and there is no runtime; `term`, `period`, `leases`.
+    pub fn build(self, store: Arc<dyn CounterStore>) -> Result<SharedRules<R>, RuleError> {
+        let secret = u128::from_le_bytes(self.secret);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+        let secret = [secret as u64, (secret >> 64) as u64];
+        let planner = SharedPlanner::new(&self.rules, u64::from(self.nodes.get()), secret)?;
+        let needs_lease = |rule: &&Rule<R>| matches!(rule.mode_of(), Mode::Lease { .. } | Mode::Sync { .. });
+        let leased = self.rules.rules().iter().find(needs_lease);
+        let wrong = |field, given: String, expected: String| RuleError {
+            rule: leased.map_or_else(String::new, |rule| rule.name().to_owned()),
+            error: ConfigError::new(field, given, expected),
+        };
+        let within = |field, given: Duration, least: Duration, most: Duration| {
+            if given < least || given > most {
+                let expected = format!("{least:?} to {most:?}");
+                return Err(wrong(field, format!("{given:?}"), expected));
+            }
+            Ok(())
+        };
+        let (least, most) = (Duration::from_millis(10), Duration::from_secs(60));
+        within("term", self.term, least, most)?;
+        within("period", self.period, Duration::from_millis(1), self.term / 4)?;
+        if self.leases == 0 || self.leases > MAX_LEASES {
+            let expected = format!("1 to {MAX_LEASES}");
+            return Err(wrong("leases", format!("{}", self.leases), expected));
+        }
+        let mut leases = None;
+        if let Some(rule) = leased {
+            if store.leases().is_none() {
+                let given = format!("{:?}", rule.mode_of());
+                let expected = "Local or Strict over a store without leases".to_owned();
+                return Err(wrong("mode", given, expected));
+            }
+            let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
+                let expected = "a tokio runtime with time".to_owned();
+                wrong("runtime", format!("none: {error}"), expected)
+            })?;
+            let clock = match self.clock {
+                Some(clock) => TermClock::given(clock),
+                None => TermClock::new(nanos(self.term) >= TermClock::LEAST_COARSE),
+            };
+            let [node, ..] = random_seeds();
+            let fallbacks = planner.fallbacks();
+            let table = Arc::new(LeaseTable::new(
+                self.leases,
+                clock,
+                Arc::clone(&store),
+                fallbacks,
+                node,
+            ));
+            let periods = self.rules.rules().iter().filter_map(|rule| match rule.mode_of() {
+                Mode::Lease { .. } => Some(self.period),
+                Mode::Sync { period, .. } => Some(period),
+                Mode::Strict | Mode::Local => None,
+            });
+            let period = periods.min().unwrap_or(self.period);
+            let task = runtime.spawn(lease::run(Arc::downgrade(&table), period));
+            leases = Some(NodeLeases {
+                table,
+                task: task.abort_handle(),
+                term: nanos(self.term),
+                period: nanos(self.period),
+            });
+        }
+        Ok(SharedRules {
+            planner,
+            store,
+            leases,
+        })
+    }
+}
+
+/// The most leases of a node. Each takes about 400 bytes.
+const MAX_LEASES: u64 = 1_000_000;
+
+impl<R: ?Sized> fmt::Debug for SharedRulesBuilder<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the secret.
+        f.debug_struct("SharedRulesBuilder")
+            .field("rules", &self.rules)
+            .field("nodes", &self.nodes)
+            .finish_non_exhaustive()
+    }
+}

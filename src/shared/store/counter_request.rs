@@ -1,0 +1,147 @@
+use alloc::sync::Arc;
+use core::time::Duration;
+
+/// One limit that a request is checked against: the key, the limit, and the permits that the request costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterRequest {
+    key_hash: u128,
+    rule: Arc<str>,
+    quota_index: usize,
+    counting: Counting,
+    limit: u64,
+    window: Duration,
+    permits: u64,
+    enforced: bool,
+    reserve: u64,
+    leasable: bool,
+}
+
+/// How permits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Counting {
+    /// Each permit with its time: exact.
+    Log,
+    /// This many cells in a window, and one more: constant memory, and up to a cell too strict.
+    Cells(u64),
+}
+
+impl CounterRequest {
+    /// A request of one permit against `limit` permits in `window`, for the first quota of a rule.
+    ///
+    /// Rules make their own requests; this is for tests of a store.
+    #[must_use]
+    pub fn new(
+        rule: impl Into<Arc<str>>,
+        key_hash: u128,
+        counting: Counting,
+        limit: u64,
+        window: Duration,
+    ) -> Self {
+        Self {
+            key_hash,
+            rule: rule.into(),
+            quota_index: 0,
+            counting,
+            limit,
+            window,
+            permits: 1,
+            enforced: true,
+            reserve: 0,
+            leasable: true,
+        }
+    }
+
+    /// Requests this many permits instead.
+    #[must_use]
+    pub const fn with_permits(mut self, permits: u64) -> Self {
+        self.permits = permits;
+        self
+    }
+
+    /// Leaves `reserve` permits of the limit free.
+    #[must_use]
+    pub const fn with_reserve(mut self, reserve: u64) -> Self {
+        self.reserve = reserve;
+        self
+    }
+
+    /// Says whether the request is denied when this counter has no room.
+    #[must_use]
+    pub const fn with_enforced(mut self, enforced: bool) -> Self {
+        self.enforced = enforced;
+        self
+    }
+
+    pub(crate) const fn with_quota_index(mut self, quota_index: usize) -> Self {
+        self.quota_index = quota_index;
+        self
+    }
+
+    pub(crate) const fn with_leasable(mut self, leasable: bool) -> Self {
+        self.leasable = leasable;
+        self
+    }
+
+    /// A hash of the key, equal on all machines. Counts of one hash belong together.
+    #[must_use]
+    pub const fn key_hash(&self) -> u128 {
+        self.key_hash
+    }
+
+    /// The rule's name.
+    #[must_use]
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// The position of the quota in its rule. Key hash, rule, position, counting and window together name a counter.
+    #[must_use]
+    pub const fn quota_index(&self) -> usize {
+        self.quota_index
+    }
+
+    /// How permits are counted.
+    #[must_use]
+    pub const fn counting(&self) -> Counting {
+        self.counting
+    }
+
+    /// The most permits in a window.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The window.
+    #[must_use]
+    pub const fn window(&self) -> Duration {
+        self.window
+    }
+
+    /// The permits that the request costs, at least one.
+    #[must_use]
+    pub const fn permits(&self) -> u64 {
+        self.permits
+    }
+
+    /// The permits of the limit that must stay free: the counter has room when S + H + n + reserve ≤ L.
+    ///
+    /// A node has them as a budget that no store has registered.
+    #[must_use]
+    pub const fn reserve(&self) -> u64 {
+        self.reserve
+    }
+
+    /// Whether the request is denied when this counter has no room.
+    #[must_use]
+    pub const fn is_enforced(&self) -> bool {
+        self.enforced
+    }
+
+    /// Whether nodes may hold leases of this counter, as far as the requesting node knows.
+    #[must_use]
+    pub const fn is_leasable(&self) -> bool {
+        self.leasable
+    }
+}

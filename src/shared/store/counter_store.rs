@@ -1,0 +1,79 @@
+use alloc::boxed::Box;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+
+use super::check_result::CheckResult;
+use super::counter_request::CounterRequest;
+use super::error::StoreError;
+use super::lease_store::LeaseStore;
+
+/// Keeps the counters of limits that many machines share.
+///
+/// `redis::RedisStore` is one, and [`MemoryStore`](crate::shared::MemoryStore) another. Any store that can read several
+/// counters and change them in one step may be a third. An implementation promises:
+///
+/// - [`decide`](Self::decide) charges all counters or none, and is linearizable: the permits charged to one counter, by
+///   all machines, are at most its limit in any window of the store's own time.
+/// - No decision depends on the clock of the requesting machine.
+/// - Every call ends within a time that the implementation states, with an answer or an error. After an error the
+///   counters may have been charged, unless the error [says otherwise](StoreError::is_unsent). A call whose future is
+///   dropped may still charge them.
+/// - A counter is forgotten when none of its permits counts any more, and not before.
+///
+/// [`conformance`](crate::shared::conformance) tests an implementation against these promises.
+///
+/// # Examples
+///
+/// A store for tests, which always has room:
+///
+/// ```
+/// use ringgate::shared::{CheckResult, CounterRequest, CounterStatus, CounterStore, StoreFuture};
+///
+/// #[derive(Debug)]
+/// struct Unlimited;
+///
+/// impl CounterStore for Unlimited {
+///     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+///         self.peek(requests)
+///     }
+///
+///     fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+///         let statuses = requests.iter().map(|it| CounterStatus::with_room(it.limit())).collect();
+///         Box::pin(async { Ok(CheckResult::admitted(0, statuses)) })
+///     }
+///
+///     fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
+///         Box::pin(async { Ok(0) })
+///     }
+///
+///     fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+///         Box::pin(async { Ok(()) })
+///     }
+/// }
+/// ```
+pub trait CounterStore: fmt::Debug + Send + Sync {
+    /// Charges all counters if every [enforced](CounterRequest::is_enforced) one has room.
+    ///
+    /// The counters of a rule that is not enforced are charged with the others if all counters of that rule have room.
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;
+
+    /// Answers what [`decide`](Self::decide) would answer now, and changes nothing.
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;
+
+    /// Takes back what [`decide`](Self::decide) charged for these requests, once, and returns how many permits it could
+    /// not take back.
+    fn refund<'a>(&'a self, requests: &'a [CounterRequest], charged: &'a CheckResult)
+    -> StoreFuture<'a, u64>;
+
+    /// Forgets what was charged to these counters. Leases stay.
+    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()>;
+
+    /// The leases of this store. `None`: no rule over it may have a [`Mode`](crate::Mode) that needs them.
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        None
+    }
+}
+
+/// The future of a call to a store.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

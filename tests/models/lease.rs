@@ -1,0 +1,404 @@
+//! Models of the account of a node, against the desk behind it and a store.
+//!
+//! The store here is as plain as can be: one thread asks, and hears what follows from the protocol of `src/shared.md`.
+//! What is asserted of every execution, after the threads have ended:
+//!
+//! - *cover*: what was spent and is not charged is never more than the store holds for it: at each answer, and in the end;
+//! - *once*: what was spent is what was charged, what is still in the account, and what ended with a life, each once;
+//! - *end*: nothing is spent at a reading at which the term is over, nor of a life that has ended, nor of another key's
+//!   account.
+
+use ringgate::sync::{AtomicU64, Ordering};
+
+#[cfg(not(ringgate_loom))]
+use alloc::sync::Arc;
+#[cfg(ringgate_loom)]
+use loom::{sync::Arc, thread};
+#[cfg(not(ringgate_loom))]
+use std::thread;
+
+use super::harness::{BOUNDED, FULL, Model};
+use crate::lease_state::{Balance, LeaseState, SpendResult};
+
+const ALICE: u64 = 1;
+const BOB: u64 = 2;
+
+/// What a decider does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Spends so many permits of a key's account.
+    Spend(u64, u64),
+    /// Gives back what it has spent last.
+    GiveBack,
+}
+use Step::*;
+
+/// What the one behind the desk does.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Asks for so many, keeping to as many.
+    LeaseRequest(u64),
+    /// Hears what the store grants to that.
+    Hear,
+    /// Hears that the life is unknown.
+    Lose,
+    /// Gives the account to another key, if that may be, and has it granted so many.
+    PassOn(u64, u64),
+    /// Has time go on to the end of the term.
+    End,
+}
+use Act::*;
+
+/// What a decider was told.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    key: u64,
+    permits: u64,
+    epoch: u32,
+    /// The reading, and whether it was given back.
+    at: u64,
+    back: bool,
+}
+
+struct Scene {
+    /// What Alice holds in the beginning.
+    hold: u64,
+    deciders: &'static [&'static [Step]],
+    desk: &'static [Act],
+}
+
+/// When every term ends.
+const END: u64 = 10;
+
+/// What the store has of one life.
+#[derive(Clone, Debug)]
+struct Life {
+    key: u64,
+    held: u64,
+    charged: u64,
+    /// The epochs in which it may be spent from.
+    from: u32,
+    until: u32,
+    /// What ended with it, charged to nobody.
+    lost: u64,
+    /// Whether the account was passed on, of which nothing may have been spent that is not charged.
+    passed: bool,
+}
+
+impl Scene {
+    fn run(self, model: Model) {
+        model.explore(move || {
+            let account = Arc::new(LeaseState::new());
+            let clock = Arc::new(AtomicU64::new(0));
+            assert!(account.reassign(ALICE));
+            account.grant(self.hold, END);
+            let handles: Vec<_> = self
+                .deciders
+                .iter()
+                .map(|steps| {
+                    let (account, clock) = (Arc::clone(&account), Arc::clone(&clock));
+                    thread::spawn(move || decide(&account, &clock, steps))
+                })
+                .collect();
+            let (lives, asks) = serve(&account, &clock, self.hold, self.desk);
+            let uses: Vec<Use> = handles
+                .into_iter()
+                .flat_map(|handle| handle.join().unwrap())
+                .collect();
+            judge(&account, &lives, &uses);
+            for (epoch, charge) in asks {
+                // Of that epoch and no other: what is charged for another's use leaves its window too early.
+                let of = uses.iter().filter(|of| of.epoch == epoch && !of.back);
+                assert_eq!(
+                    of.map(|of| of.permits).sum::<u64>(),
+                    charge,
+                    "{uses:?} in {epoch}"
+                );
+            }
+        });
+    }
+}
+
+fn decide(account: &LeaseState, clock: &AtomicU64, steps: &[Step]) -> Vec<Use> {
+    let mut uses: Vec<Use> = Vec::new();
+    for step in steps {
+        match *step {
+            Spend(key, permits) => {
+                let mut at = 0;
+                let said = account.spend(key, permits, || {
+                    at = clock.load(Ordering::Acquire);
+                    at
+                });
+                match said {
+                    SpendResult::Room { epoch, .. } => uses.push(Use {
+                        key,
+                        permits,
+                        epoch,
+                        at,
+                        back: false,
+                    }),
+                    // What was said of Bob's key is not for Alice, nor the other way round.
+                    SpendResult::Closed { left, .. } => assert_eq!(left, key, "another key's"),
+                    SpendResult::Short | SpendResult::NotOwner => {}
+                }
+            }
+            GiveBack => {
+                if let Some(last) = uses.last_mut().filter(|last| !last.back) {
+                    last.back = account.refund(last.epoch, last.permits);
+                }
+            }
+        }
+    }
+    uses
+}
+
+/// The desk and the store: what became of each life, and what was asked to be charged of which epoch.
+fn serve(account: &LeaseState, clock: &AtomicU64, hold: u64, acts: &[Act]) -> (Vec<Life>, Vec<(u32, u64)>) {
+    let mut lives = alloc::vec![Life {
+        key: ALICE,
+        held: hold,
+        charged: 0,
+        from: account.balance().epoch(),
+        until: u32::MAX,
+        lost: 0,
+        passed: false,
+    }];
+    let (mut open, mut asks) = (None, Vec::new());
+    for act in acts {
+        let life = lives.last_mut().unwrap();
+        match *act {
+            LeaseRequest(want) => {
+                // Nobody else ends an epoch.
+                let epoch = account.balance().epoch();
+                let question = account.report(want);
+                asks.push((epoch, question.charge));
+                open = Some((question, want));
+            }
+            Hear => {
+                let (question, want) = open.take().unwrap();
+                let used = account.balance().used();
+                assert!(
+                    question.charge + used <= life.held,
+                    "{used} beside {question:?} of {life:?}"
+                );
+                assert!(question.charge <= question.cap, "{question:?}");
+                assert!(question.cap <= life.held, "{question:?} of {life:?}");
+                // What was asked to be charged was held, and the hold shrinks by as much.
+                life.charged += question.charge;
+                life.held = (life.held.min(question.cap) - question.charge).max(want);
+                account.grant(life.held, END);
+            }
+            Lose => {
+                life.lost += open.take().map_or(0, |(question, _)| question.charge);
+                life.until = account.balance().epoch();
+                account.lose();
+                let next = Life {
+                    held: 0,
+                    charged: 0,
+                    from: account.balance().epoch(),
+                    until: u32::MAX,
+                    lost: 0,
+                    ..life.clone()
+                };
+                lives.push(next);
+            }
+            PassOn(key, granted) => {
+                life.until = account.balance().epoch();
+                if account.reassign(key) {
+                    life.passed = true;
+                    let life = Life {
+                        key,
+                        passed: false,
+                        held: granted,
+                        charged: 0,
+                        from: account.balance().epoch(),
+                        until: u32::MAX,
+                        lost: 0,
+                    };
+                    lives.push(life);
+                    account.close(u64::MAX, key, 0);
+                    account.grant(granted, END);
+                } else {
+                    life.until = u32::MAX;
+                }
+            }
+            End => clock.store(END, Ordering::Release),
+        }
+    }
+    if let Some((question, _)) = open {
+        lives.last_mut().unwrap().lost += question.charge;
+    }
+    (lives, asks)
+}
+
+fn judge(account: &LeaseState, lives: &[Life], uses: &[Use]) {
+    let left: Balance = account.balance();
+    assert!(left.used() <= left.budget(), "{left:?}");
+    for (at, life) in lives.iter().enumerate() {
+        let of = |of: &&Use| (life.from..=life.until).contains(&of.epoch) && !of.back;
+        let used: u64 = uses.iter().filter(of).map(|of| of.permits).sum();
+        for of in uses.iter().filter(of) {
+            assert_eq!(of.key, life.key, "{of:?} of {life:?}");
+            assert!(of.at < END, "{of:?} after the end");
+        }
+        let last = at + 1 == lives.len();
+        let uncharged = if last { left.used() } else { 0 };
+        let known = life.charged + uncharged + life.lost;
+        // What was in the account when the life ended has ended with it.
+        if life.passed {
+            assert_eq!(used, known, "{uses:?} {life:?}");
+        } else if last {
+            assert_eq!(used, known, "{uses:?} {life:?} {left:?}");
+            assert!(uncharged <= life.held, "{left:?} of {life:?}");
+        } else {
+            assert!(used >= known, "{uses:?} {life:?}");
+            assert!(used - life.charged <= life.held, "{uses:?} {life:?}");
+        }
+    }
+    let all: u64 = uses.iter().filter(|of| !of.back).map(|of| of.permits).sum();
+    let of_lives = uses.iter().filter(|of| !of.back).filter(|of| {
+        let in_life = |life: &&Life| (life.from..=life.until).contains(&of.epoch);
+        lives.iter().filter(in_life).count() == 1
+    });
+    assert_eq!(
+        all,
+        of_lives.map(|of| of.permits).sum::<u64>(),
+        "{uses:?} {lives:?}"
+    );
+}
+
+/// Two deciders want more than is held.
+#[test]
+fn account_holds() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[],
+    }
+    .run(FULL);
+}
+
+/// A question and its answer, while others spend: what is asked is charged once, and what comes after is not.
+#[test]
+fn account_asked() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 2)]],
+        desk: &[LeaseRequest(2), Hear],
+    }
+    .run(BOUNDED);
+    Scene {
+        hold: 3,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 2), Spend(ALICE, 1)]],
+        desk: &[LeaseRequest(1), Hear, LeaseRequest(3), Hear],
+    }
+    .run(BOUNDED);
+}
+
+/// It gives its hold back while somebody spends of it.
+#[test]
+fn account_given_back() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[LeaseRequest(0), Hear],
+    }
+    .run(BOUNDED);
+}
+
+/// The life is lost while somebody spends.
+#[test]
+fn account_lost() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[LeaseRequest(2), Lose],
+    }
+    .run(BOUNDED);
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), GiveBack]],
+        desk: &[Lose, LeaseRequest(1), Hear],
+    }
+    .run(FULL);
+}
+
+/// The account passes to another key: nobody spends of it who had the old one in mind, nor is told what is not about it.
+#[test]
+fn account_passed_on() {
+    for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {
+        for permits in [1, 3] {
+            Scene {
+                hold: 1,
+                deciders: if permits == 1 {
+                    &[&[Spend(ALICE, 1)]]
+                } else {
+                    &[&[Spend(ALICE, 3)]]
+                },
+                desk,
+            }
+            .run(BOUNDED);
+        }
+    }
+}
+
+/// What is given back was not asked about, or stays charged.
+#[test]
+fn account_refund() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), GiveBack], &[Spend(ALICE, 1), Spend(ALICE, 1)]],
+        desk: &[LeaseRequest(2), Hear],
+    }
+    .run(BOUNDED);
+}
+
+/// The term ends, and goes on by an answer.
+#[test]
+fn account_ends() {
+    Scene {
+        hold: 2,
+        deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
+        desk: &[LeaseRequest(2), Hear, End],
+    }
+    .run(BOUNDED);
+}
+
+/// A permit is granted, and with it is said that the store has no more: nobody is refused for that before it is spent.
+#[test]
+fn account_granted_with_a_notice() {
+    FULL.explore(|| {
+        let account = Arc::new(LeaseState::new());
+        assert!(account.reassign(ALICE));
+        account.grant(0, END);
+        let decider = {
+            let account = Arc::clone(&account);
+            thread::spawn(move || account.spend(ALICE, 1, || 0))
+        };
+        account.grant(1, END);
+        account.close(END << 14, 0, END);
+        let said = decider.join().unwrap();
+        assert!(!matches!(said, SpendResult::Closed { .. }), "{said:?}");
+        assert!(matches!(said, SpendResult::Room { .. }) == (account.balance().used() == 1));
+    });
+}
+
+/// What was held is granted once more, for longer, and with it is said that the store has no more: nobody is refused for
+/// that who has seen the term that was over.
+#[test]
+fn account_granted_for_longer_with_a_notice() {
+    FULL.explore(|| {
+        let account = Arc::new(LeaseState::new());
+        assert!(account.reassign(ALICE));
+        account.grant(1, END);
+        let decider = {
+            let account = Arc::clone(&account);
+            thread::spawn(move || account.spend(ALICE, 1, || END))
+        };
+        account.grant(1, 2 * END);
+        account.close(END << 14, 0, END);
+        let said = decider.join().unwrap();
+        assert!(!matches!(said, SpendResult::Closed { .. }), "{said:?}");
+        assert!(matches!(said, SpendResult::Room { .. }) == (account.balance().used() == 1));
+    });
+}

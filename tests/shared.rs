@@ -1,0 +1,13 @@
+//! Shared limits over a store in memory: no server is needed.
+#![cfg(all(feature = "shared", not(any(miri, ringgate_loom))))]
+
+extern crate alloc;
+
+#[path = "shared/cut.rs"]
+mod cut;
+#[path = "shared/dropped.rs"]
+mod dropped;
+#[path = "shared/memory.rs"]
+mod memory;
+#[path = "shared/pausing.rs"]
+mod pausing;

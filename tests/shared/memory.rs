@@ -1,0 +1,169 @@
+//! The store in memory.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use ringgate::ManualClock;
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, Counting, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore,
+    SharedLimiter, StoreFuture, conformance,
+};
+
+#[tokio::test]
+async fn keeps_every_promise() {
+    let clock = Arc::new(ManualClock::new());
+    let store = MemoryStore::with_clock(Arc::clone(&clock));
+    let checked = conformance::check(&store, async |time| clock.advance(time)).await;
+    checked.unwrap_or_else(|broken| panic!("{broken}"));
+}
+
+/// What a faulty store does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    ChargesOnPeek,
+    ForgetsOnRefund,
+    IgnoresReset,
+    ChargesEachByItself,
+    IgnoresLeases,
+    ChargesCopies,
+    KnowsEveryLease,
+    RegistersBudgets,
+}
+
+#[derive(Debug)]
+struct Faulty(MemoryStore, Fault);
+
+impl CounterStore for Faulty {
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        Box::pin(async move {
+            if self.1 == Fault::ChargesEachByItself && requests.len() > 1 {
+                self.0.decide(&requests[..1]).await?;
+            }
+            self.0.decide(requests).await
+        })
+    }
+
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        match self.1 {
+            Fault::ChargesOnPeek => self.0.decide(requests),
+            _ => self.0.peek(requests),
+        }
+    }
+
+    fn refund<'a>(
+        &'a self,
+        requests: &'a [CounterRequest],
+        charged: &'a CheckResult,
+    ) -> StoreFuture<'a, u64> {
+        match self.1 {
+            Fault::ForgetsOnRefund => Box::pin(async { Ok(0) }),
+            _ => self.0.refund(requests, charged),
+        }
+    }
+
+    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        match self.1 {
+            Fault::IgnoresReset => Box::pin(async { Ok(()) }),
+            _ => self.0.reset(requests),
+        }
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+impl LeaseStore for Faulty {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        Box::pin(async move {
+            let request = requests[0].clone();
+            let counter = request.counter().clone();
+            match self.1 {
+                Fault::IgnoresLeases => self.0.renew(&[request.unregistered()]).await,
+                Fault::ChargesCopies if request.charge() > 0 => {
+                    let charge = counter.with_permits(request.charge());
+                    let answer = self.0.renew(&[request]).await;
+                    let _ = self.0.decide(&[charge]).await;
+                    answer
+                }
+                Fault::KnowsEveryLease => {
+                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.keep());
+                    let answer = self.0.renew(&[request]).await;
+                    match answer[0].as_ref().is_ok_and(|grant| grant.permits().is_none()) {
+                        true => self.0.renew(&[first]).await,
+                        false => answer,
+                    }
+                }
+                Fault::RegistersBudgets if !request.is_registered() => {
+                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.keep());
+                    self.0.renew(&[first]).await
+                }
+                _ => self.0.renew(&[request]).await,
+            }
+        })
+    }
+}
+
+/// The kit can fail: it finds each of these faults.
+#[tokio::test]
+async fn every_fault_is_found() {
+    for fault in [
+        Fault::ChargesOnPeek,
+        Fault::ForgetsOnRefund,
+        Fault::IgnoresReset,
+        Fault::ChargesEachByItself,
+        Fault::IgnoresLeases,
+        Fault::ChargesCopies,
+        Fault::KnowsEveryLease,
+        Fault::RegistersBudgets,
+    ] {
+        let clock = Arc::new(ManualClock::new());
+        let store = Faulty(MemoryStore::with_clock(Arc::clone(&clock)), fault);
+        let checked = conformance::check(&store, async |time| clock.advance(time)).await;
+        let broken = checked.expect_err("a broken promise");
+        println!("{fault:?}: {broken}");
+    }
+}
+
+/// A counter is forgotten when nothing of it counts any more, so the store does not grow with the keys of the past.
+#[tokio::test]
+async fn keys_of_the_past_take_no_memory() {
+    let clock = Arc::new(ManualClock::new());
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let limiter = SharedLimiter::builder("keys", "1/s".parse().expect("a quota"))
+        .build(store.clone())
+        .expect("a limiter");
+    for key in 0..100_000_u32 {
+        assert!(limiter.check(key.to_le_bytes()).await.is_ok());
+        clock.advance(Duration::from_millis(10));
+    }
+    // Those of a window and a cell count, and at most twice as many are there.
+    let shown = format!("{store:?}");
+    let count = shown
+        .split(|c: char| !c.is_ascii_digit())
+        .find_map(|word| word.parse().ok());
+    let count: usize = count.expect("a number of counters");
+    assert!(count < 500, "{shown}");
+}
+
+/// A clock that goes back makes limits stricter, never looser.
+#[tokio::test]
+async fn a_clock_that_goes_back_is_stricter() {
+    for counting in [Counting::Log, Counting::Cells(5)] {
+        let clock = Arc::new(ManualClock::new());
+        let store = MemoryStore::with_clock(Arc::clone(&clock));
+        let one = [CounterRequest::new(
+            "back",
+            1,
+            counting,
+            1,
+            Duration::from_secs(1),
+        )];
+        clock.advance(Duration::from_secs(10));
+        assert!(store.decide(&one).await.expect("an answer").is_admitted());
+        clock.set(ringgate::Nanos::ZERO);
+        assert!(!store.decide(&one).await.expect("an answer").is_admitted());
+        clock.advance(Duration::from_secs(12));
+        assert!(store.decide(&one).await.expect("an answer").is_admitted());
+    }
+}
