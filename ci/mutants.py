@@ -28,6 +28,7 @@ LOOM = "cargo test --quiet --profile models --features rules,tokio --test models
 KINDS = {
     "loom": LOOM,
     "lib": "cargo test --quiet --features rules,tokio --lib",
+    "shared": "cargo test --quiet --features shared --test shared",
     "redis-lib": "cargo test --quiet --features redis --lib",
     "redis": "cargo test --quiet --features redis,redis-cluster --test redis",
 }

@@ -1,17 +1,14 @@
-//! Limits over many machines, against real servers that the tests start and stop: single ones and a cluster.
+//! The store in Redis, against real servers that the tests start and stop: single ones and a cluster.
 //!
-//! Where there is no server and none can be installed, each test says `not run` and passes; `ci/redis.sh` tells the
-//! two apart.
+//! Without a server, and if none can be installed, each test prints `not run` and passes; `ci/redis.sh` tells the two apart.
 #![cfg(all(feature = "redis", unix, not(any(miri, ringgate_loom))))]
 
 extern crate alloc;
 
-#[path = "redis/account_faults.rs"]
-mod account_faults;
-#[path = "redis/accounts.rs"]
-mod accounts;
 #[path = "redis/attacks.rs"]
 mod attacks;
+#[path = "redis/leases/budgets.rs"]
+mod budgets;
 #[path = "redis/clocks.rs"]
 mod clocks;
 #[cfg(feature = "redis-cluster")]
@@ -25,47 +22,45 @@ mod dropped;
 mod faults;
 #[path = "redis/histories.rs"]
 mod histories;
-#[path = "redis/leases.rs"]
+#[path = "redis/leases/lease_faults.rs"]
+mod lease_faults;
+#[path = "redis/leases/leases.rs"]
 mod leases;
-#[path = "redis/load.rs"]
+#[path = "redis/support/load.rs"]
 mod load;
-#[path = "redis/node.rs"]
+#[path = "redis/support/node.rs"]
 mod node;
-#[path = "redis/nodes.rs"]
+#[path = "redis/leases/nodes.rs"]
 mod nodes;
 #[path = "redis/on_error.rs"]
 mod on_error;
-#[path = "redis/oracle.rs"]
+#[path = "redis/leases/one_node.rs"]
+mod one_node;
+#[path = "redis/support/oracle.rs"]
 mod oracle;
 #[path = "redis/origins.rs"]
 mod origins;
-#[path = "redis/proxy.rs"]
+#[path = "redis/support/proxy.rs"]
 mod proxy;
+#[path = "redis/leases/renewals.rs"]
+mod renewals;
 #[path = "redis/rules.rs"]
 mod rules;
-#[path = "redis/scenes.rs"]
+#[path = "redis/support/scenes.rs"]
 mod scenes;
-#[path = "redis/scripts.rs"]
+#[path = "redis/support/scripts.rs"]
 mod scripts;
-#[cfg_attr(
-    not(feature = "redis-cluster"),
-    expect(dead_code, reason = "nodes of a cluster")
-)]
-#[path = "redis/server.rs"]
+#[path = "redis/support/server.rs"]
 mod server;
 #[path = "redis/settings.rs"]
 mod settings;
-#[path = "redis/settling.rs"]
-mod settling;
-#[path = "redis/shim.rs"]
+#[path = "redis/support/shim.rs"]
 mod shim;
 #[path = "redis/strict.rs"]
 mod strict;
-#[path = "redis/syncs.rs"]
-mod syncs;
-#[path = "redis/terms.rs"]
+#[path = "redis/leases/terms.rs"]
 mod terms;
-#[path = "redis/watch.rs"]
+#[path = "redis/support/watch.rs"]
 mod watch;
 #[path = "common/windows.rs"]
 mod windows;

@@ -21,5 +21,5 @@ mod servers;
 mod silence;
 
 #[expect(dead_code, reason = "shared with the tests of the stores")]
-#[path = "../../tests/redis/server.rs"]
+#[path = "../../tests/redis/support/server.rs"]
 mod server;

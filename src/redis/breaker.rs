@@ -2,36 +2,36 @@ use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Whether calls are made, by a [`RedisStore`](super::RedisStore)'s circuit breaker.
+/// The state of the circuit breaker of a [`RedisStore`](super::RedisStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BreakerState {
-    /// All calls are made.
+    /// Every call is made.
     Closed,
-    /// None is made, for a while.
+    /// No call is made for a while.
     Open,
-    /// One at a time is made, to see whether it is answered.
+    /// One call at a time is made, to test the server.
     Probing,
 }
 
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trip {
-    /// Of the calls of this long, ...
+    /// The span of time whose calls count.
     pub(super) over: Duration,
-    /// ... once there are so many, ...
+    /// The number of calls from which on it may open.
     pub(super) calls: u32,
-    /// ... so many in a hundred have failed.
+    /// The percentage of failures that opens it.
     pub(super) percent: u32,
-    /// How long none is made then.
+    /// How long it stays open.
     pub(super) rest: Duration,
 }
 
-/// Stops making calls when too many have failed: they would cost the server, and their callers a timeout each.
+/// Stops calls when too many have failed, since each would cost its caller a timeout and load the server.
 ///
-/// Closed: calls are counted in spans of time; when the present span and the one before hold enough calls, and enough
-/// of them have failed, it opens. Open: nothing goes through until its rest is over. Probing: one call at a time goes
-/// through; three answers in a row close it, a failure opens it again.
+/// Closed: calls are counted in spans of time. When the present span and the one before have enough calls, and enough of
+/// them failed, it opens. Open: no call passes until the rest is over. Probing: one call at a time passes. Three answers in
+/// a row close it, and a failure opens it again.
 #[derive(Debug)]
 pub(super) struct Breaker {
     trip: Trip,
@@ -54,7 +54,7 @@ enum State {
         until: Instant,
     },
     Probing {
-        /// When a probe was let through that has not come back; one that never does counts for no longer than a rest.
+        /// When the pending probe was made. A probe that never ends counts for one rest.
         out: Option<Instant>,
         answered: u32,
     },
@@ -83,11 +83,11 @@ impl Breaker {
     }
 
     fn inside<T>(&self, f: impl FnOnce(&mut Inside) -> T) -> T {
-        // Nothing that is done under the lock can fail, so what a panic has left is whole.
+        // No operation under the lock panics half way, so a poisoned lock protects whole values.
         f(&mut self.inside.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a call may be made now; if so, [`record`](Self::record) is told what became of it.
+    /// Whether a call may be made now. If so, [`record`](Self::record) must be called with its outcome.
     pub(super) fn lets_through(&self, now: Instant) -> bool {
         self.inside(|inside| {
             if let State::Open { until } = inside.state
@@ -128,7 +128,7 @@ impl Breaker {
                     inside.open(now, self.trip.rest);
                 }
             }
-            // A call from before it opened.
+            // The call was made before the breaker opened.
             State::Open { .. } => {}
             State::Probing { .. } if failed => inside.open(now, self.trip.rest),
             State::Probing { out, answered } => {
@@ -155,7 +155,7 @@ impl Inside {
         let age = now.saturating_duration_since(self.began);
         if age >= over {
             let before = core::mem::take(&mut self.span);
-            // One that nobody called in lies between.
+            // Otherwise a span without calls lies between.
             self.before = if age < 2 * over { before } else { Span::default() };
             self.began = now;
         }
@@ -241,7 +241,7 @@ mod tests {
         assert!(breaker.lets_through(now) && breaker.lets_through(now));
     }
 
-    /// As when its caller has dropped the future.
+    /// A probe never ends if its caller has dropped the future.
     #[test]
     fn a_probe_that_never_comes_back_does_not_keep_it_open() {
         let (breaker, mut now) = breaker();

@@ -13,7 +13,7 @@ use super::store::RedisStore;
 use super::supervisor::Supervisor;
 use crate::error::ConfigError;
 
-/// Where a [`RedisStore`] is and how it goes about it, until it is built.
+/// Builds a [`RedisStore`].
 ///
 /// Times are 1 ms to 60 s.
 #[must_use = "a builder does nothing until it is built"]
@@ -55,76 +55,82 @@ impl RedisStoreBuilder {
         }
     }
 
-    /// What all names in the server begin with, `ringgate` when nothing is said: without braces.
+    /// Sets the prefix of all names in the server, without braces: `ringgate` by default.
     pub fn prefix(mut self, prefix: impl Into<Box<str>>) -> Self {
         self.settings.prefix = prefix.into();
         self
     }
 
-    /// How long making a connection may take, 200 ms when nothing is said.
+    /// Sets how long a connection may take to be made: 200 ms by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
     }
 
-    /// How long an answer may take, 100 ms when nothing is said.
+    /// Sets how long a reply may take: 100 ms by default.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.settings.response_timeout = timeout;
         self
     }
 
-    /// How long a call may take in all, 150 ms when nothing is said: no less than an answer may. Waiting to be
-    /// written is included, and a second attempt, where nothing was executed at the first.
+    /// Sets how long a call may take in all: 150 ms by default, and at least as long as a reply.
+    ///
+    /// The time includes the wait in the send queue, and a second attempt if the first was not executed.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.settings.call_timeout = timeout;
         self
     }
 
-    /// After how many failures in a row a connection is given up, 3 when nothing is said.
+    /// Sets the number of failures in a row that end a connection: 3 by default.
     pub fn failures(mut self, failures: u64) -> Self {
         self.settings.failures = failures;
         self
     }
 
-    /// How long after a connection has ended, or could not be made, another is made: 100 ms when nothing is said,
-    /// doubled while that fails, up to a second or this time if it is longer; of all this half to one and a half, at random.
+    /// Sets the time from the end of a connection, or a failed attempt, to the next attempt: 100 ms by default.
+    ///
+    /// It doubles while attempts fail, up to a second, or to this time if it is longer. Each wait is half to one and a half of
+    /// that time, at random.
     pub fn reconnect_after(mut self, wait: Duration) -> Self {
         self.settings.reconnect_after = wait;
         self
     }
 
-    /// How long nobody may have heard from the server before it is asked whether it is there, 1 s when nothing is
-    /// said. So a connection that nobody uses is known to be lost before somebody needs it.
+    /// Sets the idle time after which the connection is tested: 1 s by default. So a lost connection is noticed before a
+    /// request needs it.
     pub fn heartbeat(mut self, every: Duration) -> Self {
         self.settings.heartbeat = every;
         self
     }
 
-    /// How many calls may be on their way, 10,000 when nothing is said, 1,000,000 at the most. One more is an error
-    /// at once.
+    /// Sets the limit of concurrent calls: 10,000 by default, at most 1,000,000. A call above it is an error at once.
     pub fn max_in_flight(mut self, calls: usize) -> Self {
         self.settings.max_in_flight = calls;
         self
     }
 
-    /// When the circuit breaker opens: when `percent` of at least `calls` calls in the last one to two spans of
-    /// `over` have failed. No call is made for the time of `rest` then, and after it one at a time, until three in a
-    /// row were answered. 50 % of 20 calls in a second, and a rest of 500 ms, when nothing is said.
+    /// Sets when the circuit breaker opens: when `percent` of at least `calls` calls in the last one to two spans of `over`
+    /// have failed.
+    ///
+    /// Then no call is made for `rest`, and after it one at a time, until three in a row are answered. The default is 50 % of 20
+    /// calls in a second, and a rest of 500 ms.
     pub fn breaker(mut self, percent: u32, calls: u32, over: Duration, rest: Duration) -> Self {
         let trip = &mut self.settings.trip;
         (trip.percent, trip.calls, trip.over, trip.rest) = (percent, calls, over, rest);
         self
     }
 
-    /// Builds the store, which begins to connect at once, in a task of its own. It needs no server to be there: until
-    /// one is, every call is an error, at once. [`ready`](RedisStore::ready) waits for it. The task lives in the
-    /// runtime that this is called in: when that has ended, no other connection is made.
+    /// Builds the store. A task in the present runtime begins to connect at once, and makes no connection after that runtime
+    /// has ended.
+    ///
+    /// The server need not run yet: without a connection every call is an error at once. [`ready`](RedisStore::ready) waits
+    /// for a connection.
     ///
     /// # Errors
     ///
     /// With the field: `url`, `prefix`, `connect_timeout`, `response_timeout`, `call_timeout`, `failures`,
     /// `reconnect_after`, `heartbeat`, `max_in_flight`, `breaker.percent`, `breaker.calls`, `breaker.over`,
-    /// `breaker.rest`; `runtime`: not called from within a tokio runtime.
+    /// `breaker.rest`; `runtime`, outside of a tokio runtime.
     pub fn build(self) -> Result<RedisStore, ConfigError> {
         self.settings.validate()?;
         let target = self.target()?;
@@ -152,7 +158,7 @@ impl RedisStoreBuilder {
 
 impl fmt::Debug for RedisStoreBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the addresses, which may hold a password.
+        // Not the addresses: they may contain a password.
         f.debug_struct("RedisStoreBuilder")
             .field("addresses", &self.urls.len())
             .field("cluster", &self.cluster)

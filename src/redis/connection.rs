@@ -1,4 +1,4 @@
-//! What the client library knows: how to connect, how to send, and what its errors mean.
+//! The interface to the client library: connecting, sending, and classifying its errors.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -11,7 +11,7 @@ use super::settings::Settings;
 use crate::error::ConfigError;
 use crate::shared::{StoreError, StoreErrorKind};
 
-/// Where a server is, and how to connect to it.
+/// The address of a server or a cluster, and how to connect to it.
 #[derive(Debug)]
 pub(super) enum Target {
     Server {
@@ -30,14 +30,14 @@ pub(super) enum Connection {
     Cluster(::redis::cluster_async::ClusterConnection),
 }
 
-/// What an error says about the connection that it came by.
+/// What an error says about its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorClass {
     /// Nothing.
     None,
-    /// The server is unwell.
+    /// The server cannot serve the call.
     Unwell,
-    /// The connection, too: several of these in a row, and another one may do better.
+    /// The connection may be broken. After several of these in a row, another one may work.
     Ailing,
     /// The connection has ended.
     Dead,
@@ -67,8 +67,8 @@ impl Target {
                 .tcp_settings(tcp())
                 .connection_timeout(settings.connect_timeout)
                 .response_timeout(settings.response_timeout)
-                // Redirections count as retries, and nothing was executed before one. An ended connection is tried
-                // again as well, which may charge a call twice: stricter.
+                // Redirections count as retries, and nothing was executed before one. The client also retries after a
+                // connection has ended, which may charge a call twice. That is stricter.
                 .retries(16)
                 .min_retry_wait(1)
                 .max_retry_wait(20)
@@ -98,25 +98,25 @@ impl Target {
     }
 }
 
-/// The calls that wait in a queue to be written.
+/// The size of the send queue.
 const WAITING: usize = 1024;
 
 fn tcp() -> TcpSettings {
-    // A call is small, and waits for nothing but its answer.
+    // Calls are small, and each one waits for its reply.
     TcpSettings::default().set_nodelay(true)
 }
 
-/// The error, without the address: it may hold a password.
+/// The error without the address, which may contain a password.
 fn wrong(error: &RedisError) -> ConfigError {
     ConfigError::new(
         "url",
-        "a text of which the client says: ".to_string() + error.category(),
+        "an address with the error: ".to_string() + error.category(),
         "redis://[user:password@]host:port[/database] or unix:///path[?db=n]; TLS is not built in",
     )
 }
 
 impl Connection {
-    /// Sends a command, and tells its answer from an error.
+    /// Sends a command, and returns its reply or its error.
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let answer = match self.clone() {
             Self::Server(mut connection) => connection.send_packed_command(command).await,
@@ -134,22 +134,22 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 
-/// What an error is to us, and what it says about the connection.
+/// Classifies an error of the client library.
 pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
     let (kind, symptom) = if error.is_timeout() {
         (StoreErrorKind::TimedOut, ErrorClass::Ailing)
     } else if let Some(code) = error.code() {
-        // Older servers hide it in the error of the script.
+        // Older servers put the code into the message of the script's error.
         let hidden = |code: &str| error.detail().is_some_and(|detail| detail.contains(code));
         match code {
-            // After a failover, its successor may be at the same address.
+            // After a failover, the address may lead to the new primary.
             "READONLY" | "MASTERDOWN" => (StoreErrorKind::Refused, ErrorClass::Ailing),
             _ if hidden("-READONLY") => (StoreErrorKind::Refused, ErrorClass::Ailing),
             "OOM" | "LOADING" | "BUSY" | "MISCONF" | "NOREPLICAS" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED"
             | "ASK" => (StoreErrorKind::Refused, ErrorClass::Unwell),
             _ if hidden("-OOM") => (StoreErrorKind::Refused, ErrorClass::Unwell),
             "NOAUTH" | "WRONGPASS" => (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing),
-            // Of the call alone, or of what somebody else keeps under its name.
+            // The error concerns this call, or data of another program under its name.
             _ => (StoreErrorKind::UnexpectedReply, ErrorClass::None),
         }
     } else if error.is_unrecoverable_error() {

@@ -3,36 +3,36 @@ use core::time::Duration;
 use super::breaker::BreakerState;
 use crate::shared::StoreError;
 
-/// How a [`RedisStore`](super::RedisStore) is.
+/// The health of a [`RedisStore`](super::RedisStore).
 ///
-/// Each number is exact by itself; read under load, they may be of slightly different instants.
+/// Each number is exact by itself. Under load, the numbers may be of slightly different instants.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Health {
     /// Whether there is a connection.
     pub connected: bool,
-    /// Whether calls are made at all.
+    /// The state of the circuit breaker.
     pub breaker: BreakerState,
-    /// Calls that are on their way.
+    /// Concurrent calls at this time.
     pub in_flight: usize,
-    /// Calls that were made so far.
+    /// Calls so far.
     pub calls: u64,
-    /// Of these, those that were answered.
+    /// Calls that were answered.
     pub answered: u64,
-    /// Of these, those that were not answered in time.
+    /// Calls without an answer in time.
     pub timed_out: u64,
     /// Calls whose connection broke.
     pub disconnected: u64,
-    /// Calls that the server has refused.
+    /// Calls that the server did not execute: it does not accept writes.
     pub refused: u64,
-    /// Calls that were answered with another error.
+    /// Calls that were answered with another error, or with a reply of the wrong form.
     pub unexpected_replies: u64,
-    /// Calls that were not made: no connection, too many on their way, or left alone by the breaker.
+    /// Calls that were not made: no connection, too many concurrent calls, or an open breaker.
     pub unsent: u64,
     /// Connections that were made.
     pub connections: u64,
-    /// How long ago the last answer came; `None`: there was none yet.
+    /// The age of the last answer. `None`: there was none yet.
     pub stale: Option<Duration>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<StoreError>,
 }

@@ -11,41 +11,41 @@ use super::store::RedisStore;
 use super::supervisor::Supervisor;
 use crate::shared::{Metric, MetricSet, Publisher};
 
-/// Publishes the [health](RedisStore::health) of a store through the [`metrics`] facade: when somebody asks, and without
-/// a change to any call.
+/// Publishes the [health](RedisStore::health) of a store through the [`metrics`] facade, when it is called.
 ///
 /// | counter | label `outcome` | counts |
 /// |---|---|---|
-/// | `ringgate_store_calls_total` | | calls that were made |
-/// | `ringgate_store_outcomes_total` | `answered`, `timed_out`, `disconnected`, `refused`, `unexpected_reply` | what became of them |
-/// | | `unsent` | calls that were not made: no connection, too many on their way, or left alone by the breaker |
-/// | `ringgate_store_connections_total` | | connections that were made |
+/// | `ringgate_store_calls_total` | | calls |
+/// | `ringgate_store_outcomes_total` | `answered`, `timed_out`, `disconnected`, `refused`, `unexpected_reply` | their outcomes |
+/// | | `unsent` | calls that were not made: no connection, too many concurrent calls, or an open breaker |
+/// | `ringgate_store_connections_total` | | connections |
 ///
-/// | gauge | is |
+/// | gauge | value |
 /// |---|---|
-/// | `ringgate_store_connected` | 1 while there is a connection, or 0 |
-/// | `ringgate_store_breaker`, by `state` | 1 for the one of `closed`, `open` and `probing` that the breaker is in, 0 for the others |
-/// | `ringgate_store_in_flight` | calls that are on their way |
-/// | `ringgate_store_stale_seconds` | how long ago the last answer came; infinite before the first |
+/// | `ringgate_store_connected` | 1 with a connection, 0 without |
+/// | `ringgate_store_breaker`, by `state` | 1 for the breaker's state among `closed`, `open` and `probing`, 0 for the others |
+/// | `ringgate_store_in_flight` | concurrent calls |
+/// | `ringgate_store_stale_seconds` | age of the last answer; infinite before the first |
 ///
-/// The other label is `store`, the name that the observer was given; there are no more. What rules do over the store is
-/// shown by an [`Observer`](crate::Observer), to which [`live_counts`](super::SharedRules::live_counts) are handed: the same
-/// counters as of rules in one process, and `ringgate_decisions_total` by the outcome `by_node`.
+/// The other label is `store`, the name that the observer was given. An [`Observer`](crate::Observer) publishes the counts of
+/// rules over the store, their [`live_counts`](crate::shared::SharedRules::live_counts): the counters of rules in one process,
+/// and `ringgate_decisions_total` with the outcome `by_node`.
 ///
 /// # Guarantees
 ///
 /// - Fourteen series, however many keys and rules there are.
-/// - No counter ever falls: when another store is published, its counts are added to those of the one before. (Calls of
-///   that one are not seen when they end after it was dropped.)
+/// - No counter decreases. When another store is published, its counts are added to the counts of the store before. Calls of
+///   a store that end after it was dropped are not counted.
 ///
 /// # Caveats
 ///
-/// - Use one for each store, and publish no two stores by turns. (Each would be taken for the other's successor.)
-/// - Install the recorder before the first call. (Series are registered with the recorder that is there then, and kept.)
+/// - Use one observer for each store, and do not publish two stores in turns. Each would be taken for the successor of the
+///   other.
+/// - Install the recorder before the first call. The series are registered with the recorder of that moment, and kept.
 ///
 /// # Cost
 ///
-/// Fourteen registrations at the first call. After that a [`health`](RedisStore::health), an allocation of 64 bytes and 14
+/// Fourteen registrations at the first call. After that, one [`health`](RedisStore::health), an allocation of 64 bytes and 14
 /// stores.
 ///
 /// # Examples
@@ -69,7 +69,7 @@ use crate::shared::{Metric, MetricSet, Publisher};
 /// ```
 pub struct RedisObserver {
     name: Arc<str>,
-    board: Mutex<Publisher<Health, Supervisor>>,
+    publisher: Mutex<Publisher<Health, Supervisor>>,
 }
 
 const CALLS: &str = "ringgate_store_calls_total";
@@ -101,7 +101,7 @@ const GAUGES: [Metric<Health, f64>; 6] = [
     Metric::new(BREAKER, |health| is(health, BreakerState::Closed)).with("state", "closed"),
     Metric::new(BREAKER, |health| is(health, BreakerState::Open)).with("state", "open"),
     Metric::new(BREAKER, |health| is(health, BreakerState::Probing)).with("state", "probing"),
-    #[expect(clippy::cast_precision_loss, reason = "1,000,000 at the most")]
+    #[expect(clippy::cast_precision_loss, reason = "at most 1,000,000")]
     Metric::new(IN_FLIGHT, |health| health.in_flight as f64),
     Metric::new(STALE, |health| {
         health.stale.as_ref().map_or(f64::INFINITY, Duration::as_secs_f64)
@@ -113,67 +113,58 @@ fn is(health: &Health, state: BreakerState) -> f64 {
 }
 
 impl RedisObserver {
-    /// An observer of a store, which it calls by this name.
+    /// An observer of one store, with the value of its label.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
-            board: Mutex::new(Publisher::new()),
+            publisher: Mutex::new(Publisher::new()),
         }
     }
 
-    /// Sets the counters and gauges to how the store is now.
+    /// Sets the counters and gauges to the present health.
     ///
-    /// Call it before each scrape, or by a timer when the recorder sends by itself.
+    /// Call it before each scrape, or by a timer if the recorder sends by itself.
     ///
     /// # Concurrency
     ///
-    /// Waits for other threads that publish, and never for the server; nor do calls wait for it, but for the few
-    /// instructions in which a [health](RedisStore::health) is read.
+    /// Waits for other threads that publish, but not for the server. Calls wait for it only while it reads the
+    /// [health](RedisStore::health), for a few instructions.
     pub fn publish(&self, store: &RedisStore) {
-        // A panic of a recorder leaves numbers that were not passed on yet, and will be.
-        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        board.publish(store.supervisor(), Supervisor::health, || {
+        // If a recorder panics, the next call publishes the numbers that are missing.
+        let mut publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        publisher.publish(store.supervisor(), Supervisor::health, || {
             describe();
             MetricSet::register(&COUNTERS, &GAUGES, ("store", &self.name))
         });
     }
 }
 
-/// Tells the recorder what the series mean.
+/// Describes the series to the recorder.
 fn describe() {
-    describe_counter!(CALLS, Unit::Count, "Calls to the store that were made.");
+    describe_counter!(CALLS, Unit::Count, "Calls to the store.");
     describe_counter!(
         OUTCOMES,
         Unit::Count,
-        "What became of calls to the store: answered; timed_out; disconnected: the connection broke; refused by the server; \
-         unexpected_replies: answered with another error; unsent: not made, for want of a connection, too many on their way, or \
-         left alone by the breaker."
+        "Outcomes of calls to the store: answered; timed_out; disconnected; refused: the server does not accept writes; \
+         unexpected_reply: another error; unsent: no connection, too many concurrent calls, or an open breaker."
     );
-    describe_counter!(
-        CONNECTIONS,
-        Unit::Count,
-        "Connections to the store that were made."
-    );
+    describe_counter!(CONNECTIONS, Unit::Count, "Connections to the store.");
     describe_gauge!(
         CONNECTED,
         Unit::Count,
-        "Whether there is a connection to the store: 1 or 0."
+        "1 with a connection to the store, 0 without."
     );
     describe_gauge!(
         BREAKER,
         Unit::Count,
-        "The state of the circuit breaker before the store: 1 for the present one of closed, open and probing."
+        "State of the circuit breaker: 1 for the present one of closed, open and probing."
     );
-    describe_gauge!(
-        IN_FLIGHT,
-        Unit::Count,
-        "Calls to the store that are on their way."
-    );
+    describe_gauge!(IN_FLIGHT, Unit::Count, "Concurrent calls to the store.");
     describe_gauge!(
         STALE,
         Unit::Seconds,
-        "How long ago the last answer of the store came; infinite before the first."
+        "Age of the last answer of the store; infinite before the first."
     );
 }
 

@@ -1,4 +1,4 @@
-//! How a store goes about it, validated once.
+//! The settings of a store, validated once.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::breaker::Trip;
 use crate::error::ConfigError;
 
-/// What a [builder](super::RedisStoreBuilder) was told.
+/// The settings of a [builder](super::RedisStoreBuilder).
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) prefix: Box<str>,
@@ -42,7 +42,7 @@ impl Default for Settings {
     }
 }
 
-/// The times that make sense: what is shorter never succeeds, what is longer is no timeout.
+/// The range of times. A shorter call never succeeds, and a longer one has no timeout to speak of.
 const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 
 impl Settings {
@@ -68,7 +68,7 @@ impl Settings {
             return Err(ConfigError::new(
                 "call_timeout",
                 format!("{:?}", self.call_timeout),
-                format!("no less than the response timeout, {:?}", self.response_timeout),
+                format!("at least the response timeout, {:?}", self.response_timeout),
             ));
         }
         let within = |field, given: u64, most: u64| {
@@ -89,7 +89,7 @@ impl Settings {
             return Err(ConfigError::new(
                 "prefix",
                 format!("{:?}", self.prefix),
-                "a text without braces, which say where a cluster keeps a name",
+                "a text without braces",
             ));
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! Keeps a connection, and lets no caller wait for it.
+//! Keeps a connection, without a wait for any caller.
 //!
-//! The client library waits through an outage, and never leaves a connection that swallows what is sent. So every
-//! call here has a time after which it ends; several failures in a row end the connection; and while there is none,
-//! calls fail at once, and a task of its own makes another.
+//! The client library waits through an outage, and never leaves a connection that swallows what it is sent. So every call here
+//! has a timeout, and several failures in a row end the connection. Without a connection calls fail at once, and a task
+//! makes another.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -28,7 +28,7 @@ use crate::sync::{AtomicU64, Ordering, Tally};
 pub(super) struct Supervisor {
     settings: Settings,
     target: Target,
-    /// Its own lock is held for a copy, never across an await.
+    /// Its lock is held for a copy, and never across an await.
     link: watch::Sender<Option<Arc<Link>>>,
     places: Semaphore,
     breaker: Breaker,
@@ -36,10 +36,10 @@ pub(super) struct Supervisor {
     last: Mutex<Last>,
 }
 
-/// A connection, as long as it does.
+/// A connection, while it lasts.
 struct Link {
     connection: Connection,
-    /// Calls in a row that it has failed.
+    /// Failures in a row.
     failures: AtomicU64,
 }
 
@@ -82,12 +82,11 @@ impl Supervisor {
         &self.settings.prefix
     }
 
-    /// Makes connections for as long as it runs: one at once, and another a while after one was given up. When there
-    /// are no calls, it asks by itself from time to time whether anybody answers.
+    /// Makes a connection at once, and another each time that one has ended. Tests an idle connection from time to time.
     pub(super) async fn keep_connected(self: Arc<Self>) {
         let mut wait = Duration::ZERO;
         loop {
-            // Also when the last one could be made: a server that ends them all is not to be asked ever faster.
+            // Also after a successful attempt: a server that ends every connection is not called ever faster.
             sleep(jittered(wait)).await;
             wait = self.settings.reconnect_after;
             while let Err(error) = self.connect().await {
@@ -107,8 +106,7 @@ impl Supervisor {
         }
     }
 
-    /// Asks whether anybody answers, if nobody has lately. The breaker takes no part: a server that refuses to write
-    /// still does answer.
+    /// Tests the connection if it was idle. The breaker takes no part: a server that does not accept writes still answers.
     async fn beat(&self) {
         let heard = self.last(|last| last.answer);
         let Some(link) = self.link.borrow().clone() else {
@@ -126,7 +124,7 @@ impl Supervisor {
                 (Some(error), symptom)
             }
             Err(_) => {
-                let error = StoreError::new(StoreErrorKind::TimedOut, "nobody answers a heartbeat");
+                let error = StoreError::new(StoreErrorKind::TimedOut, "no answer to a heartbeat");
                 (Some(error), ErrorClass::Ailing)
             }
         };
@@ -148,7 +146,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits until there is a connection, no longer than this.
+    /// Waits until there is a connection, for at most this time.
     pub(super) async fn ready(&self, within: Duration) -> Result<(), StoreError> {
         let mut link = self.link.subscribe();
         let connected = timeout(within, link.wait_for(Option::is_some)).await;
@@ -170,7 +168,7 @@ impl Supervisor {
     ) -> Result<Value, StoreError> {
         self.call(async |connection| {
             match connection.send(&script.call(true, names, arguments)).await {
-                // A server that was restarted, or told to forget. Nothing was executed.
+                // The server was restarted, or told to forget its scripts. Nothing was executed.
                 Err(error) if is_unknown_script(&error) => {
                     connection.send(&script.call(false, names, arguments)).await
                 }
@@ -219,25 +217,25 @@ impl Supervisor {
         }
     }
 
-    /// A connection and a place among the calls that are on their way, or an error at once.
+    /// A connection and a permit for a concurrent call, or an error at once.
     fn admit(&self) -> Result<(Arc<Link>, tokio::sync::SemaphorePermit<'_>), StoreError> {
         let error = |kind| StoreError::new(kind, "");
         let link = self.link.borrow().clone();
         let link = link.ok_or_else(|| error(StoreErrorKind::Down))?;
         let place = self.places.try_acquire();
         let place = place.map_err(|_| error(StoreErrorKind::Overloaded))?;
-        // Last, so that whatever it lets through is told of.
+        // Last, so that every call that it lets through is recorded.
         if !self.breaker.lets_through(Instant::now()) {
             return Err(error(StoreErrorKind::BreakerOpen));
         }
         Ok((link, place))
     }
 
-    /// Gives a connection up when it has failed too often.
+    /// Ends a connection that has failed too often.
     fn judge(&self, link: &Arc<Link>, symptom: ErrorClass) {
         let in_a_row = match symptom {
             ErrorClass::None | ErrorClass::Unwell => {
-                // Relaxed: a count of failures is a guess at an illness; one more or less does no harm.
+                // Relaxed: the count is a heuristic; one failure more or less makes no difference.
                 link.failures.store(0, Ordering::Relaxed);
                 0
             }
@@ -250,7 +248,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends a connection, unless another has taken its place.
+    /// Ends a connection, unless another has replaced it.
     fn give_up(&self, link: &Arc<Link>) {
         self.link.send_if_modified(|present| {
             let same = present.as_ref().is_some_and(|present| Arc::ptr_eq(present, link));
@@ -262,7 +260,7 @@ impl Supervisor {
     }
 
     fn last<T>(&self, f: impl FnOnce(&mut Last) -> T) -> T {
-        // Nothing that is done under the lock can fail, so what a panic has left is whole.
+        // No operation under the lock panics half way, so a poisoned lock protects whole values.
         f(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -294,7 +292,7 @@ impl Supervisor {
     }
 }
 
-/// A call that is on its way.
+/// A call in progress.
 struct Call<'a> {
     supervisor: &'a Supervisor,
     link: &'a Arc<Link>,
@@ -303,7 +301,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Says what became of it.
+    /// Records the outcome.
     fn end(mut self, error: Option<StoreError>, symptom: ErrorClass) {
         self.over = true;
         let Self { supervisor, link, .. } = &self;
@@ -324,8 +322,8 @@ impl Call<'_> {
     }
 }
 
-/// A caller has dropped the future. If it has waited for long, that is a call without an answer: otherwise callers
-/// who wait less than we do would never find out that nobody answers.
+/// The caller has dropped the future. After half of the response timeout that counts as a call without an answer: otherwise
+/// callers with shorter timeouts would never end a broken connection.
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if !self.over && 2 * self.began.elapsed() >= self.supervisor.settings.response_timeout {
@@ -333,7 +331,7 @@ impl Drop for Call<'_> {
             let waited = self.began.elapsed();
             let error = StoreError::new(
                 StoreErrorKind::TimedOut,
-                format!("the caller has given up after {waited:?}"),
+                format!("dropped by the caller after {waited:?}"),
             );
             call.end(Some(error), ErrorClass::Ailing);
         }
@@ -345,7 +343,7 @@ const MOST_BETWEEN: Duration = Duration::from_secs(1);
 
 impl fmt::Debug for Supervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the address, which may hold a password.
+        // Not the address: it may contain a password.
         f.debug_struct("Supervisor")
             .field("settings", &self.settings)
             .field("health", &self.health())

@@ -269,7 +269,7 @@ fn judge(account: &LeaseState, lives: &[Life], uses: &[Use]) {
 
 /// Two deciders want more than is held.
 #[test]
-fn account_holds() {
+fn lease_holds() {
     Scene {
         hold: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
@@ -280,7 +280,7 @@ fn account_holds() {
 
 /// A question and its answer, while others spend: what is asked is charged once, and what comes after is not.
 #[test]
-fn account_asked() {
+fn lease_asked() {
     Scene {
         hold: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 2)]],
@@ -297,7 +297,7 @@ fn account_asked() {
 
 /// It gives its hold back while somebody spends of it.
 #[test]
-fn account_given_back() {
+fn lease_given_back() {
     Scene {
         hold: 2,
         deciders: &[&[Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
@@ -308,7 +308,7 @@ fn account_given_back() {
 
 /// The life is lost while somebody spends.
 #[test]
-fn account_lost() {
+fn lease_lost() {
     Scene {
         hold: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
@@ -325,7 +325,7 @@ fn account_lost() {
 
 /// The account passes to another key: nobody spends of it who had the old one in mind, nor is told what is not about it.
 #[test]
-fn account_passed_on() {
+fn lease_passed_on() {
     for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {
         for permits in [1, 3] {
             Scene {
@@ -344,7 +344,7 @@ fn account_passed_on() {
 
 /// What is given back was not asked about, or stays charged.
 #[test]
-fn account_refund() {
+fn lease_refund() {
     Scene {
         hold: 2,
         deciders: &[&[Spend(ALICE, 1), GiveBack], &[Spend(ALICE, 1), Spend(ALICE, 1)]],
@@ -355,7 +355,7 @@ fn account_refund() {
 
 /// The term ends, and goes on by an answer.
 #[test]
-fn account_ends() {
+fn lease_ends() {
     Scene {
         hold: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
@@ -366,7 +366,7 @@ fn account_ends() {
 
 /// A permit is granted, and with it is said that the store has no more: nobody is refused for that before it is spent.
 #[test]
-fn account_granted_with_a_notice() {
+fn lease_granted_with_a_notice() {
     FULL.explore(|| {
         let account = Arc::new(LeaseState::new());
         assert!(account.reassign(ALICE));
@@ -386,7 +386,7 @@ fn account_granted_with_a_notice() {
 /// What was held is granted once more, for longer, and with it is said that the store has no more: nobody is refused for
 /// that who has seen the term that was over.
 #[test]
-fn account_granted_for_longer_with_a_notice() {
+fn lease_granted_for_longer_with_a_notice() {
     FULL.explore(|| {
         let account = Arc::new(LeaseState::new());
         assert!(account.reassign(ALICE));

@@ -19,5 +19,5 @@ mod shared;
 
 #[cfg(unix)]
 #[expect(dead_code, reason = "made for the tests of the stores themselves")]
-#[path = "../../redis/server.rs"]
+#[path = "../../redis/support/server.rs"]
 mod server;

@@ -6,11 +6,11 @@ use ringgate::shared::Counting;
 pub(crate) struct Script(redis::Script);
 
 const TEXT: [&str; 5] = [
-    include_str!("../../src/redis/script/prelude.lua"),
-    include_str!("../../src/redis/script/log.lua"),
-    include_str!("../../src/redis/script/cells.lua"),
-    include_str!("../../src/redis/script/leases.lua"),
-    include_str!("../../src/redis/script/counters.lua"),
+    include_str!("../../../src/redis/script/prelude.lua"),
+    include_str!("../../../src/redis/script/log.lua"),
+    include_str!("../../../src/redis/script/cells.lua"),
+    include_str!("../../../src/redis/script/leases.lua"),
+    include_str!("../../../src/redis/script/counters.lua"),
 ];
 
 /// One part as a script is told of it.
@@ -66,15 +66,15 @@ fn timeless(last: &str) -> Script {
 }
 
 pub(crate) fn judge() -> Script {
-    timeless(include_str!("../../src/redis/script/decide.lua"))
+    timeless(include_str!("../../../src/redis/script/decide.lua"))
 }
 
 pub(crate) fn give_back() -> Script {
-    timeless(include_str!("../../src/redis/script/refund.lua"))
+    timeless(include_str!("../../../src/redis/script/refund.lua"))
 }
 
 pub(crate) fn settle() -> Script {
-    timeless(include_str!("../../src/redis/script/renew.lua"))
+    timeless(include_str!("../../../src/redis/script/renew.lua"))
 }
 
 /// A time so far ahead of the server's that nothing expires.
