@@ -332,13 +332,12 @@ fn circles() -> Vec<Vec<PathBuf>> {
 }
 
 /// The modules whose files still name one another in circles. The list only gets shorter.
-const CIRCULAR: [&str; 9] = [
+const CIRCULAR: [&str; 8] = [
     "algorithm",
     "clock",
     "decision",
     "keyed",
     "limiter",
-    "redis",
     "rules",
     "table",
     "wait",

@@ -9,7 +9,7 @@ mod state;
 mod stats;
 mod table;
 
-pub(super) use clock::TermClock;
+pub(super) use clock::{TermClock, nanos};
 #[cfg(feature = "redis")]
 pub(crate) use flusher::jittered;
 pub(super) use flusher::run;
@@ -17,10 +17,3 @@ pub(super) use manager::Lease;
 pub(super) use state::SpendResult;
 pub use stats::LeaseStats;
 pub(super) use table::LeaseTable;
-
-use core::time::Duration;
-
-/// The length in nanoseconds.
-pub(super) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}

@@ -18,7 +18,7 @@ use loom::{sync::Arc, thread};
 use std::thread;
 
 use super::harness::{BOUNDED, FULL, Model};
-use crate::lease_state::{Balance, LeaseState, SpendResult};
+use crate::lease_state::{Balance, LeaseState, SpendResult, VACANT};
 
 const ALICE: u64 = 1;
 const BOB: u64 = 2;
@@ -89,6 +89,7 @@ impl Scene {
     fn run(self, model: Model) {
         model.explore(move || {
             let account = Arc::new(LeaseState::new());
+            assert_eq!(account.owner(), VACANT);
             let clock = Arc::new(AtomicU64::new(0));
             assert!(account.reassign(ALICE));
             account.grant(self.hold, END);

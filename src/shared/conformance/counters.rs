@@ -1,7 +1,7 @@
 //! The promises of counters that do not depend on time.
 
-use super::{BrokenPromise, counter, decide, holds, join_all, left};
-use crate::shared::store::{CounterStore, Counting};
+use super::kit::{BrokenPromise, counter, decide, holds, join_all, left};
+use crate::shared::store::{CounterRequest, CounterStore, Counting};
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     limits(store, counting).await?;
@@ -104,7 +104,7 @@ async fn names(store: &dyn CounterStore, counting: Counting) -> Result<(), Broke
     let others = [
         counter("names 2", counting),
         one.clone().with_quota_index(1),
-        crate::shared::CounterRequest::new("names", 99, counting, 10, one.window()),
+        CounterRequest::new("names", 99, counting, 10, one.window()),
     ];
     for other in others {
         let after = left(store, &other).await?;

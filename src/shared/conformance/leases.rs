@@ -3,7 +3,7 @@
 use core::slice::from_ref;
 use core::time::Duration;
 
-use super::{BrokenPromise, counter, decide, holds, left};
+use super::kit::{BrokenPromise, counter, decide, holds, left};
 use crate::shared::store::{CounterRequest, CounterStore, Counting, LeaseGrant, LeaseRequest};
 
 /// How long leases are kept: no check lasts as long.

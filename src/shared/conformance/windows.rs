@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{BrokenPromise, LONG, decide, holds};
+use super::kit::{BrokenPromise, LONG, decide, holds};
 use crate::shared::store::{CounterRequest, CounterStore, Counting};
 
 const WINDOW: Duration = Duration::from_millis(400);

@@ -12,7 +12,7 @@ use crate::shared::rules::SharedRules;
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, StoreError};
 
 impl<R: ?Sized> SharedRules<R> {
-    pub(in crate::shared) async fn decide(&self, plan: CheckPlan) -> Result<SharedAdmitted, SharedDenied> {
+    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<SharedAdmitted, SharedDenied> {
         let remote = Remote {
             plan: &plan,
             quotas: self.planner.quotas(&plan).collect(),

@@ -5,13 +5,14 @@ use alloc::sync::Arc;
 use core::fmt;
 #[cfg(target_os = "linux")]
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 
 use crate::clock::Clock;
 #[cfg(target_os = "linux")]
 use crate::sync::AtomicU64;
 
 /// A clock for terms, in nanoseconds from an arbitrary origin.
-pub(in crate::shared) struct TermClock(Source);
+pub(crate) struct TermClock(Source);
 
 enum Source {
     #[cfg(target_os = "linux")]
@@ -27,9 +28,14 @@ enum Source {
     Given(Arc<dyn Clock + Send + Sync>),
 }
 
+/// The length in nanoseconds.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl TermClock {
     /// The system's clock. `coarse`: readings of [`now`](Self::now) may be late, by less than the [margin](Self::margin).
-    pub(in crate::shared) fn new(coarse: bool) -> Self {
+    pub(crate) fn new(coarse: bool) -> Self {
         #[cfg(target_os = "linux")]
         return Self(Source::Boot(Boot::new(coarse)));
         #[cfg(not(target_os = "linux"))]
@@ -42,7 +48,7 @@ impl TermClock {
         }
     }
 
-    pub(in crate::shared) fn given(clock: Arc<dyn Clock + Send + Sync>) -> Self {
+    pub(crate) fn given(clock: Arc<dyn Clock + Send + Sync>) -> Self {
         Self(Source::Given(clock))
     }
 
@@ -50,11 +56,11 @@ impl TermClock {
     ///
     /// The kernel's coarse clock has steps of 1 to 10 ms. On a virtual processor it is late by the time that the processor
     /// waits for its turn.
-    pub(in crate::shared) const LEAST_COARSE: u64 = 1_000_000_000;
+    pub(crate) const LEAST_COARSE: u64 = 1_000_000_000;
 
     /// The part of a term that must stay unused: an eighth, since this clock and the store's may run at different speeds
     /// while one of them is corrected, and another eighth if readings may be late.
-    pub(in crate::shared) const fn margin(&self, term: u64) -> u64 {
+    pub(crate) const fn margin(&self, term: u64) -> u64 {
         match &self.0 {
             #[cfg(target_os = "linux")]
             Source::Boot(boot) if boot.coarse => term / 4,
@@ -64,7 +70,7 @@ impl TermClock {
 
     /// The present time, for a decision.
     #[inline]
-    pub(in crate::shared) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         match &self.0 {
             #[cfg(target_os = "linux")]
             Source::Boot(boot) => boot.now(),
@@ -73,7 +79,7 @@ impl TermClock {
     }
 
     /// The present time, without delay.
-    pub(in crate::shared) fn exact(&self) -> u64 {
+    pub(crate) fn exact(&self) -> u64 {
         match &self.0 {
             #[cfg(target_os = "linux")]
             Source::Boot(_) => read(rustix::time::ClockId::Boottime),

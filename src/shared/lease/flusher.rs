@@ -12,7 +12,7 @@ use super::table::{Inner, LeaseTable};
 use crate::shared::store::{Counting, LeaseGrant, LeaseRequest, StoreError, StoreErrorKind};
 
 /// Runs until the table is dropped. The task keeps the table alive only while it works, and during a call.
-pub(in crate::shared) async fn run(table: Weak<LeaseTable>, period: Duration) {
+pub(crate) async fn run(table: Weak<LeaseTable>, period: Duration) {
     let Some(wake) = table.upgrade().map(|table| Arc::clone(&table.wake)) else {
         return;
     };

@@ -2,32 +2,32 @@
 
 use core::time::Duration;
 
-use super::nanos;
+use super::clock::nanos;
 use super::state::{LeaseState, UsageReport};
 use crate::shared::store::{CounterRequest, LeaseGrant, LeaseRequest};
 
 /// What a lease is of, and its terms.
 #[derive(Clone, Debug)]
-pub(in crate::shared) struct Lease {
-    pub(in crate::shared) counter: CounterRequest,
+pub(crate) struct Lease {
+    pub(crate) counter: CounterRequest,
     /// Whether the store registers what it grants. Otherwise the permits are a budget.
-    pub(in crate::shared) is_registered: bool,
+    pub(crate) is_registered: bool,
     /// The most permits that are requested.
-    pub(in crate::shared) most: u64,
+    pub(crate) most: u64,
     /// The time between two requests, in nanoseconds.
-    pub(in crate::shared) period: u64,
+    pub(crate) period: u64,
     /// How long granted permits may be spent, in nanoseconds.
-    pub(in crate::shared) term: u64,
+    pub(crate) term: u64,
     /// The part of the term that is left unused, since readings of the clock may be late.
-    pub(in crate::shared) margin: u64,
+    pub(crate) margin: u64,
     /// The limiter of this node that decides when the store does not answer: its state, and the key and tier there.
     /// `None`: another lease of the same request charges it.
-    pub(in crate::shared) fallback: Option<(u16, u64, usize)>,
+    pub(crate) fallback: Option<(u16, u64, usize)>,
 }
 
 /// The manager of one lease. The lock around it is held for a few instructions, and never across an await.
 #[derive(Debug, Default)]
-pub(in crate::shared) struct LeaseManager {
+pub(crate) struct LeaseManager {
     lease: Option<Lease>,
     lease_id: u128,
     /// The sequence of the last request that was made.
@@ -72,7 +72,7 @@ struct PendingRequest {
 const WORTH_A_LEASE: u64 = 4;
 
 impl LeaseManager {
-    pub(in crate::shared) const fn lease(&self) -> Option<&Lease> {
+    pub(crate) const fn lease(&self) -> Option<&Lease> {
         self.lease.as_ref()
     }
 
@@ -81,16 +81,16 @@ impl LeaseManager {
     }
 
     /// Whether a request should wait for an answer about the lease.
-    pub(in crate::shared) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
+    pub(crate) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
         state.balance().budget() > 0 || self.demand >= WORTH_A_LEASE && !self.backing_off
     }
 
     /// Whether an answer is awaited.
-    pub(in crate::shared) const fn is_pending(&self) -> bool {
+    pub(crate) const fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
 
-    pub(in crate::shared) const fn failures(&self) -> u64 {
+    pub(crate) const fn failures(&self) -> u64 {
         self.failures
     }
 

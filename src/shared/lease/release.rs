@@ -19,10 +19,7 @@ struct PendingRelease {
 
 impl LeaseTable {
     /// Has these leases charge their use and give their permits back.
-    pub(in crate::shared) async fn release(
-        &self,
-        leases: impl IntoIterator<Item = usize>,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn release(&self, leases: impl IntoIterator<Item = usize>) -> Result<(), StoreError> {
         let mut pending: Vec<PendingRelease> = Vec::new();
         {
             let mut inner = self.lock();

@@ -8,9 +8,10 @@ mod notice;
 #[path = "state/words.rs"]
 mod words;
 
-pub(crate) use balance::Balance;
 use balance::BalanceWord;
+pub(crate) use balance::{Balance, UsageReport};
 use notice::{Notice, NoticeWord};
+pub(crate) use words::VACANT;
 use words::{Owner, RetryAt, Shortage, Term};
 
 /// The lease of one key on one node, on a cache line of its own: the permits that the node may spend, and those that it
@@ -45,15 +46,6 @@ pub(crate) enum SpendResult {
     Closed { left: u64, retry_at: u64 },
     /// The lease belongs to another key.
     NotOwner,
-}
-
-/// What a node reports to the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UsageReport {
-    /// The permits that were spent, and are to be charged.
-    pub(crate) charge: u64,
-    /// The most permits that stay uncharged until the answer, the charge included.
-    pub(crate) cap: u64,
 }
 
 impl LeaseState {
@@ -212,6 +204,3 @@ impl LeaseState {
         true
     }
 }
-
-/// The owner of a lease that belongs to no key.
-pub(crate) const VACANT: u64 = 0;

@@ -10,10 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crossbeam_utils::CachePadded;
 use tokio::sync::Notify;
 
-use super::clock::TermClock;
+use super::clock::{TermClock, nanos};
 use super::dirty_set::DirtySet;
 use super::manager::{Lease, LeaseManager};
-use super::nanos;
 use super::state::{LeaseState, SpendResult, VACANT};
 use super::stats::LeaseStats;
 use crate::rules::{FallbackLimiters, ShardId};
@@ -21,15 +20,15 @@ use crate::shared::store::{CounterStore, StoreError};
 use crate::sync::Tally;
 
 /// The leases of a node.
-pub(in crate::shared) struct LeaseTable {
-    pub(in crate::shared) states: Box<[LeaseState]>,
+pub(crate) struct LeaseTable {
+    pub(crate) states: Box<[LeaseState]>,
     /// The leases that do not wait for their period.
     pub(super) dirty: DirtySet,
     /// Notified when a lease must not wait at all. The flusher waits for it, and keeps nothing else of the table alive.
     pub(super) wake: Arc<Notify>,
     /// Notified when a lease was answered, or not answered in time. Leases share them by their position.
     answers: [Notify; SHARDS],
-    pub(in crate::shared) clock: TermClock,
+    pub(crate) clock: TermClock,
     pub(super) store: Arc<dyn CounterStore>,
     fallbacks: FallbackLimiters,
     /// Held for a few instructions for each lease, and never across an await. Spending does not need it.
@@ -38,8 +37,8 @@ pub(in crate::shared) struct LeaseTable {
 }
 
 /// What the lock protects.
-pub(in crate::shared) struct Inner {
-    pub(in crate::shared) managers: Box<[LeaseManager]>,
+pub(crate) struct Inner {
+    pub(crate) managers: Box<[LeaseManager]>,
     /// The leases that the flusher looks at in every period.
     pub(super) watched: Vec<usize>,
     /// The node's part of a lease's number, and the number of leases so far.
@@ -47,14 +46,14 @@ pub(in crate::shared) struct Inner {
     leases: u64,
     /// Calls that are on their way.
     pub(super) calls: usize,
-    pub(in crate::shared) error: Option<StoreError>,
+    pub(crate) error: Option<StoreError>,
 }
 
 /// Events of the leases.
 #[derive(Debug, Default)]
-pub(in crate::shared) struct Counts {
-    pub(in crate::shared) denied: Tally,
-    pub(in crate::shared) remote: Tally,
+pub(crate) struct Counts {
+    pub(crate) denied: Tally,
+    pub(crate) remote: Tally,
 }
 
 /// The leases that a key may have, side by side.
@@ -64,7 +63,7 @@ const BUCKET: usize = 4;
 const SHARDS: usize = 64;
 
 impl LeaseTable {
-    pub(in crate::shared) fn new(
+    pub(crate) fn new(
         capacity: u64,
         clock: TermClock,
         store: Arc<dyn CounterStore>,
@@ -93,7 +92,7 @@ impl LeaseTable {
         }
     }
 
-    pub(in crate::shared) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         // No operation under the lock panics half way, so a poisoned lock protects whole values.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +106,7 @@ impl LeaseTable {
 
     /// The position of the key's lease, if it has one.
     #[inline]
-    pub(in crate::shared) fn find(&self, key: u64) -> Option<usize> {
+    pub(crate) fn find(&self, key: u64) -> Option<usize> {
         let first = self.bucket_of(key);
         let own = |state: &LeaseState| state.owner() == key;
         let at = self.states[first..first + BUCKET].iter().position(own)?;
@@ -116,7 +115,7 @@ impl LeaseTable {
 
     /// The answer of the key's lease at this time. Takes nothing.
     #[inline]
-    pub(in crate::shared) fn peek(&self, key: u64, permits: u64, now: u64) -> SpendResult {
+    pub(crate) fn peek(&self, key: u64, permits: u64, now: u64) -> SpendResult {
         match self.find(key) {
             Some(at) => self.states[at].peek(key, permits, now),
             None => SpendResult::NotOwner,
@@ -125,7 +124,7 @@ impl LeaseTable {
 
     /// Spends permits of the key's lease, and returns its position with the answer.
     #[inline(always)]
-    pub(in crate::shared) fn spend(&self, key: u64, permits: u64) -> (usize, SpendResult) {
+    pub(crate) fn spend(&self, key: u64, permits: u64) -> (usize, SpendResult) {
         let Some(at) = self.find(key) else {
             return (0, SpendResult::NotOwner);
         };
@@ -137,18 +136,18 @@ impl LeaseTable {
     }
 
     /// The counters of this thread.
-    pub(in crate::shared) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts[ShardId::current().index() % SHARDS]
     }
 
     /// The notification of answers about the lease.
-    pub(in crate::shared) fn answer_of(&self, at: usize) -> &Notify {
+    pub(crate) fn answer_of(&self, at: usize) -> &Notify {
         &self.answers[at % SHARDS]
     }
 
     /// Has the flusher look at the lease before its period is over: at once, if `wake` is set.
     #[cold]
-    pub(in crate::shared) fn mark_dirty(&self, at: usize, wake: bool) {
+    pub(crate) fn mark_dirty(&self, at: usize, wake: bool) {
         self.dirty.insert(at);
         if wake {
             self.wake.notify_one();
@@ -157,7 +156,7 @@ impl LeaseTable {
 
     /// Counts permits of the lease that were requested and not covered.
     #[cold]
-    pub(in crate::shared) fn note_shortage(&self, at: usize, permits: u64) {
+    pub(crate) fn note_shortage(&self, at: usize, permits: u64) {
         let state = &self.states[at];
         state.note_shortage(permits.min(crate::rules::Mode::MAX_PERMITS));
         // A key without recent demand can wait.
@@ -166,7 +165,7 @@ impl LeaseTable {
 
     /// The position of the key's lease. Begins one if there is a place for it.
     #[cold]
-    pub(in crate::shared) fn find_or_begin(&self, key: u64, lease: impl FnOnce() -> Lease) -> Option<usize> {
+    pub(crate) fn find_or_begin(&self, key: u64, lease: impl FnOnce() -> Lease) -> Option<usize> {
         if let Some(at) = self.find(key) {
             return Some(at);
         }
@@ -207,14 +206,14 @@ impl LeaseTable {
     }
 
     /// Charges the fallback limiter what the key's lease has admitted so far, before that limiter decides.
-    pub(in crate::shared) fn charge_fallback_of_key(&self, key: u64) {
+    pub(crate) fn charge_fallback_of_key(&self, key: u64) {
         if let Some(at) = self.find(key) {
             self.charge_fallback(&mut self.lock(), at);
         }
     }
 
     /// Has the key's lease deny by itself for a while, since the store has only `left` permits until `after`.
-    pub(in crate::shared) fn close(&self, key: u64, left: u64, after: Duration) {
+    pub(crate) fn close(&self, key: u64, left: u64, after: Duration) {
         let Some(at) = self.find(key) else { return };
         let now = self.clock.now();
         let inner = self.lock();
@@ -229,7 +228,7 @@ impl LeaseTable {
     }
 
     /// Lets the leases of these keys request permits again, since the store may have room.
-    pub(in crate::shared) fn reopen(&self, keys: impl IntoIterator<Item = u64>) {
+    pub(crate) fn reopen(&self, keys: impl IntoIterator<Item = u64>) {
         for key in keys {
             let Some(at) = self.find(key) else { continue };
             let _inner = self.lock();
@@ -240,7 +239,7 @@ impl LeaseTable {
         }
     }
 
-    pub(in crate::shared) fn stats(&self) -> LeaseStats {
+    pub(crate) fn stats(&self) -> LeaseStats {
         let now = self.clock.now();
         let mut stats = LeaseStats {
             capacity: self.states.len() as u64,

@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use super::UsageReport;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The balance of a lease as a value. From the lowest bit:
@@ -74,6 +73,15 @@ impl fmt::Debug for Balance {
             .field("used", &self.used())
             .finish()
     }
+}
+
+/// What a node reports to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UsageReport {
+    /// The permits that were spent, and are to be charged.
+    pub(crate) charge: u64,
+    /// The most permits that stay uncharged until the answer, the charge included.
+    pub(crate) cap: u64,
 }
 
 /// The word of a [`Balance`].

@@ -1,7 +1,9 @@
 //! The words beside the balance of a lease.
 
-use super::VACANT;
 use crate::sync::{AtomicU64, Ordering};
+
+/// The owner of a lease that belongs to no key.
+pub(crate) const VACANT: u64 = 0;
 
 /// The key that a lease belongs to.
 #[derive(Debug)]

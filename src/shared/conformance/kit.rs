@@ -1,0 +1,111 @@
+//! What the checks have in common.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::poll_fn;
+use core::task::Poll;
+use core::time::Duration;
+
+use crate::shared::store::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, StoreError, StoreFuture,
+};
+
+/// A store has broken a promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenPromise {
+    promise: &'static str,
+    detail: String,
+}
+
+impl BrokenPromise {
+    /// The promise.
+    #[must_use]
+    pub const fn promise(&self) -> &'static str {
+        self.promise
+    }
+}
+
+impl fmt::Display for BrokenPromise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.detail)
+    }
+}
+
+impl core::error::Error for BrokenPromise {}
+
+impl From<StoreError> for BrokenPromise {
+    fn from(error: StoreError) -> Self {
+        Self {
+            promise: "the store answers",
+            detail: error.to_string(),
+        }
+    }
+}
+
+/// A window that no check outlasts.
+pub(super) const LONG: Duration = Duration::from_secs(3600);
+
+/// One permit of a counter of 10 permits, whose name no other check has.
+pub(super) fn counter(rule: &str, counting: Counting) -> CounterRequest {
+    let key = match counting {
+        Counting::Log => 1,
+        Counting::Cells(_) => 2,
+    };
+    CounterRequest::new(rule, key, counting, 10, LONG)
+}
+
+/// Fails unless the promise holds.
+pub(super) fn holds(
+    promise: &'static str,
+    is_kept: bool,
+    detail: impl fmt::Debug,
+) -> Result<(), BrokenPromise> {
+    if is_kept {
+        return Ok(());
+    }
+    Err(BrokenPromise {
+        promise,
+        detail: format!("{detail:?}"),
+    })
+}
+
+/// Decides about one counter.
+pub(super) async fn decide(
+    store: &dyn CounterStore,
+    request: &CounterRequest,
+) -> Result<CheckResult, StoreError> {
+    store.decide(core::slice::from_ref(request)).await
+}
+
+/// The permits that are left.
+pub(super) async fn left(store: &dyn CounterStore, request: &CounterRequest) -> Result<u64, StoreError> {
+    let peeked = store.peek(core::slice::from_ref(request)).await?;
+    Ok(peeked.statuses().first().map_or(0, CounterStatus::remaining))
+}
+
+/// The outputs of these futures, polled concurrently.
+pub(super) async fn join_all<T>(
+    futures: impl Iterator<Item = StoreFuture<'_, T>>,
+) -> Vec<Result<T, StoreError>> {
+    let mut futures: Vec<_> = futures.map(|future| (future, None)).collect();
+    poll_fn(|context| {
+        let mut is_pending = false;
+        for (future, output) in &mut futures {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(ready) => *output = Some(ready),
+                    Poll::Pending => is_pending = true,
+                }
+            }
+        }
+        if is_pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    futures.into_iter().filter_map(|(_, output)| output).collect()
+}
