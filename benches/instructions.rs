@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     paths.extend(limiters(&clock)?);
     paths.extend(keyed_limiters(&clock)?);
     paths.extend(new_keys(&clock, decisions)?);
+    paths.extend(evicting_keys(&clock)?);
     paths.push(("StripedLimiter, check, admitted".into(), striped(clock.clone())?));
     paths.push((
         "StripedLimiter, own lane, admitted".into(),
@@ -282,6 +283,38 @@ fn new_key<A: Reclaim + 'static>(
             .check(&key)
             .is_ok_and(|taken| !taken.is_overflow())
     }))
+}
+
+/// Tables full of keys that are idle after a microsecond, to which only new keys come.
+fn evicting_keys(clock: &QuantaClock) -> Result<Paths, ConfigError> {
+    let quota = Quota::new(1_000, Duration::from_micros(1))?;
+    let paths = vec![
+        (
+            "keyed, Gcra, a new key in an idle entry".into(),
+            evicting_key(clock, Gcra::new(quota)?)?,
+        ),
+        (
+            "keyed, packed, a new key in an idle entry".into(),
+            evicting_key(clock, CounterRing::fixed_window(quota)?)?,
+        ),
+    ];
+    Ok(paths)
+}
+
+fn evicting_key<A: Reclaim + 'static>(clock: &QuantaClock, algorithm: A) -> Result<Work, ConfigError> {
+    let builder = KeyedBuilder::new(algorithm).capacity(KEYS);
+    let limiter = builder.build_with(clock.clone(), AnyKey::with_seeds(SEEDS))?;
+    let mut key = 0;
+    let mut next = move || {
+        key += 1;
+        let taken = black_box(&limiter).check(&key);
+        taken.is_ok_and(|taken| !taken.is_overflow())
+    };
+    // After so many keys no entry is vacant.
+    for _ in 0..32 * KEYS {
+        next();
+    }
+    Ok(counted(next))
 }
 
 fn keyed_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {

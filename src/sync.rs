@@ -16,6 +16,11 @@ pub use portable_atomic::AtomicU64;
 
 pub use core::sync::atomic::Ordering;
 
+#[cfg(all(feature = "keyed", not(ringgate_loom)))]
+pub(crate) use core::sync::atomic::fence;
+#[cfg(all(feature = "keyed", ringgate_loom))]
+pub(crate) use loom::sync::atomic::fence;
+
 /// A lock, for those who wait anyhow.
 #[cfg(all(feature = "tokio", ringgate_loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
@@ -25,12 +30,6 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 /// Whether the atomics are a model checker's. Tables are then as small as can be, since it tries every interleaving.
 #[cfg(feature = "keyed")]
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
-
-/// Guesses that take part in no protocol, so that no model checker needs to know of them.
-#[cfg(all(feature = "keyed", target_has_atomic = "64"))]
-pub(crate) use core::sync::atomic::AtomicU32 as Hint;
-#[cfg(all(feature = "keyed", not(target_has_atomic = "64")))]
-pub(crate) use portable_atomic::AtomicU32 as Hint;
 
 /// `words` words, all zero; `None` when there is no memory for them.
 ///

@@ -4,7 +4,7 @@ use crate::own_words::OwnWords;
 use crate::receipt::Payer;
 use crate::sync::{AtomicU64, Shared, Words};
 #[cfg(feature = "keyed")]
-use crate::table::{Entry, Seat};
+use crate::table::{Entry, OccupiedWords};
 use crate::time::Nanos;
 
 /// The state that an answer is about, to be looked at when somebody asks.
@@ -104,7 +104,7 @@ impl StateRef<'_> {
 pub(super) enum Look<'a> {
     Words(&'a [AtomicU64]),
     #[cfg(feature = "keyed")]
-    Seat(Seat<'a>),
+    Entry(OccupiedWords<'a>),
     #[cfg(feature = "keyed")]
     Fresh,
 }
@@ -116,7 +116,7 @@ impl<'a> Look<'a> {
             #[cfg(feature = "keyed")]
             StateRef::Shared(words, _) => Self::Words(words),
             #[cfg(feature = "keyed")]
-            StateRef::Entry(entry, key) => Self::Seat(Seat::new(entry, key)),
+            StateRef::Entry(entry, key) => Self::Entry(OccupiedWords::new(entry, key)),
             #[cfg(feature = "keyed")]
             StateRef::Fresh | StateRef::Unlimited | StateRef::NoRoom(_) => Self::Fresh,
         }
@@ -128,7 +128,7 @@ impl Words for &Look<'_> {
         match self {
             Look::Words(words) => Shared::new(words).load(index, order),
             #[cfg(feature = "keyed")]
-            Look::Seat(seat) => seat.load(index, order),
+            Look::Entry(words) => words.load(index, order),
             #[cfg(feature = "keyed")]
             Look::Fresh => 0,
         }

@@ -52,76 +52,23 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         let mut keys = keys.into_iter();
         let mut ahead = [const { None }; AHEAD];
         loop {
-            // In steps of their own: what a core can look ahead is counted in instructions, so the fewer there are between
-            // two reads of memory, the more of them are on their way at once.
+            // In steps of their own: a core looks ahead by a number of instructions, so the fewer there are between two reads
+            // of memory, the more of them are on their way at once.
             let mut count = 0;
             for (slot, key) in ahead.iter_mut().zip(&mut keys) {
-                let fingerprint = self.fingerprint(key);
-                *slot = Some((key, fingerprint, table.places(fingerprint)));
+                *slot = Some((key, self.fingerprint(key)));
                 count += 1;
             }
-            let mut found = [None; AHEAD];
-            for (found, (_, fingerprint, places)) in found.iter_mut().zip(ahead[..count].iter().flatten()) {
-                *found = table.ask_for(*places, *fingerprint);
+            for (_, fingerprint) in ahead[..count].iter().flatten() {
+                table.prefetch(*fingerprint);
             }
-            for (found, (key, fingerprint, _)) in found.iter().zip(ahead[..count].iter().flatten()) {
-                let found = found.or_else(|| table.find_far(*fingerprint));
-                decided(key, self.desk(*key).decide_with(found, *fingerprint, now, 1));
+            for (key, fingerprint) in ahead[..count].iter().flatten() {
+                let found = table.find(*fingerprint);
+                decided(key, self.decider(*key).decide_with(found, *fingerprint, now, 1));
             }
             if count < AHEAD {
                 return;
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use core::time::Duration;
-
-    use super::*;
-    use crate::algorithm::CounterRing;
-    use crate::clock::ManualClock;
-    use crate::keyed::KeyedBuilder;
-    use crate::quota::Quota;
-
-    /// Keys as they are.
-    struct Plain;
-
-    impl Keys<u64> for Plain {
-        fn hash(&self, key: &u64) -> u64 {
-            *key
-        }
-    }
-
-    /// Whether it took an entry that was free or one that was idle, with states of one word or of several, and whatever
-    /// the hasher.
-    #[test]
-    fn a_key_that_has_an_entry_is_found_near() {
-        let count = if cfg!(miri) { 20 } else { 1_000 };
-        let quota = Quota::per_second(2).expect("a quota");
-        let one = CounterRing::builder(quota).build().expect("a ring");
-        let several = CounterRing::builder(quota).unpacked().build().expect("a ring");
-        for (ring, shift) in [(&one, 0), (&several, 0), (&one, 16), (&one, 32)] {
-            let limiter = KeyedBuilder::new(ring.clone())
-                .capacity(2 * count)
-                .build_with(ManualClock::new(), Plain)
-                .expect("a table");
-            let table = limiter.store.table();
-            // Nobody is led to the backyard.
-            let is_led_to = |key| table.find_near(key).is_some() || table.find_in_backyard(key).is_some();
-            for part in 0..8 {
-                limiter.clock().advance(Duration::from_secs(60));
-                for number in part * count..(part + 1) * count {
-                    let key = (number + 1) << shift;
-                    assert!(limiter.check(&key).is_ok());
-                    assert!(is_led_to(key), "{number} << {shift}");
-                }
-                // The hints beside theirs are as they were.
-                let mut keys = (part * count..(part + 1) * count).map(|number| (number + 1) << shift);
-                assert!(keys.all(is_led_to), "part {part} << {shift}");
-            }
-            assert!(limiter.counts().reclaimed > 0);
         }
     }
 }

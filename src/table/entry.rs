@@ -1,197 +1,143 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
 
+use super::entry_word::{EntryState, EntryWord};
 use crate::sync::AtomicU64;
-use crate::table::{Stage, Staged};
 
-/// An entry of the table: the fingerprint of the key that has it, and the words of that key's state.
+/// An entry of the table: the fingerprint of the key that owns it, and the words of that key's state.
 ///
-/// What may happen to them, and in which order, is [the protocol](super); each method is one step
-/// of it.
+/// Each method is one event of [the protocol](super), or one read.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
-    key: &'a AtomicU64,
+    fingerprint: &'a AtomicU64,
     state: &'a [AtomicU64],
 }
 
 impl<'a> Entry<'a> {
-    /// The fingerprint of nobody.
-    pub(crate) const NOBODY: u64 = 0;
+    /// The fingerprint of an entry that no key has ever had.
+    pub(crate) const VACANT: u64 = 0;
 
-    /// The fingerprint of nobody, where the state has been made fresh for a key that did not use it.
-    pub(crate) const UNSPENT: u64 = u64::MAX;
+    /// The fingerprint of an entry whose key was reset; its state may not be idle.
+    pub(crate) const TOMBSTONE: u64 = u64::MAX;
 
-    /// The words of an entry: the fingerprint, then at least one word of state.
-    #[inline]
-    pub(super) fn new(words: &'a [AtomicU64]) -> Self {
-        let (key, state) = words.split_first().expect("an entry has words");
-        Self { key, state }
+    /// The fingerprint of an entry whose state was made fresh for a key that did not use it.
+    pub(crate) const UNUSED: u64 = u64::MAX - 1;
+
+    /// Whether a fingerprint is a key's.
+    #[inline(always)]
+    pub(crate) const fn is_key(fingerprint: u64) -> bool {
+        // One comparison: VACANT becomes the largest number.
+        fingerprint.wrapping_sub(1) < Self::UNUSED - 1
     }
 
-    /// What tells the entry from all others of its table.
+    #[inline(always)]
+    pub(super) fn new(fingerprint: &'a AtomicU64, state: &'a [AtomicU64]) -> Self {
+        Self { fingerprint, state }
+    }
+
+    /// What tells the entry from all others of its table; in index order within a bucket.
     #[inline]
     pub(crate) fn number(self) -> usize {
-        core::ptr::from_ref(self.key).addr()
-    }
-
-    /// The key that has the entry, or is about to get it.
-    #[cfg(feature = "rules")]
-    pub(super) fn owner(self) -> Option<u64> {
-        // Acquire: pairs with the Release in `rename`.
-        let (first, key) = self.look(self.key.load(Ordering::Acquire));
-        let owned = key != Self::NOBODY && key != Self::UNSPENT && first.stage() != Stage::Claimed;
-        owned.then_some(key)
+        core::ptr::from_ref(self.fingerprint).addr()
     }
 
     /// A word of the state.
-    #[inline]
+    #[inline(always)]
     pub(super) fn word(self, index: usize) -> &'a AtomicU64 {
         &self.state[index]
     }
 
-    /// An entry with one word of state.
+    /// The fingerprint, whatever the state.
+    #[inline(always)]
+    pub(super) fn fingerprint(self) -> u64 {
+        // Acquire: pairs with the Release in `enter` and `rename`; a reader that finds the entry of another key sees the
+        // time at which its own key has lost it.
+        self.fingerprint.load(Ordering::Acquire)
+    }
+
+    /// The first word of the state, if `key` owns the entry and may decide with it.
+    #[inline(always)]
+    pub(super) fn decidable_word(self, key: u64) -> Option<u64> {
+        let word = self.first_word();
+        // If the fingerprint is newer than the word, the key has lost the entry, and perhaps come back to it. Then the word
+        // was claimed and does not come back: an exchange that expects it fails, and `still_is` says no.
+        (word.is_decidable() && self.fingerprint() == key).then_some(word.word())
+    }
+
+    /// Whether `word`, which [`decidable_word`](Self::decidable_word) has returned, is still the first word: then the key
+    /// owned the entry when the fingerprint was read.
+    #[inline(always)]
+    pub(crate) fn still_is(self, word: u64) -> bool {
+        // Relaxed: orders nothing; after the Acquire of the fingerprint it is no older than that.
+        self.state[0].load(Ordering::Relaxed) == word
+    }
+
+    /// The first word, and then the fingerprint. If that is newer than the word, an exchange that expects the word fails.
+    #[inline(always)]
+    pub(super) fn observe(self) -> (EntryWord, u64) {
+        (self.first_word(), self.fingerprint())
+    }
+
+    #[inline(always)]
+    pub(super) fn first_word(self) -> EntryWord {
+        // Acquire: pairs with the Release in `exchange` and `publish`; the fingerprint that is read next is the one that this
+        // word was written for, or a later one. Exchanges by decisions continue the release sequence.
+        EntryWord::decode(self.state[0].load(Ordering::Acquire))
+    }
+
+    /// *enter*: fingerprint `VACANT` → `key`. An error is the fingerprint that stands there instead.
     #[inline]
-    pub(super) fn pair(key: &'a AtomicU64, state: &'a AtomicU64) -> Self {
-        Self {
-            key,
-            state: core::slice::from_ref(state),
-        }
+    pub(super) fn enter(self, key: u64) -> Result<(), u64> {
+        // Release: pairs with the Acquire in `fingerprint` and `Bucket::matches`; publishes that the key's entry before this
+        // one, if there was one, is lost, and the time of that.
+        // Acquire on failure: pairs with the Release of the same exchange; the winner's entry is looked at next.
+        self.fingerprint
+            .compare_exchange(Self::VACANT, key, Ordering::Release, Ordering::Acquire)
+            .map(|_| ())
     }
 
-    /// Whether `key` seems to have the entry of this fingerprint: a guess.
+    /// *begin*: `{ open, 0 }` → `{ open, word }`.
     #[inline]
-    pub(super) fn seems(fingerprint: &AtomicU64, key: u64) -> bool {
-        // Relaxed: a guess; `first_of` looks again, after the state.
-        fingerprint.load(Ordering::Relaxed) == key
+    pub(super) fn begin(self, word: u64) -> bool {
+        self.exchange(EntryWord::UNBEGUN, EntryWord::new(EntryState::Open, word))
+            .is_some()
     }
 
-    /// As [`seems`](Self::seems).
-    #[inline]
-    pub(super) fn seems_of(self, key: u64) -> bool {
-        Self::seems(self.key, key)
+    /// *claim*: `{ open, w }` → `{ claimed, word }`.
+    pub(super) fn claim(self, seen: EntryWord, word: u64) -> Option<EntryWord> {
+        self.exchange(seen, EntryWord::new(EntryState::Claimed, word))
     }
 
-    /// Whether a fingerprint is that of `key`, whatever the stage.
-    #[inline]
-    pub(super) fn is_of(fingerprint: &AtomicU64, key: u64) -> bool {
-        // Acquire: pairs with the Release in `rename`; whoever sees that a key has lost the entry sees the time at
-        // which it did.
-        fingerprint.load(Ordering::Acquire) == key
+    /// *rename*: writes the fingerprint. Only for the thread that has claimed the entry.
+    pub(super) fn rename(self, fingerprint: u64) {
+        // Release: pairs with the Acquire in `fingerprint` and `Bucket::matches`; publishes the time of the eviction.
+        self.fingerprint.store(fingerprint, Ordering::Release);
     }
 
-    /// Whether nobody seems to have had the entry ever: a guess.
-    #[inline]
-    pub(super) fn seems_unused(self) -> bool {
-        Self::was_never_written(&self.state[0])
-    }
-
-    /// The same of the first word of its state.
-    #[inline]
-    pub(super) fn was_never_written(first: &AtomicU64) -> bool {
-        // Relaxed: a guess; an exchange that expects 0, or `look`, tells. What somebody else has seen to be written is not
-        // read as 0 by whoever meets after him.
-        first.load(Ordering::Relaxed) == 0
-    }
-
-    /// The first word of the state, if `key` has the entry and may decide with it.
-    #[inline]
-    pub(super) fn first_of(self, key: u64) -> Option<u64> {
-        // Acquire: pairs with the Release in `replace`; the fingerprint that is read next is the one that
-        // this word was opened for, or a later one. Exchanges by deciders continue the release
-        // sequence.
-        let first = Staged::decode(self.state[0].load(Ordering::Acquire));
-        // Acquire: pairs with the Release in `rename`. If it is a later one, either it is another key's, or the
-        // key has lost the entry and come back to it; then the word has moved on for good: no exchange
-        // that expects it succeeds, and `still` sees that.
-        (first.is_open() && self.key.load(Ordering::Acquire) == key).then_some(first.word())
-    }
-
-    /// Whether `first`, which [`first_of`](Self::first_of) has given, is still the first word: then
-    /// the key had the entry when it was read.
-    #[inline]
-    pub(crate) fn still(self, first: u64) -> bool {
-        // Relaxed: orders nothing; after the Acquire of the fingerprint, it is no older than that.
-        self.state[0].load(Ordering::Relaxed) == first
-    }
-
-    /// The first word and the fingerprint, for somebody who looks for `key`.
-    ///
-    /// If it is `key`, both are of one instant. Otherwise the fingerprint may be of a later time
-    /// than the word; then an exchange that expects the word fails.
-    pub(crate) fn look(self, key: u64) -> (Staged, u64) {
-        let mut first = self.first();
-        loop {
-            // Acquire: pairs with the Release in `rename`; whoever sees that a key has lost the entry
-            // sees the time at which it did.
-            let owner = self.key.load(Ordering::Acquire);
-            if owner != key {
-                return (first, owner);
-            }
-            // Between two looks at one word that is not claimed, the fingerprint did not change.
-            let again = self.first();
-            if again == first {
-                return (first, owner);
-            }
-            first = again;
-        }
-    }
-
-    /// Whether the first word is still what was seen.
-    #[inline]
-    pub(super) fn is_still(self, seen: Staged) -> bool {
-        self.first() == seen
-    }
-
-    #[inline]
-    fn first(self) -> Staged {
-        // Acquire: pairs with the Release in `replace`; whoever sees a word sees the fingerprint
-        // that it was written for, or a later one.
-        Staged::decode(self.state[0].load(Ordering::Acquire))
-    }
-
-    /// `{ open, w }` → `{ claimed, word }`: takes the entry out of use.
-    pub(crate) fn claim(self, seen: Staged, word: u64) -> Option<Staged> {
-        self.replace(seen, Staged::new(Stage::Claimed, word))
-    }
-
-    /// Writes the fingerprint. Only for whoever has claimed the entry.
-    pub(crate) fn rename(self, key: u64) {
-        // Release: pairs with the Acquire in `look`; publishes the time of the reclaiming.
-        self.key.store(key, Ordering::Release);
-    }
-
-    /// `{ claimed, w }` → `{ tentative, w }`: shows the entry to those that look for its new key.
-    /// Only for whoever has claimed the entry: nobody else writes to it.
-    pub(crate) fn announce(self, claimed: Staged) -> Staged {
-        let tentative = claimed.at(Stage::Tentative);
-        // Release: pairs with the Acquire in `first`; publishes the fingerprint.
+    /// *publish*: `{ claimed, w }` → `{ tentative, w }`. Only for the thread that has claimed the entry.
+    pub(super) fn publish(self, claimed: EntryWord) -> EntryWord {
+        let tentative = claimed.at(EntryState::Tentative);
+        // Release: pairs with the Acquire in `first_word`; publishes the fingerprint.
         self.state[0].store(tentative.raw(), Ordering::Release);
         tentative
     }
 
-    /// `{ tentative, w }` → `{ claimed, w }`: takes back an entry that its key has no use for.
-    pub(crate) fn withdraw(self, tentative: Staged) -> Option<Staged> {
-        self.replace(tentative, tentative.at(Stage::Claimed))
+    /// *withdraw*: `{ tentative, w }` → `{ claimed, w }`.
+    pub(super) fn withdraw(self, tentative: EntryWord) -> Option<EntryWord> {
+        self.exchange(tentative, tentative.at(EntryState::Claimed))
     }
 
-    /// `{ tentative, w }` or `{ claimed, w }` → `{ open, w }`.
-    pub(crate) fn open(self, seen: Staged) -> bool {
-        self.replace(seen, seen.at(Stage::Open)).is_some()
-    }
-
-    /// `{ tentative, w }` → `{ open, word }`: what an algorithm has made of w.
-    #[inline]
-    pub(super) fn open_as(self, tentative: Staged, word: u64) -> bool {
-        self.replace(tentative, Staged::new(Stage::Open, word)).is_some()
+    /// *open*: `{ tentative, w }` or `{ claimed, w }` → `{ open, w }`.
+    pub(super) fn open(self, seen: EntryWord) -> bool {
+        self.exchange(seen, seen.at(EntryState::Open)).is_some()
     }
 
     #[inline]
-    fn replace(self, seen: Staged, new: Staged) -> Option<Staged> {
-        // AcqRel. Release: pairs with the Acquire in `look` and `first_of`; publishes the
-        // fingerprint, and the time of a reclaiming. Acquire: pairs with the same Release; whoever
-        // claims an entry writes its fingerprint after the one before did.
-        // Acquire on failure: pairs with the same Release; the caller looks again, and then sees what whoever was
-        // faster had done before: an entry that he has announced for the same key.
+    fn exchange(self, seen: EntryWord, new: EntryWord) -> Option<EntryWord> {
+        // Release: pairs with the Acquire in `first_word`; publishes the fingerprint, and the time of an eviction.
+        // Acquire: pairs with the same Release; a thread that claims an entry writes its fingerprint after the one before did.
+        // Acquire on failure: pairs with the same Release; the loser looks again, and then sees an entry that the winner has
+        // published for the same key.
         self.state[0]
             .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
@@ -201,10 +147,10 @@ impl<'a> Entry<'a> {
 
 impl fmt::Debug for Entry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, key) = self.look(Self::NOBODY);
+        let (word, key) = self.observe();
         f.debug_struct("Entry")
             .field("key", &key)
-            .field("first", &first)
+            .field("word", &word)
             .finish_non_exhaustive()
     }
 }

@@ -36,7 +36,7 @@ fn more_than_there_is_memory_for_is_an_error() {
     let quota = ringgate::Quota::new(1 << 20, core::time::Duration::from_secs(60)).expect("a quota");
     let log = TimestampRing::new(quota).expect("a log");
     let expected =
-        "capacity is 4294967296 keys of 8388672 bytes each, but allowed is what memory can be had for";
+        "capacity is 4294967296 keys of 8388624 bytes each, but allowed is what memory can be had for";
     assert_eq!(
         error(builder(log).capacity(1 << 32)),
         ("capacity", expected.to_owned())

@@ -12,7 +12,7 @@ use ringgate::{
 
 use crate::common::{Any, Log, State, Subject};
 
-/// A table of at most 64 entries, so that all keys have one home, one thread, and what should become of it.
+/// A table of at most 64 entries, so that all keys have one region, one thread, and what should become of it.
 ///
 /// A key that gets an entry at the time t begins with words that were renewed at t, where t is the caller's
 /// reading or, if that is newer, the one at which some key last lost its entry. From there on its answers are

@@ -130,7 +130,7 @@ fn nothing_and_too_much_do_not_enter_a_key() {
     }
 }
 
-/// A request for nothing is answered from the key's own entry, and not from that of another key with the same hint.
+/// A request for nothing is answered from the key's own entry.
 #[cfg(not(miri))] // Hundreds of tables.
 #[test]
 fn nothing_is_answered_by_the_keys_own_entry() {
@@ -265,7 +265,7 @@ fn a_reset_on_a_full_table_leaves_the_key_to_the_rule() {
     }
 }
 
-/// A key of its home has lost an entry by a newer reading, and it may have been this one.
+/// A key of its region has lost an entry by a newer reading, and it may have been this one.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_peek_is_as_of_the_time_that_a_check_would_be_judged_at() {

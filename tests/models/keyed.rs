@@ -1,7 +1,8 @@
 //! Models of the table of keys.
 //!
-//! Under loom a table for one key has one entry, one for two has two, and every key may have each;
-//! otherwise a key may have sixteen. What is asserted of every execution:
+//! Under loom a bucket is one entry. A table for one key has one; one for two keys has two, the primary and the alternate
+//! entry of every key (by turns); one for three keys has a backyard of one more; one for four has three in the front. With
+//! real threads a key has 20 entries at the most. What is asserted of every execution:
 //!
 //! - *bound*: of no key does an interval of one window hold more than the bound, whether its own
 //!   entry or the catch-all decided;
@@ -58,7 +59,9 @@ struct Scene<A> {
     on_full: OnFull,
     before: &'static [Call],
     threads: &'static [&'static [Call]],
-    /// Entries that a key may have, under loom.
+    /// Keys that come first and are reset.
+    resets: &'static [u64],
+    /// Entries of the table, under loom.
     entries: u64,
     /// Whether a key's own state is compared with its admissions in the end.
     books: bool,
@@ -70,6 +73,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
             algorithm,
             on_full: OnFull::Share,
             before,
+            resets: &[],
             threads,
             entries: 1,
             books: true,
@@ -109,6 +113,9 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
                     .unwrap(),
             );
             let mut admitted = vec![play(&limiter, &occupied(self.before, limiter.capacity()))];
+            for key in self.resets {
+                assert!(limiter.reset(key));
+            }
             // The last thread is this one: one fewer for the model checker to switch between. It begins, so a
             // single preemption puts it to sleep for as long as the others run.
             let (mine, theirs) = self.threads.split_last().unwrap();
@@ -177,7 +184,8 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
     fn judge_room(&self, limiter: &Limiter<A>) {
         let later = Nanos::new(100 * W);
         limiter.clock().set(later);
-        for key in 0..self.entries {
+        // A key may have three of the entries: only so many are sure to be found.
+        for key in 0..self.entries.min(3) {
             let answer = limiter.check_at(&(50_000 + key), later, 1);
             assert!(
                 answer.is_ok_and(|taken| !taken.is_overflow()),
@@ -239,18 +247,79 @@ fn gcra() -> Gcra {
     Gcra::token_bucket(quota, 1).unwrap()
 }
 
-/// Two threads see a key for the first time at once: it gets one entry, and one permit.
+/// Two threads see a key for the first time at once: one enters it into the vacant entry, and both decide there.
 #[test]
 fn keyed_same_key() {
     Scene::new(packed(1, 1), &[], &[&[(1, W)], &[(1, W)]])
         .of_two_entries()
-        .run_and(BOUNDED, |limiter, admitted| {
+        .run_and(FULL, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
             assert_eq!(limiter.len(), 1);
         });
 }
 
-/// The same with two permits and two looks each.
+/// The primary entry of the key is another's, so both threads enter the key into the alternate one.
+#[test]
+fn keyed_same_key_in_the_alternate_bucket() {
+    Scene::new(packed(1, 1), &[(4, W)], &[&[(1, W)], &[(1, W)]])
+        .of_two_entries()
+        .run_and(FULL, |limiter, admitted| {
+            assert_eq!(admitted.concat().len(), 1);
+            assert_eq!(limiter.len(), 2);
+        });
+}
+
+/// Two threads enter one key while a third enters another one, which may take the primary entry of both.
+#[test]
+fn keyed_same_key_beside_another() {
+    Scene::new(packed(1, 1), &[], &[&[(4, W)], &[(1, W)], &[(1, W)]])
+        .of_two_entries()
+        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
+            assert_eq!(admitted.concat().len(), 2);
+            assert_eq!(limiter.len(), 2);
+        });
+}
+
+/// The primary entry is idle for one thread, and in use for the other, whose reading is an instant older. The alternate
+/// one is vacant: both go there.
+#[test]
+fn keyed_idle_beside_a_vacancy() {
+    Scene::new(packed(1, 1), &[(4, 0)], &[&[(1, 2 * W)], &[(1, 2 * W - 1)]])
+        .of_two_entries()
+        .run_and(BOUNDED, |limiter, admitted| {
+            assert_eq!(admitted.concat().len(), 1);
+            assert_eq!(limiter.counts().reclaimed, 0);
+        });
+}
+
+/// The primary entry has a tombstone that is idle for one thread only.
+#[test]
+fn keyed_tombstone_beside_a_vacancy() {
+    let scene = Scene::new(packed(1, 1), &[(4, 0)], &[&[(1, 2 * W)], &[(1, 2 * W - 1)]]);
+    let scene = Scene {
+        resets: &[4],
+        ..scene
+    };
+    scene.of_two_entries().run_and(BOUNDED, |limiter, admitted| {
+        assert_eq!(admitted.concat().len(), 1);
+        assert_eq!(limiter.len(), 1);
+    });
+}
+
+/// Key 1 loses its primary entry at 3 W to key 5, whose other entry is in use. A thread with a reading of before enters
+/// key 1 into its alternate entry, which is vacant.
+#[test]
+fn keyed_older_reading_beside_a_vacancy() {
+    Scene::new(
+        packed(1, 1),
+        &[(1, W / 2), (3, 3 * W)],
+        &[&[(1, W)], &[(5, 3 * W)]],
+    )
+    .of_entries(4)
+    .run(BOUNDED);
+}
+
+/// Two threads with two permits and two calls of one.
 #[test]
 fn keyed_same_key_twice() {
     Scene::new(packed(2, 1), &[], &[&[(1, W), (1, W)], &[(1, W)]])
@@ -261,13 +330,14 @@ fn keyed_same_key_twice() {
         });
 }
 
-/// The same where both entries have been used before, and are idle.
+/// Two threads see a key for the first time at once, where both of its entries are idle: they agree on one.
 #[test]
 fn keyed_same_key_in_idle_entries() {
     Scene::new(packed(1, 1), &[(2, 0), (3, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
         .of_two_entries()
-        .run_and(BOUNDED, |limiter, admitted| {
+        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
+            assert_eq!(limiter.counts().overflowed, 0);
             assert!(limiter.len() <= 3);
         });
 }
@@ -359,12 +429,16 @@ fn keyed_older_reading() {
     .run(BOUNDED);
 }
 
-/// A thread announces an entry, and sleeps while the key gets another, uses it, and loses it.
+/// A thread publishes an entry, and sleeps while the key gets another, uses it, and loses it.
 #[test]
-fn keyed_older_reading_announced() {
-    Scene::new(packed(1, 1), &[], &[&[(1, W + W / 2), (2, 4 * W)], &[(1, W)]])
-        .of_two_entries()
-        .run(BOUNDED.up_to(1));
+fn keyed_older_reading_published() {
+    Scene::new(
+        packed(1, 1),
+        &[(8, 0), (9, 0)],
+        &[&[(1, 3 * W + W / 2), (2, 6 * W)], &[(1, 3 * W)]],
+    )
+    .of_two_entries()
+    .run(BOUNDED.up_to(1));
 }
 
 /// Every entry is in use. Key 1 is served by the catch-all, while an entry comes free for it.
@@ -439,27 +513,26 @@ fn keyed_backyard() {
     });
 }
 
-/// One thread takes the last entry of the front that was never used; the other finds none there, and enters the key in the
-/// backyard.
+/// Two threads see a key for the first time at once, in vacant entries of several words.
 #[test]
-fn keyed_backyard_beside_the_last_unused() {
-    Scene::new(packed(1, 1), &[(3, W)], &[&[(1, W)], &[(1, W)]])
-        .of_entries(3)
-        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
+fn keyed_same_key_wide_vacant() {
+    Scene::new(wide(1, 1), &[], &[&[(1, W)], &[(1, W)]])
+        .of_two_entries()
+        .run_and(BOUNDED, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
-            assert_eq!(limiter.len(), 2);
+            assert_eq!(limiter.len(), 1);
         });
 }
 
-/// Two threads see a key for the first time at once, in entries of several words: an entry that one of them gives
+/// Two threads see a key for the first time at once, in idle entries of several words: an entry that one of them gives
 /// up can be had again.
 #[test]
 fn keyed_same_key_wide() {
-    Scene::new(wide(1, 1), &[], &[&[(1, W)], &[(1, W)]])
+    Scene::new(wide(1, 1), &[(2, 0), (3, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
         .of_two_entries()
         .run_and(BOUNDED.up_to(1), |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
-            assert_eq!(limiter.len(), 1);
+            assert!((1..=2).contains(&limiter.len()));
         });
 }
 
@@ -483,7 +556,7 @@ fn keyed_full_given_back() {
         &[(9, 0), (101, 2 * W)],
         &[&[(1, 2 * W)], &[(1, 2 * W)]],
     )
-    .run_and(BOUNDED, |limiter, admitted| {
+    .run_and(BOUNDED.up_to(2), |limiter, admitted| {
         let shared = admitted
             .concat()
             .iter()

@@ -127,7 +127,7 @@ impl<R: ?Sized> RuleStates<R> {
                     index,
                     state,
                     extracted,
-                    found: state.find_far(&extracted),
+                    found: state.find(&extracted),
                 });
             }
         }
@@ -287,21 +287,20 @@ impl<R: ?Sized> RuleStates<R> {
 /// enforced state with too little capacity left, and returns its evaluation.
 #[inline(always)]
 fn peek_all<R: ?Sized>(
-    evaluations: &mut [Evaluation<'_, R>],
+    evaluations: &[Evaluation<'_, R>],
     now: Nanos,
     steps: &mut ChargeSteps,
 ) -> Option<DeniedEvaluation> {
-    for (index, evaluation) in (0..).zip(evaluations.iter_mut()) {
+    for (index, evaluation) in (0..).zip(evaluations) {
         let Extracted {
-            key,
             permits,
             enforced,
             denied,
             ..
         } = evaluation.extracted;
-        let found = evaluation.found.or_near(key);
-        evaluation.found = found;
-        let left = evaluation.state.capacity_left(&evaluation.extracted, found, now);
+        let left = evaluation
+            .state
+            .capacity_left(&evaluation.extracted, evaluation.found, now);
         if enforced && (denied || left.permits < permits) {
             return Some(DeniedEvaluation {
                 evaluation: index,

@@ -69,7 +69,7 @@ impl<R: ?Sized> RuleState<R> {
         let algorithms = StateAlgorithms::new(rule, &windows)?;
         let storage = match rule.key {
             None => StateStorage::Single(OwnWords::new(algorithms.words())),
-            Some(_) => StateStorage::Keyed(Store::new(rule.keys(), algorithms.words())?),
+            Some(_) => StateStorage::Keyed(Store::inheriting(rule.keys(), algorithms.words())?),
         };
         Ok(Self {
             quotas,
@@ -153,16 +153,10 @@ impl<R: ?Sized> RuleState<R> {
         &self.algorithms.tiers[extracted.tier]
     }
 
-    /// Starts the lookup of the key's words, as far as they may have to be fetched from memory.
+    /// Looks up the words of a key.
     #[inline(always)]
-    pub(crate) fn find_far(&self, extracted: &Extracted) -> StorageLookup<'_> {
-        self.storage.find_far(extracted.key)
-    }
-
-    /// Looks the key's words up.
-    #[cfg(feature = "shared")]
     pub(crate) fn find(&self, extracted: &Extracted) -> StorageLookup<'_> {
-        self.find_far(extracted).or_near(extracted.key)
+        self.storage.find(extracted.key)
     }
 
     #[inline(always)]

@@ -2,11 +2,11 @@ use core::fmt;
 
 use crate::algorithm::{Algorithm, AnyAlgorithm, Reclaim};
 use crate::decision::{Peek, StateRef};
-use crate::keyed::{Desk, OnFull, Store};
+use crate::keyed::{self, OnFull, Store};
 use crate::own_words::OwnWords;
 use crate::receipt::Receipt;
 use crate::sync::{Ordering, Shared};
-use crate::table::{Entry, Seat};
+use crate::table::{Entry, OccupiedWords};
 use crate::time::Nanos;
 
 /// The words of one state.
@@ -59,33 +59,13 @@ pub(crate) enum StorageLookup<'a> {
     Keyed(&'a Store, Option<Entry<'a>>),
 }
 
-impl<'a> StorageLookup<'a> {
-    /// Completes a lookup of `key` that [`StateStorage::find_far`] has begun.
-    #[inline(always)]
-    pub(crate) fn or_near(self, key: u64) -> Self {
-        match self {
-            Self::Keyed(store, None) => {
-                let near = store.table().find_near(key);
-                Self::Keyed(store, near.or_else(|| Self::find_anywhere(store, key)))
-            }
-            Self::Keyed(_, Some(_)) | Self::Single(_) => self,
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn find_anywhere(store: &'a Store, key: u64) -> Option<Entry<'a>> {
-        store.table().find(key)
-    }
-}
-
 impl StateStorage {
-    /// Starts the lookup of `key`, as far as its words may have to be fetched from memory.
+    /// Looks up the words of `key`.
     #[inline(always)]
-    pub(crate) fn find_far(&self, key: u64) -> StorageLookup<'_> {
+    pub(crate) fn find(&self, key: u64) -> StorageLookup<'_> {
         match self {
             Self::Single(words) => StorageLookup::Single(words),
-            Self::Keyed(store) => StorageLookup::Keyed(store, store.table().find_far(key)),
+            Self::Keyed(store) => StorageLookup::Keyed(store, store.table().find(key)),
         }
     }
 
@@ -112,7 +92,7 @@ impl StateStorage {
                 }
             }
             Self::Keyed(store) => {
-                let desk = Desk {
+                let keyed = keyed::Decider {
                     store,
                     algorithm,
                     on_full,
@@ -122,7 +102,7 @@ impl StateStorage {
                     at = now();
                     at
                 };
-                let (admitted, overflow) = match desk.decide(key, read, permits) {
+                let (admitted, overflow) = match keyed.decide(key, read, permits) {
                     Ok(admitted) => (true, admitted.is_overflow()),
                     Err(denied) => (false, denied.is_overflow()),
                 };
@@ -160,11 +140,11 @@ pub(crate) struct KeyDecider<'a> {
 
 impl<'a> KeyDecider<'a> {
     #[inline(always)]
-    fn desk<'s>(self, store: &'s Store) -> Desk<'s, AnyAlgorithm>
+    fn keyed<'s>(self, store: &'s Store) -> keyed::Decider<'s, AnyAlgorithm>
     where
         'a: 's,
     {
-        Desk {
+        keyed::Decider {
             store,
             algorithm: self.algorithm,
             on_full: self.on_full,
@@ -182,11 +162,11 @@ impl<'a> KeyDecider<'a> {
             StorageLookup::Single(words) => own(self.algorithm.remaining(Shared::new(words.get()), now)),
             StorageLookup::Keyed(store, entry) => {
                 if let Some(entry) = entry {
-                    let seat = Seat::new(entry, self.key);
-                    let left = self.algorithm.remaining(&seat, now);
+                    let words = OccupiedWords::new(entry, self.key);
+                    let left = self.algorithm.remaining(&words, now);
                     // The entry still belonged to the key when the word was read only if the word is unchanged. Otherwise
                     // the capacity may be that of another key.
-                    if entry.still(seat.seen()) {
+                    if words.are_valid() {
                         return own(left);
                     }
                 }
@@ -205,12 +185,12 @@ impl<'a> KeyDecider<'a> {
         key: u64,
         now: Nanos,
     ) -> CapacityLeft {
-        let desk = Desk {
+        let keyed = keyed::Decider {
             store,
             algorithm,
             on_full,
         };
-        let peek = desk.peek(key, now);
+        let peek = keyed.peek(key, now);
         CapacityLeft {
             permits: peek.remaining(),
             overflow: peek.is_overflow(),
@@ -231,7 +211,7 @@ impl<'a> KeyDecider<'a> {
                 }
             }
             StorageLookup::Keyed(store, entry) => {
-                match self.desk(store).decide_with(entry, self.key, now, permits) {
+                match self.keyed(store).decide_with(entry, self.key, now, permits) {
                     Ok(admitted) => Ok(Charged {
                         overflow: admitted.is_overflow(),
                         receipt: admitted.into_receipt(),
@@ -248,7 +228,7 @@ impl<'a> KeyDecider<'a> {
             StateStorage::Single(words) => {
                 permits == 0 || self.algorithm.refund(Shared::new(words.get()), receipt, permits)
             }
-            StateStorage::Keyed(store) => self.desk(store).refund(self.key, receipt, permits),
+            StateStorage::Keyed(store) => self.keyed(store).refund(self.key, receipt, permits),
         }
     }
 
@@ -256,7 +236,7 @@ impl<'a> KeyDecider<'a> {
     pub(crate) fn peek(self, storage: &'a StateStorage, now: Nanos) -> Peek<'a, AnyAlgorithm> {
         match storage {
             StateStorage::Single(words) => Peek::new(self.algorithm, StateRef::Own(words), now),
-            StateStorage::Keyed(store) => self.desk(store).peek(self.key, now),
+            StateStorage::Keyed(store) => self.keyed(store).peek(self.key, now),
         }
     }
 
@@ -265,15 +245,15 @@ impl<'a> KeyDecider<'a> {
         match storage {
             StateStorage::Single(words) => self.algorithm.charge(Shared::new(words.get()), now, permits),
             StateStorage::Keyed(store) => loop {
-                let desk = self.desk(store);
-                let peek = desk.peek(self.key, now);
+                let keyed = self.keyed(store);
+                let peek = keyed.peek(self.key, now);
                 if peek.is_overflow() {
                     // The catch-all may hold less than the debt. The key must not get an entry before that expires.
-                    desk.bar(self.key, now);
+                    keyed.bar(self.key, now);
                 }
                 let permits = permits.min(peek.remaining());
                 // A denial means that another thread took the capacity: read it again.
-                if desk.decide(self.key, || now, permits).is_ok() {
+                if keyed.decide(self.key, || now, permits).is_ok() {
                     return permits;
                 }
             },
@@ -310,7 +290,7 @@ mod tests {
         let lost = store.table().find(1).expect("its entry");
         let left = |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Some(lost)), at(minutes));
         assert_eq!(left(60).permits, 1);
-        assert!(decider(1).desk(store).leave(1, at(60)));
+        assert!(decider(1).keyed(store).reset(1, at(60)));
         // Other keys take all twelve entries; one of these is idle before the rest.
         assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
         assert!(charge(1, 650, 2));

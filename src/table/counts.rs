@@ -4,10 +4,10 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::Tally;
 
-/// How full a table of keys is, and what has happened to it since it was made or cleared.
+/// How full a table of keys is, and what has happened in it since it was made or cleared.
 ///
-/// Each number is exact when nobody else uses the table; read under load, they may be of slightly
-/// different instants.
+/// Each number is exact when no other thread uses the table. Under load they may be of slightly different
+/// instants, and a key that two threads are entering at once may be counted twice until they agree.
 ///
 /// # Examples
 ///
@@ -29,11 +29,11 @@ use crate::sync::Tally;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableCounts {
-    /// Keys that have an entry, those included that have been idle for long and that nobody has reclaimed yet.
+    /// Keys that have an entry, also those that have been idle for long and were not replaced yet.
     pub tracked: u64,
-    /// Entries that passed from an idle key to a new one.
+    /// Entries that passed from an idle key to another one.
     pub reclaimed: u64,
-    /// Decisions that [`OnFull`](crate::OnFull) made for want of an entry.
+    /// Decisions that [`OnFull`](crate::OnFull) made because the key had no entry.
     pub overflowed: u64,
     /// Keys that lost their entry under [`OnFull::Forget`](crate::OnFull::Forget) while their window ran.
     pub forgotten: u64,
@@ -41,29 +41,29 @@ pub struct TableCounts {
 
 /// Counts, spread over several lines so that threads seldom meet.
 #[derive(Debug)]
-pub(super) struct Counts(Box<[CachePadded<Stripe>]>);
+pub(crate) struct Counts(Box<[CachePadded<Stripe>]>);
 
 #[derive(Debug, Default)]
 struct Stripe {
-    entered: Tally,
-    left: Tally,
+    filled: Tally,
+    emptied: Tally,
     reclaimed: Tally,
     overflowed: Tally,
     forgotten: Tally,
 }
 
-/// What may happen to a key.
+/// What may happen to an entry, or to a key without one.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
-    /// It got an entry.
-    Entered,
-    /// It gave its entry up, on request.
-    Left,
-    /// It lost its entry, idle.
+pub(crate) enum Event {
+    /// An entry that was no key's became a key's.
+    Filled,
+    /// A key's entry became no key's.
+    Emptied,
+    /// An entry passed from an idle key to another.
     Reclaimed,
-    /// It had none, and the rule for that decided.
+    /// A key had no entry, and the rule for that decided.
     Overflowed,
-    /// It lost its entry, and its window still ran.
+    /// An entry passed to another key, and the window of its own still ran.
     Forgotten,
 }
 
@@ -75,32 +75,30 @@ impl Counts {
     }
 
     #[inline]
-    pub(super) fn add(&self, key: u64, event: Event) {
+    pub(crate) fn add(&self, key: u64, event: Event) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the low bits, whatever the others are"
         )]
         let stripe = &self.0[key as usize % STRIPES];
         match event {
-            Event::Entered => stripe.entered.add_one(),
-            Event::Left => stripe.left.add_one(),
+            Event::Filled => stripe.filled.add_one(),
+            Event::Emptied => stripe.emptied.add_one(),
             Event::Reclaimed => stripe.reclaimed.add_one(),
             Event::Overflowed => stripe.overflowed.add_one(),
             Event::Forgotten => stripe.forgotten.add_one(),
         }
     }
 
-    pub(super) fn sum(&self) -> TableCounts {
+    pub(crate) fn sum(&self) -> TableCounts {
         let sum = |pick: fn(&Stripe) -> &Tally| self.0.iter().map(|stripe| pick(stripe).get()).sum::<u64>();
-        let reclaimed = sum(|stripe| &stripe.reclaimed);
-        let forgotten = sum(|stripe| &stripe.forgotten);
-        // Read last, so that no key is seen to leave before it entered; a key may come in between.
-        let gone = reclaimed + forgotten + sum(|stripe| &stripe.left);
+        // Read first, so that no key is seen to leave before it entered; a key may enter in between.
+        let emptied = sum(|stripe| &stripe.emptied);
         TableCounts {
-            tracked: sum(|stripe| &stripe.entered).saturating_sub(gone),
-            reclaimed,
+            tracked: sum(|stripe| &stripe.filled).saturating_sub(emptied),
+            reclaimed: sum(|stripe| &stripe.reclaimed),
             overflowed: sum(|stripe| &stripe.overflowed),
-            forgotten,
+            forgotten: sum(|stripe| &stripe.forgotten),
         }
     }
 }

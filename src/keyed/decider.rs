@@ -1,0 +1,283 @@
+use super::forward::Forward;
+use super::on_full::OnFull;
+use super::store::Store;
+use crate::algorithm::{Attempt, Reclaim};
+use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
+use crate::receipt::{Payer, Receipt, Settled};
+use crate::sync::Shared;
+use crate::table::{Entry, Event, InsertOutcome, Insertion, OccupiedWords, View};
+use crate::time::Nanos;
+
+/// A store, an algorithm, and what happens to keys without an entry: what decides about keys.
+#[derive(Debug)]
+pub(crate) struct Decider<'a, A> {
+    pub(crate) store: &'a Store,
+    pub(crate) algorithm: &'a A,
+    pub(crate) on_full: OnFull,
+}
+
+impl<A> Clone for Decider<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for Decider<'_, A> {}
+
+impl<'a, A: Reclaim> Decider<'a, A> {
+    #[inline]
+    fn insertion(self, key: u64, now: Nanos) -> Insertion<'a, A> {
+        Insertion::new(&self.store.table, self.algorithm, key, now)
+    }
+
+    /// Takes `permits` of `key`, all or none of them.
+    #[inline(always)]
+    pub(crate) fn decide(
+        self,
+        key: u64,
+        now: impl FnOnce() -> Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        // Reading the clock waits for what was begun before it, and lets nothing begin that comes after. So the entry is
+        // asked for before, and memory that is far away arrives meanwhile.
+        let found = self.store.table.find(key);
+        self.decide_with(found, key, now(), permits)
+    }
+
+    /// Takes `permits` of `key`, all or none of them, where the entry that the key seems to own was found before.
+    #[inline(always)]
+    pub(crate) fn decide_with(
+        self,
+        found: Option<Entry<'a>>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        if let Some(entry) = found
+            && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
+        {
+            return decision;
+        }
+        Self::insert(self.store, self.algorithm, self.on_full, key, now, permits)
+    }
+
+    /// Decides with an entry. `None` if the key has lost it, or another thread was faster.
+    #[inline(always)]
+    fn decide_by_entry(
+        self,
+        entry: Entry<'a>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
+        let words = OccupiedWords::new(entry, key);
+        let receipt = match self.algorithm.attempt(&words, now, permits) {
+            Attempt::Admitted(receipt) => {
+                let payer = Payer::Entry(entry.number(), self.store.generation);
+                Some(receipt.paid_by(payer))
+            }
+            // A denial changes nothing, so no exchange has validated it.
+            Attempt::Denied if words.are_valid() => None,
+            Attempt::Denied | Attempt::Retry => return None,
+        };
+        let state = StateRef::Entry(entry, key);
+        Some(answer(self.algorithm, state, now, permits, receipt))
+    }
+
+    /// Decides for a key that has no entry, as it seems, or that several threads ask for. With each part of the decider by
+    /// itself: a decider that is handed over has to be in memory, and be put there by every decision.
+    #[cold]
+    #[inline(never)]
+    fn insert(
+        store: &'a Store,
+        algorithm: &'a A,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let decider = Decider {
+            store,
+            algorithm,
+            on_full,
+        };
+        if permits == 0 || permits > algorithm.max_request() {
+            return decider.decide_without_state(key, now, permits);
+        }
+        let insertion = decider.insertion(key, now);
+        loop {
+            let (state, now) = match insertion.find_or_insert(on_full == OnFull::Forget) {
+                InsertOutcome::Occupied(entry) => match decider.decide_by_entry(entry, key, now, permits) {
+                    Some(decision) => return decision,
+                    None => continue,
+                },
+                InsertOutcome::Full(now) => (decider.overflow(&insertion), now),
+                InsertOutcome::Barred(now, until) => (StateRef::NoRoom(Some(until)), now),
+            };
+            match decider.decide_without_entry(&insertion, state, key, now, permits) {
+                Attempt::Admitted(receipt) => return answer(algorithm, state, now, permits, Some(receipt)),
+                Attempt::Denied => {
+                    let state = decider.with_next_entry(state, &insertion);
+                    return answer(algorithm, state, now, permits, None);
+                }
+                Attempt::Retry => {}
+            }
+        }
+    }
+
+    /// Decides about a request whose answer is the same for every state, so that the key needs no entry.
+    fn decide_without_state(
+        self,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let found = self.store.table.find(key);
+        if let Some(entry) = found
+            && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
+        {
+            return decision;
+        }
+        let receipt = (permits == 0).then(|| Receipt::new(now, 0, 0));
+        answer(self.algorithm, StateRef::Fresh, now, permits, receipt)
+    }
+
+    /// What stands in for the entry of a key that gets none.
+    fn overflow(self, insertion: &Insertion<'a, A>) -> StateRef<'a> {
+        match self.on_full {
+            // Forget comes here when every entry is changing hands at this instant.
+            OnFull::Share | OnFull::Forget => {
+                StateRef::Shared(self.store.catch_all.get(), NextEntry::UNKNOWN)
+            }
+            OnFull::Deny => StateRef::NoRoom(insertion.room_at()),
+            OnFull::Admit => StateRef::Unlimited,
+        }
+    }
+
+    /// The state that denies the key, with the time at which a key that is barred gets an entry. No other key is worse off
+    /// with an entry than with the catch-all.
+    fn with_next_entry(self, state: StateRef<'a>, insertion: &Insertion<'a, A>) -> StateRef<'a> {
+        match (state, insertion.barred_until()) {
+            (StateRef::Shared(words, _), Some(entered)) => {
+                let free = match self.on_full {
+                    // The key can take an entry over before it is idle.
+                    OnFull::Forget => Nanos::ZERO,
+                    OnFull::Share | OnFull::Deny | OnFull::Admit => insertion.room_at().unwrap_or(Nanos::MAX),
+                };
+                StateRef::Shared(words, NextEntry { free, entered })
+            }
+            (StateRef::NoRoom(until), Some(entered)) => {
+                StateRef::NoRoom(until.map(|until| until.max(entered)))
+            }
+            (state, _) => state,
+        }
+    }
+
+    /// Decides for a key that gets no entry; `Retry`: it has one by now.
+    fn decide_without_entry(
+        self,
+        insertion: &Insertion<'_, A>,
+        state: StateRef<'_>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Attempt {
+        let decision = match state {
+            StateRef::Shared(..) => self.decide_with_others(insertion, key, now, permits),
+            StateRef::Unlimited => Attempt::Admitted(Receipt::new(now, permits, 0).paid_by(Payer::Nobody)),
+            _ => Attempt::Denied,
+        };
+        if decision != Attempt::Retry {
+            self.store.table.counts().add(key, Event::Overflowed);
+        }
+        decision
+    }
+
+    /// Decides by the catch-all. The key gets no entry of its own before the admission has stopped
+    /// counting; if it got one meanwhile, the admission is taken back.
+    fn decide_with_others(self, insertion: &Insertion<'_, A>, key: u64, now: Nanos, permits: u64) -> Attempt {
+        let algorithm = self.algorithm;
+        let words = Shared::new(self.store.catch_all.get());
+        let receipt = algorithm.decide(words, now, permits);
+        if let Some(receipt) = &receipt {
+            // Before the look: a thread that is inserting the key sees this, or is seen.
+            let end = receipt.at().saturating_add(algorithm.span());
+            self.store.table.region(key).mark_overflow(key, now, end);
+        }
+        if !insertion.is_entered_since(now) {
+            return match receipt {
+                Some(receipt) => Attempt::Admitted(receipt.paid_by(Payer::Shared(self.store.generation))),
+                None => Attempt::Denied,
+            };
+        }
+        if let Some(receipt) = receipt {
+            // What cannot be given back stays spent, which makes the catch-all stricter.
+            algorithm.refund(words, &receipt, permits);
+        }
+        Attempt::Retry
+    }
+
+    /// Looks at the state of `key`, and changes nothing: it is not entered.
+    pub(crate) fn peek(self, key: u64, now: Nanos) -> Peek<'a, A> {
+        let insertion = self.insertion(key, now);
+        let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {
+            View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
+            View::Fresh(now) => (StateRef::Fresh, now),
+            View::Full(now) => (self.with_next_entry(self.overflow(&insertion), &insertion), now),
+            View::Barred(now, until) => (StateRef::NoRoom(Some(until)), now),
+        };
+        Peek::new(self.algorithm, state, now)
+    }
+
+    /// Gives back what was taken of `key`; false if that can no longer be done.
+    pub(crate) fn refund(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
+        match receipt.payer() {
+            _ if permits == 0 => true,
+            Payer::Nobody => true,
+            Payer::Shared(generation) => {
+                let words = Shared::new(self.store.catch_all.get());
+                // After clearing, the catch-all is fresh and holds nothing of the charge.
+                generation == self.store.generation && self.algorithm.refund(words, receipt, permits)
+            }
+            Payer::Entry(number, generation) => {
+                let own = self.insertion(key, receipt.at()).own_entry();
+                own.is_some_and(|entry| {
+                    let words = OccupiedWords::new(entry, key);
+                    // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
+                    (number, generation) == (entry.number(), self.store.generation)
+                        && match self.on_full {
+                            OnFull::Forget => {
+                                let words = Forward::new(self.algorithm, &words);
+                                self.algorithm.refund(&words, receipt, permits)
+                            }
+                            OnFull::Share | OnFull::Deny | OnFull::Admit => {
+                                self.algorithm.refund(&words, receipt, permits)
+                            }
+                        }
+                })
+            }
+            // The charge is not in this table.
+            Payer::Words | Payer::Limiter(_) => false,
+        }
+    }
+
+    /// Gives all of a receipt back, as far as that can be done.
+    pub(crate) fn give_back(self, key: u64, receipt: &Receipt) -> Settled {
+        match receipt.permits() {
+            permits if self.refund(key, receipt, permits) => Settled::Exact,
+            permits => Settled::Forfeited(permits),
+        }
+    }
+
+    /// Keeps a key without an entry from having one for as long as what is charged now counts.
+    #[cfg(feature = "rules")]
+    pub(crate) fn bar(self, key: u64, now: Nanos) {
+        let end = now.saturating_add(self.algorithm.span());
+        self.store.table.region(key).mark_overflow(key, now, end);
+    }
+
+    /// Takes the key's entry from it; false if it has none.
+    pub(crate) fn reset(self, key: u64, now: Nanos) -> bool {
+        self.insertion(key, now).reset()
+    }
+}

@@ -1,0 +1,236 @@
+use super::counts::Event;
+use super::entry_word::{EntryState, EntryWord};
+use super::probe::{NO_ENTRY, Probe, Seen};
+use super::{Entry, OccupiedWords, Region, Table};
+use crate::algorithm::{Attempt, Reclaim};
+use crate::time::Nanos;
+
+/// Gives one key its entry: [the protocol](super), by a thread whose reading is `now`.
+pub(crate) struct Insertion<'a, A> {
+    pub(super) table: &'a Table,
+    pub(super) algorithm: &'a A,
+    pub(super) probe: Probe<'a>,
+    pub(super) region: Region<'a>,
+    pub(super) now: Nanos,
+}
+
+/// How the search for a key's entry ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum InsertOutcome<'a> {
+    /// The key's entry, whose state has begun.
+    Occupied(Entry<'a>),
+    /// The key has no entry, and no entry can be had. With the reading, or the newer time at which the key may have lost
+    /// an entry.
+    Full(Nanos),
+    /// There is an entry, but the catch-all may have admitted the key. With the time as above, and the time at which the
+    /// key can have the entry.
+    Barred(Nanos, Nanos),
+}
+
+/// An entry that can be given to another key, and what that is for the key that owns it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room<'a> {
+    pub(super) seen: Seen<'a>,
+    pub(super) event: Event,
+}
+
+impl<'a, A: Reclaim> Insertion<'a, A> {
+    #[inline]
+    pub(crate) fn new(table: &'a Table, algorithm: &'a A, key: u64, now: Nanos) -> Self {
+        let probe = Probe::new(table, key);
+        Self {
+            table,
+            algorithm,
+            probe,
+            region: probe.region(),
+            now,
+        }
+    }
+
+    /// The key's entry. A key that has none is inserted; with `forget` it gets, if there is no other room, the entry of
+    /// the key that has spent least.
+    pub(crate) fn find_or_insert(&self, forget: bool) -> InsertOutcome<'a> {
+        loop {
+            // Every start from the beginning was caused by a step of another thread that succeeded.
+            if let Some(outcome) = self.try_insert(forget) {
+                return outcome;
+            }
+        }
+    }
+
+    /// *scan* and *enter*: the key's own entry, or else the first vacant one, in index order.
+    #[inline(always)]
+    fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+        for bucket in self.probe.front() {
+            for entry in bucket.entries() {
+                let mut owner = entry.fingerprint();
+                if owner == Entry::VACANT {
+                    if let Some(barred) = self.barred_from_vacancy() {
+                        return Some(barred);
+                    }
+                    owner = self.enter(entry);
+                }
+                if owner == self.probe.key {
+                    let seen = Seen::new(entry);
+                    if seen.is_of(self.probe.key) {
+                        return self.take_own(seen);
+                    }
+                }
+            }
+        }
+        // From here on no thread enters the key by a vacant entry: both buckets stay full.
+        for bucket in self.probe.backyard() {
+            if let Some(seen) = self.probe.own_in(bucket, NO_ENTRY) {
+                return self.take_own(seen);
+            }
+        }
+        self.evict(forget)
+    }
+
+    /// Enters the key into a vacant entry: the fingerprint that stands there afterwards.
+    #[inline(always)]
+    fn enter(&self, entry: Entry<'a>) -> u64 {
+        match entry.enter(self.probe.key) {
+            Ok(()) => {
+                self.table.counts.add(self.probe.key, Event::Filled);
+                self.probe.key
+            }
+            Err(owner) => owner,
+        }
+    }
+
+    #[inline(always)]
+    fn take_own(&self, own: Seen<'a>) -> Option<InsertOutcome<'a>> {
+        match own.word.state() {
+            EntryState::Open if own.word == EntryWord::UNBEGUN => self.begin(own.entry),
+            EntryState::Open => Some(InsertOutcome::Occupied(own.entry)),
+            EntryState::Tentative => self.resolve(own.entry, own.word, Nanos::ZERO),
+            // The key is about to lose it.
+            EntryState::Claimed => None,
+        }
+    }
+
+    /// *begin*: gives the key's entry a fresh state. `None`: another thread has done that, or the key has lost the entry.
+    #[inline(always)]
+    fn begin(&self, entry: Entry<'a>) -> Option<InsertOutcome<'a>> {
+        self.table.meet_inheritance();
+        // After the fingerprint was read: if the key has lost an entry before this one, this is no earlier.
+        let now = self.now.max(self.region.reclaimed());
+        let Some(word) = self.algorithm.advance(0, now) else {
+            return Some(InsertOutcome::Full(now));
+        };
+        if self.table.inherits
+            && let Some(barred) = self.barred(word, now)
+        {
+            return Some(barred);
+        }
+        entry.begin(word).then_some(InsertOutcome::Occupied(entry))
+    }
+
+    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one.
+    #[inline(never)]
+    fn evict(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+        let room = self.find_room(forget, |seen| self.finish(seen));
+        // After the reads: if they missed an entry because the key has lost it, this is no earlier.
+        let now = self.now.max(self.region.reclaimed());
+        let Some(Room { seen, event }) = room else {
+            return Some(InsertOutcome::Full(now));
+        };
+        let Some(word) = self.algorithm.advance(seen.word.word(), now) else {
+            return Some(InsertOutcome::Full(now));
+        };
+        if let Some(barred) = self.barred(word, now) {
+            return Some(barred);
+        }
+        if Entry::is_key(seen.owner) {
+            // Before the claim: a thread that sees the key gone must see the time, too. It is the reading by which the
+            // key was idle, and not a newer time that other keys brought, so that one wild reading stays in its region.
+            self.table.region(seen.owner).reclaim_at(self.now);
+        }
+        let claimed = seen.entry.claim(seen.word, word)?;
+        self.table.counts.add(self.probe.key, event);
+        seen.entry.rename(self.probe.key);
+        self.resolve(seen.entry, seen.entry.publish(claimed), now)
+    }
+
+    /// *rendezvous* and *resolve*: agrees with every thread that inserts the key on one entry, and opens it: the one with
+    /// the lowest number of those that are tentative, unless one is open already. `None`: start over.
+    ///
+    /// `begun` is a time that the state of the entry is no older than.
+    #[inline(always)]
+    fn resolve(&self, entry: Entry<'a>, tentative: EntryWord, begun: Nanos) -> Option<InsertOutcome<'a>> {
+        let (mut entry, mut tentative, mut begun) = (entry, tentative, begun);
+        loop {
+            // The entry is published. Of two threads that have published one, the later one sees the other's.
+            let overflow = self.region.rendezvous(self.probe.key);
+            if let Some(other) = self.probe.own(entry.number()) {
+                match other.word.state() {
+                    EntryState::Open => {
+                        self.withdraw(entry, tentative);
+                        // An entry whose state has not begun: the next turn begins it.
+                        return (other.word != EntryWord::UNBEGUN)
+                            .then_some(InsertOutcome::Occupied(other.entry));
+                    }
+                    EntryState::Tentative if other.entry.number() < entry.number() => {
+                        self.withdraw(entry, tentative);
+                        (entry, tentative, begun) = (other.entry, other.word, Nanos::ZERO);
+                    }
+                    EntryState::Tentative => {
+                        self.withdraw(other.entry, other.word);
+                    }
+                    // Not published: its rendezvous comes after this one, and its thread sees this entry.
+                    EntryState::Claimed => {}
+                }
+                continue;
+            }
+            let latest = overflow.max(self.region.reclaimed());
+            if latest > begun && self.algorithm.latest_time(tentative.word()) < self.begin_of(latest) {
+                // Admissions of the key, by the catch-all or in an entry that it has lost since, may still count at the
+                // time of the entry.
+                self.withdraw(entry, tentative);
+                return None;
+            }
+            return entry.open(tentative).then_some(InsertOutcome::Occupied(entry));
+        }
+    }
+
+    /// *withdraw*: makes a tentative entry no key's; false if another thread has opened or withdrawn it.
+    fn withdraw(&self, entry: Entry<'_>, tentative: EntryWord) -> bool {
+        let Some(claimed) = entry.withdraw(tentative) else {
+            return false;
+        };
+        entry.rename(Entry::UNUSED);
+        self.table.counts.add(self.probe.key, Event::Emptied);
+        entry.open(claimed);
+        true
+    }
+
+    /// *reset*: takes the key's entry from it; false if it has none.
+    pub(crate) fn reset(&self) -> bool {
+        while let Some(own) = self.probe.own_entry() {
+            let first = own.word.word();
+            let now = self.now.max(self.algorithm.latest_time(first));
+            let Some(word) = self.algorithm.advance(first, now) else {
+                if !self.finish(&own) {
+                    // No step was begun: time has ended.
+                    return false;
+                }
+                continue;
+            };
+            if let Some(claimed) = own.entry.claim(own.word, word) {
+                own.entry.rename(Entry::TOMBSTONE);
+                own.entry.open(claimed);
+                self.table.counts.add(self.probe.key, Event::Emptied);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Finishes a step of several that another thread has begun: an attempt at a request that is never admitted does. False
+    /// if no step was begun.
+    fn finish(&self, seen: &Seen<'_>) -> bool {
+        let words = OccupiedWords::new(seen.entry, seen.owner);
+        self.algorithm.attempt(&words, self.now, u64::MAX) == Attempt::Retry
+    }
+}

@@ -1,0 +1,202 @@
+use crate::sync;
+
+/// Entries of a bucket. (One for the model checker, which tries every interleaving of their reads.)
+pub(super) const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
+
+/// How many buckets a table has, and which of them are a key's.
+///
+/// A key has a *primary* and an *alternate* bucket in the *front* of the table, and three in the *backyard*, a
+/// twelfth of it. It goes to the alternate only when the primary is full, and to the backyard only when both are.
+/// With as many keys as were asked for, 82 % of them are in their primary bucket, 11 % in their alternate one, 7 % in
+/// the backyard, and none finds all five buckets full.
+///
+/// (Buckets of a cache line with an overflow area: Arbitman, Naor and Segev, "Backyard Cuckoo Hashing", FOCS 2010; but
+/// nothing is ever moved here. The primary bucket first, so that most lookups read one line: Breslow and others,
+/// "Horton Tables", USENIX ATC 2016.)
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableLayout {
+    /// At least two (for the model checker, one).
+    front: usize,
+    back: usize,
+}
+
+/// The backyard is this part of all buckets.
+const BACKYARD_PART: usize = 12;
+
+/// Buckets of the backyard that a key may have its entry in.
+const BACKYARD_CHOICES: usize = 3;
+
+// Odd numbers without a pattern: the bits of the golden ratio and of square roots of small primes, after the point.
+const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
+const SECOND: u64 = 0xbb67_ae85_84ca_a73b;
+const BACKYARD: [u64; BACKYARD_CHOICES] = [
+    0x3c6e_f372_fe94_f82b,
+    0xa54f_f53a_5f1d_36f1,
+    0x9b05_688c_2b3e_6c1f,
+];
+const REGION: u64 = 0x510e_527f_ade6_82d1;
+
+/// The bits of a key that choose its buckets and its region.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyBits(u64);
+
+impl KeyBits {
+    /// Bits that each depend on all of the key's that matter, and by no one rule: a user's own hasher may be plain.
+    ///
+    /// The upper bits of a product alone go round evenly when keys are evenly spaced, and so do those of a product by
+    /// another factor; but then the buckets of a key go together, and keys of some spacings crowd into few of them.
+    #[inline(always)]
+    pub(super) const fn of(key: u64) -> Self {
+        let bits = (key ^ (key >> 32)).wrapping_mul(FIRST);
+        Self((bits ^ (bits >> 29)).wrapping_mul(SECOND))
+    }
+
+    /// The number of the key's region, of so many.
+    #[inline(always)]
+    pub(super) const fn region(self, regions: usize) -> usize {
+        scale(self.0.wrapping_mul(REGION), regions)
+    }
+}
+
+impl TableLayout {
+    /// As many buckets as hold `keys` and a quarter more, at least; `None` when they cannot be numbered.
+    pub(super) fn of(keys: u64) -> Option<Self> {
+        if sync::MODELLED {
+            // Exactly as many as asked for: most models need one or two.
+            let back = usize::from(keys > 2);
+            let front = usize::try_from(keys).ok()? - back;
+            return Some(Self { front, back });
+        }
+        let entries = usize::try_from(keys + keys.div_ceil(4)).ok()?;
+        let buckets = entries.div_ceil(WAYS);
+        let back = buckets.div_ceil(BACKYARD_PART);
+        let front = (buckets - back).max(2);
+        Some(Self { front, back })
+    }
+
+    pub(super) const fn buckets(self) -> usize {
+        self.front + self.back
+    }
+
+    /// How many buckets of the front a key has: two (in the model checker's smallest table, one).
+    #[inline(always)]
+    pub(super) const fn front_choices(self) -> usize {
+        if sync::MODELLED && self.front == 1 { 1 } else { 2 }
+    }
+
+    /// How many buckets a key has. In a small backyard some of them are the same.
+    #[inline(always)]
+    pub(super) fn choices(self) -> usize {
+        self.front_choices() + self.back.min(BACKYARD_CHOICES)
+    }
+
+    /// The key's buckets in the order in which it goes to them: primary, alternate, then those of the backyard.
+    #[inline(always)]
+    pub(super) fn choice(self, bits: KeyBits, choice: usize) -> usize {
+        match choice {
+            0 => self.primary(bits),
+            1 => self.alternate(bits),
+            _ => self.front + scale(bits.0.wrapping_mul(BACKYARD[choice - 2]), self.back),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) const fn primary(self, bits: KeyBits) -> usize {
+        scale(bits.0, self.front)
+    }
+
+    /// Another bucket than the primary one (the same one, where the front is a single bucket).
+    #[inline(always)]
+    pub(super) const fn alternate(self, bits: KeyBits) -> usize {
+        let distance = 1 + scale(bits.0.rotate_left(32), self.front - 1);
+        let alternate = self.primary(bits) + distance;
+        if alternate >= self.front {
+            alternate - self.front
+        } else {
+            alternate
+        }
+    }
+}
+
+/// ⌊bits · range / 2^64⌋: a number below `range`, decided by the upper bits.
+#[inline(always)]
+const fn scale(bits: u64, range: usize) -> usize {
+    #[expect(clippy::cast_possible_truncation, reason = "below the range, a usize")]
+    let scaled = ((bits as u128 * range as u128) >> 64) as usize;
+    scaled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    /// How many of `keys` find an entry, one after the other, before the first that finds none.
+    fn found(layout: TableLayout, keys: impl Iterator<Item = u64>) -> usize {
+        let mut taken = vec![0; layout.buckets()];
+        keys.take_while(|&key| {
+            let bits = KeyBits::of(key);
+            let has_room = |bucket: &usize| taken[*bucket] < WAYS;
+            let mut front = [layout.primary(bits), layout.alternate(bits)].into_iter();
+            let in_backyard = || {
+                (2..layout.choices())
+                    .map(|choice| layout.choice(bits, choice))
+                    .filter(has_room)
+                    .min_by_key(|&bucket| taken[bucket])
+            };
+            let bucket = front.find(has_room).or_else(in_backyard);
+            if let Some(bucket) = bucket {
+                taken[bucket] += 1;
+            }
+            bucket.is_some()
+        })
+        .count()
+    }
+
+    /// Numbers as they are, in the upper half, pairs of them, bytes turned round.
+    #[test]
+    fn keys_of_a_plain_hasher_find_room_too() {
+        let count = if cfg!(miri) { 100 } else { 10_000 };
+        let layout = TableLayout::of(count).expect("buckets");
+        for shift in (0..=u64::BITS - 14).step_by(if cfg!(miri) { 16 } else { 1 }) {
+            assert!(
+                found(layout, (1..=count).map(|number| number << shift)) as u64 == count,
+                "multiples of 2^{shift}"
+            );
+        }
+        let plain: [fn(u64) -> u64; 8] = [
+            |number| number * 1_000,
+            |number| number * 1_000_000,
+            |number| number | number << 32,
+            |number| ((number / 100) << 32) | (number % 100),
+            |number| ((number / 100) << 48) | (number % 100),
+            u64::swap_bytes,
+            u64::reverse_bits,
+            |number| !number,
+        ];
+        for (which, plain) in plain.into_iter().enumerate() {
+            assert_eq!(found(layout, (1..=count).map(plain)) as u64, count, "{which}");
+        }
+    }
+
+    /// A key's two buckets in the front differ, and every bucket is some key's.
+    #[test]
+    fn every_bucket_is_of_some_keys() {
+        for keys in [1, 3, 5, 10, 11, 100] {
+            let layout = TableLayout::of(keys).expect("buckets");
+            let mut seen = vec![[false; 2]; layout.buckets()];
+            for key in 1..if cfg!(miri) { 300_u64 } else { 100_000 } {
+                let bits = KeyBits::of(key);
+                let (primary, alternate) = (layout.primary(bits), layout.alternate(bits));
+                assert!(primary < layout.front && alternate < layout.front && primary != alternate);
+                seen[primary][0] = true;
+                seen[alternate][1] = true;
+                for bucket in (2..layout.choices()).map(|choice| layout.choice(bits, choice)) {
+                    assert!((layout.front..layout.buckets()).contains(&bucket));
+                    seen[bucket] = [true; 2];
+                }
+            }
+            assert!(seen.iter().all(|seen| *seen == [true; 2]), "{keys}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+use super::bucket::Bucket;
+use super::counts::Event;
+use super::entry_word::{EntryState, EntryWord};
+use super::insert::{InsertOutcome, Insertion, Room};
+use super::probe::{NO_ENTRY, Seen};
+use super::{Entry, OccupiedWords};
+use crate::algorithm::Reclaim;
+use crate::time::Nanos;
+
+/// What a key would be decided by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum View<'a> {
+    /// The state of an entry, the key that owns it, and the reading or a newer time as below.
+    Entry(Entry<'a>, u64, Nanos),
+    /// A fresh state at the reading, or at a newer time at which the key may have lost an entry.
+    Fresh(Nanos),
+    /// [`InsertOutcome::Full`].
+    Full(Nanos),
+    /// [`InsertOutcome::Barred`].
+    Barred(Nanos, Nanos),
+}
+
+impl<'a, A: Reclaim> Insertion<'a, A> {
+    /// What the key would be decided by, without inserting it.
+    pub(crate) fn peek(&self, forget: bool) -> View<'a> {
+        let now = self.now.max(self.region.reclaimed());
+        if let Some(own) = self.probe.own_entry() {
+            return match own.word {
+                EntryWord::UNBEGUN => View::Fresh(now),
+                _ => View::Entry(own.entry, self.probe.key, self.now),
+            };
+        }
+        let room = if self.probe.front().any(|bucket| bucket.has_vacancy()) {
+            None
+        } else {
+            match self.find_room(forget, |_| false) {
+                Some(room) => Some(room),
+                None => return View::Full(now),
+            }
+        };
+        match (self.barred_from_vacancy(), room) {
+            (Some(InsertOutcome::Barred(now, until)), _) => View::Barred(now, until),
+            (_, Some(room)) if matches!(room.event, Event::Forgotten) => {
+                View::Entry(room.seen.entry, room.seen.owner, now)
+            }
+            _ => View::Fresh(now),
+        }
+    }
+
+    /// The entry that the key owns.
+    pub(crate) fn own_entry(&self) -> Option<Entry<'a>> {
+        self.probe.own_entry().map(|own| own.entry)
+    }
+
+    /// An entry that the key may take over: the first idle one in the order of its buckets, but in the backyard a vacant one
+    /// first; with `forget` the one in which least is spent, if none is idle. `finish` finishes what another thread has begun in an entry.
+    pub(super) fn find_room(&self, forget: bool, finish: impl Fn(&Seen<'a>) -> bool) -> Option<Room<'a>> {
+        let idle = self
+            .idle_in(self.probe.front(), &finish)
+            .or_else(|| self.vacant_in_backyard())
+            .or_else(|| self.idle_in(self.probe.backyard(), &finish));
+        match idle {
+            None if forget => self.least_spent().map(|seen| self.room(seen, Event::Forgotten)),
+            idle => idle.map(|seen| self.room(seen, Event::Reclaimed)),
+        }
+    }
+
+    #[inline(always)]
+    fn idle_in(
+        &self,
+        buckets: impl Iterator<Item = Bucket<'a>>,
+        finish: &impl Fn(&Seen<'a>) -> bool,
+    ) -> Option<Seen<'a>> {
+        for bucket in buckets {
+            for entry in bucket.entries() {
+                let idle = self.if_idle(Seen::new(entry), finish);
+                if idle.is_some() {
+                    return idle;
+                }
+            }
+        }
+        None
+    }
+
+    /// A vacant entry in the key's emptiest bucket of the backyard.
+    fn vacant_in_backyard(&self) -> Option<Seen<'a>> {
+        let vacancies = |bucket: &Bucket<'a>| bucket.matches(Entry::VACANT).count_ones();
+        let emptiest = self.probe.backyard().max_by_key(vacancies)?;
+        let mut entries = emptiest.entries().map(Seen::new);
+        entries.find(|seen| seen.word == EntryWord::UNBEGUN)
+    }
+
+    fn room(&self, seen: Seen<'a>, event: Event) -> Room<'a> {
+        // An entry that is no key's is not lost to anyone.
+        let event = if Entry::is_key(seen.owner) {
+            event
+        } else {
+            Event::Filled
+        };
+        Room { seen, event }
+    }
+
+    /// The entry, if it may be taken over, as far as can be seen.
+    #[inline(always)]
+    fn if_idle(&self, mut seen: Seen<'a>, finish: impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
+        if self.is_idle(&seen) {
+            return Some(seen);
+        }
+        let word = seen.word.word();
+        if seen.word.state() == EntryState::Open
+            && self.algorithm.advance(word, self.now).is_none()
+            && finish(&seen)
+        {
+            // A thread sleeps in the middle of a step, and its key may never ask again.
+            seen = Seen::new(seen.entry);
+            return self.is_idle(&seen).then_some(seen);
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn is_idle(&self, seen: &Seen<'a>) -> bool {
+        if seen.word.state() != EntryState::Open || seen.owner == self.probe.key {
+            return false;
+        }
+        if seen.word == EntryWord::UNBEGUN {
+            // Nothing counts in it, whatever the algorithm and the time.
+            return true;
+        }
+        let first = seen.word.word();
+        if seen.owner == Entry::UNUSED {
+            // A state that was not used is fresh as soon as a later word is not ahead of time.
+            let later = self.algorithm.advance(first, self.now);
+            return later.is_some_and(|later| self.algorithm.latest_time(later) <= self.now);
+        }
+        self.algorithm.is_idle(first, self.now)
+    }
+
+    /// The entry in which least is spent, of those that are not ahead of time.
+    fn least_spent(&self) -> Option<Seen<'a>> {
+        let can_be_had = |seen: &Seen<'a>| {
+            seen.word.state() == EntryState::Open
+                && seen.owner != self.probe.key
+                && self.algorithm.advance(seen.word.word(), self.now).is_some()
+        };
+        self.probe.all().filter(can_be_had).min_by_key(|seen| {
+            let words = OccupiedWords::new(seen.entry, seen.owner);
+            self.algorithm.spent(&words, self.now)
+        })
+    }
+
+    /// When the first of the key's entries can be reclaimed, if no other request comes.
+    pub(crate) fn room_at(&self) -> Option<Nanos> {
+        let from = |seen: Seen<'a>| match seen.word.state() {
+            EntryState::Open => self.algorithm.idle_from(seen.word.word()),
+            // It is about to change: the time is not known.
+            EntryState::Claimed | EntryState::Tentative => Some(self.now),
+        };
+        let all = self.probe.all().map(from);
+        all.min_by_key(|room| room.unwrap_or(Nanos::MAX)).flatten()
+    }
+
+    /// Whether the key has an entry or is about to get one, or has lost one at a reading later than `now`.
+    pub(crate) fn is_entered_since(&self, now: Nanos) -> bool {
+        self.probe.own(NO_ENTRY).is_some() || self.region.reclaimed() > now
+    }
+
+    /// [`Barred`](InsertOutcome::Barred), if the catch-all may have admitted the key and that counts in the state that
+    /// begins with `word`.
+    #[inline(always)]
+    pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<InsertOutcome<'a>> {
+        let until = self.region.overflow_until(self.probe.key);
+        let barred = until > Nanos::ZERO && self.algorithm.latest_time(word) < self.begin_of(until);
+        barred.then(|| InsertOutcome::Barred(now, self.entered_from(until)))
+    }
+
+    /// [`Barred`](InsertOutcome::Barred), if that is what a fresh state would be.
+    #[inline(always)]
+    pub(super) fn barred_from_vacancy(&self) -> Option<InsertOutcome<'a>> {
+        if self.region.overflow_until(self.probe.key) == Nanos::ZERO {
+            return None;
+        }
+        let now = self.now.max(self.region.reclaimed());
+        self.barred(self.algorithm.advance(0, now)?, now)
+    }
+
+    /// When the key may have an entry, if its admissions by the catch-all bar it from one now.
+    pub(crate) fn barred_until(&self) -> Option<Nanos> {
+        let until = self.region.overflow_until(self.probe.key);
+        let now = self.now.max(self.region.reclaimed());
+        (self.begin_of(now) < self.begin_of(until)).then(|| self.entered_from(until))
+    }
+
+    /// The instant that a fresh state has reached which begins at `time`.
+    pub(super) fn begin_of(&self, time: Nanos) -> Nanos {
+        let fresh = self.algorithm.advance(0, time);
+        fresh.map_or(Nanos::MAX, |first| self.algorithm.latest_time(first))
+    }
+
+    /// When a key that is barred until `until` can have an entry: in a counter ring, with the cell of that time.
+    fn entered_from(&self, until: Nanos) -> Nanos {
+        let begin = self.begin_of(until);
+        if self.begin_of(begin) == begin {
+            begin
+        } else {
+            until
+        }
+    }
+}

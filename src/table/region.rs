@@ -1,0 +1,199 @@
+use core::sync::atomic::Ordering;
+
+use crate::sync::AtomicU64;
+use crate::time::Nanos;
+
+/// The record that the keys of 64 entries share: when one of them last lost its entry, and which of them the catch-all
+/// may have admitted.
+///
+/// Both words hold times that only grow. Another key's time can bar a key for longer, or make it begin later: both
+/// make it stricter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region<'a> {
+    overflow: &'a AtomicU64,
+    /// The newest time at which a key of the region has lost its entry.
+    reclaimed: &'a AtomicU64,
+}
+
+/// Which keys the catch-all may have admitted, and until when that counts.
+///
+/// | bits, from the top | field | meaning |
+/// |---|---|---|
+/// | 51 | `until` | the end of the last admission's time, in 4,096 ns, rounded up |
+/// | 13 | `marks` | one of them for each key, by its hash |
+#[derive(Clone, Copy)]
+struct OverflowFilter(u64);
+
+impl OverflowFilter {
+    const MARKS: u32 = 13;
+    /// log₂ of the unit: 2^51 of them are as long as time is.
+    const UNIT: u32 = 12;
+
+    const fn mark(key: u64) -> u64 {
+        // The upper bits choose the region.
+        1 << (key % Self::MARKS as u64)
+    }
+
+    const fn until(self) -> Nanos {
+        Nanos::new((self.0 >> Self::MARKS) << Self::UNIT)
+    }
+
+    /// Until when an admission of `key` may count.
+    const fn until_of(self, key: u64) -> Nanos {
+        if self.0 & Self::mark(key) == 0 {
+            Nanos::ZERO
+        } else {
+            self.until()
+        }
+    }
+
+    /// The filter with one more admission, made at `now`, which counts until `end`.
+    const fn with(self, key: u64, now: Nanos, end: Nanos) -> Self {
+        let end = end.get().div_ceil(1 << Self::UNIT);
+        let (until, marks) = if self.is_expired(now) {
+            (0, 0)
+        } else {
+            (self.0 >> Self::MARKS, self.0 & ((1 << Self::MARKS) - 1))
+        };
+        let until = if end > until { end } else { until };
+        let last = (1 << (u64::BITS - Self::MARKS)) - 1;
+        let until = if until > last { last } else { until };
+        Self((until << Self::MARKS) | marks | Self::mark(key))
+    }
+
+    /// Whether none of the admissions counts at `now`, so that their marks can be dropped.
+    const fn is_expired(self, now: Nanos) -> bool {
+        self.until().get() <= now.get()
+    }
+}
+
+impl<'a> Region<'a> {
+    pub(super) const WORDS: usize = 2;
+
+    #[inline]
+    pub(super) fn new(words: &'a [AtomicU64]) -> Self {
+        Self {
+            overflow: &words[0],
+            reclaimed: &words[1],
+        }
+    }
+
+    /// *rendezvous*: reads until when an admission of `key` by the catch-all may count. Of two threads that each published
+    /// something before their rendezvous, the later one sees what the other published.
+    pub(super) fn rendezvous(self, key: u64) -> Nanos {
+        // AcqRel: pairs with itself and with the one in `mark_overflow`. Every change of this word is a read-modify-write,
+        // so each synchronizes with all before it.
+        OverflowFilter(self.overflow.fetch_or(0, Ordering::AcqRel)).until_of(key)
+    }
+
+    /// Until when an admission of `key` by the catch-all may count, as far as is seen without a rendezvous.
+    pub(crate) fn overflow_until(self, key: u64) -> Nanos {
+        // Relaxed: only a guess, which `rendezvous` (or the fence of a table that inherits) validates.
+        OverflowFilter(self.overflow.load(Ordering::Relaxed)).until_of(key)
+    }
+
+    /// *mark*: records that the catch-all has admitted `key` at `now`, which counts until `end`; a rendezvous too.
+    pub(crate) fn mark_overflow(self, key: u64, now: Nanos, end: Nanos) {
+        // Relaxed: only a guess, which the exchange validates.
+        let mut seen = self.overflow.load(Ordering::Relaxed);
+        loop {
+            let filter = OverflowFilter(seen);
+            if filter.is_expired(now) {
+                // The keys whose marks are dropped must not come back to a time at which they counted.
+                self.reclaim_at(filter.until());
+            }
+            // AcqRel: pairs with the one in `rendezvous`. Relaxed on failure: the loop tries again.
+            match self.overflow.compare_exchange(
+                seen,
+                filter.with(key, now, end).0,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(changed) => seen = changed,
+            }
+        }
+    }
+
+    /// Marks all keys that `other` has marks for, until `end`.
+    #[cfg(feature = "rules")]
+    pub(super) fn mark_keys_of(self, other: Self, now: Nanos, end: Nanos) {
+        // Relaxed: the caller has synchronized with every thread that used the other table.
+        let filter = OverflowFilter(other.overflow.load(Ordering::Relaxed));
+        if !filter.is_expired(now) {
+            let marks = u64::from(OverflowFilter::MARKS);
+            for key in (0..marks).filter(|&key| filter.0 & OverflowFilter::mark(key) != 0) {
+                self.mark_overflow(key, now, end);
+            }
+        }
+    }
+
+    /// The newest time at which a key of this region has lost its entry.
+    #[inline]
+    pub(super) fn reclaimed(self) -> Nanos {
+        // Relaxed: a thread that has seen its key lose an entry (the Acquire in `Entry::fingerprint`) reads the time that was
+        // written before, or a later one; no other thread depends on it.
+        Nanos::new(self.reclaimed.load(Ordering::Relaxed))
+    }
+
+    /// Records that a key of this region is about to lose its entry, or its mark, at `now`.
+    pub(super) fn reclaim_at(self, now: Nanos) {
+        // A word that is as new already is not written, so that evictions at one reading share its cache line.
+        if self.reclaimed() < now {
+            // Relaxed: published by the Release of the exchange that follows (`Entry::claim`, `mark_overflow`). If it was not
+            // written, that exchange publishes the read above: a later read returns no older time.
+            self.reclaimed.fetch_max(now.get(), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OverflowFilter, Region};
+    use crate::sync::AtomicU64;
+    use crate::time::Nanos;
+
+    /// A thread with an older reading finds the key's mark, or the time at which it expired.
+    #[test]
+    fn a_mark_that_is_dropped_leaves_its_time() {
+        let words = [AtomicU64::new(0), AtomicU64::new(0)];
+        let region = Region::new(&words);
+        region.mark_overflow(1, Nanos::new(5_000), Nanos::new(8_192));
+        assert_eq!(region.rendezvous(1), Nanos::new(8_192));
+        assert_eq!(region.reclaimed(), Nanos::ZERO);
+        region.mark_overflow(2, Nanos::new(8_192), Nanos::new(16_384));
+        assert_eq!(
+            (region.rendezvous(1), region.rendezvous(2)),
+            (Nanos::ZERO, Nanos::new(16_384))
+        );
+        assert_eq!(region.reclaimed(), Nanos::new(8_192));
+    }
+
+    #[test]
+    fn the_time_of_an_eviction_only_grows() {
+        let words = [AtomicU64::new(0), AtomicU64::new(0)];
+        let region = Region::new(&words);
+        for (now, reclaimed) in [(5, 5), (3, 5), (5, 5), (6, 6)] {
+            region.reclaim_at(Nanos::new(now));
+            assert_eq!(region.reclaimed(), Nanos::new(reclaimed));
+        }
+    }
+
+    #[test]
+    fn an_admission_bars_its_own_key_until_it_no_longer_counts() {
+        let (one, other) = (3, 4);
+        let filter = OverflowFilter(0).with(one, Nanos::new(5_000), Nanos::new(9_000));
+        assert_eq!(filter.until_of(one), Nanos::new(3 * 4_096));
+        assert_eq!(filter.until_of(other), Nanos::ZERO);
+        // A shorter one of another key takes nothing back.
+        let both = filter.with(other, Nanos::new(6_000), Nanos::new(7_000));
+        assert_eq!(both.until_of(one), Nanos::new(3 * 4_096));
+        assert_eq!(both.until_of(other), Nanos::new(3 * 4_096));
+        // After the end of both, the marks are new.
+        let later = both.with(one, Nanos::new(20_000), Nanos::new(30_000));
+        assert_eq!(later.until_of(one), Nanos::new(8 * 4_096));
+        assert_eq!(later.until_of(other), Nanos::ZERO);
+        let last = filter.with(one, Nanos::MAX, Nanos::MAX).until_of(one);
+        assert_eq!(last.get(), Nanos::MAX.get() - 4_095);
+    }
+}
