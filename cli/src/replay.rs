@@ -224,7 +224,7 @@ fn what_if(
     span: Span,
     progress: &mut Progress,
 ) -> Result<WhatIfReport, Failure> {
-    let top = entry.counting.enough(by_key.survey.asked_in_two);
+    let top = entry.counting.enough(by_key.survey.demand_in_two);
     let limits = ladder(top, entry.quota.limit(), LIMITS);
     let simulations = simulations(entry, limits, span);
     let simulations = simulate(simulations, by_key, progress, "trying other limits")?;
@@ -274,7 +274,7 @@ fn list(
             denied: found.denied,
             first_denied: found.first_denied.map(millis),
             last_denied: found.last_denied.map(millis),
-            worst: found.asked,
+            worst: found.peak_demand,
         }
     };
     report.keys = top.iter().map(shown).collect();

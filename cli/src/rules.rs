@@ -61,7 +61,7 @@ impl PlanEntry {
 
     /// Whether the rule applies to a request, by its condition.
     #[inline]
-    pub(crate) fn is_about(&self, record: &[u64]) -> bool {
+    pub(crate) fn applies(&self, record: &[u64]) -> bool {
         self.when.is_none_or(|place| holds_in(record, place))
     }
 

@@ -131,7 +131,7 @@ pub(crate) fn suggest(
     for entry in &plan.entries {
         let by_key = ByKey::of_events(&mut requests.events, entry, progress)?;
         let (requests, keys) = (by_key.requests(), by_key.survey.keys);
-        let top = entry.counting.enough(by_key.survey.asked_in_two);
+        let top = entry.counting.enough(by_key.survey.demand_in_two);
         let mut search = Search {
             entry,
             by_key,

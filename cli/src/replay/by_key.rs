@@ -15,7 +15,7 @@ pub(crate) trait Visitor {
     fn begin(&mut self, _most: u64) {}
 
     /// Visits a request of the present key, in order of time.
-    fn asked(&mut self, asked: KeyRequest);
+    fn request(&mut self, request: KeyRequest);
 
     /// Ends the present key.
     fn end(&mut self, key: u64);
@@ -59,11 +59,11 @@ impl ByKey {
         progress.begin(BY_KEY);
         let mut sorter = sorter(entry);
         evaluated.visit(|record, verdict| {
-            if !verdict.is_about(place) {
+            if !verdict.applies(place) {
                 return Ok(());
             }
-            let admitted = if verdict.is_refused() { 0 } else { ADMITTED };
-            let denied = if verdict.is_denied(place) { DENIED } else { 0 };
+            let admitted = if verdict.is_denied() { 0 } else { ADMITTED };
+            let denied = if verdict.denied_by(place) { DENIED } else { 0 };
             push(&mut sorter, entry, record, admitted | denied)
         })?;
         Self::surveyed(sorter.finish()?, entry, progress)
@@ -79,7 +79,7 @@ impl ByKey {
         let mut sorter = sorter(entry);
         let mut reading = events.read()?;
         while let Some(record) = reading.next()? {
-            if entry.is_about(record) {
+            if entry.applies(record) {
                 push(&mut sorter, entry, record, ADMITTED)?;
             }
         }
@@ -153,7 +153,7 @@ fn visit(
                 visitor.begin(most.next()?.map_or(u64::MAX, |record| record[1]));
             }
         }
-        visitor.asked(KeyRequest {
+        visitor.request(KeyRequest {
             time: time_of_word(time),
             permits,
             admitted: verdict & ADMITTED != 0,
@@ -179,8 +179,8 @@ struct Surveying {
 
 impl Visitor for Surveying {
     #[inline]
-    fn asked(&mut self, asked: KeyRequest) {
-        self.survey.asked(asked);
+    fn request(&mut self, request: KeyRequest) {
+        self.survey.request(request);
     }
 
     fn end(&mut self, key: u64) {

@@ -15,7 +15,7 @@ use crate::sorter::{Sorted, Sorter};
 pub(crate) struct Evaluated {
     events: Sorted,
     /// The verdicts of all requests, in the same order.
-    said: Sorted,
+    verdicts: Sorted,
     pub(crate) series: Series,
     /// The names of rules whose tables were full, with the number of requests without room.
     pub(crate) overflowed: Vec<(String, u64)>,
@@ -33,19 +33,19 @@ impl Verdict<'_> {
 
     /// Whether the request was denied.
     #[inline]
-    pub(crate) fn is_refused(self) -> bool {
+    pub(crate) fn is_denied(self) -> bool {
         self.is_set(0)
     }
 
     /// Whether an entry applied to the request.
     #[inline]
-    pub(crate) fn is_about(self, entry: usize) -> bool {
+    pub(crate) fn applies(self, entry: usize) -> bool {
         self.is_set(1 + 2 * entry)
     }
 
     /// Whether an entry denied the request.
     #[inline]
-    pub(crate) fn is_denied(self, entry: usize) -> bool {
+    pub(crate) fn denied_by(self, entry: usize) -> bool {
         self.is_set(2 + 2 * entry)
     }
 }
@@ -65,9 +65,9 @@ impl Evaluated {
         &mut self,
         mut each: impl FnMut(&[u64], Verdict<'_>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let (mut events, mut said) = (self.events.read()?, self.said.read()?);
-        while let (Some(record), Some(said)) = (events.next()?, said.next()?) {
-            each(record, Verdict(said))?;
+        let (mut events, mut verdicts) = (self.events.read()?, self.verdicts.read()?);
+        while let (Some(record), Some(verdict)) = (events.next()?, verdicts.next()?) {
+            each(record, Verdict(verdict))?;
         }
         Ok(())
     }
@@ -101,32 +101,32 @@ pub(crate) fn evaluate(
     };
     // The sorter keeps the order of the verdicts.
     let mut verdict = vec![0; (1 + 2 * entries.len()).div_ceil(64)];
-    let mut evaluated = Sorter::unsorted(verdict.len());
+    let mut verdicts = Sorter::unsorted(verdict.len());
     let mut series = Series::new(span, entries.len());
-    let mut judged_so_far = 0_u64;
-    let mut said = Outcome::default();
+    let mut count = 0_u64;
+    let mut outcome = Outcome::default();
     let mut reading = events.read()?;
     while let Some(record) = reading.next()? {
         event.record.copy_from_slice(record);
         let time = time_of_word(record[0]);
-        evaluator.ask(&event, span.reading(time), &mut said);
+        evaluator.decide(&event, span.reading(time), &mut outcome);
         let step = series.step_of(time);
         series.requests[step] += 1;
         verdict.fill(0);
-        if said.refused {
+        if outcome.is_denied {
             series.denied[step] += 1;
             set(&mut verdict, 0);
         }
-        for &place in &said.about {
+        for &place in &outcome.applicable {
             set(&mut verdict, 1 + 2 * place);
         }
-        for &place in &said.denied {
+        for &place in &outcome.denied {
             series.by_rule[place][step] += 1;
             set(&mut verdict, 2 + 2 * place);
         }
-        evaluated.push(&verdict)?;
-        judged_so_far += 1;
-        if judged_so_far.is_multiple_of(UNSHOWN) {
+        verdicts.push(&verdict)?;
+        count += 1;
+        if count.is_multiple_of(UNSHOWN) {
             progress.show_phase();
         }
     }
@@ -136,7 +136,7 @@ pub(crate) fn evaluate(
     drop(reading);
     Ok(Evaluated {
         events,
-        said: evaluated.finish()?,
+        verdicts: verdicts.finish()?,
         series,
         overflowed: evaluator.rules.counts().filter_map(overflowed).collect(),
     })
@@ -148,15 +148,15 @@ struct Evaluator<'p> {
     clock: ManualClock,
     entries: &'p [PlanEntry],
     /// Whether to peek before each decision. Denials of shadow rules and matches of lists are not visible otherwise.
-    looks: bool,
+    peeks: bool,
 }
 
 /// The outcome for one request.
 #[derive(Default)]
 struct Outcome {
-    refused: bool,
+    is_denied: bool,
     /// The positions of the entries that apply, and of those that deny.
-    about: Vec<usize>,
+    applicable: Vec<usize>,
     denied: Vec<usize>,
 }
 
@@ -168,40 +168,40 @@ impl<'p> Evaluator<'p> {
             rules: plan.rule_set(clock.clone(), keys)?,
             clock,
             entries,
-            looks: entries.iter().any(|entry| entry.shadow || entry.lists),
+            peeks: entries.iter().any(|entry| entry.shadow || entry.lists),
         })
     }
 
-    fn ask(&self, event: &Event, now: Nanos, said: &mut Outcome) {
-        said.about.clear();
-        said.denied.clear();
-        if self.looks {
-            self.look(event, now, said);
+    fn decide(&self, event: &Event, now: Nanos, outcome: &mut Outcome) {
+        outcome.applicable.clear();
+        outcome.denied.clear();
+        if self.peeks {
+            self.peek(event, now, outcome);
         } else {
             let places = self.entries.iter().enumerate();
-            let about = places.filter(|(_, entry)| entry.is_about(&event.record));
-            said.about.extend(about.map(|(place, _)| place));
+            let applicable = places.filter(|(_, entry)| entry.applies(&event.record));
+            outcome.applicable.extend(applicable.map(|(place, _)| place));
         }
         let decided = self.rules.check_at(event, now);
-        said.refused = decided.is_err();
-        if let Err(refused) = decided {
-            let places = refused
+        outcome.is_denied = decided.is_err();
+        if let Err(denied) = decided {
+            let places = denied
                 .violations()
                 .filter_map(|violation| self.place(violation.rule(), violation.quota()));
-            said.denied.extend(places);
+            outcome.denied.extend(places);
         }
     }
 
     /// Finds the entries that apply to the request, and those that would deny it if they were enforced.
-    fn look(&self, event: &Event, now: Nanos, said: &mut Outcome) {
+    fn peek(&self, event: &Event, now: Nanos, outcome: &mut Outcome) {
         self.clock.set(now);
         for peek in self.rules.peek(event) {
             let Some(place) = self.place(peek.rule(), peek.quota()) else {
                 continue;
             };
-            said.about.push(place);
+            outcome.applicable.push(place);
             if !peek.is_enforced() && peek.remaining() < peek.permits() {
-                said.denied.push(place);
+                outcome.denied.push(place);
             }
         }
     }

@@ -82,13 +82,13 @@ impl Simulation {
     fn replay(&mut self, batch: &Batch) {
         let mut start = 0;
         for part in &batch.parts {
-            let asked = &batch.asked[start..part.end];
+            let requests = &batch.requests[start..part.end];
             start = part.end;
-            if self.charged.is_none() && self.counting.never_refuses(self.limit, part.most) {
-                self.admitted += asked.len() as u64;
+            if self.charged.is_none() && self.counting.never_denies(self.limit, part.most) {
+                self.admitted += requests.len() as u64;
                 continue;
             }
-            for one in asked {
+            for one in requests {
                 if self.admits(*one) {
                     self.admitted += 1;
                     if let Some(charged) = &mut self.charged {
@@ -106,11 +106,11 @@ impl Simulation {
     }
 
     #[inline]
-    fn admits(&mut self, asked: KeyRequest) -> bool {
-        let now = self.span.reading(asked.time);
+    fn admits(&mut self, request: KeyRequest) -> bool {
+        let now = self.span.reading(request.time);
         match &mut self.words {
-            State::Few(words) => self.policy.decide(Exclusive::new(words), now, asked.permits),
-            State::Many(words) => self.policy.decide(&*words, now, asked.permits),
+            State::Few(words) => self.policy.decide(Exclusive::new(words), now, request.permits),
+            State::Many(words) => self.policy.decide(&*words, now, request.permits),
         }
         .is_some()
     }
@@ -132,7 +132,7 @@ impl Simulation {
 /// Requests of several keys in a row. The first key may continue from the batch before.
 #[derive(Debug, Default)]
 struct Batch {
-    asked: Vec<KeyRequest>,
+    requests: Vec<KeyRequest>,
     parts: Vec<Part>,
 }
 
@@ -166,11 +166,11 @@ struct Batcher {
 impl Batcher {
     fn part(&mut self, ends: bool) {
         self.batch.parts.push(Part {
-            end: self.batch.asked.len(),
+            end: self.batch.requests.len(),
             most: self.most,
             ends,
         });
-        if self.batch.asked.len() >= BATCH {
+        if self.batch.requests.len() >= BATCH {
             self.send();
         }
     }
@@ -190,9 +190,9 @@ impl Visitor for Batcher {
     }
 
     #[inline]
-    fn asked(&mut self, asked: KeyRequest) {
-        self.batch.asked.push(asked);
-        if self.batch.asked.len() >= BATCH {
+    fn request(&mut self, request: KeyRequest) {
+        self.batch.requests.push(request);
+        if self.batch.requests.len() >= BATCH {
             self.part(false);
         }
     }

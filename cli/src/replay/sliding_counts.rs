@@ -94,13 +94,13 @@ fn follow(
             let Some(&number) = chosen.get(&entry.key_of(record)) else {
                 continue;
             };
-            let Some([asked, admitted]) = following[number].as_mut().filter(|_| verdict.is_about(place))
+            let Some([asked, admitted]) = following[number].as_mut().filter(|_| verdict.applies(place))
             else {
                 continue;
             };
             let (time, permits) = (time_of_word(record[0]), entry.cost_of(record));
             asked.push(time, permits);
-            if !verdict.is_refused() {
+            if !verdict.is_denied() {
                 admitted.push(time, permits);
             }
         }

@@ -15,13 +15,13 @@ pub(crate) struct KeySummary {
     pub(crate) first_denied: Option<i64>,
     pub(crate) last_denied: Option<i64>,
     /// The most permits that were requested in one window.
-    pub(crate) asked: u64,
+    pub(crate) peak_demand: u64,
 }
 
 impl KeySummary {
     /// The order of the top keys: denials, then the peak, then requests.
     pub(crate) const fn rank(&self) -> (u64, u64, u64, Reverse<u64>) {
-        (self.denied, self.asked, self.requests, Reverse(self.key))
+        (self.denied, self.peak_demand, self.requests, Reverse(self.key))
     }
 }
 
@@ -34,10 +34,10 @@ pub(crate) struct Survey {
     /// The most permits that were admitted to a key in one window.
     pub(crate) worst: u64,
     /// The most permits that a key requested in two windows.
-    pub(crate) asked_in_two: u64,
+    pub(crate) demand_in_two: u64,
     top: BinaryHeap<Reverse<Ranked>>,
     present: KeySummary,
-    asked: Window,
+    demand: Window,
     in_two: Window,
     charged: Window,
 }
@@ -68,10 +68,10 @@ impl Survey {
             admitted: 0,
             denied: 0,
             worst: 0,
-            asked_in_two: 0,
+            demand_in_two: 0,
             top: BinaryHeap::new(),
             present: KeySummary::default(),
-            asked: Window::new(window),
+            demand: Window::new(window),
             in_two: Window::new(window.saturating_mul(2)),
             charged: Window::new(window),
         }
@@ -86,18 +86,18 @@ impl Survey {
 
     /// Adds a request of the present key, in order of time.
     #[inline]
-    pub(crate) fn asked(&mut self, asked: KeyRequest) {
+    pub(crate) fn request(&mut self, request: KeyRequest) {
         self.present.requests += 1;
-        self.asked.push(asked.time, asked.permits);
-        self.in_two.push(asked.time, asked.permits);
-        if asked.denied {
+        self.demand.push(request.time, request.permits);
+        self.in_two.push(request.time, request.permits);
+        if request.denied {
             self.present.denied += 1;
-            self.present.first_denied.get_or_insert(asked.time);
-            self.present.last_denied = Some(asked.time);
+            self.present.first_denied.get_or_insert(request.time);
+            self.present.last_denied = Some(request.time);
         }
-        if asked.admitted {
+        if request.admitted {
             self.admitted += 1;
-            self.charged.push(asked.time, asked.permits);
+            self.charged.push(request.time, request.permits);
         }
     }
 
@@ -105,16 +105,16 @@ impl Survey {
     pub(crate) fn end(&mut self, key: u64) -> u64 {
         let found = KeySummary {
             key,
-            asked: self.asked.most(),
+            peak_demand: self.demand.most(),
             ..self.present
         };
         self.keys += 1;
         self.denied += found.denied;
         self.worst = self.worst.max(self.charged.most());
         let in_two = self.in_two.most();
-        self.asked_in_two = self.asked_in_two.max(in_two);
+        self.demand_in_two = self.demand_in_two.max(in_two);
         self.present = KeySummary::default();
-        for window in [&mut self.asked, &mut self.in_two, &mut self.charged] {
+        for window in [&mut self.demand, &mut self.in_two, &mut self.charged] {
             window.clear();
         }
         self.top.push(Reverse(Ranked(found)));

@@ -50,21 +50,25 @@ impl AlgorithmSpec {
         }
     }
 
-    /// The limit at which no request is denied if at most `asked` permits are requested in any two windows.
-    pub(crate) fn enough(self, asked: u64) -> u64 {
+    /// The limit at which no request is denied if at most `demand` permits are requested in any two windows.
+    pub(crate) fn enough(self, demand: u64) -> u64 {
         match self.algorithm {
             // Each cell has an equal share of the limit.
-            AlgorithmName::Even => asked.saturating_mul(self.cells()),
-            _ => asked,
+            AlgorithmName::Even => demand.saturating_mul(self.cells()),
+            AlgorithmName::Log
+            | AlgorithmName::Counter
+            | AlgorithmName::Classic
+            | AlgorithmName::Gcra
+            | AlgorithmName::Fixed => demand,
         }
     }
 
-    /// Whether a key that requests at most `asked` permits in any two windows is never denied.
+    /// Whether a key that requests at most `demand` permits in any two windows is never denied.
     ///
     /// No algorithm adds permits that are two windows or more apart: a strict ring has one cell more than the window, and a
     /// bucket drains within two windows.
     #[inline]
-    pub(crate) fn never_refuses(self, limit: u64, asked: u64) -> bool {
-        self.enough(asked) <= limit && asked <= self.burst.unwrap_or(limit)
+    pub(crate) fn never_denies(self, limit: u64, demand: u64) -> bool {
+        self.enough(demand) <= limit && demand <= self.burst.unwrap_or(limit)
     }
 }

@@ -243,7 +243,7 @@ impl RecordLayout {
         let columns = self.columns.iter().enumerate();
         columns.filter_map(|(number, column)| match column {
             Column::Key(fields) => Some((COLUMNS + number, &fields[..])),
-            _ => None,
+            Column::Cost(_) | Column::Tier(_) | Column::Conditions => None,
         })
     }
 
