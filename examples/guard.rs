@@ -74,7 +74,7 @@ fn seconds() -> Result<Duration, Box<dyn Error>> {
                 .filter(|&seconds| seconds > 0.0 && seconds <= 3600.0);
             let time = seconds.map(Duration::from_secs_f64);
             time.ok_or_else(|| {
-                format!("--seconds is {number:?}, but allowed is more than 0, and 3600 at the most").into()
+                format!("invalid --seconds: {number:?} (expected more than 0 and at most 3600)").into()
             })
         }
         _ => Err("usage: guard [--seconds NUMBER]".into()),

@@ -55,7 +55,7 @@ impl Quota {
         if limit == 0 || limit > Self::MAX_LIMIT {
             return Err(ConfigError::new(
                 "limit",
-                format!("{limit} permits"),
+                format!("{limit}"),
                 format!("1 to {} permits", Self::MAX_LIMIT),
             ));
         }
@@ -201,13 +201,7 @@ fn parse_limit(text: &str) -> Option<Result<u64, ConfigError>> {
         let digit = u64::from(c.to_digit(10)?);
         limit = limit.and_then(|limit| limit.checked_mul(10)?.checked_add(digit));
     }
-    Some(limit.ok_or_else(|| {
-        ConfigError::new(
-            "limit",
-            format!("{text} permits"),
-            format!("1 to {} permits", Quota::MAX_LIMIT),
-        )
-    }))
+    Some(limit.ok_or_else(|| ConfigError::new("limit", text, format!("1 to {} permits", Quota::MAX_LIMIT))))
 }
 
 /// `amount` of a unit, in nanoseconds. `None`: not a decimal number, or not a whole number of

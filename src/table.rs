@@ -69,7 +69,7 @@ impl Table {
         if keys == 0 || keys > Self::MAX_KEYS {
             return Err(ConfigError::new(
                 "capacity",
-                format!("{keys} keys"),
+                format!("{keys}"),
                 format!("1 to {} keys", Self::MAX_KEYS),
             ));
         }

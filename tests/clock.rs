@@ -201,7 +201,7 @@ mod real {
         assert!(matches!(refused, CoarseClockError::ZeroInterval));
         assert_eq!(
             refused.to_string(),
-            "the interval of a coarse clock is 0s, but allowed is more than 0s"
+            "invalid interval: 0s (expected more than 0s)"
         );
         let spawn = CoarseClockError::Spawn(std::io::Error::other("no threads left"));
         assert_eq!(

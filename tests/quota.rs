@@ -114,8 +114,8 @@ fn text_of_no_documented_form_is_refused() {
         assert_eq!(
             error.to_string(),
             format!(
-                "quota is {text:?}, but allowed is a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, 5/min, \
-                 10 per second, 2 in 500ms"
+                "invalid quota: {text:?} (expected a limit, \"/\" or \"per\" or \"in\", and a window: 100/60s, 5/min, \
+                 10 per second, 2 in 500ms)"
             )
         );
     }
@@ -124,25 +124,22 @@ fn text_of_no_documented_form_is_refused() {
 #[test]
 fn numbers_out_of_range_are_refused_by_the_name_of_their_field() {
     for (text, words) in [
-        (
-            "0/s",
-            "limit is 0 permits, but allowed is 1 to 1000000000000 permits",
-        ),
+        ("0/s", "invalid limit: 0 (expected 1 to 1000000000000 permits)"),
         (
             "1000000000001/s",
-            "limit is 1000000000001 permits, but allowed is 1 to 1000000000000 permits",
+            "invalid limit: 1000000000001 (expected 1 to 1000000000000 permits)",
         ),
         (
             "99999999999999999999999999/s",
-            "limit is 99999999999999999999999999 permits, but allowed is 1 to 1000000000000 permits",
+            "invalid limit: 99999999999999999999999999 (expected 1 to 1000000000000 permits)",
         ),
-        ("1/0s", "window is 0ns, but allowed is 1µs to 366 days"),
-        ("1/999ns", "window is 999ns, but allowed is 1µs to 366 days"),
-        ("1/366.5d", "window is 31665600s, but allowed is 1µs to 366 days"),
-        ("1/300000d", "window is 300000d, but allowed is 1µs to 366 days"),
+        ("1/0s", "invalid window: 0ns (expected 1µs to 366 days)"),
+        ("1/999ns", "invalid window: 999ns (expected 1µs to 366 days)"),
+        ("1/366.5d", "invalid window: 31665600s (expected 1µs to 366 days)"),
+        ("1/300000d", "invalid window: 300000d (expected 1µs to 366 days)"),
         (
             "1/99999999999999999999s",
-            "window is 99999999999999999999s, but allowed is 1µs to 366 days",
+            "invalid window: 99999999999999999999s (expected 1µs to 366 days)",
         ),
     ] {
         assert_eq!(refused(text).to_string(), words, "{text:?}");
@@ -249,18 +246,15 @@ fn a_bad_configuration_is_refused_in_words() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
     let ring = |text: &str, cells| CounterRing::builder(quota(text)).cells(cells).build().map(drop);
     for (made, words) in [
-        (ring("1/s", 0), "cells is 0 cells, but allowed is 1 to 4096 cells"),
-        (
-            ring("1/s", 4097),
-            "cells is 4097 cells, but allowed is 1 to 4096 cells",
-        ),
+        (ring("1/s", 0), "invalid cells: 0 (expected 1 to 4096)"),
+        (ring("1/s", 4097), "invalid cells: 4097 (expected 1 to 4096)"),
         (
             ring("1/s", u64::MAX),
-            "cells is 18446744073709551615 cells, but allowed is 1 to 4096 cells",
+            "invalid cells: 18446744073709551615 (expected 1 to 4096)",
         ),
         (
             ring("1/1us", 1001),
-            "cells is 1001 cells in 1µs, but allowed is cells of at least 10ns",
+            "invalid cells: 1001 cells in 1µs (expected cells of at least 10ns)",
         ),
         (
             CounterRing::builder(quota("10/s"))
@@ -268,34 +262,39 @@ fn a_bad_configuration_is_refused_in_words() {
                 .also(quota("100/min"))
                 .build()
                 .map(drop),
-            "windows is 2 windows for an even ring, but allowed is one window for an even ring, several for a strict or \
-             classic one",
+            "invalid windows: 2 (expected one window for an even ring, several for a strict or \
+             classic one)",
         ),
         (
             TimestampRing::new(quota("1048577/s")).map(drop),
-            "limit is 1048577 permits, but allowed is 1 to 1048576 permits for a timestamp ring",
+            "invalid limit: 1048577 (expected 1 to 1048576 permits for a timestamp ring)",
         ),
         (
             TimestampRing::new(quota("1048576/1us")).map(drop),
-            "window is 1µs with a limit of 1048576, but allowed is at least 5ms with such a limit",
+            "invalid window: 1µs with a limit of 1048576 (expected at least 5ms with such a limit)",
         ),
         (
             Gcra::new(quota("1001/1us")).map(drop),
-            "limit is 1001 permits in 1µs, but allowed is at most one permit per nanosecond, here 1000 permits",
+            "invalid limit: 1001 permits in 1µs (expected at most one permit per nanosecond, here 1000 permits)",
         ),
         (
             Gcra::token_bucket(quota("1/day"), 0).map(drop),
-            "burst is 0 permits, but allowed is 1 to 366 permits, the limit or what 366 days refill",
+            "invalid burst: 0 (expected 1 to 366 permits, the limit or what 366 days refill)",
         ),
         (
             Gcra::leaky_bucket(quota("1/day"), 367).map(drop),
-            "burst is 367 permits, but allowed is 1 to 366 permits, the limit or what 366 days refill",
+            "invalid burst: 367 (expected 1 to 366 permits, the limit or what 366 days refill)",
         ),
     ] {
         let error = made.expect_err(words);
         assert_eq!(error.to_string(), words);
-        assert!(words.starts_with(&format!("{} is {}, ", error.field, error.given)));
-        assert!(words.ends_with(&format!(" is {}", error.allowed)));
+        let ConfigError {
+            field,
+            given,
+            expected,
+            ..
+        } = error;
+        assert_eq!(words, format!("invalid {field}: {given} (expected {expected})"));
     }
 }
 
@@ -312,7 +311,7 @@ fn what_is_said_to_be_allowed_is_allowed() {
         let error = ring(limit).expect_err("too many permits for such cells");
         assert_eq!(error.field, "limit");
         let most = error
-            .allowed
+            .expected
             .strip_prefix("at most ")
             .expect("a number of permits");
         let most = most
@@ -368,9 +367,7 @@ fn a_quota_is_text_to_serde() {
     );
     let error = serde_json::from_str::<Quota>("\"0/s\"").expect_err("no permits");
     assert!(
-        error
-            .to_string()
-            .contains("limit is 0 permits, but allowed is 1 to"),
+        error.to_string().contains("invalid limit: 0 (expected 1 to"),
         "{error}"
     );
     assert!(serde_json::from_str::<Quota>("5").is_err());

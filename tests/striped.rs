@@ -524,18 +524,18 @@ fn a_wrong_configuration_names_its_field() {
     for stripes in [0, 3, 65, 128, u64::MAX] {
         assert_eq!(
             error(builder(1_000_000).stripes(stripes)),
-            format!("stripes is {stripes} stripes, but allowed is a power of two from 1 to 64")
+            format!("invalid stripes: {stripes} stripes (expected a power of two from 1 to 64)")
         );
     }
     for hold in [0, 4_097, u64::MAX] {
         assert_eq!(
             error(builder(1_000_000).hold(hold)),
-            format!("hold is {hold} permits, but allowed is 1 to 4096 permits")
+            format!("invalid hold: {hold} permits (expected 1 to 4096 permits)")
         );
     }
     assert_eq!(
         error(builder(89).stripes(8).hold(10)),
-        "hold is 10 permits for each of 8 stripes, but allowed is at most 9 permits, with a limit of 89 permits"
+        "invalid hold: 10 permits for each of 8 stripes (expected at most 9 permits, with a limit of 89 permits)"
     );
     assert!(
         builder(90)
@@ -544,8 +544,8 @@ fn a_wrong_configuration_names_its_field() {
             .build_with(ManualClock::new())
             .is_ok()
     );
-    assert!(error(builder(19).hold(10)).starts_with("hold is 10 permits for each of 1 stripes"));
-    assert!(error(builder(1_000).cells(0)).starts_with("cells is"));
+    assert!(error(builder(19).hold(10)).starts_with("invalid hold: 10 permits for each of 1 stripes"));
+    assert!(error(builder(1_000).cells(0)).starts_with("invalid cells: "));
     // What was given is named, not only what is left of it.
     assert_eq!(
         error(
@@ -553,7 +553,7 @@ fn a_wrong_configuration_names_its_field() {
                 .stripes(4)
                 .hold(10)
         ),
-        "limit is 1000000000 permits, without holds 999999960 permits with cells of 200ms, \
-         but allowed is at most 268435455 permits with such cells, or wider cells"
+        "invalid limit: 1000000000 permits, without holds 999999960 permits with cells of 200ms \
+         (expected at most 268435455 permits with such cells, or wider cells)"
     );
 }

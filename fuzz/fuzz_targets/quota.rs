@@ -43,7 +43,7 @@ fn checked<T>(result: Result<T, ConfigError>) -> Option<T> {
     result
         .inspect_err(|error| {
             assert!(["limit", "window", "windows", "cells", "burst", "quota"].contains(&error.field));
-            assert!(!error.given.is_empty() && !error.allowed.is_empty());
+            assert!(!error.given.is_empty() && !error.expected.is_empty());
             assert!(error.to_string().contains(error.field));
         })
         .ok()

@@ -131,7 +131,7 @@ impl CounterRing {
         if most.len() != limits.len() {
             return Err(ConfigError::new(
                 "windows",
-                format!("{} windows", most.len()),
+                format!("{}", most.len()),
                 "one window for a ring whose limit is lowered",
             ));
         }
@@ -142,7 +142,7 @@ impl CounterRing {
         {
             return Err(ConfigError::new(
                 "limit",
-                format!("{limit} permits"),
+                format!("{limit}"),
                 format!("1 to {most} permits, the limit that is lowered"),
             ));
         }

@@ -141,7 +141,7 @@ impl Gcra {
         if burst == 0 || burst > most {
             return Err(ConfigError::new(
                 "burst",
-                format!("{burst} permits"),
+                format!("{burst}"),
                 format!("1 to {most} permits, the limit or what 366 days refill"),
             ));
         }
@@ -394,7 +394,7 @@ impl Reclaim for Gcra {
         if limit == 0 || limit > most {
             return Err(ConfigError::new(
                 "limit",
-                format!("{limit} permits"),
+                format!("{limit}"),
                 format!("1 to {most} permits, the limit that is lowered"),
             ));
         }

@@ -73,7 +73,7 @@ impl TimestampRing {
         if quota.limit() > Self::MAX_LIMIT {
             return Err(ConfigError::new(
                 "limit",
-                format!("{} permits", quota.limit()),
+                format!("{}", quota.limit()),
                 format!("1 to {} permits for a timestamp ring", Self::MAX_LIMIT),
             ));
         }
@@ -407,7 +407,7 @@ impl Reclaim for TimestampRing {
         }
         Err(ConfigError::new(
             "limit",
-            format!("{limit} permits"),
+            format!("{limit}"),
             format!(
                 "{} permits for this timestamp ring, which has a slot for each",
                 self.quota.limit()

@@ -152,9 +152,7 @@ pub enum CoarseClockError {
 impl fmt::Display for CoarseClockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ZeroInterval => {
-                f.write_str("the interval of a coarse clock is 0s, but allowed is more than 0s")
-            }
+            Self::ZeroInterval => f.write_str("invalid interval: 0s (expected more than 0s)"),
             Self::Running => {
                 f.write_str("this process has an upkeep thread already; clone the clock that started it")
             }

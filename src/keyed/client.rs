@@ -49,7 +49,7 @@ impl ClientAddress {
         if prefix == 0 || prefix > 128 {
             return Err(ConfigError::new(
                 "prefix",
-                format!("{prefix} bits"),
+                format!("{prefix}"),
                 "1 to 128 bits of an IPv6 address",
             ));
         }

@@ -81,7 +81,7 @@ impl<K: Hash + Eq + Clone> TopKeys<K> {
         if followed == 0 || followed > Self::MOST_FOLLOWED {
             return Err(ConfigError::new(
                 "followed",
-                format!("{followed} keys"),
+                format!("{followed}"),
                 format!("1 to {} keys", Self::MOST_FOLLOWED),
             ));
         }

@@ -36,21 +36,21 @@ fn an_error_names_its_rule() {
         rule[field] = value;
         read(&json!({"rules": [rule]})).expect_err(field).to_string()
     };
-    let number = "but allowed is a whole number, not negative";
+    let number = "(expected a whole number, not negative)";
     for (field, value, words) in [
-        ("cells", json!(-5), format!("cells is -5, {number}")),
-        ("cells", json!(2.5), format!("cells is 2.5, {number}")),
-        ("cells", json!(null), format!("cells is null, {number}")),
-        ("cells", json!(true), format!("cells is true, {number}")),
+        ("cells", json!(-5), format!("invalid cells: -5 {number}")),
+        ("cells", json!(2.5), format!("invalid cells: 2.5 {number}")),
+        ("cells", json!(null), format!("invalid cells: null {number}")),
+        ("cells", json!(true), format!("invalid cells: true {number}")),
         (
             "cells",
             json!(0),
-            "cells is 0 cells, but allowed is 1 to 4096 cells".to_owned(),
+            "invalid cells: 0 (expected 1 to 4096)".to_owned(),
         ),
         (
             "key",
             json!("usr"),
-            "key is \"usr\", but allowed is \"user\" or \"number\"".to_owned(),
+            "invalid key: \"usr\" (expected \"user\" or \"number\")".to_owned(),
         ),
     ] {
         assert_eq!(rule(field, value), format!("rule \"user\": {words}"));
@@ -58,7 +58,7 @@ fn an_error_names_its_rule() {
     let error = read(&json!([])).expect_err("no map");
     assert_eq!(
         error.to_string(),
-        "rules is a list, but allowed is a map with the field rules"
+        "invalid rules: a list (expected a map with the field rules)"
     );
 }
 
@@ -75,7 +75,7 @@ fn deep_nesting_and_repeated_fields_are_errors() {
     assert!(
         error
             .to_string()
-            .starts_with("field is \"rules\" again, but allowed is each field once"),
+            .starts_with("invalid field: \"rules\" again (expected each field once)"),
         "{error}"
     );
 }

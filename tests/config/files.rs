@@ -23,32 +23,32 @@ fn an_error_names_the_file() {
         (
             "rules.toml",
             "[[rules]]\nname = 'user'\n\n\n\n\nquota = '0/s'\n",
-            ":7:9: rule \"user\": limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+            ":7:9: rule \"user\": invalid limit: 0 (expected 1 to 1000000000000 permits)",
         ),
         (
             "rules.JSON",
             "{\"rules\": [{\"name\": \"user\", \"quota\": \"0/s\"}]}",
-            ":1:38: rule \"user\": limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+            ":1:38: rule \"user\": invalid limit: 0 (expected 1 to 1000000000000 permits)",
         ),
         (
             "rules.yaml",
             "rules:\n- name: user\n  quota: 0/s\n",
-            ":3:10: rule \"user\": limit is 0 permits, but allowed is 1 to 1000000000000 permits",
+            ":3:10: rule \"user\": invalid limit: 0 (expected 1 to 1000000000000 permits)",
         ),
         (
             "rules.yml",
             "rules:",
-            ":1:6: rules is null, but allowed is a list of rules",
+            ":1:6: invalid rules: null (expected a list of rules)",
         ),
         (
             "rules.ini",
             "",
-            ": format is file extension \"ini\", but allowed is toml, json, yaml or yml",
+            ": invalid format: file extension \"ini\" (expected toml, json, yaml or yml)",
         ),
         (
             "rules",
             "",
-            ": format is no file extension, but allowed is toml, json, yaml or yml",
+            ": invalid format: no file extension (expected toml, json, yaml or yml)",
         ),
     ] {
         let path = folder.path().join(name);
@@ -170,7 +170,7 @@ fn a_reload_keeps_the_counts_and_an_error_keeps_the_rules() {
     assert!(
         error
             .to_string()
-            .starts_with(&format!("{}:3:9: rule \"all\": quota", path.display()))
+            .starts_with(&format!("{}:3:9: rule \"all\": invalid quota", path.display()))
     );
     live.load().clock().advance(Duration::from_secs(2));
     assert_eq!(admitted(), 5);

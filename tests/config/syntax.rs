@@ -17,26 +17,26 @@ fn check(format: FileFormat, text: &str, line: usize, column: usize, message: &s
     );
 }
 
-const NO_RULES: &str = "rules is missing, but allowed is a list of rules";
+const NO_RULES: &str = "missing rules (expected a list of rules)";
 
 #[test]
 fn a_file_without_rules_is_an_error() {
     check(FileFormat::Toml, "", 1, 1, NO_RULES);
     check(FileFormat::Json, " {}", 1, 2, NO_RULES);
     check(FileFormat::Yaml, "\n{}", 2, 1, NO_RULES);
-    let no_map = |given| format!("rules is {given}, but allowed is a map with the field rules");
+    let no_map = |given| format!("invalid rules: {given} (expected a map with the field rules)");
     check(FileFormat::Json, "[]", 1, 1, &no_map("a list"));
     check(FileFormat::Json, "null", 1, 1, &no_map("null"));
     check(FileFormat::Yaml, "- name: user", 1, 1, &no_map("a list"));
     check(FileFormat::Yaml, "", 1, 1, &no_map("nothing"));
     check(FileFormat::Yaml, "# only this\n", 1, 1, &no_map("nothing"));
-    let no_list = |given| format!("rules is {given}, but allowed is a list of rules");
+    let no_list = |given| format!("invalid rules: {given} (expected a list of rules)");
     check(FileFormat::Toml, "rules = 5", 1, 9, &no_list("5"));
     check(FileFormat::Toml, "[rules]\nname = 'a'", 1, 1, &no_list("a map"));
     check(FileFormat::Json, r#"{"rules": {}}"#, 1, 11, &no_list("a map"));
     // The position of a missing value is after the colon that precedes it.
     check(FileFormat::Yaml, "rules:\n", 1, 6, &no_list("null"));
-    let no_rule = "rules is \"user\", but allowed is a map for each rule";
+    let no_rule = "invalid rules: \"user\" (expected a map for each rule)";
     check(FileFormat::Toml, "rules = ['user']", 1, 10, no_rule);
     check(FileFormat::Json, r#"{"rules": ["user"]}"#, 1, 12, no_rule);
     check(FileFormat::Yaml, "rules:\n - user", 2, 4, no_rule);
@@ -55,17 +55,17 @@ fn an_empty_list_of_rules_is_read() {
 
 #[test]
 fn an_unknown_field_is_an_error() {
-    let message = "field is \"rule\", but allowed is rules or $schema";
+    let message = "invalid field: \"rule\" (expected rules or $schema)";
     check(FileFormat::Toml, "[[rule]]\nname = 'user'", 1, 3, message);
     check(FileFormat::Json, "{\n  \"rule\": []}", 2, 3, message);
     check(FileFormat::Yaml, "rule: []", 1, 1, message);
-    let message = "$schema is 1, but allowed is text: the location of the schema";
+    let message = "invalid $schema: 1 (expected text: the location of the schema)";
     check(FileFormat::Json, r#"{"$schema": 1, "rules": []}"#, 1, 13, message);
 }
 
 #[test]
 fn a_rule_without_a_name_is_an_error() {
-    let message = "name is missing, but allowed is a name for each rule";
+    let message = "missing name (expected a name for each rule)";
     check(FileFormat::Toml, "\n[[rules]]\nquota = '1/s'", 2, 1, message);
     check(
         FileFormat::Json,
@@ -75,7 +75,7 @@ fn a_rule_without_a_name_is_an_error() {
         message,
     );
     check(FileFormat::Yaml, "rules:\n- quota: 1/s", 2, 3, message);
-    let message = "name is empty, but allowed is a name";
+    let message = "invalid name: empty (expected a name)";
     check(
         FileFormat::Toml,
         "[[rules]]\nname = ''\nquota = '1/s'",
@@ -97,7 +97,7 @@ fn a_rule_without_a_name_is_an_error() {
         9,
         message,
     );
-    let message = "name is true, but allowed is text";
+    let message = "invalid name: true (expected text)";
     check(FileFormat::Toml, "[[rules]]\nname = true", 2, 8, message);
     check(FileFormat::Json, r#"{"rules": [{"name": true}]}"#, 1, 21, message);
     check(FileFormat::Yaml, "rules:\n- name: true", 2, 9, message);
@@ -105,7 +105,7 @@ fn a_rule_without_a_name_is_an_error() {
 
 #[test]
 fn a_repeated_name_is_reported_at_its_second_use() {
-    let message = "rule \"user\": name is \"user\" again, but allowed is a different name for each rule";
+    let message = "rule \"user\": invalid name: \"user\" again (expected a different name for each rule)";
     let rule = "[[rules]]\nname = 'user'\nquota = '1/s'\n";
     check(FileFormat::Toml, &format!("{rule}{rule}{rule}"), 5, 8, message);
     let rule = r#"{"name": "user", "quota": "1/s"}"#;
@@ -122,7 +122,7 @@ fn a_repeated_name_is_reported_at_its_second_use() {
 
 #[test]
 fn a_repeated_field_is_reported_at_its_second_use() {
-    let message = "field is \"quota\" again, but allowed is each field once";
+    let message = "invalid field: \"quota\" again (expected each field once)";
     check(
         FileFormat::Json,
         "{\"rules\": [{\"name\": \"user\", \"quota\": \"1/s\",\n\"quota\": \"1/s\"}]}",
@@ -149,8 +149,8 @@ fn a_repeated_field_is_reported_at_its_second_use() {
 
 #[test]
 fn of_two_errors_the_first_in_the_file_is_reported() {
-    let message = "rule \"user\": field is \"zzz\", but allowed is name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, \
-                 when, tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny";
+    let message = "rule \"user\": invalid field: \"zzz\" (expected name, renamed_from, quota, quotas, algorithm, cells, burst, key, cost, \
+                 when, tiers, capacity, on_full, on_error, mode, shadow, enforce, allow or deny)";
     check(
         FileFormat::Toml,
         "[[rules]]\nname = 'user'\nzzz = 1\naaa = 1",
@@ -187,7 +187,7 @@ fn too_many_rules_are_reported_at_the_first_excess_rule() {
         &text(most + 3),
         most + 2,
         3,
-        "rule \"r1000\": rules is 1003 rules, but allowed is at most 1000",
+        "rule \"r1000\": invalid rules: 1003 rules (expected at most 1000)",
     );
     assert_eq!(super::read(FileFormat::Yaml, &text(most)).rules().len(), most);
 }
@@ -283,7 +283,7 @@ fn deep_nesting_is_an_error_and_overflows_no_stack() {
 
 #[test]
 fn columns_are_counted_in_characters_and_carriage_returns_end_lines() {
-    let message = "rule \"größe\": quota is 1, but allowed is text such as \"100/60s\"";
+    let message = "rule \"größe\": invalid quota: 1 (expected text such as \"100/60s\")";
     check(
         FileFormat::Toml,
         "rules = [\r\n  { name = 'größe', quota = 1 },\r\n]",
@@ -313,7 +313,7 @@ fn an_unknown_name_is_reported_when_the_program_has_none() {
     let error = RuleSetBuilder::from_text(text, FileFormat::Yaml, &Extractors::<str>::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 1, column 40: rule \"user\": key is \"user\", but allowed is none: the program has no keys"
+        "line 1, column 40: rule \"user\": invalid key: \"user\" (expected none: the program has no keys)"
     );
 }
 
@@ -323,7 +323,7 @@ fn extractors_of_one_kind_have_different_names() {
     let error = extractors().key(again()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "key is \"user\" again, but allowed is a different name for each"
+        "invalid key: \"user\" again (expected a different name for each)"
     );
     let name = |made: Result<Extractors<Request>, ConfigError>| made.unwrap_err().field;
     assert_eq!(

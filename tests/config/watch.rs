@@ -63,7 +63,7 @@ fn next_good(reports: &Receiver<Report>) -> Reloaded {
 fn next_bad(reports: &Receiver<Report>) -> String {
     loop {
         let error = next(reports).expect_err("a bad file").to_string();
-        if !error.ends_with(": rules is missing, but allowed is a list of rules") {
+        if !error.ends_with(": missing rules (expected a list of rules)") {
             return error;
         }
     }
@@ -99,7 +99,7 @@ fn a_changed_file_is_reloaded_and_an_invalid_one_is_reported() {
     fs::write(&path, rules("5/fortnight")).expect("written");
     let error = next_bad(&reports);
     assert!(
-        error.starts_with(&format!("{}:3:9: rule \"all\": quota is ", path.display())),
+        error.starts_with(&format!("{}:3:9: rule \"all\": invalid quota: ", path.display())),
         "{error}"
     );
     assert_eq!(quotas(&live), ["4/1s"]);

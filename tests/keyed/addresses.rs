@@ -57,7 +57,7 @@ fn a_prefix_is_1_to_128_bits() {
             assert_eq!(error.field, "prefix");
             assert_eq!(
                 error.to_string(),
-                format!("prefix is {prefix} bits, but allowed is 1 to 128 bits of an IPv6 address")
+                format!("invalid prefix: {prefix} (expected 1 to 128 bits of an IPv6 address)")
             );
         }
     }

@@ -21,7 +21,7 @@ fn builder(it: impl Into<Any>) -> KeyedBuilder<Any> {
 fn a_capacity_is_1_to_2_to_the_32() {
     for subject in subjects(quota("10/s")) {
         for keys in [0, (1 << 32) + 1, u64::MAX] {
-            let expected = format!("capacity is {keys} keys, but allowed is 1 to 4294967296 keys");
+            let expected = format!("invalid capacity: {keys} (expected 1 to 4294967296 keys)");
             let error = error(builder(subject.algorithm.clone()).capacity(keys));
             assert_eq!(error, ("capacity", expected), "{}", subject.name);
         }
@@ -36,7 +36,7 @@ fn more_than_there_is_memory_for_is_an_error() {
     let quota = ringgate::Quota::new(1 << 20, core::time::Duration::from_secs(60)).expect("a quota");
     let log = TimestampRing::new(quota).expect("a log");
     let expected =
-        "capacity is 4294967296 keys of 8388624 bytes each, but allowed is what memory can be had for";
+        "invalid capacity: 4294967296 keys of 8388624 bytes each (expected what memory can be had for)";
     assert_eq!(
         error(builder(log).capacity(1 << 32)),
         ("capacity", expected.to_owned())
@@ -50,9 +50,8 @@ fn a_tier_is_lower() {
     let bucket = || Gcra::new(quota("10/s")).expect("a bucket");
     for it in [Any::from(ring()), unpacked().into(), bucket().into()] {
         for limit in [0, 11, u64::MAX] {
-            let expected = format!(
-                "limit is {limit} permits, but allowed is 1 to 10 permits, the limit that is lowered"
-            );
+            let expected =
+                format!("invalid limit: {limit} (expected 1 to 10 permits, the limit that is lowered)");
             assert_eq!(
                 error(builder(it.clone()).tier(limit)),
                 ("limit", expected.clone())
@@ -80,7 +79,7 @@ fn a_log_and_several_windows_have_no_tiers() {
     let (field, text) = error(builder(log()).tier(5));
     assert_eq!(field, "limit");
     assert!(
-        text.starts_with("limit is 5 permits, but allowed is 10 permits"),
+        text.starts_with("invalid limit: 5 (expected 10 permits"),
         "{text}"
     );
     assert!(
@@ -95,7 +94,7 @@ fn a_log_and_several_windows_have_no_tiers() {
         error(builder(several).tier(5)),
         (
             "windows",
-            "windows is 2 windows, but allowed is one window for a ring whose limit is lowered".to_owned()
+            "invalid windows: 2 (expected one window for a ring whose limit is lowered)".to_owned()
         )
     );
 }

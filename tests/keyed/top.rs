@@ -145,7 +145,7 @@ fn one_to_2_to_the_20_can_be_followed() {
         assert_eq!(error.field, "followed");
         assert_eq!(
             error.to_string(),
-            format!("followed is {followed} keys, but allowed is 1 to 1048576 keys")
+            format!("invalid followed: {followed} (expected 1 to 1048576 keys)")
         );
     }
     assert_eq!(TopKeys::<u64>::MOST_FOLLOWED, 1 << 20);

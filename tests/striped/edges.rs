@@ -98,8 +98,8 @@ fn a_hold_that_cannot_be_says_what_it_takes() {
         assert_eq!(
             error(builder(limit).stripes(stripes).hold(1)),
             format!(
-                "hold is 1 permits for each of {stripes} stripes, but allowed is a hold only with a limit of at least {} \
-                 permits, and this is {limit}",
+                "invalid hold: 1 permits for each of {stripes} stripes (expected a hold only with a limit of at least {} \
+                 permits, and this is {limit})",
                 stripes + 1
             )
         );

@@ -24,7 +24,7 @@ async fn an_invalid_quantum_is_an_error() {
     let error = built(201).unwrap_err();
     assert_eq!(error.given, "201 bytes");
     assert_eq!(
-        error.allowed,
+        error.expected,
         "1 to 200 bytes, the largest request of the limiter"
     );
     assert!(built(200).is_ok() && built(1).is_ok());

@@ -105,14 +105,14 @@ impl CounterRingBuilder {
         if self.cells == 0 || self.cells > CounterRing::MAX_CELLS {
             return Err(ConfigError::new(
                 "cells",
-                format!("{} cells", self.cells),
-                format!("1 to {} cells", CounterRing::MAX_CELLS),
+                format!("{}", self.cells),
+                format!("1 to {}", CounterRing::MAX_CELLS),
             ));
         }
         if self.variant == Variant::Even && !self.more.is_empty() {
             return Err(ConfigError::new(
                 "windows",
-                format!("{} windows for an even ring", self.more.len() + 1),
+                format!("{}", self.more.len() + 1),
                 "one window for an even ring, several for a strict or classic one",
             ));
         }

@@ -120,7 +120,7 @@ impl StripedBuilder {
             "limit" if held > 0 => ConfigError::new(
                 "limit",
                 format!("{limit} permits, without holds {}", error.given),
-                error.allowed,
+                error.expected,
             ),
             _ => error,
         })?;

@@ -29,7 +29,7 @@ pub(super) fn only_fields(
 
 /// The error about a map without a field that it needs.
 pub(super) fn missing(node: &Node, field: &'static str, expected: &str) -> FileError {
-    FileError::value(node.at, ConfigError::new(field, "missing", expected))
+    FileError::value(node.at, ConfigError::missing(field, expected))
 }
 
 pub(super) fn text<'n>(node: &'n Node, field: &'static str, expected: &str) -> Result<&'n str, FileError> {

@@ -23,7 +23,7 @@ use crate::error::ConfigError;
 /// let error = RuleSetBuilder::from_text(text, FileFormat::Toml, &Extractors::<str>::new()).unwrap_err();
 /// assert_eq!((error.line(), error.column(), error.rule()), (Some(3), Some(9), Some("user")));
 /// assert!(error.to_string().starts_with(
-///     "line 3, column 9: rule \"user\": quota is \"2/fortnight\", but allowed is a limit, "
+///     "line 3, column 9: rule \"user\": invalid quota: \"2/fortnight\" (expected a limit, "
 /// ));
 /// ```
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::rules::rule::Rule;
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "10/s".parse()?).cells(0));
 /// let error = rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap_err();
-/// assert_eq!(error.to_string(), r#"rule "all": cells is 0 cells, but allowed is 1 to 4096 cells"#);
+/// assert_eq!(error.to_string(), r#"rule "all": invalid cells: 0 (expected 1 to 4096)"#);
 /// # Ok(())
 /// # }
 /// ```

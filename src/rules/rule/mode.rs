@@ -61,7 +61,7 @@ impl Mode {
             1..=Self::MAX_PERMITS => Ok(()),
             _ => Err(ConfigError::new(
                 field,
-                format!("{permits} permits"),
+                format!("{permits}"),
                 format!("1 to {} permits", Self::MAX_PERMITS),
             )),
         }
