@@ -1,4 +1,4 @@
-//! What an algorithm is, and those that come with the crate.
+//! The traits of algorithms, and the algorithms of the crate.
 
 mod any;
 mod attempt;

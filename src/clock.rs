@@ -1,4 +1,4 @@
-//! Where readings of time come from.
+//! Clocks: the sources of readings.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -19,10 +19,11 @@ pub use manual::ManualClock;
 
 /// A source of readings, in nanoseconds since an origin of its own.
 ///
-/// Readings need not be monotonic, within a thread or between threads: a limiter adopts the newest
-/// time that anybody has published, so an older reading makes it stricter, never looser. (A
-/// [`StripedLimiter`](crate::StripedLimiter) is the exception: its window is shorter by as much as the clock steps
-/// back.) A clock that jumps ahead is believed: windows end early, and readings that come after it are older ones.
+/// Readings need not be monotonic, within a thread or between threads. A limiter adopts the newest
+/// time that any thread has published, so an older reading makes it stricter, never looser. The exception is a
+/// [`StripedLimiter`](crate::StripedLimiter), whose window is shorter by as much as the clock steps back.
+///
+/// A jump ahead is not detected: windows end early, and later readings count as older ones until they catch up.
 ///
 /// Readings of one limiter must come from one clock (or from clocks with one origin).
 ///
@@ -33,7 +34,7 @@ pub use manual::ManualClock;
 /// use ringgate::{Clock, CounterRing, Nanos, Quota, RateLimiter};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// /// Milliseconds that an event loop has read when it woke up.
+/// /// The milliseconds that an event loop has read at its last wakeup.
 /// struct LoopTime(AtomicU64);
 ///
 /// impl Clock for LoopTime {
@@ -50,16 +51,16 @@ pub use manual::ManualClock;
 /// # }
 /// ```
 pub trait Clock {
-    /// The time now.
+    /// Returns the current time.
     ///
-    /// Called once for every decision, so it should cost no more than the decision: no system call, no
+    /// It is called once per decision, so it should cost no more than the decision: no system call, no
     /// lock.
     fn now(&self) -> Nanos;
 
-    /// How far the time between two readings may be from the true time between them, when that is `over`.
+    /// Returns the largest error of the time between two readings whose true distance is `over`.
     ///
-    /// A limiter promises its bound for every interval of one window *by the readings*. In true time the
-    /// promise is for intervals shorter by this much ([`RateLimiter::promise`](crate::RateLimiter::promise)).
+    /// A limiter keeps its bound in every interval of one window *by the readings*. In true time it keeps it
+    /// in intervals that are shorter by this error ([`RateLimiter::promise`](crate::RateLimiter::promise)).
     fn error(&self, over: Duration) -> Duration {
         let _ = over;
         Duration::ZERO

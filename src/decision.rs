@@ -1,4 +1,4 @@
-//! What a caller learns beside the decision, worked out from the state when it is asked for.
+//! Decisions, and the answers about a state that are computed on request.
 
 use crate::receipt::Receipt;
 use crate::time::Nanos;

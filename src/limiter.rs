@@ -76,7 +76,7 @@ pub struct RateLimiter<
     clock: C,
 }
 
-/// What a limiter promises in true time: at most `permits` in any interval of length `interval`.
+/// The bound of a limiter in true time: at most `permits` in any interval of length `interval`.
 ///
 /// # Examples
 ///
@@ -160,8 +160,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// Takes `permits` permits at the time `now`, which the caller has read from this limiter's
     /// [clock](Self::clock): for loops that read the clock once for many decisions.
     ///
-    /// The bound holds by the times that are given, so use a reading while it is fresh: what is admitted at it counts
-    /// from then on, not from the call on. A time that is ahead of the clock is believed as well. What is admitted at
+    /// The bound holds by the times that are given, so use a reading while it is fresh: an admission counts
+    /// from the reading on, not from the call on. A time ahead of the clock is accepted as well. An admission at
     /// it counts until a window after it, and until the clock gets there the limiter is that much stricter: never mix
     /// the readings of two clocks.
     ///
@@ -180,7 +180,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
     }
 
-    /// As [`check`](Self::check), without any locked instruction: for a limiter that one connection
+    /// Takes one permit if there is room, without any locked instruction: for a limiter that one connection
     /// or one thread owns.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         self.check_n_mut(1)
     }
 
-    /// As [`check_n`](Self::check_n), without any locked instruction.
+    /// Takes `permits` permits if there is room for all of them, without any locked instruction.
     ///
     /// The answer keeps the limiter borrowed; turn it into a [receipt](Admitted::into_receipt) to
     /// settle it later.
@@ -204,7 +204,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         self.check_at_mut(self.clock.now(), permits)
     }
 
-    /// As [`check_at`](Self::check_at), without any locked instruction.
+    /// Takes `permits` permits at the time `now`, without any locked instruction.
     ///
     /// # Errors
     ///
@@ -265,7 +265,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// As [`refund`](Self::refund). Between the charge and its settlement others are decided by the estimate.
+    /// As [`refund`](Self::refund). Between the charge and its settlement other requests are decided by the estimate.
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let receipt = taken.into();
         let words = Shared::new(self.words.get());
@@ -285,7 +285,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         }
     }
 
-    /// What is spent, in a form that outlives the process.
+    /// Returns the spent permits in a form that outlives the process.
     ///
     /// # Examples
     ///
@@ -299,7 +299,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// assert!(before.check_n(8).is_ok());
     /// let saved = before.save();
     ///
-    /// // After the restart nobody knows how long it took, so no time is assumed.
+    /// // The length of the restart is unknown, so no time is assumed.
     /// let after = RateLimiter::with_clock(CounterRing::new(quota)?, ManualClock::new());
     /// after.restore(&saved, Duration::ZERO);
     /// assert_eq!(after.peek().remaining(), 2);
@@ -309,7 +309,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// What others take while it is saved may be missing from it: save when nobody decides any more.
+    /// Permits that other threads take meanwhile may be missing: save after the last decision.
     pub fn save(&self) -> SavedState {
         let now = self.clock.now();
         let words = Shared::new(self.words.get());
@@ -330,7 +330,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// Who decides before it does not see what was spent: call it before the limiter is shared.
+    /// Earlier decisions do not count the restored permits: call it before the limiter is shared.
     pub fn restore(&self, saved: &SavedState, elapsed: Duration) {
         let spent = saved.spent_after(elapsed);
         if spent > 0 {

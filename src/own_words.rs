@@ -2,30 +2,30 @@ use alloc::boxed::Box;
 
 use crate::sync::{AtomicU64, Tally};
 
-/// The words of one limiter, zeroed, on cache lines that nothing else is on.
+/// The words of one limiter, on cache lines of their own.
 #[derive(Debug)]
 pub(crate) struct OwnWords {
-    /// No other words have had it, whatever memory they were in: an address would be used again.
+    /// Unique in the process, unlike an address, which may be used again.
     number: u64,
     memory: Box<[AtomicU64]>,
     first: usize,
     words: usize,
 }
 
-/// Bytes that the hardware fetches together: two lines of 64 on current x86, one of 128 on current arm.
+/// The bytes that the hardware fetches together: two lines of 64 on current x86, one of 128 on current arm.
 const LINES: usize = 128;
 
-/// How many words of limiters there have been.
+/// The number of [`OwnWords`] that were created.
 static MADE: Tally = Tally::new();
 
 impl OwnWords {
     pub(crate) fn new(words: usize) -> Self {
         let line = LINES / size_of::<AtomicU64>();
-        // Room for moving the beginning to a line's, and for filling up the last line.
+        // Extra words align the first one to a line and fill the last line.
         let memory: Box<[AtomicU64]> = (0..words.next_multiple_of(line) + line)
             .map(|_| AtomicU64::new(0))
             .collect();
-        // An interpreter may decline to say where a line begins; any place will do there.
+        // Under an interpreter the alignment may be unknown; any offset is correct there.
         let first = memory.as_ptr().align_offset(LINES).min(line);
         Self {
             number: MADE.next(),

@@ -1,4 +1,4 @@
-//! How much is allowed in how long, validated once.
+//! A validated limit per window.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -10,11 +10,10 @@ use crate::error::ConfigError;
 
 /// A limit and a window: at most `limit` permits per `window`.
 ///
-/// What "at most" means in the worst case depends on the algorithm that the quota is given to; see
+/// The worst case in any interval of one window depends on the algorithm; see
 /// the table in the [crate documentation](crate).
 ///
-/// Ranges: the limit is 1 to 10^12 permits, the window 1 microsecond to 366 days. A value of this
-/// type is always within them.
+/// The limit is 1 to 10^12 permits, the window 1 microsecond to 366 days.
 ///
 /// # Examples
 ///
@@ -40,17 +39,17 @@ impl Quota {
     /// The largest limit, in permits.
     pub const MAX_LIMIT: u64 = 1_000_000_000_000;
 
-    /// The shortest window: a clock of nanoseconds cannot divide less into cells.
+    /// The shortest window that can be divided into cells of whole nanoseconds.
     pub const MIN_WINDOW: Duration = Duration::from_micros(1);
 
-    /// The longest window, 366 days: what every packed word has room for.
+    /// The longest window, 366 days, which every packed word can hold.
     pub const MAX_WINDOW: Duration = Duration::from_secs(366 * 24 * 3600);
 
-    /// Allows `limit` permits in every `window`.
+    /// Creates a quota of `limit` permits per `window`.
     ///
     /// # Errors
     ///
-    /// When the limit or the window is out of range; the error names the field.
+    /// When the limit or the window is out of range.
     pub fn new(limit: u64, window: Duration) -> Result<Self, ConfigError> {
         if limit == 0 || limit > Self::MAX_LIMIT {
             return Err(ConfigError::new(
@@ -70,7 +69,7 @@ impl Quota {
         Ok(Self { limit, window })
     }
 
-    /// Allows `limit` permits per second.
+    /// Creates a quota of `limit` permits per second.
     ///
     /// # Errors
     ///
@@ -79,7 +78,7 @@ impl Quota {
         Self::new(limit, Duration::from_secs(1))
     }
 
-    /// Allows `limit` permits per minute.
+    /// Creates a quota of `limit` permits per minute.
     ///
     /// # Errors
     ///
@@ -88,7 +87,7 @@ impl Quota {
         Self::new(limit, Duration::from_secs(60))
     }
 
-    /// Allows `limit` permits per hour.
+    /// Creates a quota of `limit` permits per hour.
     ///
     /// # Errors
     ///
@@ -97,7 +96,7 @@ impl Quota {
         Self::new(limit, Duration::from_secs(3600))
     }
 
-    /// Allows `limit` permits per day of 24 hours.
+    /// Creates a quota of `limit` permits per day of 24 hours.
     ///
     /// # Errors
     ///
@@ -106,13 +105,13 @@ impl Quota {
         Self::new(limit, Duration::from_secs(24 * 3600))
     }
 
-    /// Permits per window.
+    /// Returns the permits per window.
     #[must_use]
     pub const fn limit(self) -> u64 {
         self.limit
     }
 
-    /// The window.
+    /// Returns the window.
     #[must_use]
     pub const fn window(self) -> Duration {
         Duration::from_nanos(self.window)
@@ -123,11 +122,11 @@ impl Quota {
         self.window
     }
 
-    /// The windows that are allowed, as an error says it.
+    /// The accepted windows, for errors.
     const WINDOWS: &'static str = "1µs to 366 days";
 }
 
-/// Writes the limit and the window in the largest unit that divides it: `100/60s` as `100/1min`.
+/// Formats the limit, and the window in the largest unit that divides it: `100/60s` as `100/1min`.
 impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (nanos, unit) = UNITS
@@ -139,7 +138,7 @@ impl fmt::Display for Quota {
     }
 }
 
-/// Nanoseconds of each unit, and its names, the one that `Display` writes first.
+/// The nanoseconds of each unit, and its names. `Display` uses the first.
 const UNITS: [(u64, &[&str]); 7] = [
     (1, &["ns", "nanosecond", "nanoseconds"]),
     (1_000, &["us", "µs", "μs", "microsecond", "microseconds"]),
@@ -150,10 +149,11 @@ const UNITS: [(u64, &[&str]); 7] = [
     (86_400_000_000_000, &["d", "day", "days"]),
 ];
 
-/// Reads `100/60s`, `5/min`, `10 per second`, `2 in 500ms`: a limit (digits, `_` between them allowed),
-/// one of `/`, `per` and `in` (the words between spaces), an optional number (a decimal point allowed)
-/// and a unit: `ns`, `us`, `ms`, `s`, `min` or `m`, `h`, `d`, or its name. Other spaces, and the case of
-/// letters, do not matter. Anything else is an error that shows what was given.
+/// Parses text such as `100/60s`, `5/min`, `10 per second` or `2 in 500ms`.
+///
+/// The text is a limit in digits (with optional `_` between them), one of `/`, `per` and `in` (the words between
+/// spaces), an optional decimal number, and a unit: `ns`, `us`, `ms`, `s`, `min` or `m`, `h`, `d`, or its name.
+/// Other spaces and the case of letters are ignored.
 impl FromStr for Quota {
     type Err = ConfigError;
 
@@ -191,7 +191,7 @@ impl FromStr for Quota {
     }
 }
 
-/// `None`: not a number. `Some(Err)`: a number too large for any limit.
+/// Parses a limit. Returns `None` if it is not a number, and an error if it does not fit into 64 bits.
 fn parse_limit(text: &str) -> Option<Result<u64, ConfigError>> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.ends_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -204,11 +204,11 @@ fn parse_limit(text: &str) -> Option<Result<u64, ConfigError>> {
     Some(limit.ok_or_else(|| ConfigError::new("limit", text, format!("1 to {} permits", Quota::MAX_LIMIT))))
 }
 
-/// `amount` of a unit, in nanoseconds. `None`: not a decimal number, or not a whole number of
-/// nanoseconds. `Some(None)`: too large.
+/// Parses `amount` of a unit as nanoseconds. Returns `None` if it is not a decimal number, or not a whole number of
+/// nanoseconds, and `Some(None)` if it is too large.
 #[expect(
     clippy::option_option,
-    reason = "two different errors, told apart by the only caller"
+    reason = "the only caller reports two different errors"
 )]
 fn parse_decimal(amount: &str, unit: u64) -> Option<Option<u64>> {
     let (whole, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
@@ -235,7 +235,7 @@ fn parse_decimal(amount: &str, unit: u64) -> Option<Option<u64>> {
     Some(nanos)
 }
 
-/// As text, in the form that [`FromStr`] reads.
+/// Serializes as text that [`FromStr`] can parse.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Quota {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,12 +1,12 @@
-//! What an algorithm says about one request, as plain values.
+//! The receipt of an admitted request, and the outcome of its settlement.
 
 use crate::time::Nanos;
 
-/// A request was admitted, and this is what was charged.
+/// The charge of an admitted request.
 ///
-/// Plain data that may outlive the limiter's borrow: hand it back to the limiter that made it to
-/// [refund](crate::RateLimiter::refund) or [settle](crate::RateLimiter::settle) the charge. It can be
-/// handed back once; that is why it is not `Clone`.
+/// A receipt borrows nothing. Return it to the limiter that made it to
+/// [refund](crate::RateLimiter::refund) or [settle](crate::RateLimiter::settle) the charge. It is not `Clone`, so that
+/// it can be returned only once.
 ///
 /// # Examples
 ///
@@ -23,7 +23,7 @@ use crate::time::Nanos;
 /// # }
 /// ```
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a receipt is the proof of admission, and what a refund needs"]
+#[must_use = "a receipt is needed to refund the charge"]
 pub struct Receipt {
     at: Nanos,
     permits: u64,
@@ -31,27 +31,27 @@ pub struct Receipt {
     payer: Payer,
 }
 
-/// Whose state a charge is in.
+/// The state that a charge is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payer {
-    /// The words that the algorithm was given, of no limiter that is known.
+    /// Words that were passed to an algorithm, of no known limiter.
     Words,
-    /// The limiter's, whose words have this number.
+    /// The limiter whose words have this number.
     Limiter(u64),
-    /// The key's, in the entry with this number in this generation of the table.
+    /// The entry with this number in this generation of the table.
     #[cfg(feature = "keyed")]
     Entry(usize, u32),
-    /// The catch-all's that keys share when the table is full, in this generation of the table.
+    /// The catch-all in this generation of the table.
     #[cfg(feature = "keyed")]
     Shared(u32),
-    /// Nobody's.
+    /// No state: the request was admitted uncounted.
     #[cfg(feature = "keyed")]
     Nobody,
 }
 
 impl Receipt {
-    /// States that `permits` were charged at the time `at`. `mark` is the algorithm's own, for
-    /// recognising the charge when it is handed back.
+    /// Creates the receipt of `permits` that were charged at the time `at`. `mark` is private to the algorithm, which
+    /// recognizes the charge by it.
     pub const fn new(at: Nanos, permits: u64, mark: u64) -> Self {
         Self {
             at,
@@ -61,7 +61,7 @@ impl Receipt {
         }
     }
 
-    /// The charge, in the state of `payer`.
+    /// The receipt of the same charge, with its state.
     pub(crate) fn paid_by(self, payer: Payer) -> Self {
         Self { payer, ..self }
     }
@@ -70,28 +70,29 @@ impl Receipt {
         self.payer
     }
 
-    /// The time that the decision used: the caller's reading, or a newer one that was published
-    /// before it. Any interval of length W of these times holds at most the promised bound.
+    /// Returns the time that the decision used: the caller's reading, or a newer one that was published
+    /// before it. Any interval of one window of these times holds at most the bound.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.at
     }
 
-    /// How many permits were charged.
+    /// Returns the number of permits that were charged.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
     }
 
-    /// The algorithm's own mark.
+    /// Returns the mark of the algorithm.
     #[must_use]
     pub const fn mark(&self) -> u64 {
         self.mark
     }
 }
 
-/// What became of a charge that was settled at its actual cost. May be ignored: the state is right
-/// either way.
+/// The outcome of settling a charge at its actual cost.
+///
+/// It may be ignored: the state is correct in each case.
 ///
 /// # Examples
 ///
@@ -103,7 +104,7 @@ impl Receipt {
 /// let clock = ManualClock::new();
 /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, clock.clone());
 /// let receipt = limiter.check_n(5).expect("ten are free").into_receipt();
-/// // Another cell has begun, and somebody was decided in it: what is not used stays spent.
+/// // Another cell has begun, and a request was decided in it: unused permits stay spent.
 /// clock.advance(Duration::from_millis(200));
 /// assert!(limiter.check().is_ok());
 /// assert_eq!(limiter.settle(receipt, 2), Settled::Forfeited(3));
@@ -113,12 +114,12 @@ impl Receipt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Settled {
-    /// The estimate was exact, or the difference was booked in full.
+    /// The estimate was exact, or the whole difference was refunded or charged.
     Exact,
-    /// The actual cost was lower, but this many permits could not be given back and stay spent:
-    /// what came after the charge has been decided with them counted.
+    /// The actual cost was lower, but this many permits could not be refunded and stay spent: later
+    /// requests have been decided with them counted.
     Forfeited(u64),
-    /// The actual cost was higher, and this many permits could not be booked as debt: the state
-    /// already counts as much as it can hold.
+    /// The actual cost was higher, and this many permits could not be charged as debt: the state
+    /// already holds as much as it can.
     Forgiven(u64),
 }

@@ -1,7 +1,7 @@
-//! Where atomics come from, and how an algorithm reaches the words of one key.
+//! The atomics of the crate, and the words of one key as an algorithm accesses them.
 //!
-//! This is the only file that knows whether an atomic is the processor's, a fallback for targets
-//! without 64-bit atomics, or a model checker's.
+//! This is the only file that distinguishes the processor's atomics, the fallback for targets
+//! without 64-bit atomics, and those of a model checker.
 
 #[cfg(feature = "keyed")]
 use alloc::boxed::Box;
@@ -21,17 +21,17 @@ pub(crate) use core::sync::atomic::fence;
 #[cfg(all(feature = "keyed", ringgate_loom))]
 pub(crate) use loom::sync::atomic::fence;
 
-/// A lock, for those who wait anyhow.
+/// A lock, for waiting requests only.
 #[cfg(all(feature = "tokio", ringgate_loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(all(feature = "tokio", not(ringgate_loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
-/// Whether the atomics are a model checker's. Tables are then as small as can be, since it tries every interleaving.
+/// Whether the atomics are a model checker's. Tables are then minimal, because it tries every interleaving.
 #[cfg(feature = "keyed")]
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
 
-/// `words` words, all zero; `None` when there is no memory for them.
+/// Allocates `words` zeroed words; `None` if there is not enough memory.
 ///
 /// The processor's atomics come from memory that the operating system zeroes when it is first written.
 #[cfg(all(feature = "keyed", not(ringgate_loom), target_has_atomic = "64"))]
@@ -39,7 +39,7 @@ pub(crate) fn zeroed<T: bytemuck::Zeroable>(words: usize) -> Option<Box<[T]>> {
     bytemuck::allocation::try_zeroed_slice_box(words).ok()
 }
 
-/// `words` words, all zero; `None` when there is no memory for them.
+/// Allocates `words` zeroed words; `None` if there is not enough memory.
 #[cfg(all(feature = "keyed", any(ringgate_loom, not(target_has_atomic = "64"))))]
 pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     let mut memory = alloc::vec::Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     Some(memory.into_boxed_slice())
 }
 
-/// A count that takes part in no protocol, so that no model checker needs to know of it.
+/// A count that takes part in no protocol, so models do not include it.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Count);
 
@@ -62,9 +62,9 @@ impl Tally {
         Self(Count::new(0))
     }
 
-    /// The count before one is added: a number that no other caller gets.
+    /// Adds one and returns the count before it, which no other call returns.
     pub(crate) fn next(&self) -> u64 {
-        // Relaxed: the numbers differ, and nothing else is asked of them.
+        // Relaxed: the read-modify-write alone makes the numbers differ; it publishes nothing.
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -72,7 +72,7 @@ impl Tally {
 #[cfg(feature = "keyed")]
 impl Tally {
     pub(crate) fn add_one(&self) {
-        // Relaxed: a number for people, that orders nothing.
+        // Relaxed: a statistic, which publishes nothing.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -82,11 +82,11 @@ impl Tally {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// As [`add`](Self::add), without a locked instruction, for a count that one thread at a time writes.
+    /// Adds `amount` without a locked instruction, for a count that one thread at a time writes.
     #[cfg(feature = "rules")]
     #[inline]
     pub(crate) fn add_alone(&self, amount: u64) {
-        // Relaxed, both: as in `add_one`; nobody else writes in between.
+        // Relaxed, both: as in `add_one`; no other thread writes in between.
         let count = self.0.load(Ordering::Relaxed);
         self.0.store(count.wrapping_add(amount), Ordering::Relaxed);
     }
@@ -97,7 +97,7 @@ impl Tally {
     }
 }
 
-/// A value that is replaced while others use it: a use is wait-free, and keeps the value that it began with.
+/// A value that can be replaced while threads use it. A use is wait-free, and keeps the value that it began with.
 #[cfg(all(feature = "rules", not(ringgate_loom)))]
 #[derive(Debug)]
 pub(crate) struct Published<T>(arc_swap::ArcSwap<T>);
@@ -124,12 +124,12 @@ impl<T> Published<T> {
     }
 
     pub(crate) fn replace(&self, value: T) -> Replaced<T> {
-        // From here on whoever still uses the old value holds a reference that is counted.
+        // From here on, every thread that still uses the old value holds a counted reference.
         Replaced(self.0.swap(alloc::sync::Arc::new(value)))
     }
 }
 
-/// The same for the model checker, which does not see into `arc_swap`.
+/// A value that can be replaced while threads use it, for the model checker, which cannot instrument `arc_swap`.
 #[cfg(all(feature = "rules", ringgate_loom))]
 #[derive(Debug)]
 pub(crate) struct Published<T>(loom::sync::Mutex<loom::sync::Arc<T>>);
@@ -160,9 +160,9 @@ impl<T> Published<T> {
 
 #[cfg(feature = "rules")]
 impl<T> Replaced<T> {
-    /// Whether nobody uses the value any more. Then all that its users did is seen.
+    /// Whether no thread uses the value any more. If so, everything that its users did is visible.
     pub(crate) fn is_free(&mut self) -> bool {
-        // Acquire, within `get_mut`: pairs with the Release with which the last user let go.
+        // Acquire, within `get_mut`: pairs with the Release of the last reference's drop.
         #[cfg(not(ringgate_loom))]
         return alloc::sync::Arc::get_mut(&mut self.0).is_some();
         #[cfg(ringgate_loom)]
@@ -180,12 +180,12 @@ impl<T> core::ops::Deref for InUse<T> {
     }
 }
 
-/// The state of one key, as one step of an algorithm sees it: words that can be read and
+/// The state of one key as an algorithm accesses it: words that can be read and
 /// compare-exchanged.
 ///
 /// An [`Algorithm`](crate::Algorithm) is written once against this trait and runs in two ways:
-/// over [`Shared`] words with atomic instructions, and over [`Exclusive`] words, which nobody else
-/// can reach, with plain ones.
+/// over [`Shared`] words with atomic instructions, and over [`Exclusive`] words, which no other thread
+/// can access, with plain ones.
 pub trait Words: Copy {
     /// Reads word `index`.
     ///
@@ -194,11 +194,11 @@ pub trait Words: Copy {
     /// When `index` is not below the number of words.
     fn load(self, index: usize, order: Ordering) -> u64;
 
-    /// Replaces word `index` by `new` if it is `current`, and never fails spuriously.
+    /// Replaces word `index` by `new` if it is `current`. Never fails spuriously.
     ///
     /// # Errors
     ///
-    /// The word's value, when it is not `current`; nothing is written then.
+    /// Returns the word's value if it is not `current`; nothing is written then.
     ///
     /// # Panics
     ///
@@ -213,7 +213,7 @@ pub trait Words: Copy {
     ) -> Result<u64, u64>;
 }
 
-/// Words that any number of threads may use at once.
+/// Words that any number of threads may use concurrently.
 ///
 /// # Examples
 ///
@@ -223,7 +223,7 @@ pub trait Words: Copy {
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let policy = Gcra::token_bucket(Quota::per_second(10)?, 2)?;
-/// // Memory of your own: all zero is a limiter that nobody has asked.
+/// // Memory of your own: zeroed words are a fresh limiter.
 /// let words = [AtomicU64::new(0)];
 /// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 2).is_ok());
 /// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 1).is_err());
@@ -261,7 +261,7 @@ impl Words for Shared<'_> {
     }
 }
 
-/// Words that the holder alone can reach, so that an exchange needs no locked instruction.
+/// Words that only one thread can access, so that an exchange needs no locked instruction.
 ///
 /// # Examples
 ///
@@ -298,7 +298,7 @@ impl<'a> Exclusive<'a> {
 impl Words for Exclusive<'_> {
     #[inline]
     fn load(self, index: usize, _order: Ordering) -> u64 {
-        // Relaxed: the exclusive borrow that made this value orders it after every earlier use.
+        // Relaxed: the exclusive borrow orders this load after every earlier use.
         self.words[index].load(Ordering::Relaxed)
     }
 
@@ -312,8 +312,8 @@ impl Words for Exclusive<'_> {
         _failure: Ordering,
     ) -> Result<u64, u64> {
         let word = &self.words[index];
-        // Relaxed, and in two steps: nobody else can reach the word while the exclusive borrow
-        // lasts, and its end publishes the store to whoever uses the word next.
+        // Relaxed, and in two steps: no other thread can access the word during the exclusive
+        // borrow, and the end of the borrow publishes the store to the next user.
         let seen = word.load(Ordering::Relaxed);
         if seen == current {
             word.store(new, Ordering::Relaxed);

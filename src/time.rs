@@ -1,14 +1,14 @@
-//! Time as numbers: nanoseconds since a clock's origin, and the cells that they are divided into.
+//! Instants as nanoseconds since a clock's origin, and their division into cells.
 
 use core::time::Duration;
 
-/// Twenty years, in nanoseconds: how long every packed word must be able to count.
+/// Twenty years in nanoseconds: the shortest time that a packed word must be able to hold.
 pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 
 /// A reading of a [`Clock`](crate::Clock): nanoseconds since the clock's own origin.
 ///
-/// Range: 0 to 2^63 − 1 (292 years). Everything beyond is held at the end of the range, where time
-/// stands still for a limiter: it then refuses, it never admits too much.
+/// Range: 0 to 2^63 − 1 (292 years). Later instants saturate at the end of the range, where time
+/// stands still for a limiter: it then denies, and never admits too much.
 ///
 /// # Examples
 ///
@@ -19,7 +19,7 @@ pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let second = Nanos::from_duration(Duration::from_secs(1));
 /// assert_eq!(second.saturating_since(Nanos::ZERO), Duration::from_secs(1));
-/// // Nothing overflows: time ends, and stands still there.
+/// // Addition saturates at the end of time.
 /// assert_eq!(Nanos::MAX.saturating_add(Duration::from_secs(1)), Nanos::MAX);
 /// # Ok(())
 /// # }
@@ -31,10 +31,10 @@ impl Nanos {
     /// The clock's origin.
     pub const ZERO: Self = Self(0);
 
-    /// The last instant that can be told apart, 2^63 − 1 nanoseconds after the origin.
+    /// The last instant, 2^63 − 1 nanoseconds after the origin.
     pub const MAX: Self = Self(u64::MAX >> 1);
 
-    /// Makes an instant from nanoseconds since the origin; beyond [`MAX`](Self::MAX) is `MAX`.
+    /// Creates an instant from nanoseconds since the origin, saturating at [`MAX`](Self::MAX).
     #[must_use]
     #[inline]
     pub const fn new(nanos: u64) -> Self {
@@ -45,45 +45,45 @@ impl Nanos {
         }
     }
 
-    /// Makes an instant from the time since the origin; beyond [`MAX`](Self::MAX) is `MAX`.
+    /// Creates an instant from the time since the origin, saturating at [`MAX`](Self::MAX).
     #[must_use]
     pub const fn from_duration(since_origin: Duration) -> Self {
         let nanos = since_origin.as_nanos();
         if nanos > Self::MAX.0 as u128 {
             Self::MAX
         } else {
-            #[expect(clippy::cast_possible_truncation, reason = "at most 2^63 - 1, just seen")]
+            #[expect(clippy::cast_possible_truncation, reason = "at most 2^63 - 1, as checked")]
             Self(nanos as u64)
         }
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The instant `advance` after this one, [`MAX`](Self::MAX) at the most.
+    /// Returns the instant `later` after this one, saturating at [`MAX`](Self::MAX).
     #[must_use]
     pub const fn saturating_add(self, later: Duration) -> Self {
         // Both are at most 2^63 - 1, so the sum of two fits in a u64.
         Self::new(self.0 + Self::from_duration(later).0)
     }
 
-    /// The time from `earlier` to this instant, zero when `earlier` is the later one.
+    /// Returns the time from `earlier` to this instant, or zero if `earlier` is later.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Exact division by a divisor that is known beforehand: one multiplication and one shift.
+/// Exact division by an invariant divisor: one multiplication and one shift.
 ///
 /// For a dividend n < 2^63, a divisor d and l = ⌈log₂ d⌉, the factor m = ⌈2^(63+l) / d⌉ satisfies
 /// 2^(63+l) ≤ m·d ≤ 2^(63+l) + 2^l, hence ⌊m·n / 2^(63+l)⌋ = ⌊n / d⌋ (Granlund and Montgomery,
 /// "Division by Invariant Integers using Multiplication", PLDI 1994, theorem 4.2 with N = 63).
-/// Leaving one bit of the dividend free is what makes m fit into 64 bits for every d.
+/// Because one bit of the dividend is free, m fits into 64 bits for every d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Divider {
     divisor: u64,
@@ -117,7 +117,7 @@ impl Divider {
     #[inline]
     pub(crate) const fn quotient(self, dividend: u64) -> u64 {
         debug_assert!(dividend < 1 << 63);
-        // The spare bit is spent here, so that the high half is a register of its own.
+        // The free bit of the dividend moves the quotient into the upper 64 bits, a register of its own.
         let product = (dividend << 1) as u128 * self.factor as u128;
         let high = (product >> 64) as u64;
         high >> self.shift
@@ -132,8 +132,8 @@ impl Divider {
 
 /// A division of time into cells of equal width, numbered by ticks.
 ///
-/// The first tick of all is `first`, not 0, so that a zeroed word (tick 0) is older than any window;
-/// ticks end at `last`, where time stands still.
+/// Ticks begin at `first`, not at 0, so that a zeroed word (tick 0) is older than any window. They end at
+/// `last`, where time stands still.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cells {
     width: Divider,
@@ -158,8 +158,8 @@ impl Cells {
         (self.width.quotient(now.get()) + self.first).min(self.last)
     }
 
-    /// The instant that a decision used which charged the cell at `tick`: the caller's reading `now` if
-    /// that fell into it (`present` is its tick), else the cell's beginning.
+    /// The stamp of a decision that charged the cell at `tick`: the caller's reading `now` if `present`, the tick of
+    /// that reading, is the same, otherwise the beginning of the cell.
     #[inline(always)]
     pub(crate) fn stamp(&self, now: Nanos, present: u64, tick: u64) -> Nanos {
         if tick == present { now } else { self.adopted(tick) }
@@ -170,7 +170,7 @@ impl Cells {
         self.start(tick).unwrap_or(Nanos::MAX)
     }
 
-    /// The first instant of the cell numbered `tick`; `None` when time stands still before it.
+    /// The first instant of the cell at `tick`; `None` if time ends before it.
     pub(crate) fn start(&self, tick: u64) -> Option<Nanos> {
         if tick > self.last {
             return None;

@@ -1,4 +1,4 @@
-//! A window as a number of cells, and how much fits into them.
+//! A window as a number of cells, and its capacity.
 
 use crate::time::Divider;
 
@@ -52,7 +52,7 @@ impl CellWindow {
         }
     }
 
-    /// The same cells, up to a lower limit.
+    /// These cells, with a lower limit.
     pub(super) fn with_limit(&self, limit: u64) -> Self {
         let cells = match self.variant {
             Variant::Strict => self.summed - 1,

@@ -125,7 +125,7 @@ impl CounterRing {
         Duration::from_nanos(either!(self, form => form.cells()).width())
     }
 
-    /// As [`with_limit`](Reclaim::with_limit), with a limit for each window.
+    /// This ring with a lower limit for each window, over the same words.
     pub(crate) fn with_limits(&self, limits: &[u64]) -> Result<Self, ConfigError> {
         let most = self.limits();
         if most.len() != limits.len() {
@@ -164,7 +164,7 @@ impl CounterRing {
         }
     }
 
-    /// The room of one window, of those that there are the last at the most.
+    /// The capacity left in one window.
     #[cfg(feature = "rules")]
     pub(crate) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match &self.form {

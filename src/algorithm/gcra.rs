@@ -5,7 +5,7 @@
 //! | bits, from the top | field | meaning |
 //! |---|---|---|
 //! | 2 | | clear ([`FIRST_WORD_BITS`]) |
-//! | 61 | `time` | the theoretical arrival time: when the bucket would be empty again if nobody asked |
+//! | 61 | `time` | the theoretical arrival time: when the bucket is empty again without further requests |
 //! | 1 | `refunded` | the last to write the word has given permits back |
 //!
 //! One event, *admit*: load the word, and if `max(time, now) + n·T` is at most `now + b·T`, exchange
@@ -16,7 +16,7 @@
 //!
 //! Take the admissions whose stamps s lie in an interval of length W, in the order of their
 //! exchanges. The first leaves the word above the interval's beginning by its own n·T at least;
-//! each further one adds its n·T, since words never decrease (but for a refund, which takes back
+//! each further one adds its n·T, since words never decrease (except by a refund, which takes back
 //! exactly the newest admission); the last leaves it at most b·T above its own stamp, which is less
 //! than W after the first. So the sum of all n·T is less than W + b·T, and since T ≥ W/L the sum of all
 //! n is less than L + b: at most b + L − 1. A caller that takes the burst, then each permit when it is
@@ -29,12 +29,12 @@
 //!
 //! # Where the word passes to another key
 //!
-//! There the same word is not the same state: whoever has slept since before a refund must not charge
+//! There the same word is not the same state: a thread that has slept since before a refund must not charge
 //! the next key. So the next key's words must lie above all words there ever were, of which the highest may
 //! have been taken back. (Where an entry may pass on before it is idle, [a table](crate::OnFull::Forget) gives nothing
 //! back that would lower the word.) A refund writes no earlier time than its receipt's stamp, and the highest word it
 //! takes back was at most b·T above that. Nor does any refund after it come below what it wrote: the word that
-//! an older receipt knows lies below, or is the same but for the flag, so it is refused. So all words there ever
+//! an older receipt knows lies below, or differs in the flag, so it is refused. So all words there ever
 //! were lie at most b·T above the present one; and a word so much older than the clock is
 //! [idle](Reclaim::is_idle). (tests `later_is_above_every_word_before`,
 //! `a_bucket_gives_back_its_newest_charge_only`)
@@ -146,7 +146,7 @@ impl Gcra {
             ));
         }
         // A lower limit l ≤ L takes l/L of the burst (at least 1) at W/l each, rounded up to a unit
-        // each; so its burst takes as long as this one's and a unit per permit at the most, or one window.
+        // each; so its burst takes as long as this one's and at most a unit per permit more, or one window.
         let ahead = (burst * permit + burst).max(window * UNITS);
         Ok(Self {
             quota,
@@ -176,7 +176,7 @@ impl Gcra {
     /// most generous of them. `fastest` has the highest rate of all that there were.
     ///
     /// The word says when the bucket is empty, not how many permits were taken: at a lower rate they look fewer, so the
-    /// tolerance must not grow then (but for what is lost in rounding), nor later.
+    /// tolerance must not grow then (except for rounding), nor later.
     #[cfg(feature = "rules")]
     pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
         let window = self.quota.window() == before.quota.window();
@@ -196,14 +196,14 @@ impl Gcra {
         if other.permit < self.permit { other } else { self }
     }
 
-    /// The same bucket, over words that `before` has written.
+    /// This bucket over words that `before` has written.
     #[cfg(feature = "rules")]
     pub(crate) fn following(self, before: &Self) -> Self {
         let ahead = self.ahead.max(before.ahead);
         Self { ahead, ..self }
     }
 
-    /// The same bucket without regard to its burst: for booking what was spent elsewhere.
+    /// This bucket with an unlimited burst, to charge permits that were spent elsewhere.
     #[cfg(feature = "rules")]
     pub(crate) fn bottomless(&self) -> Self {
         Self {
@@ -223,7 +223,7 @@ impl Gcra {
         Nanos::new(units.div_ceil(UNITS).saturating_sub(1))
     }
 
-    /// Decides, if nobody else is faster: the time that was there before.
+    /// Decides once, and returns the time before the charge. Retry: another thread was faster.
     #[inline(always)]
     fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt<u64> {
         let state = State(words);

@@ -34,7 +34,7 @@ pub(super) struct PackedRing {
     span: CellWindow,
 }
 
-/// The one word, and what may happen to it.
+/// The one word, and its transitions.
 #[derive(Clone, Copy)]
 struct State<W> {
     words: W,
@@ -71,7 +71,7 @@ impl PackedRing {
         })
     }
 
-    /// The same ring over the same word, with a lower limit.
+    /// This ring over its own word, with a lower limit.
     pub(super) fn with_limit(&self, limit: u64) -> Self {
         Self {
             span: self.span.with_limit(limit),
@@ -117,14 +117,14 @@ impl PackedRing {
             .or_else(|| self.retry(words, tick, permits))
     }
 
-    /// Decides as soon as nobody else is faster.
+    /// Repeats the attempt until it decides.
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         until_decided(|| self.attempt(words, tick, permits))
     }
 
-    /// Decides, if nobody else is faster: the tick that is charged.
+    /// Decides once, and returns the tick that is charged. Retry: another thread was faster.
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         let state = self.state(words);

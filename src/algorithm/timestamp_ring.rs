@@ -30,8 +30,8 @@ mod word;
 /// a large limit under load that takes milliseconds to seconds, so keep them off the hot path.
 ///
 /// Times are counted in the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds that gives 20 years
-/// beside the index (50 ns at a limit of 100, 500 ns at 1,000). What is recorded is rounded up and
-/// what is asked is rounded down, so rounding makes the limiter stricter, by less than two units;
+/// beside the index (50 ns at a limit of 100, 500 ns at 1,000). Recorded times are rounded up and
+/// times of queries are rounded down, so rounding makes the limiter stricter, by less than two units;
 /// readings that are whole units, as those of a log with whole seconds are, are exact.
 ///
 /// # Examples
@@ -141,13 +141,13 @@ impl TimestampRing {
         )
     }
 
-    /// Stores the time of a claim in its slots, where nobody has done so yet.
+    /// Stores the time of a claim in those of its slots that no other thread has filled yet.
     #[inline]
     fn record<W: Words>(&self, state: State<W>, first: Position, permits: u64, time: u64) {
         for offset in 0..permits {
             let position = self.layout.after(first, offset);
             let slot = state.slot(position);
-            // At the claim the slot's time was earlier than the claim's. Whoever stored there
+            // At the claim the slot's time was earlier than the claim's. A thread that has stored there
             // since, for this claim or a later lap's, left no earlier time than the claim's.
             if slot.time() < time {
                 state.store(position, slot, SlotWord::stored(time, position.lap));
@@ -166,7 +166,7 @@ impl TimestampRing {
         Some(latest)
     }
 
-    /// Decides about one permit, unless a claim was not stored yet or somebody else was faster.
+    /// Decides about one permit. Retry: a claim was not stored yet, or another thread was faster.
     #[inline(always)]
     fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
@@ -187,21 +187,21 @@ impl TimestampRing {
         if !state.claim(head, next) {
             return Attempt::Retry;
         }
-        // If it fails, somebody has stored on our behalf, or for a later lap: no earlier than our
-        // time. What was read does not come back: it is earlier than all that is stored in the slot
+        // If it fails, another thread has filled the slot, or stored for a later lap: no earlier than this
+        // time. The word that was read does not return: it is earlier than all words of the slot
         // from the claim on.
         state.store(position, slot, SlotWord::stored(time, position.lap));
         Attempt::Admitted(next.raw())
     }
 
-    /// Takes `permits`, however long that takes.
+    /// Repeats the attempt until it decides.
     #[inline(never)]
     fn take<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<u64> {
         until_decided(|| self.attempt_many(words, now, permits))
     }
 
-    /// Decides about any number of permits, unless a claim was not stored yet (now it is) or somebody
-    /// else was faster.
+    /// Decides about any number of permits. Retry: a claim was not stored yet (now it is), or another
+    /// thread was faster.
     #[inline(never)]
     fn attempt_many<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         if permits > self.quota.limit() {
@@ -313,9 +313,9 @@ impl Algorithm for TimestampRing {
         })
     }
 
-    /// Never succeeds, but for zero permits: a log only moves on. Taking its newest entry back
-    /// would let its head return to a former word, and a thread that slept in between would act on
-    /// what it saw before.
+    /// Succeeds only for zero permits. If the newest entry were taken back,
+    /// the head would return to a former word, and a thread that slept in between would act on
+    /// an outdated read.
     fn refund<W: Words>(&self, _words: W, _receipt: &Receipt, permits: u64) -> bool {
         permits == 0
     }
@@ -331,7 +331,7 @@ impl Algorithm for TimestampRing {
             };
             if slot.time() >= time {
                 if state.head() == head {
-                    // Every slot tells of this very time: a further charge changes no decision.
+                    // Every slot holds this time already: a further charge changes no decision.
                     return permits;
                 }
                 continue;
@@ -381,13 +381,13 @@ impl Reclaim for TimestampRing {
         head.newest() + self.window < self.asked(now, head)
     }
 
-    /// The same position, and the newest time is now. A slot whose claimer has slept ever since counts as taken
-    /// now, which it is filled with.
+    /// Keeps the position, and sets the newest time to now. A slot whose claimer still sleeps counts as claimed
+    /// now, because it is filled with that time.
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
         let here = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
         let newest = here.max(head.newest() + 1);
-        // What a reading has recorded is rounded up, so it may be a unit ahead itself.
+        // A recorded reading is rounded up, so it may be a unit ahead.
         (newest <= self.layout.last_time().min(here + 2)).then(|| head.at(newest, head.position()).raw())
     }
 
@@ -397,7 +397,7 @@ impl Reclaim for TimestampRing {
     }
 
     fn latest_time(&self, first: u64) -> Nanos {
-        // As in `asked`: what is certain is the unit before.
+        // As in `asked`: only the unit before is certain.
         self.instant(self.layout.decode(first).newest().saturating_sub(1))
     }
 

@@ -1,4 +1,4 @@
-//! What an algorithm promises.
+//! The traits of algorithms, and their contracts.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) const FIRST_WORD_BITS: u32 = 62;
 
 /// A rate-limiting algorithm: a pure policy over the atomic words of one key.
 ///
-/// The policy itself is immutable. What changes is a slice of [`words`](Self::words) atomic words,
+/// The policy itself is immutable. Its state is a slice of [`words`](Self::words) atomic words,
 /// all zero for a key that was never seen, so that the same policy serves one limiter or a table of
 /// millions of keys, and a key that was idle for long enough is equal to a fresh one.
 ///
@@ -28,7 +28,7 @@ pub(crate) const FIRST_WORD_BITS: u32 = 62;
 ///   by [`Receipt::at`].
 /// - Zero permits are always admitted, and charge nothing.
 /// - [`max_request`](Self::max_request) is at most [`bound`](Self::bound).
-/// - Methods neither allocate nor block, whatever other threads do. Given words that nobody but this
+/// - Methods neither allocate nor block, whatever other threads do. Given words that nothing but this
 ///   policy has written since they were zero, they panic only when the slice is shorter than `words`.
 ///
 /// # Examples
@@ -70,7 +70,7 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt>;
 
-    /// The earliest instant, `now` or later, at which `permits` would be admitted if nobody else asked;
+    /// The earliest instant, `now` or later, at which `permits` would be admitted without other requests;
     /// `None` when there is none.
     ///
     /// # Panics
@@ -116,16 +116,16 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64;
 
-    /// What still counts at the time `now`, in permits: charged to a fresh state, it would make
-    /// that one at least as strict as this one, from then on and for ever.
+    /// The permits that still count at the time `now`. Charged to a fresh state, they would make
+    /// that state at least as strict as this one from then on.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn spent<W: Words>(&self, words: W, now: Nanos) -> u64;
 
-    /// The earliest instant, `now` or later, at which the words are equal to fresh ones if nobody
-    /// asks; `None` when time ends before.
+    /// The earliest instant, `now` or later, at which the words are equal to fresh ones without further
+    /// requests; `None` when time ends before.
     ///
     /// # Panics
     ///
@@ -137,7 +137,7 @@ pub trait Algorithm {
 /// one.
 ///
 /// Number the permits in the order of their admission: two whose numbers are a bound apart are admitted a window apart
-/// at the least.
+/// at least.
 pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
     algorithm: &A,
     words: W,
@@ -178,7 +178,7 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 /// - **All other words are changed by exchanges only, which fail or change no decision once word 0's time has
 ///   moved past what their writer has seen.** So a thread that sleeps through a hand-over finds its
 ///   exchanges failing, or writes what the old key's silence has made meaningless already.
-/// - **Who only looks, or refunds, ends**, in a bounded number of steps over words that are
+/// - **Read-only methods and `refund` end** in a bounded number of steps over words that are
 ///   constant zeros: [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent),
 ///   [`ready_at`](Algorithm::ready_at), [`idle_at`](Algorithm::idle_at) and
 ///   [`refund`](Algorithm::refund).
@@ -244,7 +244,7 @@ pub trait Reclaim: Algorithm {
     fn advance(&self, first: u64, now: Nanos) -> Option<u64>;
 
     /// The earliest instant at which the state that begins with the word `first`
-    /// [is idle](Self::is_idle), if nobody uses it; `None` when time ends before, and while a cell
+    /// [is idle](Self::is_idle), without further requests; `None` when time ends before, and while a cell
     /// is being entered.
     fn idle_from(&self, first: u64) -> Option<Nanos>;
 
@@ -252,9 +252,8 @@ pub trait Reclaim: Algorithm {
     /// older reading is made as of that instant, or is as strict as if it were.
     fn latest_time(&self, first: u64) -> Nanos;
 
-    /// The same algorithm over the same words with the limit `limit`, for keys that are allowed
-    /// less: what one of them has counted the other understands. A state that holds more than the
-    /// lower limit refuses.
+    /// This algorithm with a lower limit over the same words, for keys with a lower limit. Both interpret the words
+    /// in the same way. A state that holds more than the lower limit denies.
     ///
     /// # Errors
     ///

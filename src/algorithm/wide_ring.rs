@@ -46,7 +46,7 @@ impl WideRing {
         }
     }
 
-    /// The same ring over the same words, with a lower limit for each window.
+    /// This ring over its own words, with a lower limit for each window.
     pub(super) fn with_limit(&self, limits: &[u64]) -> Self {
         let mut ring = self.clone();
         let windows = core::iter::once(&mut ring.first).chain(&mut ring.rest);
@@ -104,7 +104,7 @@ impl WideRing {
         attempt
     }
 
-    /// Decides as soon as the cell is open and nobody else is faster.
+    /// Repeats the attempt until the cell is open and it decides.
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
@@ -114,7 +114,7 @@ impl WideRing {
         })
     }
 
-    /// Brings the words nearer to being open at `tick`, whoever has entered what.
+    /// Does one step towards an open cell at `tick`, for this thread or another.
     #[cold]
     #[inline(never)]
     fn step<W: Words>(&self, words: W, tick: u64) {
@@ -122,7 +122,7 @@ impl WideRing {
         self.enter_cell(state, state.control(), tick);
     }
 
-    /// Decides, if the cell is open and nobody else is faster: the tick that is charged.
+    /// Decides once, and returns the tick that is charged. Retry: the cell is not open, or another thread was faster.
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         if self.is_plain() {
@@ -186,7 +186,7 @@ impl WideRing {
         permits <= self.room_in(state, seen)
     }
 
-    /// What every window has room for at an open control word, with the same reservation.
+    /// The least capacity of all windows at an open control word. Right only if it still is the control word afterwards.
     #[inline]
     fn room_in<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
@@ -198,14 +198,14 @@ impl WideRing {
         rest.fold(first, u64::min)
     }
 
-    /// What is left of a window's limit.
+    /// The rest of a window's limit.
     #[inline]
     fn left<W: Words>(state: State<W>, window: &Window, seen: TotalWord) -> u64 {
         let sum = seen.since(state.total(window.base));
         window.span.limit().saturating_sub(sum)
     }
 
-    /// What is left of the share of the first window's current cell.
+    /// The rest of the share of the first window's current cell.
     #[inline]
     fn share_left<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         let cell = self.first.cell(seen.tick());
@@ -226,14 +226,14 @@ impl WideRing {
         }
     }
 
-    /// Publishes the bases and slots of the cell that is being entered, and opens it. Anybody may do
+    /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do
     /// this, any number of times, however late.
     fn finish<W: Words>(&self, state: State<W>, entering: TotalWord) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
             let here = entering.at(cell);
-            // The base first: the slot takes the place of the oldest cell's, which the base tells of. Whoever
-            // has found that gone finds the base published.
+            // The base first: the slot replaces that of the oldest cell, whose total the base holds. A thread
+            // that finds the old slot replaced finds the base published.
             let base = Self::first_entered(state, window, window.oldest(cell)..cell).unwrap_or(here);
             state.publish(window.base, base.at(cell));
             state.publish(window.slot(cell), here);
@@ -241,7 +241,7 @@ impl WideRing {
         state.open(entering);
     }
 
-    /// The mark of the first cell among `cells` that was ever entered, if a slot still tells of it.
+    /// The total of the first cell among `cells` that was ever entered, if a slot still holds it.
     fn first_entered<W: Words>(
         state: State<W>,
         window: &Window,
@@ -257,13 +257,13 @@ impl WideRing {
 
     pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
         let (control, tick) = (self.layout.decode(first), self.cells.tick(now));
-        // A cell that is being entered is not counted as idle: somebody is about to charge it.
+        // A cell that is being entered is not idle: a thread is about to charge it.
         let passed =
             |window: &Window| window.cell(tick) >= window.cell(control.tick()) + window.span.summed();
         !control.entering() && self.windows().all(passed)
     }
 
-    /// The next control word has its cell yet to be entered: whoever decides does so.
+    /// The next control word leaves its cell entering: the next decision opens it.
     pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let control = self.layout.decode(first);
         let here = self.cells.tick(now);

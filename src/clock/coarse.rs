@@ -9,36 +9,36 @@ use crate::time::Nanos;
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 std::thread_local! {
-    /// The reading that this thread saw last, and how often in a row.
+    /// The last reading of this thread, and the number of times that it was repeated.
     static SEEN: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// A clock that an upkeep thread brings up to date every `interval`, so that a reading is one load.
+/// A clock that an upkeep thread updates every `interval`, so that a reading is one load.
 ///
-/// A reading is late by up to the interval, and by whatever the system delays the thread.
-/// [`error`](Clock::error) says twice the interval, and
-/// [`RateLimiter::promise`](crate::RateLimiter::promise) takes it off the interval that is promised
-/// in true time. Widen the quota's window by the error to have the bound in every true window.
+/// A reading is late by up to the interval, plus the scheduling delay of the upkeep thread.
+/// [`error`](Clock::error) is twice the interval, and
+/// [`RateLimiter::promise`](crate::RateLimiter::promise) subtracts it from the interval that is promised
+/// in true time. Widen the quota's window by the error to keep the bound in every true window.
 ///
 /// # Cost
 ///
 /// A reading is one load of the coarse time, and one load and one store of a count that belongs to the reading
-/// thread: 1 to 2 ns. After 64 readings of the same time, one reads the precise clock as well.
+/// thread: 1 to 2 ns. After 64 readings of the same time, the next one reads the precise clock as well.
 ///
 /// # Caveats
 ///
-/// The upkeep thread does not survive a fork, and may be starved. So a thread that has read the same time
-/// 64 times in a row looks at the precise clock. If that is more than two intervals ahead, the coarse clock stands
-/// still, and the thread is given the precise time until the coarse time moves again. When the coarse time takes
-/// over again it may be a little behind the precise one, so readings can step back. A limiter bears that, as [`Clock`]
-/// says; a [`StripedLimiter`](crate::StripedLimiter) loses as much of its window.
+/// The upkeep thread does not survive a fork, and may be starved. A thread that has read the same time
+/// 64 times in a row therefore reads the precise clock. If that is more than two intervals ahead, the coarse clock
+/// stands still, and the thread uses the precise time until the coarse time moves again. The coarse time may then be a
+/// little behind the precise one, so readings can step back. Limiters tolerate that, as documented in [`Clock`];
+/// the window of a [`StripedLimiter`](crate::StripedLimiter) is shorter by as much.
 ///
-/// The stated error is that of an upkeep thread that gets to run in time. Where all cores were busy, readings of a
-/// clock with an interval of 1 ms were seen to be 6 ms behind, and 24 ms in threads that read it only every 100 µs
-/// (such a thread takes that long for 64 readings). Where the bound must hold in true time on an overloaded machine,
+/// The stated error assumes that the upkeep thread is scheduled in time. With all cores busy, readings of a
+/// clock with an interval of 1 ms were up to 6 ms late, and up to 24 ms in threads that read it only every 100 µs,
+/// because 64 readings take them longer. If the bound must hold in true time on an overloaded machine,
 /// use [`QuantaClock`](super::QuantaClock).
 ///
-/// Dropping the last clone stops the upkeep thread, and waits for it for up to one interval.
+/// Dropping the last clone stops the upkeep thread, and waits up to one interval for it.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ std::thread_local! {
 /// let clock = CoarseClock::start(Duration::from_millis(1))?;
 /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, clock.clone());
 /// assert!(limiter.check().is_ok());
-/// // Twice the interval is the clock's error, and that of the precise clock comes on top.
+/// // The error is twice the interval, plus the error of the precise clock.
 /// assert!(limiter.promise().interval < Duration::from_millis(998));
 /// # Ok(())
 /// # }
@@ -60,15 +60,15 @@ pub struct CoarseClock {
     clock: ::quanta::Clock,
     origin: ::quanta::Instant,
     interval: Duration,
-    /// Stops the upkeep thread with the last clone.
+    /// Stops the upkeep thread when the last clone is dropped.
     _upkeep: Arc<::quanta::Handle>,
 }
 
 impl CoarseClock {
-    /// Equal readings in a row after which a thread looks at the precise clock.
-    const PATIENCE: u32 = 64;
+    /// The number of equal readings in a row after which a thread reads the precise clock.
+    const MAX_REPEATS: u32 = 64;
 
-    /// Starts the upkeep thread, one for the whole process, and a clock whose origin is now.
+    /// Starts the upkeep thread of the process, and returns a clock whose origin is now.
     ///
     /// # Errors
     ///
@@ -98,13 +98,13 @@ impl CoarseClock {
     fn since_origin(&self, now: ::quanta::Instant) -> Nanos {
         let since = now.saturating_duration_since(self.origin);
         // Not by `Nanos::from_duration`: an instant of quanta is 64 bits of nanoseconds, so nothing overflows here,
-        // and the compiler sees that this undoes the division into seconds. What is left is a subtraction.
+        // and the compiler reduces this and the division into seconds to a subtraction.
         Nanos::new(since.as_secs() * NANOS_PER_SEC + u64::from(since.subsec_nanos()))
     }
 
-    /// The precise time, where it shows that the coarse one stands still.
+    /// The precise time if the coarse one stands still, otherwise the coarse time.
     #[cold]
-    fn look(&self, coarse: Nanos) -> Nanos {
+    fn recheck(&self, coarse: Nanos) -> Nanos {
         let precise = self.since_origin(self.clock.now());
         if precise.saturating_since(coarse) > self.interval.saturating_mul(2) {
             precise
@@ -122,30 +122,30 @@ impl Clock for CoarseClock {
         let (seen, times) = SEEN.get();
         if seen != coarse.get() {
             SEEN.set((coarse.get(), 1));
-        } else if times < Self::PATIENCE {
+        } else if times < Self::MAX_REPEATS {
             SEEN.set((seen, times + 1));
         } else {
-            return self.look(coarse);
+            return self.recheck(coarse);
         }
         coarse
     }
 
-    /// The error of the precise clock, and twice the interval: once for the upkeep, once for what a
-    /// thread puts up with before it looks at the precise clock.
+    /// The error of the precise clock plus twice the interval: one for the update, one until a
+    /// thread detects that the clock stands still.
     fn error(&self, over: Duration) -> Duration {
         super::quanta::error(over).saturating_add(self.interval.saturating_mul(2))
     }
 }
 
-/// A coarse clock could not be started.
+/// The error of a coarse clock that cannot be started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CoarseClockError {
     /// The interval is zero.
     ZeroInterval,
-    /// The process has an upkeep thread already.
+    /// The process already has an upkeep thread.
     Running,
-    /// The system refused a thread.
+    /// The thread cannot be spawned.
     Spawn(std::io::Error),
 }
 

@@ -6,9 +6,9 @@ use super::Clock;
 use crate::sync::AtomicU64;
 use crate::time::Nanos;
 
-/// A clock that stands still until it is told otherwise, for tests and simulations.
+/// A clock that moves only when it is set or advanced, for tests and simulations.
 ///
-/// Clones show the same time. It may be set back, and forward by decades.
+/// Clones share the time. It may be set back, and forward by decades.
 ///
 /// # Examples
 ///
@@ -33,7 +33,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at its origin.
+    /// Creates a clock at its origin.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -45,7 +45,7 @@ impl ManualClock {
     ///
     /// Two threads that advance the clock at once move it by the sum.
     pub fn advance(&self, by: Duration) {
-        // Relaxed throughout: the clock publishes nothing but its own number.
+        // Relaxed throughout: the clock publishes nothing but its own value.
         let mut seen = self.nanos.load(Ordering::Relaxed);
         loop {
             let next = Nanos::new(seen).saturating_add(by).get();

@@ -70,7 +70,7 @@ impl<A: Algorithm> Admitted<'_, A> {
     ///
     /// # Concurrency
     ///
-    /// What others have taken since shows.
+    /// The state is read at the call, and includes permits taken since the decision.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.peek.remaining()

@@ -64,20 +64,21 @@ impl<A: Algorithm> Denied<'_, A> {
     ///
     /// # Concurrency
     ///
-    /// What others have taken since shows.
+    /// The state is read at the call, and includes permits taken since the decision.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.peek.remaining()
     }
 
-    /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked;
+    /// How long after [`at`](Self::at) the same request would be admitted without other requests;
     /// `None`: never, since it is for more permits than one request can get, or the limiter's time ends
     /// before (20 years after the clock's origin at the earliest). One nanosecond earlier (for counter
     /// rings, one cell) it would not be. Worked out when asked for.
     ///
     /// # Concurrency
     ///
-    /// What others have taken or given back since shows; zero when it would be admitted by now.
+    /// The state is read at the call, and includes permits taken or refunded since. Zero if the request would be
+    /// admitted by now.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.peek.retry_after(self.permits)

@@ -13,8 +13,8 @@ use crate::time::Nanos;
 ///
 /// # Concurrency
 ///
-/// Each method reads the state when it is called, and judges it as of the time of the peek. What others
-/// have taken in between shows, and the answer may be old by the time you read it. Where the state is several words, a
+/// Each method reads the state when it is called, and evaluates it as of the time of the peek. The answer
+/// includes permits taken in between, and may be outdated when it returns. Where the state is several words, a
 /// look starts over when an admission comes in between, so under load it can take many times as long
 /// as a decision.
 ///
@@ -96,7 +96,7 @@ impl<A: Algorithm> Peek<'_, A> {
         self.algorithm.spent(&self.look(), self.now)
     }
 
-    /// How long until `permits` would be admitted if nobody else asked: zero if they would be now, `None` if
+    /// How long until `permits` would be admitted without other requests: zero if they would be now, `None` if
     /// they never will be, as [`Denied::retry_after`](crate::Denied::retry_after) says it.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
@@ -105,7 +105,7 @@ impl<A: Algorithm> Peek<'_, A> {
         })
     }
 
-    /// How long it takes at the least until `permits` are admitted, in however many requests; `None` when time ends
+    /// The least time until `permits` are admitted, in however many requests; `None` when time ends
     /// before.
     #[cfg(feature = "tokio")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
@@ -132,7 +132,7 @@ impl Peek<'_, AnyAlgorithm> {
         self.algorithm.room_of(window, &self.look(), self.now)
     }
 
-    /// How long until one of the windows has room for `permits`, if nobody else asked.
+    /// How long until one of the windows has room for `permits`, without other requests.
     pub(crate) fn room_after(&self, window: usize, permits: u64) -> Option<Duration> {
         self.after(permits, |words, from| {
             self.algorithm.room_at(window, words, from, permits)

@@ -7,7 +7,7 @@ use crate::sync::{AtomicU64, Shared, Words};
 use crate::table::{Entry, OccupiedWords};
 use crate::time::Nanos;
 
-/// The state that an answer is about, to be looked at when somebody asks.
+/// The state that an answer is about, read when the answer is requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StateRef<'a> {
     /// Words that belong to one limiter for ever.

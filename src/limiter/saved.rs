@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-/// What a limiter had spent when it was saved.
+/// The permits that a limiter had spent when it was saved.
 ///
 /// With the `serde` feature it can be written to a file and read back:
 /// `{"spent": 12, "idle_after_nanos": 48000000000}`.
@@ -58,7 +58,7 @@ impl SavedState {
         Duration::from_nanos(self.idle_after_nanos)
     }
 
-    /// What must be taken to count `elapsed` after the saving.
+    /// The permits to charge `elapsed` after the state was saved.
     pub(super) fn spent_after(&self, elapsed: Duration) -> u64 {
         if elapsed >= self.idle_after() {
             0

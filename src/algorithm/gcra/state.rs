@@ -24,15 +24,15 @@ impl Word {
         self.0 >> 1
     }
 
-    /// The later one of the time and `now`. Of many keys some are ahead of the clock and some are not, in no order, so a
-    /// branch would be foretold wrongly; and what is said as a maximum may become one.
+    /// The later one of the time and `now`. Which one it is differs from key to key, so a branch would be mispredicted,
+    /// and the compiler may turn a plain maximum into one.
     #[inline]
     pub(super) fn time_from(self, now: u64) -> u64 {
         core::hint::select_unpredictable(self.0 > Self::refunded(now).0, self.time(), now)
     }
 }
 
-/// The one word, and what may happen to it.
+/// The one word, and its transitions.
 #[derive(Clone, Copy)]
 pub(super) struct State<W>(pub(super) W);
 

@@ -105,7 +105,7 @@ impl PackedWord {
         self.window() == self.layout.full()
     }
 
-    /// The same ring, `ticks` cells later.
+    /// This ring `ticks` cells later.
     #[inline]
     pub(in crate::algorithm) const fn advance(self, ticks: u64) -> Self {
         let layout = self.layout;

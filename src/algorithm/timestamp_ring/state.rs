@@ -3,7 +3,7 @@ use core::sync::atomic::Ordering;
 use super::word::{HeadWord, LogLayout, Position, SlotWord};
 use crate::sync::Words;
 
-/// The words of one key, and what may happen to them.
+/// The words of one key, and their transitions.
 #[derive(Clone, Copy)]
 pub(super) struct State<W> {
     words: W,
@@ -20,8 +20,8 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn head(self) -> HeadWord {
-        // Acquire: pairs with the Release in `claim`; whoever sees a claim sees of each slot what its claimer
-        // saw, so never a value two laps old, whose tag would look right.
+        // Acquire: pairs with the Release in `claim`; a thread that observes a claim observes of each slot at least
+        // the claimer's value, so never one two laps old, whose tag would match.
         self.layout.decode(self.words.load(Self::HEAD, Ordering::Acquire))
     }
 
@@ -43,15 +43,15 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn slot(self, position: Position) -> SlotWord {
-        // Acquire: pairs with the Release in `store`; whoever sees a slot of a later lap sees the
-        // head that had claimed it, so its exchange or its second look at the head fails.
+        // Acquire: pairs with the Release in `store`; a thread that observes a slot of a later lap observes
+        // the head that had claimed it, so its exchange or its second read of the head fails.
         SlotWord::decode(self.words.load(Self::index(position), Ordering::Acquire))
     }
 
     #[inline]
     pub(super) fn store(self, position: Position, seen: SlotWord, new: SlotWord) -> bool {
-        // Release: pairs with the Acquire in `slot`; publishes the claim that the slot tells of.
-        // Relaxed on failure: whoever came first has stored as much or more.
+        // Release: pairs with the Acquire in `slot`; publishes the claim whose time the slot holds.
+        // Relaxed on failure: the other thread has stored this time or a later one.
         self.words
             .exchange(
                 Self::index(position),
@@ -73,9 +73,9 @@ impl<W: Words> State<W> {
         index + 1
     }
 
-    /// The slot at `place`, when its last claim is stored.
+    /// The slot at `position`, if its last claim is stored.
     ///
-    /// If it is not, the claimer sleeps between claim and store. Nobody waits for it: the slot is filled with
+    /// If it is not, the claimer sleeps between claim and store. No thread waits for it: the slot is filled with
     /// the newest time of all, which is no earlier than the claimer's, and `None` says to start over.
     #[inline]
     pub(super) fn settled(self, head: HeadWord, position: Position) -> Option<SlotWord> {
@@ -89,7 +89,7 @@ impl<W: Words> State<W> {
 
     #[cold]
     pub(super) fn fill(self, head: HeadWord, position: Position, slot: SlotWord) {
-        // Only if the head still stands: else the slot may be of a later lap, and nothing is missing.
+        // Only if the head is unchanged: otherwise the slot may be of a later lap, and needs no fill.
         if self.head() == head {
             self.store(position, slot, SlotWord::stored(head.newest(), position.lap ^ 1));
         }

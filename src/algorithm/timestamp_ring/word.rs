@@ -91,7 +91,7 @@ impl HeadWord {
     pub(in crate::algorithm) const fn position(self) -> Position {
         let index = self.raw & ((1 << self.layout.index_bits) - 1);
         Position {
-            // Never beyond the slots, but for words that no log has written.
+            // Never beyond the slots, except in words that no log has written.
             index: if index < self.layout.slots { index } else { 0 },
             lap: (self.raw >> self.layout.index_bits) & 1,
         }
@@ -110,7 +110,7 @@ impl fmt::Debug for HeadWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeadWord")
             .field("newest", &self.newest())
-            .field("place", &self.position())
+            .field("position", &self.position())
             .finish()
     }
 }
@@ -132,7 +132,7 @@ impl SlotWord {
         Self { raw }
     }
 
-    /// What the claim of a position in `lap` stores: `{ time, due: lap + 1 }`.
+    /// The word that the claim of a position in `lap` stores: `{ time, due: lap + 1 }`.
     #[inline]
     pub(in crate::algorithm) const fn stored(time: u64, lap: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What is worked out from the words without writing to them.
+//! Read-only queries of a wide ring.
 
 use super::WideRing;
 use super::state::State;
@@ -8,8 +8,8 @@ use crate::sync::Words;
 use crate::time::Nanos;
 
 impl WideRing {
-    /// Works out something from one state of the words, without writing: again and again until the control
-    /// word stood still meanwhile. Gives it the control word and the tick to judge at.
+    /// Computes `work` from one consistent state of the words, without writing. Repeats it until the control
+    /// word is unchanged afterwards. Passes the control word and the tick of the query.
     fn observe<W: Words, T>(
         &self,
         words: W,
@@ -64,7 +64,7 @@ impl WideRing {
         self.rest.get(window.wrapping_sub(1)).unwrap_or(&self.first)
     }
 
-    /// As [`ready_at`](Self::ready_at), for one window alone.
+    /// The earliest instant at which one window has the capacity for `permits`.
     #[cfg(feature = "rules")]
     pub(in crate::algorithm) fn room_from<W: Words>(
         &self,
@@ -102,7 +102,7 @@ impl WideRing {
         let first = Self::first_entered(state, window, window.oldest(cell)..=cell);
         let base = state.total(window.base);
         let first = if base.tick() == cell { Some(base) } else { first };
-        // A cell that neither tells of begins with the present total.
+        // If neither has the total, the window begins with the present one.
         first.map_or(0, |first| seen.since(first))
     }
 

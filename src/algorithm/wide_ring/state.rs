@@ -3,7 +3,7 @@ use core::sync::atomic::Ordering;
 use super::word::{TotalLayout, TotalWord};
 use crate::sync::Words;
 
-/// The words of one key, and what may happen to them.
+/// The words of one key, and their transitions.
 #[derive(Clone, Copy)]
 pub(super) struct State<W> {
     words: W,
@@ -20,7 +20,7 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn control(self) -> TotalWord {
-        // Acquire: pairs with the Release in `open`; whoever sees an open cell sees its bases and slots.
+        // Acquire: pairs with the Release in `open`; a thread that observes an open cell observes its bases and slots.
         self.layout
             .decode(self.words.load(Self::CONTROL, Ordering::Acquire))
     }
@@ -29,7 +29,7 @@ impl<W: Words> State<W> {
     #[inline]
     pub(super) fn move_on(self, seen: TotalWord, new: TotalWord) -> bool {
         // Relaxed: publishes nothing of its own. As a read-modify-write it continues the release sequence of
-        // the last `open`, so whoever reads it in `control` still synchronizes with that.
+        // the last `open`, so a thread that reads it in `control` still synchronizes with that.
         // Relaxed on failure: the caller starts over from `control`.
         self.words
             .exchange(
@@ -58,9 +58,9 @@ impl<W: Words> State<W> {
     /// A slot or a base.
     #[inline]
     pub(super) fn total(self, index: usize) -> TotalWord {
-        // Acquire: pairs with the Release in `publish`; whoever reads a word of a later cell sees
-        // the control word that had entered that cell, so its exchange or its second look fails. And
-        // whoever reads a slot sees the base that was published before it.
+        // Acquire: pairs with the Release in `publish`; a thread that reads a word of a later cell observes
+        // the control word that had entered that cell, so its exchange or its second read fails. A
+        // thread that reads a slot observes the base that was published before it.
         self.layout.decode(self.words.load(index, Ordering::Acquire))
     }
 
@@ -70,11 +70,11 @@ impl<W: Words> State<W> {
         if seen.tick() >= mark.tick() {
             return;
         }
-        // Release: pairs with the Acquire in `mark`; publishes that the control word has entered the cell, and of a
+        // Release: pairs with the Acquire in `total`; publishes that the control word has entered the cell, and of a
         // slot that the base is published.
-        // Relaxed on failure: another helper has published it, since nobody writes what is older than the
-        // cell that is being entered. Whoever acquires what this thread publishes next sees no older
-        // word here than this thread did, whoever wrote it.
+        // Relaxed on failure: another helper has published it, because no thread writes a word older than the
+        // cell that is being entered. A thread that acquires the next word that this thread publishes observes no older
+        // word here than this thread did.
         let _ = self.words.exchange(
             index,
             seen.raw(),

@@ -7,7 +7,7 @@ pub(super) struct Window {
     pub(super) span: CellWindow,
     /// Ticks of the control word in one cell of this window.
     pub(super) ticks: Divider,
-    /// Slots: one fewer than cells are summed, since the base tells of the oldest; at least one.
+    /// Slots: one fewer than cells are summed, because the base holds the total of the oldest; at least one.
     slots: Divider,
     /// The index of the base word; the slots follow it.
     pub(super) base: usize,

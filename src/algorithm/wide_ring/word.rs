@@ -90,7 +90,7 @@ impl TotalWord {
             .decode((self.raw & !total_mask) | ((total << 1) & total_mask))
     }
 
-    /// The same total at another tick, open.
+    /// This total at another tick, open.
     pub(in crate::algorithm) const fn at(self, tick: u64) -> Self {
         let total = self.raw & (self.layout.largest_sum() << 1);
         self.layout.decode((tick << (self.layout.total_bits + 1)) | total)
