@@ -135,7 +135,7 @@ async fn lease(url: &str) -> Fallible<()> {
                 match limiter.check("key").await.map(|passed| passed.decided_by()) {
                     Ok(DecidedBy::Local) => by_account += 1,
                     Ok(_) => by_store += 1,
-                    // Refused here, without a call: somebody else's turn.
+                    // Denied here, without a call: the turn of another task.
                     Err(_) => tokio::task::yield_now().await,
                 }
             }

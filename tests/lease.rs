@@ -43,7 +43,7 @@ const SYNC: Mode = Mode::Sync { pending: 15 };
 /// As much as the limit, and what goes beyond it is not granted.
 const FULL: Mode = Mode::Sync { pending: 2 * LIMIT };
 
-/// Four nodes with budgets that are not registered, and nobody else.
+/// Four nodes with budgets that are not registered, and no other requests.
 const SYNCS: Setup = Setup {
     modes: &[SYNC; 4],
     others: false,

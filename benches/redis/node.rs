@@ -12,7 +12,7 @@ use ringgate::{CounterRing, Key, KeyedRateLimiter, Mode, Quota, Rule, RuleSet};
 
 use crate::Fallible;
 
-/// More than anybody asks for.
+/// More than is ever requested.
 const QUOTA: &str = "100000000/s";
 const PERMITS: u64 = 1_000_000;
 const TURNS: u32 = 10_000;

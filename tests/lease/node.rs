@@ -13,7 +13,7 @@ pub(crate) struct Account {
     uncharged: u64,
 }
 
-/// Somebody who decides: has read the clock, and maybe the account, and has not exchanged yet.
+/// A decider that has read the clock, and maybe the lease, and has not exchanged yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decider {
     pub(crate) permits: u64,

@@ -47,7 +47,7 @@ pub(crate) struct Answer {
     pub(crate) sent: u64,
     /// When it was executed, in true time. (Only the oracle knows.)
     pub(crate) executed: u64,
-    /// `None`: nobody knows the life.
+    /// `None`: the lease is unknown.
     pub(crate) budget: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ impl Server {
         now
     }
 
-    /// Decides a request by itself: of somebody without a budget, or of a life that may have one.
+    /// Decides a request by itself: without a budget, or of a lease that may have one.
     pub(crate) fn decides(&mut self, now: u64, life: Option<u64>, permits: u64) -> bool {
         let now = self.begin(now);
         let held = match self.fault {
@@ -171,7 +171,7 @@ impl Server {
             budget: None,
         };
         let Times { window, term } = self.times;
-        // Budgets are granted at once: nobody counts on them but their node.
+        // Budgets are granted at once: only their node relies on them.
         let wary = asked.mode == Mode::Lease
             && now < self.born + window + term
             && self.fault != Fault::GrantsAtOnceAfterAWipe;

@@ -7,7 +7,7 @@ use super::server::{Answer, LIMIT, Mode, Question, Server, Times};
 /// How long a history is.
 pub(crate) const LENGTH: u64 = 3000;
 
-/// Who takes part, and what goes wrong beside messages and nodes.
+/// The nodes, and the faults beside those of messages and nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) fault: Fault,
@@ -16,7 +16,7 @@ pub(crate) struct Setup {
     pub(crate) times: Times,
     /// A node has the server decide once in so many times.
     pub(crate) asks: u64,
-    /// Whether there are requests that the server decides for somebody else.
+    /// Whether there are requests of others that the server decides.
     pub(crate) others: bool,
     /// Whether the server comes back with nothing, now and then.
     pub(crate) wipes: bool,
@@ -319,7 +319,7 @@ impl World {
             }
             let alive = |life: &&(u64, u64)| life.0 <= admission.at && life.1 + window > admission.at;
             let nodes = self.unregistered.iter().filter(alive).count() as u64 + u64::from(others);
-            // Budgets are granted anew by who has forgotten those of before, which end within a term.
+            // A server that has forgotten the budgets grants new ones. The old ones end within a term.
             let wiped = |at: &&u64| **at <= admission.at && **at + window + term > admission.at;
             let eras = match pending {
                 0 => 1,

@@ -1,4 +1,4 @@
-//! Models of the account of a node, against the desk behind it and a store.
+//! Models of the state of a lease, against its manager and a store.
 //!
 //! The store here is as plain as can be: one thread asks, and hears what follows from the protocol of `src/shared.md`.
 //! What is asserted of every execution, after the threads have ended:
@@ -79,7 +79,7 @@ struct Life {
     /// The epochs in which it may be spent from.
     from: u32,
     until: u32,
-    /// What ended with it, charged to nobody.
+    /// Permits that ended with it uncharged.
     lost: u64,
     /// Whether the account was passed on, of which nothing may have been spent that is not charged.
     passed: bool,
@@ -169,7 +169,7 @@ fn serve(account: &LeaseState, clock: &AtomicU64, hold: u64, acts: &[Act]) -> (V
         let life = lives.last_mut().unwrap();
         match *act {
             LeaseRequest(want) => {
-                // Nobody else ends an epoch.
+                // Only the manager ends an epoch.
                 let epoch = account.balance().epoch();
                 let question = account.report(want);
                 asks.push((epoch, question.charge));
@@ -296,7 +296,7 @@ fn lease_asked() {
     .run(BOUNDED);
 }
 
-/// It gives its hold back while somebody spends of it.
+/// The lease is given back while a decider spends it.
 #[test]
 fn lease_given_back() {
     Scene {
@@ -307,7 +307,7 @@ fn lease_given_back() {
     .run(BOUNDED);
 }
 
-/// The life is lost while somebody spends.
+/// The lease is lost while a decider spends it.
 #[test]
 fn lease_lost() {
     Scene {
@@ -324,7 +324,7 @@ fn lease_lost() {
     .run(FULL);
 }
 
-/// The account passes to another key: nobody spends of it who had the old one in mind, nor is told what is not about it.
+/// The lease is reassigned: a decider of the old key spends none of it, and is not denied by a notice about the new one.
 #[test]
 fn lease_passed_on() {
     for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {
@@ -365,7 +365,7 @@ fn lease_ends() {
     .run(BOUNDED);
 }
 
-/// A permit is granted, and with it is said that the store has no more: nobody is refused for that before it is spent.
+/// A permit is granted together with a notice that the store has no more: no request is denied before it is spent.
 #[test]
 fn lease_granted_with_a_notice() {
     FULL.explore(|| {
@@ -384,8 +384,8 @@ fn lease_granted_with_a_notice() {
     });
 }
 
-/// What was held is granted once more, for longer, and with it is said that the store has no more: nobody is refused for
-/// that who has seen the term that was over.
+/// The same budget is granted for longer, together with a notice that the store has no more: a request that has read the
+/// ended term is not denied by it.
 #[test]
 fn lease_granted_for_longer_with_a_notice() {
     FULL.explore(|| {

@@ -36,7 +36,7 @@ fn costs() -> Cost<Asked> {
 }
 
 thread_local! {
-    /// Where the clock puts those to sleep who read it: not in the flusher.
+    /// Where the clock puts its readers to sleep: not in the flusher.
     static RANDOM: Cell<Option<u64>> = const { Cell::new(None) };
 }
 

@@ -84,7 +84,7 @@ fn refusals_do_not_keep_it_alive() {
     }
 }
 
-/// What was taken before a repair is not given back after it: it may be anybody's.
+/// A permit from before a repair is not refunded after it, since its cell may hold permits of other requests.
 #[test]
 fn what_was_repaired_is_not_given_back() {
     let Some(server) = Server::start() else { return };
@@ -104,14 +104,14 @@ fn what_was_repaired_is_not_given_back() {
             3
         );
         if matches!(asked.counting, Counting::Cells(_)) {
-            // Nor when the clock has come to that cell again, and somebody else has spent something in it.
+            // Nor when the clock has reached that cell again, and another request was charged to it.
             assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
             assert_eq!(undo.give_back(&mut client, late, from_ref(&receipt)), [0]);
         }
     }
 }
 
-/// The same by the server's own clock: somebody has stored a time that is an hour ahead.
+/// The server's own clock goes back: a time that is an hour ahead is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
     let Some(server) = Server::start() else { return };

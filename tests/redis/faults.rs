@@ -62,7 +62,10 @@ async fn scripts_are_flushed() {
             until("calls go on", || store.health().answered > calls + 10).await;
         }
         let calls = load.end().await;
-        assert!(calls.iter().all(|call| call.error.is_none()), "nobody notices");
+        assert!(
+            calls.iter().all(|call| call.error.is_none()),
+            "the failure is not noticed"
+        );
         assert!(most_by_stamps(&calls, WINDOW) <= LIMIT as u64);
     }
 }
@@ -143,7 +146,7 @@ async fn a_read_only_replica() {
     let request = Request::of("alice", 1);
     rules.check(&request).await.expect("room");
     let mut client = server.client();
-    // Of nobody, whose data are stale and served all the same.
+    // A replica without a primary, which serves stale data all the same.
     let replica = |of: [&str; 2]| redis::cmd("REPLICAOF").arg(&of).to_owned();
     let _: () = replica(["127.0.0.1", "1"]).query(&mut client).expect("an answer");
     let mut refused = 0;
@@ -244,7 +247,7 @@ async fn the_connection_is_cut_in_mid_reply() {
     );
 }
 
-/// What is sent goes nowhere, and nobody says so.
+/// Calls are swallowed without an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_swallows_all() {
     let Some(server) = Server::start() else { return };
@@ -264,7 +267,7 @@ async fn a_connection_swallows_all() {
     assert!(most_by_calls(&calls, WINDOW) <= LIMIT);
 }
 
-/// A connection that nobody uses: its loss is known before somebody needs it, and so is its return.
+/// The loss of an idle connection is noticed before a request needs it, and so is its return.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_is_lost() {
     let Some(mut server) = Server::start() else { return };
@@ -285,19 +288,22 @@ async fn an_idle_connection_is_lost() {
     assert_eq!(store.health().calls, 0);
 }
 
-/// Callers who wait less than the store does find out all the same.
+/// Callers that wait for less time than the store does notice the failure all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_give_up_before_the_store_does() {
     let Some(server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
-    // By nobody else but the callers.
+    // By the callers alone.
     let store = ready(store(&proxy.url()).heartbeat(Duration::from_secs(60))).await;
     let limiter = limiter(store.clone(), false);
     comes_back(&limiter).await;
     proxy.go(Route::Swallow);
     let began = std::time::Instant::now();
     while store.health().connected {
-        assert!(began.elapsed() < crate::server::PATIENCE, "nobody notices");
+        assert!(
+            began.elapsed() < crate::server::PATIENCE,
+            "the failure is not noticed"
+        );
         let _ = tokio::time::timeout(Duration::from_millis(60), limiter.check("key")).await;
     }
     proxy.go(Route::Pass);
@@ -305,7 +311,7 @@ async fn callers_give_up_before_the_store_does() {
     assert_eq!(store.health().in_flight, 0);
 }
 
-/// Somebody else's script does not end.
+/// A script of another client does not end.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_is_busy() {
     let Some(server) = Server::with(&["--busy-reply-threshold", "20"]) else {
@@ -482,7 +488,7 @@ async fn the_breaker_opens_and_closes() {
     comes_back(&limiter).await;
 }
 
-/// Somebody else keeps something under the name: an error of this key, which opens nothing and ends no connection.
+/// Another program keeps data under the name: an error of this key, which opens no breaker and ends no connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_is_taken() {
     let Some(server) = Server::start() else { return };

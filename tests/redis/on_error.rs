@@ -1,4 +1,4 @@
-//! Who decides when the server does not answer, and what they know.
+//! The limiters that decide when the server does not answer, and what they know.
 
 use alloc::sync::Arc;
 use core::num::NonZeroU32;
@@ -63,11 +63,11 @@ async fn the_node_decides_by_what_it_knows() {
         }
         // The last of the old connection.
         server.kill();
-        let _ = limiters[0].check("nobody").await;
+        let _ = limiters[0].check("other").await;
         lost(&mut server, &store).await;
         for (limiter, [known, busy, new]) in limiters.iter().zip([
             [17, 8, 20],
-            // A quarter of the limit is five; who has got more than that already gets nothing.
+            // A quarter of the limit is five. A user with more than that gets nothing.
             [2, 0, 5],
             [0, 0, 0],
             [100, 100, 100],
@@ -89,7 +89,7 @@ async fn the_node_decides_by_what_it_knows() {
     }
 }
 
-/// Four nodes, each cut off and let back on its own, over and over: whoever decides, no window holds more than the
+/// Four nodes, each cut off and let back on its own, over and over: no window holds more than the
 /// store's limit and what the nodes may admit.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_decide_for_themselves_keep_their_bound() {
@@ -146,7 +146,7 @@ async fn nodes_that_decide_for_themselves_keep_their_bound() {
     }
 }
 
-/// A refusal says that nobody could be asked, and why.
+/// A denial says that the store did not answer, and why.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_says_why() {
     let store = Arc::new(
@@ -168,7 +168,7 @@ async fn a_denial_says_why() {
         let refused = rules
             .check(&Request::of("alice", 1))
             .await
-            .expect_err("nobody is there");
+            .expect_err("no server");
         assert_eq!(refused.reason(), Reason::Unavailable);
         assert_eq!(
             refused.violations().map(|look| look.rule()).collect::<Vec<_>>(),
@@ -176,9 +176,9 @@ async fn a_denial_says_why() {
         );
         assert_eq!(refused.retry_after(), None);
         assert_eq!(refused.error().expect("an error").kind(), StoreErrorKind::Down);
-        assert_eq!(refused.to_string(), "the limits cannot be looked up: all");
+        assert_eq!(refused.to_string(), "store of the limits does not answer: all");
         let source = core::error::Error::source(&refused).expect("a source");
-        assert_eq!(source.to_string(), "there is no connection to the store");
+        assert_eq!(source.to_string(), "no connection to the store");
     }
     let denied = |name| {
         rules
@@ -221,7 +221,7 @@ async fn a_file_says_who_decides() {
     }
 }
 
-/// The node's own limiters are all-or-nothing as well, and rules that admit everybody take no part.
+/// The node's own limiters are all-or-nothing as well, and rules that admit every request take no part.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_node_charges_all_or_none() {
     let store = Arc::new(
@@ -265,16 +265,16 @@ async fn the_node_charges_all_or_none() {
             }
         }
     };
-    let nobody: Vec<String> = Vec::new();
-    assert_eq!(check("alice", 1).await, nobody);
-    assert_eq!(check("alice", 1).await, nobody);
+    let none: Vec<String> = Vec::new();
+    assert_eq!(check("alice", 1).await, none);
+    assert_eq!(check("alice", 1).await, none);
     for _ in 0..5 {
         assert_eq!(check("alice", 1).await, ["user 2"]);
     }
-    assert_eq!(check("bob", 1).await, nobody);
+    assert_eq!(check("bob", 1).await, none);
     for _ in 0..5 {
         assert_eq!(check("bob", 1).await, ["address 3"]);
     }
     assert_eq!(check("alice", 1).await, ["user 2", "address 3"]);
-    assert_eq!(check("bob", 2).await, nobody);
+    assert_eq!(check("bob", 2).await, none);
 }

@@ -11,7 +11,7 @@ use crate::rules::{Request, by_address, by_user, shared};
 use crate::scripts::{Asked, far_ahead, judge};
 use crate::server::{Server, until};
 
-/// Both ways of counting; nobody else decides when the server does not answer.
+/// Both ways of counting. Without an answer of the server, requests are denied.
 fn both(quota: &str) -> [SharedLimiterBuilder; 2] {
     let builder =
         || SharedLimiter::builder("origin", quota.parse().expect("a quota")).on_error(OnError::Deny);
@@ -130,7 +130,7 @@ async fn o4_several_rules_in_one_script() {
         assert!(
             refused
                 .to_string()
-                .starts_with("rate limit reached: user (0 of 2 per 1s left); try again in ")
+                .starts_with("rate limit reached: user (0 of 2 per 1s left); retry after ")
         );
         let passed = rules
             .counts()
@@ -187,7 +187,7 @@ fn o4_a_refusal_charges_no_rule() {
     }
 }
 
-/// Address: 100 per 50 s and 10 per 20 s; everybody: 1000 per 60 s.
+/// Address: 100 per 50 s and 10 per 20 s; all: 1000 per 60 s.
 #[tokio::test(flavor = "multi_thread")]
 async fn o4_by_address_and_by_everybody() {
     let Some(server) = Server::start() else { return };
@@ -198,10 +198,7 @@ async fn o4_by_address_and_by_everybody() {
                 .also("10/20s".parse().expect("a quota"))
                 .by(&by_address()),
         )
-        .rule(ringgate::Rule::new(
-            "everybody",
-            "1000/60s".parse().expect("a quota"),
-        ))
+        .rule(ringgate::Rule::new("all", "1000/60s".parse().expect("a quota")))
         .build(store)
         .expect("rules");
     for address in 0..101 {
@@ -215,21 +212,21 @@ async fn o4_by_address_and_by_everybody() {
         let refused = rules
             .check(&Request::of("alice", address))
             .await
-            .expect_err("everybody is refused");
+            .expect_err("no room");
         let violations = refused.violations().map(|it| (it.rule().to_owned(), it.limit()));
         violations.collect()
     };
-    assert_eq!(violated(200).await, [("everybody".to_owned(), 1000)]);
+    assert_eq!(violated(200).await, [("all".to_owned(), 1000)]);
     assert_eq!(
         violated(0).await,
-        [("address".to_owned(), 10), ("everybody".to_owned(), 1000)]
+        [("address".to_owned(), 10), ("all".to_owned(), 1000)]
     );
     for look in rules
         .peek(&Request::of("alice", 200))
         .await
         .expect("the store answers")
     {
-        let spent = if look.rule() == "everybody" { 1000 } else { 0 };
+        let spent = if look.rule() == "all" { 1000 } else { 0 };
         assert_eq!(look.limit() - look.remaining(), spent);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn quota(text: &str) -> Quota {
     text.parse().expect("a quota")
 }
 
-/// A rule by a key, and one of everybody, which nobody else decides when the server does not answer.
+/// A rule by a key, and one for all requests. Without an answer of the server, requests are denied.
 pub(crate) fn shared(
     log: bool,
     own: &str,
@@ -148,7 +148,7 @@ async fn what_a_rule_says_holds_in_the_store() {
         passed
     };
     assert_eq!(passes("alice", 1).await, 3);
-    // The paid tier of one who has spent three.
+    // The paid tier of a user with three spent permits.
     assert_eq!(passes("alice", 101).await, 2);
     assert_eq!(passes("bob", 102).await, 5);
     assert_eq!(passes("backup", 1).await, 10);
@@ -258,7 +258,10 @@ async fn names_tell_nothing_of_clients() {
         for user in ["alice", "{alice}", "a\r\nlice"] {
             assert!(rules.check(&Request::of(user, 1)).await.is_ok(), "{user}");
         }
-        assert!(rules.check(&Request::of("bob", 1)).await.is_err(), "of everybody");
+        assert!(
+            rules.check(&Request::of("bob", 1)).await.is_err(),
+            "of all requests"
+        );
     }
     let names: Vec<String> = redis::cmd("KEYS")
         .arg("*")

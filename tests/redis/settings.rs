@@ -8,7 +8,7 @@ use ringgate::{Key, Rule, RuleAlgorithm};
 
 use crate::rules::{Request, by_user, quota};
 
-/// Nobody is there.
+/// An address without a server.
 const NOWHERE: &str = "redis://127.0.0.1:1";
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn what_is_shown_holds_no_password() {
     let error = store
         .ready(Duration::from_millis(50))
         .await
-        .expect_err("nobody is there");
+        .expect_err("no server");
     assert_eq!(error.kind(), StoreErrorKind::Down);
     let shown = format!("{shown} {store:?} {error} {error:?}");
     assert!(!shown.contains("secret"), "{shown}");

@@ -152,7 +152,7 @@ async fn a_lease_is_exact() {
     }
 }
 
-/// What nobody asks for any more is given back, so that others find it.
+/// A lease without demand is given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_account_gives_its_hold_back() {
     let Some(server) = Server::start() else { return };
@@ -174,10 +174,7 @@ async fn an_idle_account_gives_its_hold_back() {
     assert!(left[0].remaining() <= 10_000 - 500, "{left:?}");
     let calls = store.health().calls;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(
-        store.health().calls - calls <= 1,
-        "and nobody asks about it any more"
-    );
+    assert!(store.health().calls - calls <= 1, "and it is renewed no more");
 }
 
 /// A hold is not there for requests that the store decides: to them it is spent.
@@ -283,7 +280,7 @@ async fn local_rules_ask_nobody() {
     let passed = check("alice").expect("room");
     assert_eq!((passed.decided_by(), passed.error()), (DecidedBy::Local, None));
     assert_eq!(
-        rules.refund(passed).await.expect("nobody is asked"),
+        rules.refund(passed).await.expect("no call is made"),
         Settled::Exact
     );
     for _ in 0..2 {
@@ -346,7 +343,7 @@ async fn an_account_gives_back_what_it_has_not_asked_about() {
     let passed = limiter.check_n("key", 10).await.expect("room");
     assert_eq!(limiter.lease_stats().uncharged, 10);
     assert_eq!(
-        limiter.refund(passed).await.expect("nobody is asked"),
+        limiter.refund(passed).await.expect("no call is made"),
         Settled::Exact
     );
     assert_eq!(limiter.lease_stats().uncharged, 0);
@@ -354,7 +351,7 @@ async fn an_account_gives_back_what_it_has_not_asked_about() {
     limiter.flush().await.expect("an answer");
     assert_eq!(limiter.lease_stats().uncharged, 0);
     assert_eq!(
-        limiter.refund(passed).await.expect("nobody is asked"),
+        limiter.refund(passed).await.expect("no call is made"),
         Settled::Forfeited(10)
     );
     let left = limiter.peek("key").await.expect("an answer");
@@ -425,12 +422,12 @@ async fn a_term_ends_without_the_store() {
             "the term is over: {standing:?}"
         );
     }
-    let refused = limiter.check("key").await.expect_err("nobody is there");
+    let refused = limiter.check("key").await.expect_err("no server");
     assert_eq!(
         (refused.decided_by(), refused.reason()),
         (DecidedBy::Fallback, Reason::Unavailable)
     );
-    limiter.flush().await.expect_err("nobody is there");
+    limiter.flush().await.expect_err("no server");
 }
 
 /// And then this node's own limiter decides, which knows what the account has admitted.

@@ -106,7 +106,7 @@ fn what_is_charged_and_held_is_never_more_than_the_limit() {
                     }
                 }
                 1 => {
-                    // One that came late: whatever is answered, nobody hears it.
+                    // A copy that arrives late. Its answer is lost.
                     if let Some(copy) = node.copies.pop() {
                         let asked = Asked {
                             permits: copy.charge,

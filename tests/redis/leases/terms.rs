@@ -47,7 +47,7 @@ async fn a_term_ends_with_its_key() {
         rules.check(&Request::of("budget", address)).await.expect("room");
     }
     rules.flush().await.expect("the server answers");
-    // Somebody asks until the server is stopped, so that some is always held, and not spent.
+    // Requests continue until the server is stopped, so that unspent permits are always held.
     let (asks, here) = (AtomicBool::new(true), AtomicU64::new(0));
     let asking = async {
         while asks.load(Ordering::Relaxed) {
@@ -87,7 +87,7 @@ async fn a_term_begins_with_its_question() {
         .on_error(OnError::Deny)
         .build(store)
         .expect("a limiter");
-    // Somebody asks until nothing arrives any more, so that some is always held, and not spent.
+    // Requests continue until nothing arrives any more, so that unspent permits are always held.
     let began = Instant::now();
     let mut here = 0;
     while here < 900 {
@@ -228,7 +228,7 @@ async fn none_is_granted_soon_after_a_failover() {
     assert!(waited >= term + window, "{waited:?}");
 }
 
-/// What is given back is what nobody was asked about: not what others have used since.
+/// A refund takes back only unreported permits, and nothing that other requests have spent since.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_charged_is_not_given_back() {
     let Some(server) = Server::start() else { return };
@@ -255,7 +255,7 @@ async fn what_was_charged_is_not_given_back() {
                 continue;
             }
             until("it is charged", || limiter.lease_stats().uncharged == 0).await;
-            // Somebody else uses as much.
+            // Another request spends as much.
             if !matches!(limiter.check_now("key"), Some(Ok(_))) {
                 continue;
             }

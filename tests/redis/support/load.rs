@@ -16,7 +16,7 @@ pub(crate) struct Call {
     pub(crate) ended: Instant,
     pub(crate) admitted: bool,
     pub(crate) by: DecidedBy,
-    /// Whether nobody had to be waited for.
+    /// Whether it was decided without a wait.
     pub(crate) at_once: bool,
     /// The server's stamp, if it has decided.
     pub(crate) at: Option<u64>,
@@ -119,7 +119,7 @@ pub(crate) fn most_by_stamps(calls: &[Call], window: Duration) -> u64 {
     most_in_a_window(&mut stamps, u64::try_from(window.as_micros()).expect("a window"))
 }
 
-/// The most admitted calls that lie within a window, whoever has decided.
+/// The most admitted calls that lie within a window.
 pub(crate) fn most_by_calls(calls: &[Call], window: Duration) -> usize {
     let admitted = calls.iter().filter(|call| call.admitted);
     let calls: Vec<_> = admitted.map(|call| (call.began, call.ended)).collect();

@@ -85,10 +85,10 @@ impl Orders {
 /// Of one turn of a caller: no more decisions than these between two looks at the server's clock.
 const AT_ONCE: u64 = 8;
 
-/// Who has slept for so long was stopped, and goes on as fast as it can.
+/// A caller that has slept for this long was stopped, and continues as fast as it can.
 const STOPPED: Duration = Duration::from_millis(250);
 
-/// One who asks, until it is told to stop.
+/// A caller that makes requests until it is told to stop.
 struct Caller {
     limiter: Arc<SharedLimiter>,
     runtime: tokio::runtime::Handle,

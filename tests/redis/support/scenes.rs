@@ -194,7 +194,7 @@ pub(crate) fn nodes_wake_with_holds(sync: bool) {
 }
 
 /// An orderly end leaves nothing uncharged and no hold: the server has counted what was admitted, to the last, and all
-/// that is left can be had by somebody else.
+/// that is left is free for other requests.
 pub(crate) fn nothing_is_left_behind(sync: bool) {
     let Some(server) = Server::start() else { return };
     let mut client = server.client();
@@ -213,7 +213,7 @@ pub(crate) fn nothing_is_left_behind(sync: bool) {
         node.stop();
         assert_eq!(node.flush(), [1, 0, 0]);
     }
-    // What is given back stays given back, while the nodes are there and nobody asks.
+    // Released permits stay released while the nodes run without requests.
     std::thread::sleep(5 * orders.period);
     let turns: Vec<Turn> = nodes.iter().flat_map(Node::turns).collect();
     let admitted: u64 = turns.iter().map(|turn| turn.admitted).sum();

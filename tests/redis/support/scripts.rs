@@ -2,7 +2,7 @@
 
 use ringgate::shared::Counting;
 
-/// A script that asks nobody for the time.
+/// A script that is given the time.
 pub(crate) struct Script(redis::Script);
 
 const TEXT: [&str; 5] = [
@@ -136,7 +136,7 @@ impl Script {
     }
 
     /// What a life is granted for its question `[sequence, begins, cap, want, keep]` about a hold, whose charge is what the
-    /// part costs; `None`: nobody knows it.
+    /// part costs; `None`: it is unknown.
     pub(crate) fn settle(
         &self,
         client: &mut redis::Connection,

@@ -50,7 +50,7 @@ fn program() -> Option<&'static str> {
     })
 }
 
-/// A port that nobody listens at, below those that the system gives to clients.
+/// A free port, below those that the system gives to clients.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
@@ -92,7 +92,7 @@ impl Server {
             println!("not run: there is no redis-server, and it cannot be installed here");
             return None;
         };
-        // Somebody else may take the port before the server does.
+        // Another program may take the port before the server does.
         for _ in 0..5 {
             let (port, folder) = (free_port(), tempfile::tempdir().expect("a folder"));
             let mut own: Vec<String> = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir"]
@@ -236,7 +236,7 @@ pub(crate) async fn ready(builder: RedisStoreBuilder) -> Arc<RedisStore> {
     Arc::new(store)
 }
 
-/// Built, whether anybody is there or not.
+/// A store at an address, whether a server listens there or not.
 pub(crate) fn ready_or_not(url: &str) -> Arc<RedisStore> {
     Arc::new(RedisStore::builder(url).build().expect("a store"))
 }
