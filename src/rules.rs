@@ -62,6 +62,8 @@ pub use shared::KeyParts;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 
+#[cfg(feature = "tower")]
+pub(crate) use evaluate::key_hashes::KeyHashes;
 #[cfg(feature = "tokio")]
 pub(crate) use evaluate::needed_state::NeededState;
 #[cfg(any(feature = "observe", feature = "shared"))]

@@ -126,7 +126,7 @@ where
         let (headers, meter) = if config.skip.contains(&head) {
             (None, None)
         } else {
-            match config.check(&mut head, |rules, head| rules.reserve(head)) {
+            match config.check(&mut head, |rules, head, _| rules.reserve(head)) {
                 Ok((charge, headers)) => {
                     let meter = Meter {
                         rules: Arc::clone(&config.rules),

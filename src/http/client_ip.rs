@@ -89,7 +89,8 @@ impl ClientIp {
     /// Uses the peer as the client. Its address is read from the extension [`PeerAddress`].
     ///
     /// axum and tonic do not insert that extension: use [`peer_from`](Self::peer_from) with them. Requests without a peer
-    /// address have no key, and share one budget by default ([`OnMissingKey::Share`](crate::rules::OnMissingKey)).
+    /// address have no key, and share one budget by default. [`HttpKey::on_missing`](super::HttpKey::on_missing) can deny
+    /// them instead.
     pub const fn peer() -> Self {
         Self {
             peer: None,

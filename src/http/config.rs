@@ -15,7 +15,7 @@ use super::headers::{HeaderValues, QuotaHeaders, add_retry_after};
 use super::policy;
 use super::rejection::{Rejection, RejectionResponse};
 use crate::clock::Clock;
-use crate::rules::{Admitted, Denied, LiveRules, Reservation, RuleSet};
+use crate::rules::{Admitted, Denied, KeyHashes, LiveRules, Reservation, RuleSet};
 use crate::time::Nanos;
 #[cfg(feature = "tokio")]
 use crate::wait::Fair;
@@ -82,18 +82,32 @@ impl<C: Clock + Clone, R> Config<C, R> {
     pub(super) fn check<B, T: Charge>(
         &self,
         request: &mut Parts,
-        decide: impl for<'a> FnOnce(&'a RuleSet<Parts, C>, &'a Parts) -> Result<T, Denied<'a, Parts>>,
+        decide: impl for<'a> FnOnce(
+            &'a RuleSet<Parts, C>,
+            &'a Parts,
+            Option<&mut KeyHashes>,
+        ) -> Result<T, Denied<'a, Parts>>,
     ) -> Result<(T, AdmittedHeaders), RejectedResponse<B>>
     where
         R: RejectionResponse<B>,
     {
         let rules = self.rules.load();
-        let charge = match decide(&rules, request) {
+        let mut hashes = self.key_hashes();
+        let charge = match decide(&rules, request, hashes.as_mut()) {
             Ok(charge) => charge,
             Err(denied) => return Err(self.reject_denied(&rules, &denied, request)),
         };
-        let headers = self.admit(&rules, request, &charge);
+        let headers = self.admit(&rules, request, hashes.as_mut(), &charge);
         Ok((charge, headers))
+    }
+
+    /// Returns storage for the keys of a request, if the headers need them after the decision.
+    #[inline]
+    pub(super) fn key_hashes(&self) -> Option<KeyHashes> {
+        match self.headers {
+            QuotaHeaders::Off => None,
+            QuotaHeaders::Standard | QuotaHeaders::Legacy | QuotaHeaders::Both => Some(KeyHashes::new()),
+        }
     }
 
     /// Records the decision in an admitted request, and returns the headers of its response.
@@ -102,14 +116,11 @@ impl<C: Clock + Clone, R> Config<C, R> {
         &self,
         rules: &RuleSet<Parts, C>,
         request: &mut Parts,
+        hashes: Option<&mut KeyHashes>,
         charge: &impl Charge,
     ) -> AdmittedHeaders {
-        let headers = match self.headers {
-            QuotaHeaders::Off => None,
-            QuotaHeaders::Standard | QuotaHeaders::Legacy | QuotaHeaders::Both => {
-                Some(admitted_headers(self.headers, rules, request, charge.at()))
-            }
-        };
+        let headers =
+            hashes.map(|hashes| admitted_headers(self.headers, rules, request, charge.at(), hashes));
         if self.decision_extension {
             request.extensions.insert(Decision {
                 at: charge.at(),
@@ -170,8 +181,9 @@ fn admitted_headers<C: Clock>(
     rules: &RuleSet<Parts, C>,
     request: &Parts,
     at: Nanos,
+    hashes: &mut KeyHashes,
 ) -> Box<HeaderValues> {
-    Box::new(headers.values(&policy::policies(rules, request, at)))
+    Box::new(headers.values(&policy::policies(rules, request, at, hashes)))
 }
 
 impl<C, R: Clone> Clone for Config<C, R> {

@@ -9,7 +9,7 @@ use ::http::request::Parts;
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
-use crate::rules::{Denied, RulePeek, RuleSet};
+use crate::rules::{Denied, KeyHashes, RulePeek, RuleSet};
 use crate::time::Nanos;
 
 /// One quota of one rule, with the state that a client is told.
@@ -110,9 +110,13 @@ pub(super) fn policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
+    hashes: &mut KeyHashes,
 ) -> Policies<'a> {
     let mut policies = Policies::new();
-    for peek in rules.peek_at(request, at).filter(RulePeek::is_enforced) {
+    rules.peek_each(request, at, hashes, |peek| {
+        if !peek.is_enforced() {
+            return;
+        }
         let policy = QuotaPolicy::new(&peek);
         let same = |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window == policy.window;
         match policies.iter_mut().find(same) {
@@ -121,7 +125,7 @@ pub(super) fn policies<'a, C: Clock>(
             Some(other) => *other = policy,
             None => policies.push(policy),
         }
-    }
+    });
     policies
 }
 
@@ -142,7 +146,7 @@ pub(super) fn denied<'a, C: Clock>(
     denied: &Denied<'a, Parts>,
     request: &'a Parts,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = policies(rules, request, denied.at()).into_vec();
+    let mut policies = policies(rules, request, denied.at(), &mut KeyHashes::new()).into_vec();
     assign_names(&mut policies);
     for violation in denied.violations() {
         let window = violation.quota().window();
@@ -161,7 +165,7 @@ pub(super) fn exhausted<'a, C: Clock>(
     request: &'a Parts,
     at: Nanos,
 ) -> Vec<QuotaPolicy<'a>> {
-    let mut policies = policies(rules, request, at).into_vec();
+    let mut policies = policies(rules, request, at, &mut KeyHashes::new()).into_vec();
     assign_names(&mut policies);
     for policy in &mut policies {
         policy.violated = policy.exhausted;

@@ -77,7 +77,7 @@ where
                 Err(response) => return RateLimitFuture::rejected(response),
             }
         } else {
-            match config.check(&mut head, |rules, head| rules.check(head)) {
+            match config.check(&mut head, |rules, head, hashes| rules.check_with(head, hashes)) {
                 Ok((_, headers)) => OnResponse::add_headers(headers),
                 Err(response) => return RateLimitFuture::rejected(response),
             }
@@ -99,7 +99,7 @@ where
     C: Clock + Clone,
     R: RejectionResponse<B>,
 {
-    let (charge, headers) = config.check(head, |rules, head| rules.reserve(head))?;
+    let (charge, headers) = config.check(head, |rules, head, _| rules.reserve(head))?;
     Ok(match &config.charge_if {
         None => OnResponse::add_headers(headers),
         Some(charge_if) => OnResponse::Charge(Box::new(ConditionalCharge {

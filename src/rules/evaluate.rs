@@ -3,6 +3,7 @@
 pub(crate) mod decision;
 mod evaluation;
 pub(crate) mod extractor;
+pub(crate) mod key_hashes;
 #[cfg(feature = "tokio")]
 pub(crate) mod needed_state;
 pub(crate) mod peek;

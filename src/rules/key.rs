@@ -199,6 +199,12 @@ impl<R: ?Sized> Key<R> {
         Arc::clone(&self.parse_list_entry)
     }
 
+    /// A number that only clones of this key share, as long as one of them exists.
+    #[inline]
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.hash).addr()
+    }
+
     /// Whether both are clones of one key.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.hash, &other.hash)

@@ -6,6 +6,8 @@ use crate::clock::QuantaClock;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::decision::{Admitted, Denied};
+#[cfg(feature = "tower")]
+use crate::rules::evaluate::key_hashes::KeyHashes;
 use crate::rules::evaluate::peek::RulePeek;
 use crate::rules::evaluate::reservation::Reservation;
 use crate::rules::evaluate::rule_states::{NamedCounts, RuleStates};
@@ -101,7 +103,18 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// by a request that is refunded a moment later. It is then denied, never admitted, because of it.
     #[inline]
     pub fn check<'a>(&'a self, request: &'a R) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || self.clock.now())
+        self.states.check(request, || self.clock.now(), None)
+    }
+
+    /// Charges the request as [`check`](Self::check) does. Keys whose hashes are known are not extracted again.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) fn check_with<'a>(
+        &'a self,
+        request: &'a R,
+        hashes: Option<&mut KeyHashes>,
+    ) -> Result<Admitted, Denied<'a, R>> {
+        self.states.check(request, || self.clock.now(), hashes)
     }
 
     /// Charges the request to every rule that applies to it, or to none, at a time that the caller has read from the
@@ -112,7 +125,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     /// When a rule has too little capacity left. The error names every such rule.
     #[inline]
     pub fn check_at<'a>(&'a self, request: &'a R, now: Nanos) -> Result<Admitted, Denied<'a, R>> {
-        self.states.check(request, || now)
+        self.states.check(request, || now, None)
     }
 
     /// Charges the request as [`check`](Self::check) does, and returns what a later [`refund`](Self::refund) or
@@ -167,10 +180,17 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.peek(request, self.clock.now())
     }
 
-    /// Returns the views of [`peek`](Self::peek) at a time that was read from the rule set's clock.
+    /// Passes the views of [`peek`](Self::peek), at a time that was read from the rule set's clock, to `view`. Keys whose
+    /// hashes are known are not extracted again.
     #[cfg(feature = "tower")]
-    pub(crate) fn peek_at<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
-        self.states.peek(request, now)
+    pub(crate) fn peek_each<'a>(
+        &'a self,
+        request: &R,
+        now: Nanos,
+        hashes: &mut KeyHashes,
+        view: impl FnMut(RulePeek<'a>),
+    ) {
+        self.states.peek_each(request, now, hashes, view);
     }
 
     /// Returns the name and the counts of each rule, in the order in which the rules were added.

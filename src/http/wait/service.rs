@@ -76,7 +76,12 @@ where
         if !reserves {
             match self.queue.check(&head) {
                 Ok(charge) => {
-                    let headers = config.admit(&config.rules.load(), &mut head, &charge);
+                    let headers = config.admit(
+                        &config.rules.load(),
+                        &mut head,
+                        config.key_hashes().as_mut(),
+                        &charge,
+                    );
                     let inner = self.inner.call(Request::from_parts(head, body));
                     return WaitFuture::admitted(inner, OnResponse::add_headers(headers));
                 }
@@ -171,7 +176,12 @@ impl<S, Q, C: Clock + Clone, R> Waiting<S, Q, C, R> {
         drop(turn);
         // The last reference: nothing is cloned.
         let mut head = Arc::unwrap_or_clone(head);
-        let headers = config.admit(&config.rules.load(), &mut head, &charge);
+        let headers = config.admit(
+            &config.rules.load(),
+            &mut head,
+            config.key_hashes().as_mut(),
+            &charge,
+        );
         let on_response = match (charge, &config.charge_if) {
             (TurnCharge::Reserved(charge), Some(charge_if)) => {
                 OnResponse::Charge(Box::new(ConditionalCharge {

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::decision::{Admitted, Denied, Violation};
 use super::extractor::Extracted;
+use super::key_hashes::KeyHashes;
 use super::reservation::{Reservation, StateCharge};
 use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
@@ -57,9 +58,14 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
+        mut hashes: Option<&mut KeyHashes>,
     ) -> Result<Admitted, Denied<'a, R>> {
         if let [state] = &*self.states {
-            let Some(extracted) = state.extract(request, &self.seeds) else {
+            let extracted = match hashes.as_deref_mut() {
+                Some(hashes) => state.extract_with(request, &self.seeds, hashes),
+                None => state.extract(request, &self.seeds),
+            };
+            let Some(extracted) = extracted else {
                 return Ok(Admitted::unlimited(now()));
             };
             if extracted.enforced && !extracted.denied {
@@ -75,7 +81,7 @@ impl<R: ?Sized> RuleStates<R> {
                 return Ok(Admitted::charged(decision.at));
             }
         }
-        self.check_all(request, now)
+        self.check_all(request, now, hashes)
     }
 
     #[inline(never)]
@@ -83,9 +89,13 @@ impl<R: ?Sized> RuleStates<R> {
         &'a self,
         request: &'a R,
         now: impl FnOnce() -> Nanos,
+        hashes: Option<&mut KeyHashes>,
     ) -> Result<Admitted, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
-        self.add_evaluations(request, &mut evaluations);
+        match hashes {
+            Some(hashes) => self.add_evaluations(request, hashes, &mut evaluations),
+            None => self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations),
+        }
         // Read while the prefetched memory is on its way.
         let now = now();
         let mut charged = ChargedSteps::new();
@@ -103,7 +113,7 @@ impl<R: ?Sized> RuleStates<R> {
         now: impl FnOnce() -> Nanos,
     ) -> Result<Reservation<R>, Denied<'a, R>> {
         let mut evaluations = Evaluations::new();
-        self.add_evaluations(request, &mut evaluations);
+        self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations);
         let now = now();
         let mut charged = ChargedSteps::new();
         self.charge_all(request, &mut evaluations, now, &mut charged)?;
@@ -120,9 +130,14 @@ impl<R: ?Sized> RuleStates<R> {
 
     /// Adds the states that apply to the request, and prefetches their words.
     #[inline(always)]
-    fn add_evaluations<'a>(&'a self, request: &R, evaluations: &mut Evaluations<'a, R>) {
+    fn add_evaluations<'a>(
+        &'a self,
+        request: &R,
+        hashes: &mut KeyHashes,
+        evaluations: &mut Evaluations<'a, R>,
+    ) {
         for (index, state) in (0..).zip(&self.states) {
-            if let Some(extracted) = state.extract(request, &self.seeds) {
+            if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
                 evaluations.push(Evaluation {
                     index,
                     state,

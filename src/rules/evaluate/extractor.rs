@@ -1,6 +1,7 @@
 use core::hash::{BuildHasher, Hasher};
 use std::collections::HashSet;
 
+use super::key_hashes::KeyHashes;
 use super::seeds::Seeds;
 use super::tier_index::TierIndex;
 use crate::error::ConfigError;
@@ -100,21 +101,47 @@ impl<R: ?Sized> Extractor<R> {
     /// Reads the request; `None` if the rule does not apply to it.
     #[inline(always)]
     pub(crate) fn extract(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
+        self.extract_by(request, seeds, |key| key.hash(request, &seeds.tables))
+    }
+
+    /// Reads the request; `None` if the rule does not apply to it. Reads no key whose hash is known.
+    #[inline(always)]
+    pub(crate) fn extract_with(
+        &self,
+        request: &R,
+        seeds: &Seeds,
+        hashes: &mut KeyHashes,
+    ) -> Option<Extracted> {
+        self.extract_by(request, seeds, |key| hashes.hash(key, request, &seeds.tables))
+    }
+
+    #[inline(always)]
+    fn extract_by(
+        &self,
+        request: &R,
+        seeds: &Seeds,
+        mut hash: impl FnMut(&Key<R>) -> Option<u64>,
+    ) -> Option<Extracted> {
         if self.is_plain {
             let key = match &self.key {
-                Some(key) => key.hash(request, &seeds.tables).map(Store::fingerprint),
+                Some(key) => hash(key).map(Store::fingerprint),
                 None => Some(NO_KEY),
             };
             if let Some(key) = key {
                 return Some(Extracted::plain(key));
             }
         }
-        self.extract_all(request, seeds)
+        self.extract_all(request, seeds, hash)
     }
 
     /// Reads the request for a rule with a condition, cost, tiers, lists or a percentage, or a request without a key.
     #[inline(never)]
-    fn extract_all(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
+    fn extract_all(
+        &self,
+        request: &R,
+        seeds: &Seeds,
+        hash: impl FnOnce(&Key<R>) -> Option<u64>,
+    ) -> Option<Extracted> {
         if let Some(when) = &self.when
             && !(when.0.function())(request)
         {
@@ -126,7 +153,7 @@ impl<R: ?Sized> Extractor<R> {
         }
         extracted.enforced = self.enforced != Share::NONE;
         if let Some(key) = &self.key {
-            let hash = match key.hash(request, &seeds.tables) {
+            let hash = match hash(key) {
                 Some(hash) => hash,
                 None if key.on_missing() == OnMissingKey::Skip => return None,
                 None => {

@@ -2,6 +2,8 @@ use core::fmt;
 use core::time::Duration;
 
 use super::extractor::Extracted;
+use super::key_hashes::KeyHashes;
+use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
 use crate::algorithm::AnyAlgorithm;
 use crate::decision::Peek;
@@ -44,26 +46,57 @@ pub struct RulePeek<'a> {
 
 impl<R: ?Sized> RuleStates<R> {
     pub(crate) fn peek<'a>(&'a self, request: &'a R, now: Nanos) -> impl Iterator<Item = RulePeek<'a>> {
-        (0..).zip(&self.states).flat_map(move |(index, state)| {
-            let quotas = (0..).zip(&state.quotas);
-            quotas.filter_map(move |(quota, _)| self.peek_quota(request, index, quota, now))
+        let mut hashes = KeyHashes::new();
+        self.states.iter().flat_map(move |state| {
+            let extracted = state.extract_with(request, &self.seeds, &mut hashes);
+            extracted.into_iter().flat_map(move |extracted| {
+                let indices = 0..state.quotas.len();
+                indices.map(move |index| self.view(state, index, extracted, now))
+            })
         })
+    }
+
+    /// Passes each view of [`peek`](Self::peek) to `view`. Keys whose hashes are known are not extracted again.
+    #[cfg(feature = "tower")]
+    pub(crate) fn peek_each<'a>(
+        &'a self,
+        request: &R,
+        now: Nanos,
+        hashes: &mut KeyHashes,
+        mut view: impl FnMut(RulePeek<'a>),
+    ) {
+        for state in &self.states {
+            if let Some(extracted) = state.extract_with(request, &self.seeds, hashes) {
+                for index in 0..state.quotas.len() {
+                    view(self.view(state, index, extracted, now));
+                }
+            }
+        }
     }
 
     /// A view of one quota of a state; `None` if it does not apply to the request.
     pub(crate) fn peek_quota(&self, request: &R, state: u16, quota: u16, now: Nanos) -> Option<RulePeek<'_>> {
         let state = &self.states[usize::from(state)];
-        let index = usize::from(quota);
-        let quota = &state.quotas[index];
         let extracted = state.extract(request, &self.seeds)?;
-        Some(RulePeek {
+        Some(self.view(state, usize::from(quota), extracted, now))
+    }
+
+    fn view<'a>(
+        &'a self,
+        state: &'a RuleState<R>,
+        index: usize,
+        extracted: Extracted,
+        now: Nanos,
+    ) -> RulePeek<'a> {
+        let quota = &state.quotas[index];
+        RulePeek {
             rule: &self.rules[usize::from(quota.rule)].name,
             quota: quota.quota,
             limit: state.limit(index, &extracted),
             index,
             extracted,
             peek: state.peek(&extracted, now),
-        })
+        }
     }
 }
 

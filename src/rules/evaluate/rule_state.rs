@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 
 use super::extractor::{Extracted, Extractor};
+use super::key_hashes::KeyHashes;
 use super::seeds::Seeds;
 use super::state_algorithms::StateAlgorithms;
 use super::storage::{CapacityLeft, Charged, KeyDecider, StateDecision, StateStorage, StorageLookup};
@@ -146,6 +147,17 @@ impl<R: ?Sized> RuleState<R> {
     #[inline(always)]
     pub(crate) fn extract(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
         self.extractor.extract(request, seeds)
+    }
+
+    /// Reads the request; `None` if the rule does not apply to it. Reads no key whose hash is known.
+    #[inline(always)]
+    pub(crate) fn extract_with(
+        &self,
+        request: &R,
+        seeds: &Seeds,
+        hashes: &mut KeyHashes,
+    ) -> Option<Extracted> {
+        self.extractor.extract_with(request, seeds, hashes)
     }
 
     #[inline]

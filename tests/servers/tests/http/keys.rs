@@ -227,3 +227,29 @@ rules:
     let wrong = rules(&text.replace("192.0.2.9", "192.0.2.999")).expect_err("no address");
     assert!(wrong.to_string().contains("192.0.2.999"), "{wrong}");
 }
+
+#[test]
+fn a_key_is_extracted_once_for_all_rules_and_headers() {
+    use core::sync::atomic::{AtomicU64, Ordering};
+    use ringgate::rules::RuleAlgorithm;
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    let key = HttpKey::new("path", move |request, hasher| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        request.uri.path().hash(hasher);
+        true
+    });
+    let key = key.key();
+    // Rules of different algorithms have different states.
+    let mut service = layer([
+        rule("counter", "9/min").by(&key),
+        rule("fixed", "9/min").algorithm(RuleAlgorithm::Fixed).by(&key),
+        rule("gcra", "9/min").algorithm(RuleAlgorithm::Gcra).by(&key),
+    ])
+    .layer(Hello);
+    let response = send(&mut service, path("/"));
+    assert_eq!(response.status(), 200);
+    let policies = header(&response, "ratelimit").expect("a header");
+    assert_eq!(policies.matches(";r=8").count(), 3, "{policies}");
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}

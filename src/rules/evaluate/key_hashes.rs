@@ -1,0 +1,39 @@
+use crate::keyed::SeededState;
+use crate::rules::key::Key;
+
+/// Hashes of the keys of one request, so that rules with the same key extract it once.
+#[derive(Debug)]
+pub(crate) struct KeyHashes {
+    hashes: [(usize, Option<u64>); KEPT],
+    len: usize,
+}
+
+/// The number of different keys that are kept. Further keys are hashed by each rule.
+const KEPT: usize = 4;
+
+impl KeyHashes {
+    #[inline]
+    pub(crate) const fn new() -> Self {
+        Self {
+            hashes: [(0, None); KEPT],
+            len: 0,
+        }
+    }
+
+    /// Hashes the key of the request; `None` if it has none. Must always be called with the same request and seeds.
+    #[inline]
+    pub(crate) fn hash<R: ?Sized>(&mut self, key: &Key<R>, request: &R, seeds: &SeededState) -> Option<u64> {
+        let id = key.id();
+        for &(other, hash) in &self.hashes[..self.len.min(KEPT)] {
+            if other == id {
+                return hash;
+            }
+        }
+        let hash = key.hash(request, seeds);
+        if let Some(vacant) = self.hashes.get_mut(self.len) {
+            *vacant = (id, hash);
+            self.len += 1;
+        }
+        hash
+    }
+}
