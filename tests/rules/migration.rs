@@ -149,3 +149,115 @@ fn a_key_whose_debt_does_not_fit_is_barred() {
     clock.advance(secs(20));
     assert_eq!(admissions(&live, &victim, 5), 3);
 }
+
+/// Whether the request is admitted, and if so, whether that was by the catch-all, because its key has no entry.
+fn admission(live: &Live, request: &Request) -> Option<bool> {
+    let overflowed = || {
+        live.load()
+            .counts()
+            .map(|(_, counts)| counts.overflowed)
+            .sum::<u64>()
+    };
+    let before = overflowed();
+    (admissions(live, request, 1) == 1).then(|| overflowed() > before)
+}
+
+/// Each key that the old catch-all has admitted is barred in the new table, whichever part of the tables it belongs to.
+#[test]
+fn every_key_of_the_catch_all_is_barred_after_a_reload() {
+    for (from, to) in [(300, 300), (300, 3_000), (300, 1)] {
+        let each = |keys, text| rule("each", text).by(&by_user()).capacity(keys);
+        let (live, clock) = live([each(from, "5000/10s")]);
+        // These fill the table. The entries are used again shortly before the catch-all is empty.
+        let with_entry: Vec<u64> = (0..4_000)
+            .filter(|&id| admission(&live, &user(id)) == Some(false))
+            .collect();
+        clock.advance(millis(11_500));
+        for id in with_entry {
+            admissions(&live, &user(id), 1);
+        }
+        clock.advance(millis(1_000));
+        let shared: Vec<u64> = (4_000..4_050)
+            .filter(|&id| admission(&live, &user(id)) == Some(true))
+            .take(12)
+            .collect();
+        let spent = shared.len() as u64;
+        assert!(spent > 9, "{spent} keys without an entry");
+        // The entries are idle by now, and the catch-all is not.
+        clock.advance(millis(10_500));
+        assert_eq!(live.store(&set([each(to, "5000/20s")])), Ok(Reloaded::Done));
+        let rules = live.load();
+        for id in shared {
+            let request = user(id);
+            let peek = rules.peek(&request).next().expect("a rule");
+            let left = peek.remaining();
+            assert!(left <= 5_000 - spent, "{from} to {to}: user {id} has {left} left");
+        }
+    }
+}
+
+/// The catch-all is carried over at the latest time that it has recorded, if the clock is behind that.
+#[test]
+fn the_catch_all_is_carried_over_at_its_latest_time() {
+    let each = |keys, text| rule("each", text).by(&by_user()).capacity(keys);
+    let (live, clock) = live([each(1, "10/1000s")]);
+    let ahead = clock.now().saturating_add(secs(900));
+    // These fill the table of twelve entries, and the last ones are admitted by the catch-all.
+    for id in 0..20 {
+        let rules = live.load();
+        let _ = rules.check_at(&user(id), ahead).is_ok();
+    }
+    let left = |id| live.load().peek(&user(id)).next().expect("a rule").remaining();
+    let shared: Vec<u64> = (0..20).filter(|&id| left(id) < 9).collect();
+    let before = left(shared[0]);
+    assert!(shared.len() > 5, "{shared:?} have no entry");
+    assert_eq!(live.store(&set([each(1_000, "10/3000s")])), Ok(Reloaded::Done));
+    // 2,900 seconds after the permits were spent, and 3,800 after the carry-over.
+    clock.advance(secs(3_800));
+    for id in shared {
+        assert!(
+            left(id) <= before,
+            "user {id} has {} left, {before} before",
+            left(id)
+        );
+    }
+}
+
+/// Debt is limited by every window of the state: a window whose sum is at its end must not wrap round.
+#[test]
+fn debt_is_limited_by_the_longest_window() {
+    let cost = by_cost();
+    let (rules, clock) = by_hand([rule("both", "10/1s").also(quota("100/60s")).cost(&cost)]);
+    let [first, second] = [(); 2].map(|()| rules.reserve(&user(1)).expect("capacity"));
+    let forgiven = |settled| {
+        if let Settled::Forgiven(permits) = settled {
+            permits
+        } else {
+            0
+        }
+    };
+    // As much as the words can hold.
+    assert!(forgiven(rules.settle(first, &cost, u64::MAX)) > 0);
+    // The short window is empty again, the long one is not.
+    clock.advance(secs(5));
+    assert_eq!(forgiven(rules.settle(second, &cost, 4)), 3);
+    assert!(rules.check(&user(1)).is_err());
+    clock.advance(secs(40));
+    assert!(rules.check(&user(1)).is_err());
+}
+
+/// A rule with another key begins empty, also where both keys of a request have the same hash.
+#[test]
+fn a_rule_with_another_key_is_no_successor() {
+    let request = Request {
+        address: 1,
+        ..user(1)
+    };
+    for window in ["10s", "20s"] {
+        let (live, _) = live([rule("a", "10/10s").by(&by_user())]);
+        assert_eq!(admissions(&live, &request, 20), 10);
+        let other = rule("a", &format!("10/{window}")).by(&by_address());
+        assert_eq!(live.store(&set([other])), Ok(Reloaded::Done));
+        assert_eq!(admissions(&live, &request, 20), 10, "{window}");
+    }
+}

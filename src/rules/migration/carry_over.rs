@@ -62,7 +62,8 @@ impl<R: ?Sized> RuleState<R> {
         for earlier in earlier {
             all &= self.add_spent(earlier, now, &mut most);
         }
-        for (key, (permits, at)) in most {
+        // A key without permits that still count must not take an entry from one that has some.
+        for (key, (permits, at)) in most.into_iter().filter(|&(_, (permits, _))| permits > 0) {
             self.charge_debt(key, None, at, permits);
             all &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
         }
