@@ -225,8 +225,8 @@ pub trait Words: Copy {
 /// let policy = Gcra::token_bucket(Quota::per_second(10)?, 2)?;
 /// // Memory of your own: zeroed words are a fresh limiter.
 /// let words = [AtomicU64::new(0)];
-/// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 2).is_ok());
-/// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 1).is_err());
+/// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 2).is_some());
+/// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 1).is_none());
 /// # Ok(())
 /// # }
 /// ```
@@ -272,7 +272,7 @@ impl Words for Shared<'_> {
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let policy = Gcra::token_bucket(Quota::per_second(10)?, 2)?;
 /// let mut words = [AtomicU64::new(0)];
-/// assert!(policy.decide(Exclusive::new(&mut words), Nanos::ZERO, 2).is_ok());
+/// assert!(policy.decide(Exclusive::new(&mut words), Nanos::ZERO, 2).is_some());
 /// # Ok(())
 /// # }
 /// ```

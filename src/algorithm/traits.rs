@@ -43,7 +43,7 @@ pub(crate) const FIRST_WORD_BITS: u32 = 62;
 /// let words: Vec<AtomicU64> = (0..3 * policy.words()).map(|_| AtomicU64::new(0)).collect();
 /// let of = |key: usize| Shared::new(&words[key * policy.words()..][..policy.words()]);
 ///
-/// assert!(policy.decide(of(0), Nanos::ZERO, 5).is_ok());
+/// assert!(policy.decide(of(0), Nanos::ZERO, 5).is_some());
 /// assert_eq!(policy.remaining(of(0), Nanos::ZERO), 0);
 /// assert_eq!(policy.remaining(of(2), Nanos::ZERO), 5);
 /// # Ok(())
@@ -196,7 +196,7 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let ring = CounterRing::new(Quota::per_second(5)?)?;
 /// let words = [AtomicU64::new(0)];
-/// assert!(ring.decide(Shared::new(&words), Nanos::ZERO, 5).is_ok());
+/// assert!(ring.decide(Shared::new(&words), Nanos::ZERO, 5).is_some());
 ///
 /// // After so much silence the words are as good as new, and may be another key's.
 /// let now = Nanos::from_duration(ring.span());
