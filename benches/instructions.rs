@@ -48,6 +48,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     paths.extend(evicting_keys(&clock)?);
     paths.push(("StripedLimiter, check, admitted".into(), striped(clock.clone())?));
     paths.push((
+        "StripedLimiter, check, denied".into(),
+        striped_denied(clock.clone())?,
+    ));
+    paths.push((
         "StripedLimiter, own lane, admitted".into(),
         own_lane(clock.clone())?,
     ));
@@ -353,6 +357,16 @@ fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
     let builder = StripedLimiter::builder(plenty()?).stripes(4).hold(64);
     let limiter = builder.build_with(clock)?;
     Ok(counted(move || black_box(&limiter).check().is_ok()))
+}
+
+/// All is used, so each decision is a denial; no permit comes free before the day is over.
+fn striped_denied(clock: QuantaClock) -> Result<Work, ConfigError> {
+    let builder = StripedLimiter::builder(Quota::new(10_000, DAY)?)
+        .stripes(4)
+        .hold(64);
+    let limiter = builder.build_with(clock)?;
+    while limiter.check().is_ok() {}
+    Ok(counted(move || black_box(&limiter).check().is_err()))
 }
 
 fn own_lane(clock: QuantaClock) -> Result<Work, ConfigError> {

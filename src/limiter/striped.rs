@@ -7,6 +7,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use self::account::Account;
+use self::closed::Closed;
 use self::ring::Ring;
 use self::stripe::Stripe;
 use super::Promise;
@@ -22,6 +23,7 @@ use crate::time::{Cells, Nanos};
 
 mod account;
 mod builder;
+mod closed;
 mod decide;
 mod denied;
 mod home;
@@ -74,7 +76,8 @@ pub use own_lane::OwnLane;
 /// An admission is one load and one compare-exchange on the thread's own stripe. The one that fills the hold
 /// also reads the clock and charges the ring, and once in an eighth of a window looks at the other stripes. A
 /// request that does not fit into its own stripe reads the clock, and looks at every stripe and at
-/// the ring. Nothing is allocated, and no thread waits for another: one that sleeps while it charges
+/// the ring. If it is denied it says so in a word that is shared, and until permits come free further requests for as
+/// many are denied by that word and a reading of the clock. Nothing is allocated, and no thread waits for another: one that sleeps while it charges
 /// keeps its stripe from the others, and nothing else. A denial changes no count. A worker that has a stripe to itself
 /// ([`OwnLane`]) needs no exchange.
 ///
@@ -110,6 +113,7 @@ pub struct StripedLimiter<#[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(
     /// Permits set aside for each stripe; zero without stripes.
     hold: u64,
     ring: Ring,
+    closed: CachePadded<Closed>,
     /// The periods that accounts are dated by.
     periods: Cells,
     /// Nanoseconds in the window.
@@ -146,7 +150,8 @@ impl<C: Clock> StripedLimiter<C> {
     /// # Concurrency
     ///
     /// The permit is taken at one instruction, and is the caller's alone. A denial was right at the
-    /// moment when the ring was asked, save for the stripes that others were charging just then.
+    /// moment when the ring was asked, save for the stripes that others were charging just then, or had charged and not
+    /// yet reported.
     #[inline(always)]
     pub fn check(&self) -> Result<(), StripedDenied<'_, C>> {
         self.check_n(1)
@@ -262,6 +267,7 @@ impl<C: fmt::Debug> fmt::Debug for StripedLimiter<C> {
             .field("ring", self.ring.policy())
             .field("hold", &self.hold)
             .field("stripes", &self.stripes)
+            .field("closed", &*self.closed)
             .field("clock", &self.clock)
             .finish_non_exhaustive()
     }

@@ -23,8 +23,8 @@ use std::thread;
 use super::harness::{BOUNDED, FULL, Model};
 
 /// Nanoseconds in the window, which is one cell: what is charged in a cell counts until the end of the
-/// next.
-const W: u64 = 10_000;
+/// next. Long enough for the word that denies to name each cell.
+const W: u64 = 1_000_000;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ enum Step {
     Own(usize),
     /// Asks on it, at a given time, for so many permits.
     UseAt(u64, u64),
+    /// Gives it back.
+    Drop,
     /// Moves the clock forward.
     Advance(u64),
 }
@@ -129,7 +131,7 @@ impl Scene {
                 if self.served == Some(thread) {
                     let asked = self.threads[thread]
                         .iter()
-                        .filter(|step| !matches!(step, Advance(_)));
+                        .filter(|step| !matches!(step, Advance(_) | Own(_) | Drop));
                     assert_eq!(admitted.len(), asked.count(), "a denial while permits lay idle");
                 }
                 log.extend(admitted);
@@ -183,6 +185,7 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
                     log.push((at, permits));
                 }
             }
+            Drop => own = None,
             Advance(by) => limiter.clock().advance(Duration::from_nanos(by)),
         }
     }
@@ -237,6 +240,51 @@ fn striped_expires_while_searched() {
         .run(FULL);
 }
 
+/// While a caller is denied, another gives its stripe back: what is free then is not denied to those that come later, on
+/// a stripe that is used up.
+#[test]
+fn striped_closed_beside_a_drop() {
+    Scene::new(2, 2, &[&[Own(1)], &[AskAt(0, 0, 1)]])
+        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+        .run(BOUNDED);
+}
+
+/// The same beside a charge that makes room, after which the ring is full.
+#[test]
+fn striped_closed_beside_a_charge() {
+    Scene::new(2, 3, &[&[AskAt(1, 0, 2)], &[AskAt(0, 0, 2)]])
+        .behind(6)
+        .before(&[AskAt(0, 0, 4), AskAt(0, 0, 3), AskAt(1, 0, 2)])
+        .run(BOUNDED);
+}
+
+/// The same beside a charge that the ring refuses: what is kept expires before the ring has room.
+#[test]
+fn striped_closed_beside_a_kept_charge() {
+    Scene::new(
+        1,
+        2,
+        &[
+            &[AskAt(0, 2_000_000, 1)],
+            &[AskAt(0, 2_000_000, 4), AskAt(0, 2_000_000, 1)],
+        ],
+    )
+    .behind(4)
+    .before(&[AskAt(0, 0, 4), AskAt(0, 1_000_001, 2)])
+    .end(3_000_000)
+    .late(4)
+    .run(BOUNDED);
+}
+
+/// Another caller begins to close the limiter between the beginning and the end of the first, and permits come free in
+/// between as well.
+#[test]
+fn striped_closed_by_two() {
+    Scene::new(2, 2, &[&[Own(1), Drop, AskAt(0, 0, 3)], &[AskAt(0, 0, 1)]])
+        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+        .run(BOUNDED);
+}
+
 /// The ring is full and a stripe as well; the other stripe is used by its owner and by somebody who
 /// found no room at home.
 #[test]
@@ -285,8 +333,8 @@ fn striped_several_permits() {
 /// no earlier than the use, whoever makes it.
 #[test]
 fn striped_charge_is_after_use() {
-    Scene::new(1, 2, &[&[Advance(15_000), Ask(0, 1)], &[Ask(0, 1)]])
-        .end(24_000)
+    Scene::new(1, 2, &[&[Advance(1_500_000), Ask(0, 1)], &[Ask(0, 1)]])
+        .end(2_400_000)
         .late(2)
         .run(FULL);
 }
@@ -294,9 +342,9 @@ fn striped_charge_is_after_use() {
 /// The same when the stripe is claimed in a step of its own, to make room.
 #[test]
 fn striped_claim_is_after_use() {
-    Scene::new(1, 4, &[&[Advance(15_000), Ask(0, 3)], &[Ask(0, 2)]])
+    Scene::new(1, 4, &[&[Advance(1_500_000), Ask(0, 3)], &[Ask(0, 2)]])
         .behind(4)
-        .end(24_000)
+        .end(2_400_000)
         .late(2)
         .run(FULL);
 }
@@ -304,8 +352,8 @@ fn striped_claim_is_after_use() {
 /// The same with a time that the caller gives, and the limiter's clock never shows.
 #[test]
 fn striped_given_time() {
-    Scene::new(1, 2, &[&[AskAt(0, 15_000, 1)], &[AskAt(0, 0, 1)]])
-        .end(24_000)
+    Scene::new(1, 2, &[&[AskAt(0, 1_500_000, 1)], &[AskAt(0, 0, 1)]])
+        .end(2_400_000)
         .late(2)
         .run(FULL);
 }
@@ -313,8 +361,8 @@ fn striped_given_time() {
 /// Two give times of their own for the same hold: it is charged at the newer one, whoever noted his last.
 #[test]
 fn striped_given_times() {
-    Scene::new(1, 2, &[&[AskAt(0, 15_000, 1)], &[AskAt(0, 5_000, 1)]])
-        .end(24_000)
+    Scene::new(1, 2, &[&[AskAt(0, 1_500_000, 1)], &[AskAt(0, 500_000, 1)]])
+        .end(2_400_000)
         .late(2)
         .run(FULL);
 }
@@ -322,45 +370,51 @@ fn striped_given_times() {
 /// What was kept, because the ring was full, is charged when there is room: by one of two.
 #[test]
 fn striped_kept_is_charged_once() {
-    Scene::new(1, 2, &[&[AskAt(0, 21_000, 1)], &[AskAt(0, 21_000, 1)]])
-        .before(&[AskAt(0, 0, 3), AskAt(0, 15_000, 2)])
-        .end(21_000)
+    Scene::new(1, 2, &[&[AskAt(0, 2_100_000, 1)], &[AskAt(0, 2_100_000, 1)]])
+        .before(&[AskAt(0, 0, 3), AskAt(0, 1_500_000, 2)])
+        .end(2_100_000)
         .run(BOUNDED);
 }
 
 /// What was kept and no longer counts is forgotten, while others use what is free again.
 #[test]
 fn striped_kept_is_forgotten() {
-    Scene::new(1, 2, &[&[AskAt(0, 25_000, 1)], &[AskAt(0, 25_000, 1)]])
+    Scene::new(1, 2, &[&[AskAt(0, 2_500_000, 1)], &[AskAt(0, 2_500_000, 1)]])
         .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
-        .end(25_000)
+        .end(2_500_000)
         .run(BOUNDED);
 }
 
 /// The same where some of the hold is left: nobody uses that along with what no longer counts.
 #[test]
 fn striped_kept_part_is_forgotten() {
-    const KEPT: &[Step] = &[AskAt(0, 0, 3), Own(0), UseAt(0, 1), UseAt(0, 3), Advance(25_000)];
+    const KEPT: &[Step] = &[
+        AskAt(0, 0, 3),
+        Own(0),
+        UseAt(0, 1),
+        UseAt(0, 3),
+        Advance(2_500_000),
+    ];
     Scene::new(1, 3, &[&[Ask(0, 1), Ask(0, 1)], &[Ask(0, 2)]])
         .before(KEPT)
-        .end(25_000)
+        .end(2_500_000)
         .run(BOUNDED);
     Scene::new(
         1,
         3,
-        &[&[Ask(0, 1)], &[Own(0), UseAt(25_000, 1), UseAt(25_000, 1)]],
+        &[&[Ask(0, 1)], &[Own(0), UseAt(2_500_000, 1), UseAt(2_500_000, 1)]],
     )
     .before(KEPT)
-    .end(25_000)
+    .end(2_500_000)
     .run(BOUNDED);
 }
 
 /// A stripe that nobody charges is charged by the owner of another, against its own owner.
 #[test]
 fn striped_old_part_is_charged() {
-    Scene::new(2, 2, &[&[AskAt(0, 9_000, 2)], &[AskAt(1, 9_000, 1)]])
+    Scene::new(2, 2, &[&[AskAt(0, 900_000, 2)], &[AskAt(1, 900_000, 1)]])
         .before(&[AskAt(1, 0, 1)])
-        .end(9_000)
+        .end(900_000)
         .run(BOUNDED);
 }
 
@@ -409,8 +463,8 @@ fn striped_own_lane_kept() {
 /// What one uses at a time of its own, and gives back, another charges no earlier.
 #[test]
 fn striped_own_lane_given_time() {
-    Scene::new(1, 2, &[&[Own(0), UseAt(15_000, 1)], &[AskAt(0, 0, 1)]])
-        .end(24_000)
+    Scene::new(1, 2, &[&[Own(0), UseAt(1_500_000, 1)], &[AskAt(0, 0, 1)]])
+        .end(2_400_000)
         .late(2)
         .run(FULL);
 }
@@ -421,9 +475,9 @@ fn striped_own_lane_given_time_of_nothing() {
     Scene::new(
         1,
         2,
-        &[&[Own(0), UseAt(50_000, 0), UseAt(0, 2)], &[AskAt(0, 0, 1)]],
+        &[&[Own(0), UseAt(5_000_000, 0), UseAt(0, 2)], &[AskAt(0, 0, 1)]],
     )
-    .end(21_000)
+    .end(2_100_000)
     .late(1)
     .run(FULL);
 }

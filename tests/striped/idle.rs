@@ -6,7 +6,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use ringgate::Clock;
 
-use super::{CELL, WINDOW, passed, shapes, striped};
+use super::{CELL, WINDOW, closed, passed, shapes, striped};
 
 /// How the clock moves before a call: mostly not at all.
 fn pause() -> impl Strategy<Value = Duration> {
@@ -123,6 +123,7 @@ fn what_no_longer_counts_by_the_published_time_is_free() {
         assert!(limiter.check_n(behind).is_ok());
         // The ring is full, so the stripes keep what is used.
         assert_eq!(passed(|| limiter.check().is_ok()), stripes * 10);
+        assert!(closed(&limiter));
         assert!(limiter.check_at(late, behind).is_ok());
         assert_eq!(limiter.remaining(), stripes * 10);
         assert_eq!(passed(|| limiter.check_at(begin, 1).is_ok()), stripes * 10);

@@ -4,6 +4,7 @@ use std::thread;
 use crossbeam_utils::CachePadded;
 
 use super::account::Account;
+use super::closed::Closed;
 use super::ring::Ring;
 use super::stripe::Stripe;
 use super::{StripedLimiter, periods};
@@ -13,6 +14,7 @@ use crate::clock::Clock;
 use crate::clock::QuantaClock;
 use crate::error::ConfigError;
 use crate::quota::Quota;
+use crate::time::Nanos;
 
 /// A [`StripedLimiter`] in the making.
 ///
@@ -127,6 +129,7 @@ impl StripedBuilder {
         Ok(StripedLimiter {
             stripes: (0..stripes).map(|_| CachePadded::new(Stripe::new())).collect(),
             hold,
+            closed: CachePadded::new(Closed::new(Nanos::from_duration(ring.cell()).get())),
             ring: Ring::new(ring),
             periods: periods(self.quota.window()),
             window: self.quota.window_nanos(),

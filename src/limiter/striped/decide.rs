@@ -32,7 +32,29 @@ impl<C: Clock> StripedLimiter<C> {
                 Use::Short => {}
             }
         }
-        self.search(lane, permits, given)
+        self.decide_elsewhere(lane, permits, given)
+    }
+
+    /// Decides for a caller whose own stripe has no room.
+    #[inline(never)]
+    fn decide_elsewhere(
+        &self,
+        lane: usize,
+        permits: u64,
+        given: Option<Nanos>,
+    ) -> Result<(), StripedDenied<'_, C>> {
+        match self.denied_at(permits, given) {
+            Some(now) => Err(StripedDenied::new(self, now, permits)),
+            None => self.search(lane, permits, given),
+        }
+    }
+
+    /// The reading of a caller that is denied because another was, and nothing can have come free since.
+    #[inline]
+    pub(super) fn denied_at(&self, permits: u64, given: Option<Nanos>) -> Option<Nanos> {
+        let until = self.closed.until(permits)?;
+        let now = given.unwrap_or_else(|| self.clock.now());
+        (self.newest(now) < until).then_some(now)
     }
 
     /// Uses a stripe's hold, if it has `room`, an [`Account`]'s of the hold.
@@ -74,9 +96,27 @@ impl<C: Clock> StripedLimiter<C> {
             // had none at that moment. Otherwise another thread has charged one in between, or published a time at
             // which what is in one no longer counts.
             if !self.any_has_room(permits, now) {
+                self.close(permits, now);
                 return Err(StripedDenied::new(self, now, permits));
             }
         }
+    }
+
+    /// Tells others until when they are denied as the caller was, which asked for `permits`.
+    fn close(&self, permits: u64, now: Nanos) {
+        let Some(closing) = self.closed.begin(permits) else {
+            return;
+        };
+        let now = self.newest(now);
+        if let Some(until) = self.ready_at(now, permits).filter(|&until| until > now) {
+            self.closed.publish(closing, permits, until);
+        }
+    }
+
+    /// Ends a claim. The others are told afterwards: before, one of them could close the limiter by the claim.
+    pub(super) fn release(&self, stripe: &Stripe, account: Account) {
+        stripe.release(account);
+        self.closed.reopen();
     }
 
     /// The time that the ring decides by for a caller whose reading is `now`.
@@ -189,11 +229,11 @@ impl<C: Clock> StripedLimiter<C> {
         let stripe = &self.stripes[index];
         match self.charge_claimed(index, account, now) {
             Ok((at, charged)) => {
-                stripe.release(charged);
+                self.release(stripe, charged);
                 Some(at)
             }
             Err(kept) => {
-                stripe.release(kept);
+                self.release(stripe, kept);
                 None
             }
         }

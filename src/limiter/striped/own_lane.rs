@@ -133,6 +133,12 @@ impl<'a, C: Clock> OwnLane<'a, C> {
     #[cold]
     #[inline(never)]
     fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {
+        // What the lane has used of its own stripe is for itself alone to charge.
+        if !self.is_own()
+            && let Some(now) = self.limiter.denied_at(permits, given)
+        {
+            return Err(StripedDenied::new(self.limiter, now, permits));
+        }
         if permits > 0 && permits <= self.limiter.hold {
             // With the stripe, room is made if the ring has room for what was used. Without it, what still counts of it is
             // for others to charge, so it is taken only where it has room beside that.
@@ -225,7 +231,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         self.claimed = None;
         self.left = 0;
         self.stripe().note(self.given);
-        self.stripe().release(account);
+        self.limiter.release(self.stripe(), account);
     }
 
     fn stripe(&self) -> &'a Stripe {

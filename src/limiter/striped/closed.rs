@@ -1,0 +1,212 @@
+use core::fmt;
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::{HORIZON, Nanos};
+
+/// Until when every request for so many permits is known to be denied, told by a caller that has been denied to those that
+/// come after it. Every atomic operation on it is here; [the protocol](super) says why an answer from it is right.
+pub(super) struct Closed {
+    word: AtomicU64,
+    /// Nanoseconds in a unit of `until`.
+    unit: u64,
+}
+
+/// The word as a caller left it that has begun to close the limiter.
+#[derive(Clone, Copy)]
+#[must_use = "without `publish` the limiter stays open"]
+pub(super) struct Closing(Word);
+
+/// The word, as a value. From the lowest bit:
+///
+/// | bits | field | meaning |
+/// |---|---|---|
+/// | 14 | version | how many times a caller has begun to close the limiter; wraps |
+/// | 1 | provisional | a caller looks at all places, to close the limiter |
+/// | 1 | firm | `permits` and `until` hold |
+/// | 6 | permits | requests for so many, and for more, are denied |
+/// | 42 | until | up to the beginning of this unit of time |
+///
+/// The limiter is open when neither `provisional` nor `firm` is set. If 16,384 callers begin while another looks at all
+/// places, and the last of them has not ended, the limiter is closed by the older look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Word(u64);
+
+impl Word {
+    const VERSION: u64 = (1 << 14) - 1;
+    const PROVISIONAL: u64 = 1 << 14;
+    const FIRM: u64 = 1 << 15;
+    const PERMITS_SHIFT: u32 = 16;
+    const UNTIL_SHIFT: u32 = 22;
+
+    /// The most permits that the word can name.
+    const MOST_PERMITS: u64 = (1 << (Self::UNTIL_SHIFT - Self::PERMITS_SHIFT)) - 1;
+    /// The last unit that the word can name.
+    const LAST_UNTIL: u64 = u64::MAX >> Self::UNTIL_SHIFT;
+
+    const fn version(self) -> u64 {
+        self.0 & Self::VERSION
+    }
+
+    const fn is_provisional(self) -> bool {
+        self.0 & Self::PROVISIONAL != 0
+    }
+
+    const fn is_firm(self) -> bool {
+        self.0 & Self::FIRM != 0
+    }
+
+    const fn permits(self) -> u64 {
+        self.0 >> Self::PERMITS_SHIFT & Self::MOST_PERMITS
+    }
+
+    const fn until(self) -> u64 {
+        self.0 >> Self::UNTIL_SHIFT
+    }
+
+    /// `{ v, .. }` → `{ v + 1, provisional }`.
+    const fn provisional(self) -> Self {
+        Self(self.version() + 1 & Self::VERSION | Self::PROVISIONAL)
+    }
+
+    /// `{ v, provisional }` → `{ v, firm, permits, until }`.
+    const fn firm(self, permits: u64, until: u64) -> Self {
+        Self(until << Self::UNTIL_SHIFT | permits << Self::PERMITS_SHIFT | Self::FIRM | self.version())
+    }
+}
+
+impl Closed {
+    /// Open, for a limiter in which permits come free at multiples of `cell` nanoseconds.
+    pub(super) fn new(cell: u64) -> Self {
+        // Longer where the word would not last for the limiter's time: permits then come free within a unit.
+        let least = HORIZON / Word::LAST_UNTIL + 1;
+        Self {
+            word: AtomicU64::new(0),
+            unit: cell.max(least),
+        }
+    }
+
+    /// Until when a request for `permits` is denied, if that is known.
+    #[inline]
+    pub(super) fn until(&self, permits: u64) -> Option<Nanos> {
+        // Relaxed: the word is all there is to know. Permits are made free before `reopen`, and a call that comes
+        // after that finds the word as `reopen` left it, or a later one.
+        let word = Word(self.word.load(Ordering::Relaxed));
+        (word.is_firm() && permits >= word.permits()).then(|| Nanos::new(word.until() * self.unit))
+    }
+
+    /// Begins to close the limiter for requests of `permits`. Every load that [`publish`](Self::publish) relies
+    /// on comes after this. `None`: the word cannot name them.
+    pub(super) fn begin(&self, permits: u64) -> Option<Closing> {
+        if permits > Word::MOST_PERMITS {
+            return None;
+        }
+        // Relaxed: only a guess, the exchange below re-validates it.
+        let mut seen = Word(self.word.load(Ordering::Relaxed));
+        loop {
+            let provisional = seen.provisional();
+            // Acquire: pairs with the Release in `reopen`. If that came first, the loads after this see the permits
+            // that it follows.
+            // Relaxed on failure: a guess, as above.
+            match self
+                .word
+                .compare_exchange(seen.0, provisional.0, Ordering::Acquire, Ordering::Relaxed)
+            {
+                Ok(_) => return Some(Closing(provisional)),
+                Err(newer) => seen = Word(newer),
+            }
+        }
+    }
+
+    /// Closes the limiter until the time `until`, unless another caller has begun since or permits were made free.
+    pub(super) fn publish(&self, Closing(provisional): Closing, permits: u64, until: Nanos) {
+        let until = until.get() / self.unit;
+        if until > Word::LAST_UNTIL {
+            return;
+        }
+        // Relaxed, both: it publishes nothing but itself, and a failure leaves the limiter open.
+        let _ = self.word.compare_exchange(
+            provisional.0,
+            provisional.firm(permits, until).0,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Opens the limiter, after permits were made free. This does not look whether the limiter is closed: a caller may be
+    /// about to close it that has not seen the free permits.
+    pub(super) fn reopen(&self) {
+        // Release: pairs with the Acquire in `begin`; a caller that begins after this sees the free permits.
+        self.word.fetch_and(Word::VERSION, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Relaxed: for people.
+        let word = Word(self.word.load(Ordering::Relaxed));
+        f.debug_struct("Closed")
+            .field("provisional", &word.is_provisional())
+            .field("firm", &word.is_firm())
+            .field("permits", &word.permits())
+            .field("until", &(word.until() * self.unit))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Closed, Word};
+    use crate::time::{HORIZON, Nanos};
+
+    #[test]
+    fn fields_keep_apart_at_their_edges() {
+        for version in [0, 1, Word::VERSION] {
+            for permits in [1, Word::MOST_PERMITS] {
+                for until in [0, 1, Word::LAST_UNTIL] {
+                    let provisional = Word(version).provisional();
+                    assert!(provisional.is_provisional() && !provisional.is_firm());
+                    assert_eq!(provisional.version(), (version + 1) % (Word::VERSION + 1));
+                    let firm = provisional.firm(permits, until);
+                    assert!(firm.is_firm() && !firm.is_provisional());
+                    assert_eq!((firm.permits(), firm.until()), (permits, until));
+                    assert_eq!(firm.version(), provisional.version());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_unit_is_a_cell_or_lasts_as_long_as_the_limiter() {
+        assert_eq!(Closed::new(200_000).unit, 200_000);
+        for cell in [1, 1_000] {
+            let closed = Closed::new(cell);
+            assert!(HORIZON / closed.unit <= Word::LAST_UNTIL);
+            let closing = closed.begin(1).expect("one permit");
+            closed.publish(closing, 1, Nanos::MAX);
+            assert_eq!(closed.until(1), None);
+        }
+    }
+
+    #[test]
+    fn a_later_beginning_or_an_end_of_a_claim_undoes_a_closing() {
+        let closed = Closed::new(1_000_000);
+        let until = Nanos::new(7_000_000);
+        let begin = |permits| closed.begin(permits).expect("few permits");
+        let first = begin(5);
+        let second = begin(3);
+        closed.publish(first, 5, until);
+        assert_eq!(closed.until(5), None);
+        closed.publish(second, 3, until);
+        assert_eq!(
+            (closed.until(2), closed.until(3), closed.until(9)),
+            (None, Some(until), Some(until))
+        );
+        closed.reopen();
+        assert_eq!(closed.until(9), None);
+        let third = begin(1);
+        closed.reopen();
+        closed.publish(third, 1, until);
+        assert_eq!(closed.until(9), None);
+        assert!(closed.begin(Word::MOST_PERMITS + 1).is_none());
+    }
+}

@@ -1,0 +1,79 @@
+//! A denial that others are told of: until when, and for whom.
+
+use core::time::Duration;
+
+use ringgate::{Clock, Quota, StripedBuilder};
+
+use super::{CELL, WINDOW, closed, passed, striped};
+
+#[test]
+fn a_denial_holds_for_as_many_permits_and_not_for_fewer() {
+    let (limiter, _) = striped(100, 1, 10);
+    assert!(limiter.check_n(90).is_ok() && limiter.check_n(7).is_ok());
+    assert!(limiter.check_n(5).is_err());
+    assert!(closed(&limiter));
+    assert!(limiter.check_n(5).is_err() && limiter.check_n(9).is_err() && limiter.check_n(50).is_err());
+    assert!(limiter.check_n(0).is_ok() && limiter.check_n(3).is_ok());
+    assert!(limiter.check_n(1).is_err());
+    assert!(closed(&limiter));
+}
+
+/// Permits come free with the ring's cells: from then on, and not before, is the limiter asked again.
+#[test]
+fn a_denial_holds_until_permits_come_free() {
+    for (limit, stripes, hold) in [(100, 1, 10), (100, 4, 10), (1_000, 2, 100)] {
+        let (limiter, clock) = striped(limit, stripes, hold);
+        assert_eq!(passed(|| limiter.check().is_ok()), limit);
+        assert!(closed(&limiter));
+        let wait = limiter.check().expect_err("all is used").retry_after();
+        assert_eq!(wait, Some(WINDOW + CELL));
+        clock.advance(WINDOW + CELL - Duration::from_nanos(1));
+        assert!(limiter.check().is_err() && closed(&limiter));
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(passed(|| limiter.check().is_ok()), limit);
+    }
+}
+
+/// A lane of its own has what it has left, whatever the others are told.
+#[test]
+fn a_lane_of_its_own_is_denied_as_others_are_when_it_has_nothing() {
+    let (limiter, _) = striped(100, 2, 10);
+    let mut own = limiter.lane(0).own();
+    assert!(own.check_n(3).is_ok());
+    assert!(limiter.check_n(80).is_ok());
+    assert_eq!(passed(|| limiter.lane(1).check().is_ok()), 10);
+    assert!(closed(&limiter));
+    assert_eq!(passed(|| own.check().is_ok()), 7);
+    // The end of its claim has opened the limiter, and its own denial has closed it.
+    assert!(!own.is_own() && closed(&limiter));
+    drop(own);
+    assert!(closed(&limiter));
+}
+
+/// More than the word has room for: the limiter is asked each time.
+#[test]
+fn a_denial_of_many_permits_is_not_told() {
+    let (limiter, _) = striped(1_000, 1, 10);
+    assert!(limiter.check_n(900).is_ok());
+    assert!(limiter.check_n(100).is_err() && !closed(&limiter));
+    assert!(limiter.check_n(91).is_err() && !closed(&limiter));
+    assert!(limiter.check_n(90).is_ok());
+}
+
+/// Cells that are shorter than the word can tell apart: permits come free within a unit, and are had.
+#[test]
+fn a_denial_by_short_cells_is_not_told_for_longer() {
+    let clock = ringgate::ManualClock::new();
+    let limiter = StripedBuilder::new(Quota::new(300, Duration::from_micros(50)).expect("a quota"))
+        .stripes(1)
+        .hold(10)
+        .build_with(clock.clone())
+        .expect("a limiter");
+    for _ in 0..100 {
+        let had = passed(|| limiter.check().is_ok());
+        assert_eq!(limiter.remaining(), 0);
+        let wait = limiter.check().expect_err("all is used").retry_after();
+        clock.advance(wait.expect("permits come free"));
+        assert!(had > 0 && limiter.remaining() > 0 && clock.now() > ringgate::Nanos::ZERO);
+    }
+}
