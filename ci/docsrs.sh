@@ -5,26 +5,25 @@ source "$(dirname "$0")/common.sh"
 
 toolchain nightly
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/docsrs
-# What Cargo.toml says to docs.rs.
+# The settings of docs.rs in Cargo.toml.
 export RUSTDOCFLAGS="--cfg docsrs -D warnings"
+rm -rf "$CARGO_TARGET_DIR/doc"
 cargo +nightly doc --locked --no-deps --lib --all-features
 
-# The names that lib.rs re-exports under a condition on a feature.
-names=$(awk '
+# The modules of lib.rs under a condition on a feature.
+modules=$(awk '
     /^#\[cfg\(.*feature/ { feature = 1; next }
-    feature && /^pub use/ { listing = 1 }
-    listing { text = text " " $0 }
-    /;/ { listing = 0; feature = 0 }
-    END { gsub(/pub use [a-z_:]+/, "", text); gsub(/[{},;]/, " ", text); print text }
+    feature && /^pub mod/ { sub(/;/, ""); print $3 }
+    { feature = 0 }
 ' src/lib.rs)
 pages=0
-for name in $names; do
-    page=$(echo "$CARGO_TARGET_DIR"/doc/ringgate/*."$name".html)
-    [[ -f $page ]] || { echo "$name has no page"; exit 1; }
-    # Of the item itself, not of one of its methods.
-    awk -v RS='Expand description' 'NR == 1' "$page" | grep -q 'Available on.*crate feature' ||
-        { echo "$name does not say which feature it needs"; exit 1; }
-    pages=$((pages + 1))
+for module in $modules; do
+    while read -r page; do
+        # Of the item itself, not of one of its methods.
+        awk -v RS='Expand description' 'NR == 1' "$page" | grep -q 'Available on.*crate feature' ||
+            { echo "$page does not say which feature it needs"; exit 1; }
+        pages=$((pages + 1))
+    done < <(find "$CARGO_TARGET_DIR/doc/ringgate/$module" -name '*.html' | grep -E '/(struct|enum|trait|fn|type)\.[^/]*$')
 done
 echo "$pages items say which feature they need"
 ((pages > 50))

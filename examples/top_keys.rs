@@ -1,0 +1,75 @@
+//! Reports the keys that are denied most, in fixed memory.
+//!
+//! ```text
+//! cargo run --release --example top_keys
+//! ```
+//!
+//! A table stores no keys, so a service that reports them counts denials itself. This is the Space-Saving summary
+//! (Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005):
+//! of n denials, every key with more than n/SIZE of them is in the summary. A count is too high by at most the count that
+//! it replaced, which is shown beside it.
+
+use std::error::Error;
+use std::sync::{Mutex, PoisonError};
+
+use ringgate::{CounterRing, KeyedRateLimiter, Quota};
+
+/// Keys in the summary.
+const SIZE: usize = 16;
+
+struct Count {
+    key: String,
+    denials: u64,
+    /// How much of `denials` may belong to the key that this one replaced.
+    excess: u64,
+}
+
+/// A lock is taken for denials only, so admitted requests do not pay for the report.
+#[derive(Default)]
+struct TopKeys(Mutex<Vec<Count>>);
+
+impl TopKeys {
+    fn add(&self, key: &str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.iter_mut().find(|count| count.key == key) {
+            count.denials += 1;
+            return;
+        }
+        let excess = if counts.len() < SIZE {
+            0
+        } else {
+            let least = (0..SIZE).min_by_key(|&index| counts[index].denials);
+            least.map_or(0, |index| counts.swap_remove(index).denials)
+        };
+        counts.push(Count {
+            key: key.to_owned(),
+            denials: excess + 1,
+            excess,
+        });
+    }
+
+    fn report(&self) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.sort_by_key(|count| std::cmp::Reverse(count.denials));
+        println!("{:<10} {:>8} {:>9}", "key", "denials", "at least");
+        for count in counts.iter().take(5) {
+            println!("{:<10} {:>8} {:>9}", count.key, count.denials, count.denials - count.excess);
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::per_minute(5)?)?, 10_000)?;
+    let top = TopKeys::default();
+    // Client k sends 2,000/k requests: a few are far above their limit, and most stay below it.
+    for client in 1..=1_000_u32 {
+        let key = format!("client-{client}");
+        for _ in 0..2_000 / client {
+            if limiter.check(&key).is_err() {
+                top.add(&key);
+            }
+        }
+    }
+    top.report();
+    Ok(())
+}
