@@ -261,3 +261,16 @@ fn a_rule_with_another_key_is_no_successor() {
         assert_eq!(admissions(&live, &request, 20), 10, "{window}");
     }
 }
+
+/// Permits that a log could not hold are added to those that it has admitted since.
+#[test]
+fn permits_of_a_retained_state_are_added() {
+    let log = |text| rule("log", text).algorithm(RuleAlgorithm::Log);
+    let (live, clock) = live([log("20/60s")]);
+    assert_eq!(admissions(&live, &user(1), 10), 10);
+    assert_eq!(live.store(&set([log("3/1s")])), Ok(Reloaded::Done));
+    clock.advance(secs(2));
+    assert_eq!(admissions(&live, &user(1), 10), 3);
+    assert_eq!(live.store(&set([log("20/60s")])), Ok(Reloaded::Done));
+    assert_eq!(admissions(&live, &user(1), 100), 7);
+}
