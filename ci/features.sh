@@ -16,5 +16,3 @@ for feature in "${features[@]}"; do
     check "$(printf '%s\n' "${features[@]}" | grep -vx "$feature" | paste -sd,)"
 done
 check "$(printf '%s\n' "${features[@]}" | paste -sd,)"
-# "std" makes a difference to "keyed".
-check std,keyed

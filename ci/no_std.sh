@@ -8,5 +8,5 @@ done
 export RUSTFLAGS="-D warnings"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/no_std
 cargo check --locked --lib --target thumbv7em-none-eabi --no-default-features
-cargo check --locked --lib --target thumbv7em-none-eabi --no-default-features --features serde,keyed
+cargo check --locked --lib --target thumbv7em-none-eabi --no-default-features --features serde
 cargo check --locked --lib --target i686-unknown-linux-gnu

@@ -53,7 +53,12 @@ impl TopKeys {
         counts.sort_by_key(|count| std::cmp::Reverse(count.denials));
         println!("{:<10} {:>8} {:>9}", "key", "denials", "at least");
         for count in counts.iter().take(5) {
-            println!("{:<10} {:>8} {:>9}", count.key, count.denials, count.denials - count.excess);
+            println!(
+                "{:<10} {:>8} {:>9}",
+                count.key,
+                count.denials,
+                count.denials - count.excess
+            );
         }
     }
 }

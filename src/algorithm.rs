@@ -15,6 +15,5 @@ pub use attempt::Attempt;
 pub use counter_ring::{CounterRing, CounterRingBuilder};
 pub use gcra::Gcra;
 pub use timestamp_ring::TimestampRing;
-#[cfg(feature = "keyed")]
 pub(crate) use traits::FIRST_WORD_BITS;
 pub use traits::{Algorithm, Reclaim};

@@ -17,6 +17,25 @@ pub use self::quanta::QuantaClock;
 pub use coarse::{CoarseClock, CoarseClockError};
 pub use manual::ManualClock;
 
+/// The clock of a limiter whose type names none: [`QuantaClock`].
+#[cfg(feature = "quanta")]
+pub type DefaultClock = QuantaClock;
+
+/// The clock of a limiter whose type names none.
+///
+/// Without the feature `quanta` there is no such clock, and this type has no values: name a clock of your own, such as
+/// [`ManualClock`].
+#[cfg(not(feature = "quanta"))]
+#[derive(Clone, Copy, Debug)]
+pub enum DefaultClock {}
+
+#[cfg(not(feature = "quanta"))]
+impl Clock for DefaultClock {
+    fn now(&self) -> Nanos {
+        match *self {}
+    }
+}
+
 /// A source of readings, in nanoseconds since an origin of its own.
 ///
 /// Readings need not be monotonic, within a thread or between threads. A limiter adopts the newest

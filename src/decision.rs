@@ -14,7 +14,6 @@ pub use peek::Peek;
 
 #[cfg(feature = "striped")]
 pub(crate) use denied::never;
-#[cfg(feature = "keyed")]
 pub(crate) use state_ref::NextEntry;
 pub(crate) use state_ref::StateRef;
 

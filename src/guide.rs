@@ -33,7 +33,7 @@
 pub mod choosing {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "striped")),
+    any(not(doctest), all(feature = "quanta", feature = "striped")),
     doc = include_str!("guide/hot_path.md")
 )]
 pub mod hot_path {}
@@ -44,7 +44,7 @@ pub mod hot_path {}
 )]
 pub mod per_connection {}
 
-#[cfg_attr(any(not(doctest), all(feature = "quanta", feature = "keyed")), doc = include_str!("guide/keys.md"))]
+#[cfg_attr(any(not(doctest), feature = "quanta"), doc = include_str!("guide/keys.md"))]
 pub mod keys {}
 
 #[cfg_attr(
@@ -54,7 +54,7 @@ pub mod keys {}
 pub mod rules {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "tokio", feature = "rules")),
+    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "rules")),
     doc = include_str!("guide/waiting.md")
 )]
 pub mod waiting {}
@@ -66,11 +66,11 @@ pub mod servers {}
 #[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("guide/redis.md"))]
 pub mod redis {}
 
-#[cfg_attr(any(not(doctest), all(feature = "keyed", feature = "redis")), doc = include_str!("guide/extending.md"))]
+#[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("guide/extending.md"))]
 pub mod extending {}
 
 #[cfg_attr(
-    any(not(doctest), all(feature = "quanta", feature = "keyed", feature = "tokio", feature = "redis")),
+    any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "redis")),
     doc = include_str!("guide/migrating.md")
 )]
 pub mod migrating {}

@@ -3,12 +3,10 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-#[cfg(feature = "quanta")]
 use crate::algorithm::CounterRing;
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::decision::{Admitted, Denied, Peek};
 #[cfg(feature = "quanta")]
 use crate::error::ConfigError;
@@ -88,13 +86,7 @@ pub(crate) use store::Store;
 /// # #[cfg(not(feature = "quanta"))]
 /// # fn main() {}
 /// ```
-pub struct KeyedRateLimiter<
-    #[cfg(feature = "quanta")] A = CounterRing,
-    #[cfg(not(feature = "quanta"))] A,
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-    K = AnyKey,
-> {
+pub struct KeyedRateLimiter<A = CounterRing, C = DefaultClock, K = AnyKey> {
     /// One for each tier, over the same words.
     algorithms: Box<[A]>,
     store: Store,

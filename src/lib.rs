@@ -174,11 +174,9 @@ mod own_words;
 mod receipt;
 mod clock;
 mod algorithm;
-#[cfg(feature = "keyed")]
 mod table;
 mod decision;
 mod limiter;
-#[cfg(feature = "keyed")]
 mod keyed;
 #[cfg(feature = "rules")]
 pub mod rules;
@@ -200,17 +198,16 @@ pub mod guide;
 pub use algorithm::{
     Algorithm, AnyAlgorithm, Attempt, CounterRing, CounterRingBuilder, Gcra, Reclaim, TimestampRing,
 };
-pub use clock::{Clock, ManualClock};
+pub use clock::{Clock, DefaultClock, ManualClock};
 #[cfg(feature = "quanta")]
 pub use clock::{CoarseClock, CoarseClockError, QuantaClock};
 pub use decision::{Admitted, Denied, Peek};
 pub use error::ConfigError;
-#[cfg(feature = "keyed")]
 pub use keyed::{
     AnyKey, ClientAddress, KeyHasher, KeyedBuilder, KeyedRateLimiter, Keys, OnFull, SeededState, TableCounts,
     Tiers,
 };
-#[cfg(all(feature = "keyed", feature = "std"))]
+#[cfg(feature = "std")]
 pub use keyed::{TopKey, TopKeys};
 #[cfg(feature = "striped")]
 pub use limiter::{Lane, OwnLane, StripedBuilder, StripedDenied, StripedLimiter};

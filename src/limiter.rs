@@ -4,9 +4,9 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::Algorithm;
-#[cfg(feature = "quanta")]
 use crate::algorithm::CounterRing;
 use crate::clock::Clock;
+use crate::clock::DefaultClock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
@@ -65,12 +65,7 @@ pub use striped::{Lane, OwnLane, StripedBuilder, StripedDenied, StripedLimiter};
 /// # #[cfg(not(feature = "quanta"))]
 /// # fn main() {}
 /// ```
-pub struct RateLimiter<
-    #[cfg(feature = "quanta")] A = CounterRing,
-    #[cfg(not(feature = "quanta"))] A,
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-> {
+pub struct RateLimiter<A = CounterRing, C = DefaultClock> {
     algorithm: A,
     words: OwnWords,
     clock: C,

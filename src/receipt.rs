@@ -39,13 +39,10 @@ pub(crate) enum Payer {
     /// The limiter whose words have this number.
     Limiter(u64),
     /// The entry with this number in this generation of the table.
-    #[cfg(feature = "keyed")]
     Entry(usize, u32),
     /// The catch-all in this generation of the table.
-    #[cfg(feature = "keyed")]
     Shared(u32),
     /// No state: the request was admitted uncounted.
-    #[cfg(feature = "keyed")]
     Nobody,
 }
 

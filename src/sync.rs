@@ -3,7 +3,6 @@
 //! This is the only file that distinguishes the processor's atomics, the fallback for targets
 //! without 64-bit atomics, and those of a model checker.
 
-#[cfg(feature = "keyed")]
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
@@ -16,9 +15,9 @@ pub use portable_atomic::AtomicU64;
 
 pub use core::sync::atomic::Ordering;
 
-#[cfg(all(feature = "keyed", not(ringgate_loom)))]
+#[cfg(all(not(ringgate_loom)))]
 pub(crate) use core::sync::atomic::fence;
-#[cfg(all(feature = "keyed", ringgate_loom))]
+#[cfg(ringgate_loom)]
 pub(crate) use loom::sync::atomic::fence;
 
 /// A lock, for waiting requests only.
@@ -28,19 +27,18 @@ pub(crate) use loom::sync::{Mutex, MutexGuard};
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
 /// Whether the atomics are a model checker's. Tables are then minimal, because it tries every interleaving.
-#[cfg(feature = "keyed")]
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
 
 /// Allocates `words` zeroed words; `None` if there is not enough memory.
 ///
 /// The processor's atomics come from memory that the operating system zeroes when it is first written.
-#[cfg(all(feature = "keyed", not(ringgate_loom), target_has_atomic = "64"))]
+#[cfg(all(not(ringgate_loom), target_has_atomic = "64"))]
 pub(crate) fn zeroed<T: bytemuck::Zeroable>(words: usize) -> Option<Box<[T]>> {
     bytemuck::allocation::try_zeroed_slice_box(words).ok()
 }
 
 /// Allocates `words` zeroed words; `None` if there is not enough memory.
-#[cfg(all(feature = "keyed", any(ringgate_loom, not(target_has_atomic = "64"))))]
+#[cfg(any(ringgate_loom, not(target_has_atomic = "64")))]
 pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     let mut memory = alloc::vec::Vec::new();
     memory.try_reserve_exact(words).ok()?;
@@ -69,7 +67,6 @@ impl Tally {
     }
 }
 
-#[cfg(feature = "keyed")]
 impl Tally {
     pub(crate) fn add_one(&self) {
         // Relaxed: a statistic, which publishes nothing.

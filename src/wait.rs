@@ -12,7 +12,6 @@ mod direct;
 mod error;
 mod fair;
 mod granted;
-#[cfg(feature = "keyed")]
 mod keyed;
 mod paced;
 mod queue;
@@ -25,7 +24,6 @@ pub use acquire::{Acquire, AcquireRequest};
 pub use direct::PermitRequest;
 pub use error::{CheckError, WaitError};
 pub use fair::Fair;
-#[cfg(feature = "keyed")]
 pub use keyed::KeyRequest;
 pub use paced::{PacedSink, PacedStream};
 pub(crate) use queue::GRACE_PERIOD;

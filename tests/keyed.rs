@@ -3,7 +3,6 @@
 //!
 //! What interleavings do to the table is in `models.rs`.
 #![cfg(not(ringgate_loom))]
-#![cfg(feature = "keyed")]
 
 extern crate alloc;
 

@@ -28,7 +28,6 @@ use ringgate::sync;
 mod counter_ring;
 #[path = "models/gcra.rs"]
 mod gcra;
-#[cfg(feature = "keyed")]
 #[path = "models/keyed.rs"]
 mod keyed;
 #[path = "models/lease.rs"]

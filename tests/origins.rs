@@ -580,7 +580,6 @@ fn fault_a_limit_is_no_burst_in_the_longest_window() {
 }
 
 /// O5 with one queue per name: names have limits of their own, by any algorithm.
-#[cfg(feature = "keyed")]
 mod keyed {
     use core::time::Duration;
 

@@ -1,6 +1,6 @@
 //! A table takes its memory as its keys come: alone in its program, where nothing else takes memory
 //! and no allocator counts.
-#![cfg(all(target_os = "linux", feature = "keyed", not(miri), not(ringgate_loom)))]
+#![cfg(all(target_os = "linux", not(miri), not(ringgate_loom)))]
 
 use std::fs;
 

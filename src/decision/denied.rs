@@ -53,7 +53,6 @@ impl<A: Algorithm> Denied<'_, A> {
 
     /// Whether the key's table had no entry for it, so that its [`OnFull`](crate::OnFull) rule
     /// decided. Never for one limiter.
-    #[cfg(feature = "keyed")]
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.peek.is_overflow()

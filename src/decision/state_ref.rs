@@ -3,7 +3,6 @@ use core::sync::atomic::Ordering;
 use crate::own_words::OwnWords;
 use crate::receipt::Payer;
 use crate::sync::{AtomicU64, Shared, Words};
-#[cfg(feature = "keyed")]
 use crate::table::{Entry, OccupiedWords};
 use crate::time::Nanos;
 
@@ -13,26 +12,20 @@ pub(crate) enum StateRef<'a> {
     /// Words that belong to one limiter for ever.
     Own(&'a OwnWords),
     /// The entry of a key in a table: a fresh state once the key has lost it.
-    #[cfg(feature = "keyed")]
     Entry(Entry<'a>, u64),
     /// A key that has no entry, and would get one: as fresh.
-    #[cfg(feature = "keyed")]
     Fresh,
     /// A key that finds the table full, and shares the words of the catch-all until it gets an entry.
-    #[cfg(feature = "keyed")]
     Shared(&'a [AtomicU64], NextEntry),
     /// A key that finds the table full, and is not limited.
-    #[cfg(feature = "keyed")]
     Unlimited,
     /// A key that finds the table full, and is refused until the given time.
-    #[cfg(feature = "keyed")]
     NoRoom(Option<Nanos>),
 }
 
 /// When a key that shares the catch-all gets an entry of its own, if no other key asks.
 ///
 /// From `free` on the catch-all no longer decides, and before `entered` the key is denied an entry.
-#[cfg(feature = "keyed")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextEntry {
     /// The time at which an entry comes free.
@@ -41,7 +34,6 @@ pub(crate) struct NextEntry {
     pub(crate) entered: Nanos,
 }
 
-#[cfg(feature = "keyed")]
 impl NextEntry {
     /// Unknown: an admission by the catch-all is not worse for the key than one by an entry.
     pub(crate) const UNKNOWN: Self = Self {
@@ -61,14 +53,11 @@ impl StateRef<'_> {
         let ready = || ready_at(&Look::new(self), now);
         match self {
             Self::Own(_) => ready(),
-            #[cfg(feature = "keyed")]
             Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
-            #[cfg(feature = "keyed")]
             Self::Shared(_, NextEntry { free, entered }) => match ready() {
                 Some(ready) if ready < free => Some(ready),
                 _ => ready_at(&Look::Fresh, now.max(free).max(entered)),
             },
-            #[cfg(feature = "keyed")]
             Self::NoRoom(until) => ready_at(&Look::Fresh, now.max(until?)),
         }
     }
@@ -77,13 +66,11 @@ impl StateRef<'_> {
     pub(super) const fn limiter(self) -> Option<Payer> {
         match self {
             Self::Own(words) => Some(Payer::Limiter(words.number())),
-            #[cfg(feature = "keyed")]
             Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited | Self::NoRoom(_) => None,
         }
     }
 
     /// Whether it is not the key's own state for want of an entry.
-    #[cfg(feature = "keyed")]
     pub(super) const fn is_overflow(self) -> bool {
         matches!(self, Self::Shared(..) | Self::Unlimited | Self::NoRoom(_))
     }
@@ -92,9 +79,7 @@ impl StateRef<'_> {
     pub(super) const fn has_no_room(self) -> bool {
         match self {
             Self::Own(_) => false,
-            #[cfg(feature = "keyed")]
             Self::NoRoom(_) => true,
-            #[cfg(feature = "keyed")]
             Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited => false,
         }
     }
@@ -103,9 +88,7 @@ impl StateRef<'_> {
 /// A [`StateRef`] state as words that an algorithm may look at, and not change.
 pub(super) enum Look<'a> {
     Words(&'a [AtomicU64]),
-    #[cfg(feature = "keyed")]
     Entry(OccupiedWords<'a>),
-    #[cfg(feature = "keyed")]
     Fresh,
 }
 
@@ -113,11 +96,8 @@ impl<'a> Look<'a> {
     pub(super) fn new(held: StateRef<'a>) -> Self {
         match held {
             StateRef::Own(words) => Self::Words(words.get()),
-            #[cfg(feature = "keyed")]
             StateRef::Shared(words, _) => Self::Words(words),
-            #[cfg(feature = "keyed")]
             StateRef::Entry(entry, key) => Self::Entry(OccupiedWords::new(entry, key)),
-            #[cfg(feature = "keyed")]
             StateRef::Fresh | StateRef::Unlimited | StateRef::NoRoom(_) => Self::Fresh,
         }
     }
@@ -127,9 +107,7 @@ impl Words for &Look<'_> {
     fn load(self, index: usize, order: Ordering) -> u64 {
         match self {
             Look::Words(words) => Shared::new(words).load(index, order),
-            #[cfg(feature = "keyed")]
             Look::Entry(words) => words.load(index, order),
-            #[cfg(feature = "keyed")]
             Look::Fresh => 0,
         }
     }

@@ -16,8 +16,7 @@ use super::layer::RateLimitLayer;
 use super::problem::Problem;
 use super::rejection::RejectionResponse;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::rules::{Cost, LiveRules, Reservation};
 
 /// Charges the bytes of response bodies: an estimate before the response, the real number after it.
@@ -63,11 +62,7 @@ use crate::rules::{Cost, LiveRules, Reservation};
 /// # }
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
-pub struct SettleLayer<
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-    R = Problem,
-> {
+pub struct SettleLayer<C = DefaultClock, R = Problem> {
     layer: RateLimitLayer<C, R>,
     cost: Cost<Parts>,
 }
@@ -95,12 +90,7 @@ impl<S, C, R: Clone> Layer<S> for SettleLayer<C, R> {
 }
 
 /// Rate-limited service that charges the bytes of its responses, made by [`SettleLayer`].
-pub struct SettleService<
-    S,
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-    R = Problem,
-> {
+pub struct SettleService<S, C = DefaultClock, R = Problem> {
     inner: S,
     config: Arc<Config<C, R>>,
     cost: Cost<Parts>,

@@ -13,8 +13,7 @@ use super::problem::Problem;
 use super::rejection::Rejection;
 use super::service::RateLimitService;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::rules::{Denied, LiveRules, RuleSet};
 
 /// Limits the requests to a service by rules.
@@ -61,11 +60,7 @@ use crate::rules::{Denied, LiveRules, RuleSet};
 /// # fn main() {}
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
-pub struct RateLimitLayer<
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-    R = Problem,
-> {
+pub struct RateLimitLayer<C = DefaultClock, R = Problem> {
     config: Config<C, R>,
 }
 

@@ -17,8 +17,7 @@ use super::headers::HeaderValues;
 use super::problem::Problem;
 use super::rejection::RejectionResponse;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::rules::{LiveRules, Reservation};
 
 /// Rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
@@ -29,12 +28,7 @@ use crate::rules::{LiveRules, Reservation};
 ///
 /// Clones share the rules, and decide concurrently without locks. If a request is rejected, the readiness of the inner
 /// service is kept for the next request.
-pub struct RateLimitService<
-    S,
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-    R = Problem,
-> {
+pub struct RateLimitService<S, C = DefaultClock, R = Problem> {
     inner: S,
     config: Arc<Config<C, R>>,
 }

@@ -12,7 +12,7 @@ use super::config::Queue;
 use super::layer::RateLimitLayer;
 use super::problem::Problem;
 #[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::rules::LiveRules;
 use crate::wait::Fair;
 
@@ -64,11 +64,7 @@ use crate::wait::Fair;
 /// # }
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
-pub struct WaitLayer<
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-    R = Problem,
-> {
+pub struct WaitLayer<C = DefaultClock, R = Problem> {
     layer: RateLimitLayer<C, R>,
     queue: Queue<C>,
     max_wait: Duration,

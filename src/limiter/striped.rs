@@ -13,6 +13,7 @@ use self::stripe::Stripe;
 use super::Promise;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
+use crate::clock::DefaultClock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 #[cfg(feature = "quanta")]
@@ -107,7 +108,7 @@ pub use own_lane::OwnLane;
 /// # fn main() {}
 /// ```
 #[doc(alias = "sharded")]
-pub struct StripedLimiter<#[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(feature = "quanta"))] C> {
+pub struct StripedLimiter<C = DefaultClock> {
     /// A power of two, or none: the ring alone.
     stripes: Box<[CachePadded<Stripe>]>,
     /// Permits set aside for each stripe; zero without stripes.

@@ -13,8 +13,7 @@ use super::rule::error::RuleError;
 use super::set::RuleSet;
 use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::sync::{InUse, Published, Replaced};
 use crate::time::Nanos;
 
@@ -65,8 +64,7 @@ use crate::time::Nanos;
 /// # Ok(())
 /// # }
 /// ```
-pub struct LiveRules<R: ?Sized, #[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(feature = "quanta"))] C>
-{
+pub struct LiveRules<R: ?Sized, C = DefaultClock> {
     current: Published<RuleSet<R, C>>,
     writer: Mutex<Writer<R, C>>,
 }

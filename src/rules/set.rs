@@ -1,8 +1,7 @@
 use core::fmt;
 
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::receipt::Settled;
 use crate::rules::condition::Cost;
 use crate::rules::evaluate::decision::{Admitted, Denied};
@@ -85,7 +84,7 @@ use live_counts::LiveCounts;
 /// # Ok(())
 /// # }
 /// ```
-pub struct RuleSet<R: ?Sized, #[cfg(feature = "quanta")] C = QuantaClock, #[cfg(not(feature = "quanta"))] C> {
+pub struct RuleSet<R: ?Sized, C = DefaultClock> {
     pub(crate) states: RuleStates<R>,
     pub(crate) clock: C,
 }

@@ -112,7 +112,6 @@ fn a_receipt_of_an_algorithm_is_no_limiters() {
 }
 
 /// A table does not know a limiter's receipts, nor a limiter a table's.
-#[cfg(feature = "keyed")]
 #[test]
 fn tables_and_limiters_do_not_know_each_others_receipts() {
     use ringgate::{AnyKey, KeyedBuilder};

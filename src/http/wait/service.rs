@@ -11,8 +11,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::clock::Clock;
-#[cfg(feature = "quanta")]
-use crate::clock::QuantaClock;
+use crate::clock::DefaultClock;
 use crate::http::config::{Charge, Config, Queue, RejectedResponse};
 use crate::http::policy;
 use crate::http::problem::Problem;
@@ -23,12 +22,7 @@ use crate::time::Nanos;
 use crate::wait::{CheckError, WaitError};
 
 /// Rate-limited service that delays requests, made by [`WaitLayer`](crate::http::WaitLayer).
-pub struct WaitService<
-    S,
-    #[cfg(feature = "quanta")] C = QuantaClock,
-    #[cfg(not(feature = "quanta"))] C,
-    R = Problem,
-> {
+pub struct WaitService<S, C = DefaultClock, R = Problem> {
     inner: S,
     config: Arc<Config<C, R>>,
     queue: Queue<C>,
