@@ -16,9 +16,12 @@ use core::hash::Hash;
 use core::hint::black_box;
 use core::time::Duration;
 
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::{AnyKey, KeyedBuilder};
+use ringgate::rules::TierOf;
 use ringgate::{
-    Algorithm, AnyKey, Clock, ConfigError, CounterRing, Gcra, Key, KeyedBuilder, KeyedRateLimiter, Nanos,
-    QuantaClock, Quota, RateLimiter, Reclaim, Rule, RuleSet, StripedLimiter, TierOf, TimestampRing,
+    Algorithm, Clock, ConfigError, CounterRing, Gcra, Key, KeyedRateLimiter, Nanos, QuantaClock, Quota,
+    RateLimiter, Rule, RuleSet, StripedLimiter, TimestampRing,
 };
 
 /// Makes so many decisions, and says how many ended as the path's name says.

@@ -23,8 +23,6 @@ mod many;
 mod on_full;
 mod seeded_state;
 mod store;
-#[cfg(feature = "std")]
-mod top;
 
 pub use crate::table::TableCounts;
 pub use builder::KeyedBuilder;
@@ -35,8 +33,6 @@ pub use on_full::OnFull;
 pub use seeded_state::SeededState;
 #[cfg(all(feature = "rules", feature = "quanta"))]
 pub(crate) use seeded_state::random_seeds;
-#[cfg(feature = "std")]
-pub use top::{TopKey, TopKeys};
 
 pub(crate) use decider::Decider;
 pub(crate) use store::Store;

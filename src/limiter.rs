@@ -16,12 +16,8 @@ use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
 mod saved;
-#[cfg(feature = "striped")]
-mod striped;
 
 pub use saved::SavedState;
-#[cfg(feature = "striped")]
-pub use striped::{Lane, OwnLane, StripedBuilder, StripedDenied, StripedLimiter};
 
 /// A rate limiter for one thing: a service, a connection, a resource.
 ///

@@ -127,7 +127,8 @@ mod real {
     use std::time::Instant;
 
     use super::*;
-    use ringgate::{CoarseClock, CoarseClockError, QuantaClock};
+    use ringgate::QuantaClock;
+    use ringgate::clock::{CoarseClock, CoarseClockError};
 
     /// A process has one upkeep thread, so these tests take turns.
     fn turn() -> MutexGuard<'static, ()> {

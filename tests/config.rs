@@ -21,7 +21,8 @@ mod watch;
 
 use core::hash::Hash;
 
-use ringgate::{Condition, Cost, Extractors, FileFormat, Key, RuleSetBuilder, TierOf};
+use ringgate::Key;
+use ringgate::rules::{Condition, Cost, Extractors, FileFormat, RuleSetBuilder, TierOf};
 
 /// The requests of these tests.
 #[derive(Clone, Copy, Debug, Default)]

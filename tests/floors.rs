@@ -337,8 +337,8 @@ const CIRCULAR: [&str; 8] = [
     "clock",
     "decision",
     "keyed",
-    "limiter",
     "rules",
+    "striped",
     "table",
     "wait",
 ];

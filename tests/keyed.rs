@@ -41,17 +41,16 @@ mod stress;
 #[path = "keyed/tiers.rs"]
 mod tiers;
 #[cfg(feature = "std")]
-#[path = "keyed/top.rs"]
-mod top;
 #[path = "keyed/verbs.rs"]
 mod verbs;
 
 use core::time::Duration;
 
 use common::{Any, Subject};
+use ringgate::algorithm::CounterRingBuilder;
+use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
 use ringgate::{
-    Admitted, Clock, CounterRing, CounterRingBuilder, Denied, Gcra, KeyedBuilder, KeyedRateLimiter, Keys,
-    ManualClock, Nanos, OnFull, Quota, TimestampRing,
+    Admitted, Clock, CounterRing, Denied, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, TimestampRing,
 };
 
 /// A key's hash is the key itself, so that which entries it may have is the same every time.

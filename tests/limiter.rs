@@ -14,9 +14,11 @@ use std::collections::HashSet;
 
 use common::{Any, Log, Subject};
 use proptest::prelude::*;
+use ringgate::algorithm::CounterRingBuilder;
+use ringgate::limiter::SavedState;
 use ringgate::{
-    Admitted, Algorithm, CounterRing, CounterRingBuilder, Denied, Gcra, ManualClock, Nanos, Quota,
-    RateLimiter, Receipt, SavedState, Settled, TimestampRing,
+    Admitted, Algorithm, CounterRing, Denied, Gcra, ManualClock, Nanos, Quota, RateLimiter, Receipt, Settled,
+    TimestampRing,
 };
 
 type ByHand = RateLimiter<Any, ManualClock>;
@@ -410,7 +412,11 @@ fn everything_may_cross_threads() {
     crosses::<Denied<'_, CounterRing>>();
     crosses::<(Receipt, Settled, SavedState, Quota, Nanos, ringgate::ConfigError)>();
     #[cfg(feature = "quanta")]
-    crosses::<(RateLimiter, ringgate::CoarseClock, ringgate::CoarseClockError)>();
+    crosses::<(
+        RateLimiter,
+        ringgate::clock::CoarseClock,
+        ringgate::clock::CoarseClockError,
+    )>();
     let set: HashSet<Quota> = [quota("1/s"), quota("1/1000ms")].into_iter().collect();
     assert_eq!(set.len(), 1);
 }

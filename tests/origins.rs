@@ -43,7 +43,7 @@ fn millis(millis: u64) -> Duration {
 
 /// Every algorithm with a limit of 10 per second.
 fn ten_per_second() -> Vec<Subject> {
-    let built = |builder: ringgate::CounterRingBuilder| builder.build().expect("a ring");
+    let built = |builder: ringgate::algorithm::CounterRingBuilder| builder.build().expect("a ring");
     let builder = || CounterRing::builder(quota("10/s"));
     vec![
         Subject::new("strict", strict("10/s")),
@@ -583,7 +583,9 @@ fn fault_a_limit_is_no_burst_in_the_longest_window() {
 mod keyed {
     use core::time::Duration;
 
-    use ringgate::{AnyKey, Gcra, KeyedBuilder, KeyedRateLimiter, ManualClock, Nanos, OnFull, Reclaim};
+    use ringgate::algorithm::Reclaim;
+    use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
+    use ringgate::{Gcra, KeyedRateLimiter, ManualClock, Nanos};
 
     use super::{millis, quota, stamps, strict};
 
@@ -678,7 +680,8 @@ mod keyed {
 mod rules {
     use core::hash::Hash;
 
-    use ringgate::{Key, Rule, RuleAlgorithm, RuleSet, RuleSetBuilder};
+    use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
+    use ringgate::{Key, Rule, RuleSet};
 
     use super::*;
 

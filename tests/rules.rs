@@ -34,10 +34,8 @@ mod verbs;
 use core::hash::Hash;
 use core::time::Duration;
 
-use ringgate::{
-    Clock, Condition, Cost, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleCounts, RuleSet,
-    RuleSetBuilder, TierOf,
-};
+use ringgate::rules::{Condition, Cost, RuleCounts, RuleSetBuilder, TierOf};
+use ringgate::{Clock, Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
 
 /// The requests of the tests.
 #[derive(Clone, Debug, Default)]

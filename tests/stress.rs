@@ -14,9 +14,9 @@ use core::time::Duration;
 use std::thread;
 
 use common::{Log, Subject};
+use ringgate::algorithm::CounterRingBuilder;
 use ringgate::{
-    Algorithm, Clock, CounterRing, CounterRingBuilder, Gcra, ManualClock, Nanos, Quota, RateLimiter, Settled,
-    TimestampRing,
+    Algorithm, Clock, CounterRing, Gcra, ManualClock, Nanos, Quota, RateLimiter, Settled, TimestampRing,
 };
 
 const WINDOW: Duration = Duration::from_millis(2);
@@ -275,7 +275,9 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         (5_000, 8, 4),
     ] {
         let quota = Quota::new(limit, WINDOW).expect("a quota");
-        let builder = ringgate::StripedBuilder::new(quota).stripes(stripes).hold(hold);
+        let builder = ringgate::striped::StripedBuilder::new(quota)
+            .stripes(stripes)
+            .hold(hold);
         let limiter = builder.build().expect("a limiter");
         let end = limiter.clock().now().saturating_add(150 * WINDOW);
         let calls: Vec<Call> = thread::scope(|scope| {

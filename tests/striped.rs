@@ -23,7 +23,8 @@ use std::thread;
 
 use common::Log;
 use proptest::prelude::*;
-use ringgate::{Clock, CounterRing, ManualClock, Nanos, Quota, RateLimiter, StripedBuilder, StripedLimiter};
+use ringgate::striped::StripedBuilder;
+use ringgate::{Clock, CounterRing, ManualClock, Nanos, Quota, RateLimiter, StripedLimiter};
 
 const WINDOW: Duration = Duration::from_millis(10);
 const CELLS: u32 = 5;

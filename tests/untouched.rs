@@ -4,7 +4,8 @@
 
 use std::fs;
 
-use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock};
+use ringgate::keyed::{AnyKey, KeyedBuilder};
+use ringgate::{CounterRing, ManualClock};
 
 /// Resident memory of this process, in bytes.
 fn resident() -> u64 {

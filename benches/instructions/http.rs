@@ -3,7 +3,8 @@ use core::error::Error;
 use http::HeaderName;
 use http::request::Parts;
 use ringgate::http::{HttpKey, QuotaHeaders, RateLimitLayer};
-use ringgate::{Key, QuantaClock, Quota, Rule, RuleAlgorithm, RuleSet};
+use ringgate::rules::RuleAlgorithm;
+use ringgate::{Key, QuantaClock, Quota, Rule, RuleSet};
 use tower::Layer;
 
 use super::service::{Store, turn};

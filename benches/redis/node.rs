@@ -7,8 +7,9 @@ use core::time::Duration;
 use std::time::Instant;
 
 use ringgate::redis::RedisStore;
+use ringgate::rules::Mode;
 use ringgate::shared::{DecidedBy, SharedLimiter, SharedLimiterBuilder, SharedRules};
-use ringgate::{CounterRing, Key, KeyedRateLimiter, Mode, Quota, Rule, RuleSet};
+use ringgate::{CounterRing, Key, KeyedRateLimiter, Quota, Rule, RuleSet};
 
 use crate::Fallible;
 

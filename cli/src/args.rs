@@ -4,7 +4,7 @@ use core::fmt;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use ringgate::RuleAlgorithm;
+use ringgate::rules::RuleAlgorithm;
 
 use crate::input::detect::FormatArg;
 use crate::input::time::timestamp::TimestampFormat;

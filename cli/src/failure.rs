@@ -4,7 +4,8 @@ use core::error::Error;
 use core::fmt;
 use std::io;
 
-use ringgate::{ConfigError, FileError, RuleError};
+use ringgate::ConfigError;
+use ringgate::rules::{FileError, RuleError};
 
 /// A run ended without a result; the display form is the whole message.
 #[derive(Debug)]

@@ -10,9 +10,8 @@ pub(crate) mod record_layout;
 use std::collections::HashMap;
 use std::path::Path;
 
-use ringgate::{
-    Algorithm, AnyAlgorithm, ConfigError, Extractors, ManualClock, Quota, Rule, RuleSet, RuleSetBuilder,
-};
+use ringgate::rules::{Extractors, RuleSetBuilder};
+use ringgate::{Algorithm, AnyAlgorithm, ConfigError, ManualClock, Quota, Rule, RuleSet};
 
 use crate::args::{AlgorithmName, CountArgs};
 use crate::failure::Failure;

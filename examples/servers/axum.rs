@@ -23,8 +23,10 @@ use axum::extract::ConnectInfo;
 use axum::routing::get;
 use http::HeaderName;
 use metrics_exporter_prometheus::PrometheusBuilder;
+use ringgate::LiveRules;
 use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
-use ringgate::{DenialEvents, Extractors, LiveRules, Observer, OnMissingKey, RuleSetBuilder, RulesWatcher};
+use ringgate::observe::{DenialEvents, Observer};
+use ringgate::rules::{Extractors, OnMissingKey, RuleSetBuilder, RulesWatcher};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

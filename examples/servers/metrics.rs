@@ -17,7 +17,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use ringgate::{Key, Observer, Rule, RuleSet};
+use ringgate::observe::Observer;
+use ringgate::{Key, Rule, RuleSet};
 
 const ADDRESS: &str = "127.0.0.1:9184";
 const WORKERS: u32 = 4;

@@ -13,7 +13,8 @@ mod reference;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::{Corpus, fuzz_target};
-use ringgate::{Algorithm, KeyedBuilder, Keys, ManualClock, Nanos, OnFull};
+use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
+use ringgate::{Algorithm, ManualClock, Nanos};
 use ringgate_fuzz::{HORIZON, Setting, Step};
 
 use common::Subject;

@@ -31,7 +31,7 @@
 //!
 //! There the same word is not the same state: a thread that has slept since before a refund must not charge
 //! the next key. So the next key's words must lie above all words there ever were, of which the highest may
-//! have been taken back. (Where an entry may pass on before it is idle, [a table](crate::OnFull::Forget) gives nothing
+//! have been taken back. (Where an entry may pass on before it is idle, [a table](crate::keyed::OnFull::Forget) gives nothing
 //! back that would lower the word.) A refund writes no earlier time than its receipt's stamp, and the highest word it
 //! takes back was at most b·T above that. Nor does any refund after it come below what it wrote: the word that
 //! an older receipt knows lies below, or differs in the flag, so it is refused. So all words there ever

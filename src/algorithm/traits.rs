@@ -185,13 +185,14 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 ///
 /// - **A request for [`u64::MAX`] permits is never admitted**: [`max_request`](Algorithm::max_request) is less. A table
 ///   attempts it where a step that another thread has begun must be finished and nothing may be charged.
-/// - **There is at least one word.** [`KeyedBuilder`](crate::KeyedBuilder) checks this and the item above.
+/// - **There is at least one word.** [`KeyedBuilder`](crate::keyed::KeyedBuilder) checks this and the item above.
 ///
 /// # Examples
 ///
 /// ```
 /// use ringgate::sync::{AtomicU64, Ordering, Shared};
-/// use ringgate::{Algorithm, CounterRing, Nanos, Quota, Reclaim};
+/// use ringgate::algorithm::Reclaim;
+/// use ringgate::{Algorithm, CounterRing, Nanos, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let ring = CounterRing::new(Quota::per_second(5)?)?;

@@ -44,7 +44,8 @@ std::thread_local! {
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::{CoarseClock, CounterRing, Quota, RateLimiter};
+/// use ringgate::clock::CoarseClock;
+/// use ringgate::{CounterRing, Quota, RateLimiter};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let clock = CoarseClock::start(Duration::from_millis(1))?;

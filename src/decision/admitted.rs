@@ -57,7 +57,7 @@ impl<A: Algorithm> Admitted<'_, A> {
         self.receipt.permits()
     }
 
-    /// Whether the key's table had no entry for it, so that its [`OnFull`](crate::OnFull) rule
+    /// Whether the key's table had no entry for it, so that its [`OnFull`](crate::keyed::OnFull) rule
     /// decided. Never for one limiter.
     #[must_use]
     pub fn is_overflow(&self) -> bool {

@@ -114,7 +114,7 @@ impl<A: Algorithm> Peek<'_, A> {
     }
 
     /// Whether this is not the key's own state: its table had no entry for it, and its
-    /// [`OnFull`](crate::OnFull) rule applies. Never for one limiter.
+    /// [`OnFull`](crate::keyed::OnFull) rule applies. Never for one limiter.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.held.is_overflow()

@@ -45,7 +45,8 @@ use crate::rules::{Cost, LiveRules, Reservation};
 ///
 /// ```
 /// use ringgate::http::{HttpKey, RateLimitLayer};
-/// use ringgate::{Cost, ManualClock, Rule, RuleSetBuilder};
+/// use ringgate::rules::{Cost, RuleSetBuilder};
+/// use ringgate::{ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let bytes = Cost::new("bytes", |_: &http::request::Parts| 10_000);

@@ -18,7 +18,8 @@ use super::policy::{QuotaPolicy, whole_seconds};
 ///
 /// ```
 /// use ringgate::http::{QuotaHeaders, RateLimitLayer};
-/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = RuleSetBuilder::new()

@@ -24,7 +24,8 @@ use crate::rules::{Key, OnMissingKey};
 /// ```
 /// use http::header::HeaderName;
 /// use ringgate::http::{ClientIp, HttpKey};
-/// use ringgate::{ManualClock, OnMissingKey, Rule, RuleSetBuilder};
+/// use ringgate::rules::{OnMissingKey, RuleSetBuilder};
+/// use ringgate::{ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let client = HttpKey::client(ClientIp::peer()).key();

@@ -145,14 +145,14 @@ impl<C, R> RateLimitLayer<C, R> {
     /// therefore cannot exceed the limit. The charge stays if there is no response: the inner service failed, or the
     /// future was dropped.
     ///
-    /// The algorithm determines how much can be refunded. [`RuleCounts::forfeited`](crate::RuleCounts) counts the rest,
+    /// The algorithm determines how much can be refunded. [`RuleCounts::forfeited`](crate::rules::RuleCounts) counts the rest,
     /// which stays charged:
     ///
     /// | algorithm | refunded |
     /// |---|---|
-    /// | [`Fixed`](crate::RuleAlgorithm::Fixed) | everything in the same window |
+    /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
     /// | counter ring | everything in the same cell, a fifth of the window by default |
-    /// | [`Gcra`](crate::RuleAlgorithm::Gcra) | only if no other request was charged in between |
+    /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
     /// With the last two, concurrent requests use up the limit even if none of them is to be charged.
@@ -166,7 +166,8 @@ impl<C, R> RateLimitLayer<C, R> {
     /// ```
     /// use http::StatusCode;
     /// use ringgate::http::{HttpKey, RateLimitLayer};
-    /// use ringgate::{ManualClock, Rule, RuleAlgorithm, RuleSetBuilder};
+    /// use ringgate::rules::{RuleAlgorithm, RuleSetBuilder};
+    /// use ringgate::{ManualClock, Rule};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// let failures = Rule::new("failures", "5/min".parse()?)
@@ -188,7 +189,7 @@ impl<C, R> RateLimitLayer<C, R> {
 
     /// Calls a function with each denial by the rules, before the response is made.
     ///
-    /// The function runs on the thread that serves the request. [`DenialEvents`](crate::DenialEvents) (feature
+    /// The function runs on the thread that serves the request. [`DenialEvents`](crate::observe::DenialEvents) (feature
     /// `observe`) samples denials as events of `tracing`.
     pub fn on_rejected(self, function: impl Fn(&Denied<'_, Parts>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_rejected = Some(Arc::new(function)))
@@ -199,7 +200,8 @@ impl<C, R> RateLimitLayer<C, R> {
     /// ```
     /// use http::Response;
     /// use ringgate::http::{RateLimitLayer, Rejection};
-    /// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{ManualClock, Rule};
     ///
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
     /// # let rules = RuleSetBuilder::new()

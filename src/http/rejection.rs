@@ -71,7 +71,8 @@ impl<'a> Rejection<'a> {
 /// ```
 /// use http::Response;
 /// use ringgate::http::{RateLimitLayer, Rejection, RejectionResponse};
-/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// /// Names the violated rules in plain text.

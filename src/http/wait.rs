@@ -49,7 +49,8 @@ use crate::wait::Fair;
 /// ```
 /// use core::time::Duration;
 /// use ringgate::http::{HttpKey, RateLimitLayer};
-/// use ringgate::{ManualClock, Rule, RuleSetBuilder};
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let client = Rule::new("client", "10/s".parse()?).by(&HttpKey::peer().key());

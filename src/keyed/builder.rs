@@ -19,7 +19,8 @@ use crate::error::ConfigError;
 /// higher limit at the next request, with what was spent still counted.
 ///
 /// ```
-/// use ringgate::{CounterRing, KeyedBuilder, ManualClock, Quota, Tiers};
+/// use ringgate::keyed::{KeyedBuilder, Tiers};
+/// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// #[derive(Hash)]
 /// struct User {
@@ -77,7 +78,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     }
 
     /// Adds a tier with a lower limit in the same window, number 1, 2, … in the order of the calls;
-    /// the algorithm itself is tier 0. Which tier a key is in, [`Tiers`](crate::Tiers) says: hand them to
+    /// the algorithm itself is tier 0. Which tier a key is in, [`Tiers`](crate::keyed::Tiers) says: hand them to
     /// [`build_with`](Self::build_with). (By [`build`](Self::build) all keys are in tier 0.)
     ///
     /// All tiers share the table and its words: when a key changes its tier, the new limit holds

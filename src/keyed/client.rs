@@ -13,7 +13,7 @@ use crate::error::ConfigError;
 ///
 /// ```
 /// use core::net::IpAddr;
-/// use ringgate::ClientAddress;
+/// use ringgate::keyed::ClientAddress;
 ///
 /// # fn main() -> Result<(), core::net::AddrParseError> {
 /// let one: IpAddr = "2001:db8:1:2::1".parse()?;

@@ -3,7 +3,7 @@ use core::hash::Hasher;
 
 use ahash::AHasher;
 
-/// What a key is fed into: what a [`SeededState`](crate::SeededState) makes, and in rules what the closure of a key is
+/// What a key is fed into: what a [`SeededState`](crate::keyed::SeededState) makes, and in rules what the closure of a key is
 /// given.
 ///
 /// Two requests have the same key when they feed it the same; tuples and several values one after the other

@@ -10,7 +10,8 @@ use super::SeededState;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{CounterRing, KeyedBuilder, Keys, ManualClock, Quota};
+/// use ringgate::keyed::{KeyedBuilder, Keys};
+/// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// /// Customers by number, the first thousand with more. Numbers are given out by us, so nobody can aim.
@@ -54,7 +55,8 @@ pub trait Keys<Q: ?Sized> {
 /// # Examples
 ///
 /// ```
-/// use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock, Quota};
+/// use ringgate::keyed::{AnyKey, KeyedBuilder};
+/// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// // For a test that is to go the same way each time.
@@ -113,7 +115,8 @@ impl<S> fmt::Debug for AnyKey<S> {
 /// # Examples
 ///
 /// ```
-/// use ringgate::{CounterRing, KeyedBuilder, ManualClock, Quota, Tiers};
+/// use ringgate::keyed::{KeyedBuilder, Tiers};
+/// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// // Who is known gets a hundred a second, all others ten, from one table.

@@ -7,7 +7,8 @@
 /// # Examples
 ///
 /// ```
-/// use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock, OnFull, Quota};
+/// use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
+/// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_hour(5)?)?)

@@ -9,7 +9,8 @@ use core::time::Duration;
 ///
 /// ```
 /// use core::time::Duration;
-/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter, SavedState};
+/// use ringgate::limiter::SavedState;
+/// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = || -> Result<_, ringgate::ConfigError> {

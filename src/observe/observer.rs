@@ -15,7 +15,7 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 /// | `ringgate_decisions_total` | `admitted` | requests that were admitted and charged to the rule |
 /// | | `denied` | requests that were denied by this rule, alone or among others |
 /// | | `shadow_denied` | requests that the rule would have denied if it were enforced |
-/// | | `overflowed` | decisions by [`OnFull`](crate::OnFull), which are also counted as one of the above |
+/// | | `overflowed` | decisions by [`OnFull`](crate::keyed::OnFull), which are also counted as one of the above |
 /// | | `by_node` | of shared rules: decisions that this node made alone because the store did not answer, which are also counted as admitted or denied |
 /// | `ringgate_permits_total` | `charged` | permits of admitted requests, for each of the rule's quotas |
 /// | | `forfeited` | permits that could not be refunded |

@@ -27,7 +27,7 @@ use crate::shared::{Metric, MetricSet, Publisher};
 /// | `ringgate_store_in_flight` | concurrent calls |
 /// | `ringgate_store_stale_seconds` | age of the last answer; infinite before the first |
 ///
-/// The other label is `store`, the name that the observer was given. An [`Observer`](crate::Observer) publishes the counts of
+/// The other label is `store`, the name that the observer was given. An [`Observer`](crate::observe::Observer) publishes the counts of
 /// rules over the store, their [`live_counts`](crate::shared::SharedRules::live_counts): the counters of rules in one process,
 /// and `ringgate_decisions_total` with the outcome `by_node`.
 ///
@@ -51,7 +51,7 @@ use crate::shared::{Metric, MetricSet, Publisher};
 /// # Examples
 ///
 /// ```no_run
-/// use ringgate::Observer;
+/// use ringgate::observe::Observer;
 /// use ringgate::redis::{RedisObserver, RedisStore};
 /// use ringgate::shared::SharedLimiter;
 /// use std::sync::Arc;

@@ -26,9 +26,9 @@ use crate::time::Nanos;
 ///   keys have the same name. Its counts go on:
 ///   - *They are reused as they are* after a change of a ring's or fixed window's limit, as far as its words can hold the
 ///     new one (a lowered limit can always be raised again); of a token bucket's rate to a higher one, or to a lower one
-///     whose burst takes no longer to refill; of a ring's tiers; of lists, percentages, [`OnFull`](crate::OnFull), condition
+///     whose burst takes no longer to refill; of a ring's tiers; of lists, percentages, [`OnFull`](crate::keyed::OnFull), condition
 ///     or cost. The new values hold from the next decision on. A token bucket that changes to or from
-///     [`Forget`](crate::OnFull::Forget) is charged to the new rule instead.
+///     [`Forget`](crate::keyed::OnFull::Forget) is charged to the new rule instead.
 ///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of a limit that needs
 ///     wider words, of the limit of a log, or of the rules that share a state. The permits that still count are charged as
 ///     if they were spent at that moment, which is stricter. Until this is done, the old and the new rule are both

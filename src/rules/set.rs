@@ -34,7 +34,7 @@ use live_counts::LiveCounts;
 ///   far as their algorithms can (a counter ring until a later cell is entered). The rest, at most the cost of the
 ///   request, is counted in [`RuleCounts::forfeited`].
 /// - Rules with the same key, cost, condition, algorithm (counter, classic or fixed), cells, capacity and
-///   [`OnFull`](crate::OnFull), and without tiers, lists or a percentage, share one state of up to sixteen quotas. So do the
+///   [`OnFull`](crate::keyed::OnFull), and without tiers, lists or a percentage, share one state of up to sixteen quotas. So do the
 ///   quotas of one such rule, which may have all of these. One state is decided in one atomic step, and nothing in
 ///   it has to be refunded.
 ///

@@ -16,9 +16,9 @@ use crate::rules::LocalCharge;
 pub enum DecidedBy {
     /// By the store, for all machines.
     Store,
-    /// On this node, as the rules' [modes](crate::Mode) allow: by leases, or by its own limiters.
+    /// On this node, as the rules' [modes](crate::rules::Mode) allow: by leases, or by its own limiters.
     Local,
-    /// On this node, because the store did not answer: by [`OnError`](crate::OnError).
+    /// On this node, because the store did not answer: by [`OnError`](crate::rules::OnError).
     Fallback,
     /// By the rules alone: none applies to the request, or a list of keys decided.
     Rules,

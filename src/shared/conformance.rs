@@ -1,4 +1,4 @@
-//! Tests of a store against the promises of [`CounterStore`](super::CounterStore) and [`LeaseStore`](super::LeaseStore).
+//! Tests of a store against the promises of [`CounterStore`] and [`LeaseStore`](super::LeaseStore).
 //!
 //! A store of one's own needs one test:
 //!

@@ -22,8 +22,8 @@ use crate::rules::{CheckPlan, Mode, PlannedQuota, RuleCounts, SharedPlanner};
 /// - Every call ends within the time that the store states. Before that, a request may wait for a lease, for as long as
 ///   the [module's documentation](crate::shared) says.
 ///
-/// A rule counts as [`Counter`](crate::RuleAlgorithm::Counter), in constant memory and up to a cell too strict, or as
-/// [`Log`](crate::RuleAlgorithm::Log), exactly. Keys, costs, conditions, tiers, lists, shadow mode and gradual
+/// A rule counts as [`Counter`](crate::rules::RuleAlgorithm::Counter), in constant memory and up to a cell too strict, or as
+/// [`Log`](crate::rules::RuleAlgorithm::Log), exactly. Keys, costs, conditions, tiers, lists, shadow mode and gradual
 /// enforcement work as in a [`RuleSet`](crate::RuleSet). Each node also keeps limiters of its own. They are charged with
 /// what the store admits for this node, and decide by [`Rule::on_error`](crate::Rule::on_error) when the store does not
 /// answer.
@@ -41,7 +41,7 @@ use crate::rules::{CheckPlan, Mode, PlannedQuota, RuleCounts, SharedPlanner};
 /// - Counts are kept under the rule's name, its key's parts, its window and its cells. If one of them changes, the counts
 ///   begin anew, and nodes that disagree count apart. A changed limit applies at once.
 /// - Dropping the future may leave the request charged, or charge it later.
-/// - A request by rules in different [modes](crate::Mode) is all or nothing as far as leases can be refunded: see the
+/// - A request by rules in different [modes](crate::rules::Mode) is all or nothing as far as leases can be refunded: see the
 ///   [module's documentation](crate::shared).
 ///
 /// # Examples
@@ -113,7 +113,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Errors
     ///
     /// When a rule has no room; the error names every such rule. When the store does not answer,
-    /// [`OnError`](crate::OnError) decides.
+    /// [`OnError`](crate::rules::OnError) decides.
     ///
     /// # Concurrency
     ///
@@ -306,7 +306,7 @@ impl<R: ?Sized> SharedRules<R> {
         self.leases.as_ref().map(|leases| &leases.table)
     }
 
-    /// The counts of each rule as they change, for [`Observer::publish_counts`](crate::Observer::publish_counts).
+    /// The counts of each rule as they change, for [`Observer::publish_counts`](crate::observe::Observer::publish_counts).
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> crate::rules::LiveCounts<'_> {
         self.planner.live_counts()

@@ -57,10 +57,10 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
         self
     }
 
-    /// Sets the number of nodes, for [`OnError::Share`](crate::OnError::Share): 1 by default.
+    /// Sets the number of nodes, for [`OnError::Share`](crate::rules::OnError::Share): 1 by default.
     ///
     /// With the default, each node admits the whole limit while the store does not answer, as with
-    /// [`OnError::Local`](crate::OnError::Local).
+    /// [`OnError::Local`](crate::rules::OnError::Local).
     pub fn nodes(mut self, nodes: NonZeroU32) -> Self {
         self.nodes = nodes;
         self

@@ -12,7 +12,8 @@ use crate::sync::Tally;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{AnyKey, CounterRing, KeyedBuilder, ManualClock, Quota};
+/// use ringgate::keyed::{AnyKey, KeyedBuilder};
+/// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(5)?)?)
@@ -33,9 +34,9 @@ pub struct TableCounts {
     pub tracked: u64,
     /// Entries that passed from an idle key to another one.
     pub reclaimed: u64,
-    /// Decisions that [`OnFull`](crate::OnFull) made because the key had no entry.
+    /// Decisions that [`OnFull`](crate::keyed::OnFull) made because the key had no entry.
     pub overflowed: u64,
-    /// Keys that lost their entry under [`OnFull::Forget`](crate::OnFull::Forget) while their window ran.
+    /// Keys that lost their entry under [`OnFull::Forget`](crate::keyed::OnFull::Forget) while their window ran.
     pub forgotten: u64,
 }
 

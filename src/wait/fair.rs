@@ -33,7 +33,7 @@ use super::runtime::{Runtime, TokioRuntime};
 ///
 /// - A request that needs two states may wait for each in turn, as long as other requests that need only one of them
 ///   keep both exhausted.
-/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::OnFull)) have queues of their own, and
+/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::keyed::OnFull)) have queues of their own, and
 ///   race for the catch-all.
 /// - Whether a deadline can be met is estimated without the waiters ahead where a rule has tiers, because those waiters
 ///   may have other limits.

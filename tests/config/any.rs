@@ -1,6 +1,6 @@
 //! Rules from a deserializer.
 
-use ringgate::RuleSetBuilder;
+use ringgate::rules::RuleSetBuilder;
 use serde_json::{Value, json};
 
 use super::{Request, extractors};
@@ -25,7 +25,7 @@ fn a_part_of_another_configuration_is_read() {
         "tiers": {"by": "plan", "limits": {"free": 1}}, "allow": ["ann"]}]}"#;
     assert_eq!(
         format!("{rules:?}"),
-        format!("{:?}", super::read(ringgate::FileFormat::Json, text))
+        format!("{:?}", super::read(ringgate::rules::FileFormat::Json, text))
     );
 }
 

@@ -1,6 +1,6 @@
 //! Each error in each format: the position of the value, and the same message.
 
-use ringgate::FileFormat;
+use ringgate::rules::FileFormat;
 
 use super::invalid;
 

@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
-use ringgate::{
-    Condition, Cost, FileFormat, Key, LiveRules, ManualClock, OnFull, Quota, Rule, RuleAlgorithm,
-    RuleSetBuilder, TierOf,
-};
+use ringgate::keyed::OnFull;
+use ringgate::rules::{Condition, Cost, FileFormat, RuleAlgorithm, RuleSetBuilder, TierOf};
+use ringgate::{Key, LiveRules, ManualClock, Quota, Rule};
 
 use super::{Request, read};
 

@@ -5,10 +5,8 @@ use core::time::Duration;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringgate::{
-    Extractors, FileFormat, FileProblem, Key, LiveRules, ManualClock, ReloadError, Reloaded, RuleSet,
-    RuleSetBuilder,
-};
+use ringgate::rules::{Extractors, FileFormat, FileProblem, ReloadError, Reloaded, RuleSetBuilder};
+use ringgate::{Key, LiveRules, ManualClock, RuleSet};
 
 use super::{Request, extractors};
 

@@ -3,7 +3,8 @@
 use core::error::Error as _;
 
 use proptest::prelude::*;
-use ringgate::{ConfigError, Extractors, FileFormat, FileProblem, Key, RuleSetBuilder};
+use ringgate::rules::{Extractors, FileFormat, FileProblem, RuleSetBuilder};
+use ringgate::{ConfigError, Key};
 
 use super::{Request, extractors, invalid};
 
@@ -327,21 +328,21 @@ fn extractors_of_one_kind_have_different_names() {
     );
     let name = |made: Result<Extractors<Request>, ConfigError>| made.unwrap_err().field;
     assert_eq!(
-        name(extractors().cost(ringgate::Cost::new("bytes", |_| 1))),
+        name(extractors().cost(ringgate::rules::Cost::new("bytes", |_| 1))),
         "cost"
     );
     assert_eq!(
-        name(extractors().condition(ringgate::Condition::new("upload", |_| true))),
+        name(extractors().condition(ringgate::rules::Condition::new("upload", |_| true))),
         "when"
     );
     assert_eq!(
-        name(extractors().tier_of(ringgate::TierOf::new("plan", |_| None))),
+        name(extractors().tier_of(ringgate::rules::TierOf::new("plan", |_| None))),
         "by"
     );
     // Names of different kinds may be equal.
     assert!(
         extractors()
-            .cost(ringgate::Cost::new("user", |_: &Request| 1))
+            .cost(ringgate::rules::Cost::new("user", |_: &Request| 1))
             .is_ok()
     );
     assert_eq!(

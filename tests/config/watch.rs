@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 
-use ringgate::{LiveRules, ManualClock, ReloadError, Reloaded, RuleSetBuilder, RulesWatcher};
+use ringgate::rules::{ReloadError, Reloaded, RuleSetBuilder, RulesWatcher};
+use ringgate::{LiveRules, ManualClock};
 
 use super::{Request, extractors};
 

@@ -2,7 +2,8 @@
 
 use core::net::IpAddr;
 
-use ringgate::{AnyKey, ClientAddress, KeyedBuilder, ManualClock};
+use ringgate::ManualClock;
+use ringgate::keyed::{AnyKey, ClientAddress, KeyedBuilder};
 
 use super::{quota, subjects};
 

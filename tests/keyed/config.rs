@@ -1,8 +1,7 @@
 //! What cannot be built says so, and what can is as large as it says.
 
-use ringgate::{
-    CounterRing, Gcra, KeyedBuilder, KeyedRateLimiter, ManualClock, OnFull, TableCounts, TimestampRing,
-};
+use ringgate::keyed::{KeyedBuilder, OnFull, TableCounts};
+use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, TimestampRing};
 
 use super::{Plain, built, by_hand, quota, subjects};
 use crate::common::Any;

@@ -4,10 +4,10 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
+use ringgate::algorithm::{Attempt, Reclaim};
+use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
 use ringgate::sync::Words;
-use ringgate::{
-    Algorithm, AnyKey, Attempt, ConfigError, Gcra, KeyedBuilder, ManualClock, Nanos, OnFull, Receipt, Reclaim,
-};
+use ringgate::{Algorithm, ConfigError, Gcra, ManualClock, Nanos, Receipt};
 
 use super::{Plain, quota};
 

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::{AnyKey, Clock, CounterRing, KeyedBuilder, KeyedRateLimiter, ManualClock, OnFull};
+use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
+use ringgate::{Clock, CounterRing, KeyedRateLimiter, ManualClock};
 
 use super::{built, quota};
 

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::{Clock, CounterRing, KeyedBuilder, KeyedRateLimiter, Keys, ManualClock, OnFull};
+use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
+use ringgate::{Clock, CounterRing, KeyedRateLimiter, ManualClock};
 
 /// A key's hash is the key.
 struct Plain;

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use ringgate::{Algorithm, Clock, CounterRing, Nanos, OnFull, Reclaim};
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::OnFull;
+use ringgate::{Algorithm, Clock, CounterRing, Nanos};
 
 use super::{NANO, built, by_hand, drain, filled, keys_of, now, quota, subjects};
 use crate::common::Log;

@@ -5,10 +5,9 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use ringgate::{
-    Algorithm, CounterRing, Gcra, KeyedBuilder, Keys, ManualClock, Nanos, OnFull, Quota, Reclaim,
-    TimestampRing,
-};
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
+use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, Quota, TimestampRing};
 
 use super::reference::World;
 use crate::common::{Log, State, Subject};

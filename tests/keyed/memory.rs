@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::{Algorithm, AnyKey, CounterRing, Gcra, KeyedBuilder, ManualClock, OnFull, TimestampRing};
+use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
+use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, TimestampRing};
 
 use super::{built, by_hand, now, quota, subjects};
 use crate::common::Any;

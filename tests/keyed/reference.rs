@@ -5,10 +5,10 @@ use alloc::collections::BTreeMap;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::{Keys, OnFull};
 use ringgate::sync::Words;
-use ringgate::{
-    Algorithm, KeyedRateLimiter, Keys, ManualClock, Nanos, OnFull, Peek, Receipt, Reclaim, Settled,
-};
+use ringgate::{Algorithm, KeyedRateLimiter, ManualClock, Nanos, Peek, Receipt, Settled};
 
 use crate::common::{Any, Log, State, Subject};
 

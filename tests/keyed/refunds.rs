@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use ringgate::{Algorithm, OnFull, RateLimiter, Reclaim, Settled};
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::OnFull;
+use ringgate::{Algorithm, RateLimiter, Settled};
 
 use super::{by_hand, filled, keys_of, now, quota, subjects};
 

@@ -4,10 +4,8 @@
 use core::time::Duration;
 use std::thread;
 
-use ringgate::{
-    Algorithm, AnyKey, Clock, KeyedBuilder, KeyedRateLimiter, Nanos, OnFull, QuantaClock, Quota, Settled,
-    TableCounts,
-};
+use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull, TableCounts};
+use ringgate::{Algorithm, Clock, KeyedRateLimiter, Nanos, QuantaClock, Quota, Settled};
 
 use super::subjects;
 use crate::common::{Any, Log, Subject};

@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 
-use ringgate::{Algorithm, CounterRing, Gcra, KeyedBuilder, KeyedRateLimiter, ManualClock, Tiers};
+use ringgate::keyed::{KeyedBuilder, Tiers};
+use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock};
 
 use super::{built, quota};
 use crate::common::Any;

@@ -3,7 +3,8 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use ringgate::{Algorithm, AnyKey, KeyedBuilder, ManualClock, OnFull, RateLimiter, TableCounts};
+use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull, TableCounts};
+use ringgate::{Algorithm, ManualClock, RateLimiter};
 
 use super::{by_hand, drain, filled, keys_of, now, quota, subjects, told};
 

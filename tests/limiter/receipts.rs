@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, RateLimiter, Receipt, SavedState, Settled};
+use ringgate::limiter::SavedState;
+use ringgate::{Algorithm, CounterRing, Gcra, ManualClock, Nanos, RateLimiter, Receipt, Settled};
 
 use super::{ByHand, by_hand, quota, subjects};
 use crate::common::{Any, State};
@@ -114,7 +115,7 @@ fn a_receipt_of_an_algorithm_is_no_limiters() {
 /// A table does not know a limiter's receipts, nor a limiter a table's.
 #[test]
 fn tables_and_limiters_do_not_know_each_others_receipts() {
-    use ringgate::{AnyKey, KeyedBuilder};
+    use ringgate::keyed::{AnyKey, KeyedBuilder};
 
     let ring = CounterRing::new(quota("10/s")).expect("a ring");
     let clock = ManualClock::new();

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::{CounterRing, CounterRingBuilder, Quota};
+use ringgate::algorithm::CounterRingBuilder;
+use ringgate::{CounterRing, Quota};
 
 use super::harness::{BOUNDED, Call::*, FULL};
 

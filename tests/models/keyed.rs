@@ -13,10 +13,9 @@
 
 use core::time::Duration;
 
-use ringgate::{
-    CounterRing, Gcra, KeyedBuilder, KeyedRateLimiter, Keys, ManualClock, Nanos, OnFull, Quota, RateLimiter,
-    Reclaim, TimestampRing,
-};
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::{KeyedBuilder, Keys, OnFull};
+use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, RateLimiter, TimestampRing};
 
 #[cfg(not(ringgate_loom))]
 use alloc::sync::Arc;

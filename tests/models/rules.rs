@@ -7,9 +7,8 @@
 
 use core::time::Duration;
 
-use ringgate::{
-    Cost, Key, LiveRules, ManualClock, Nanos, Quota, Reloaded, Rule, RuleAlgorithm, RuleSet, RuleSetBuilder,
-};
+use ringgate::rules::{Cost, Reloaded, RuleAlgorithm, RuleSetBuilder};
+use ringgate::{Key, LiveRules, ManualClock, Nanos, Quota, Rule, RuleSet};
 
 #[cfg(not(ringgate_loom))]
 use alloc::sync::Arc;

@@ -11,7 +11,8 @@
 
 use core::time::Duration;
 
-use ringgate::{Clock, ManualClock, Nanos, Quota, StripedBuilder, StripedLimiter};
+use ringgate::striped::StripedBuilder;
+use ringgate::{Clock, ManualClock, Nanos, Quota, StripedLimiter};
 
 #[cfg(not(ringgate_loom))]
 use alloc::sync::Arc;

@@ -2,7 +2,8 @@
 //! more than it must.
 
 use proptest::prelude::*;
-use ringgate::{Algorithm, CounterRing, CounterRingBuilder, Gcra, Nanos, Quota, TimestampRing};
+use ringgate::algorithm::CounterRingBuilder;
+use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, TimestampRing};
 
 use super::walk::{
     Move, Walk, acts, anywhere, asks, back_and_forth, config, forward, history, nanos, subject,

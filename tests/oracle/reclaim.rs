@@ -4,8 +4,9 @@ use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
 use proptest::prelude::*;
+use ringgate::algorithm::{Attempt, Reclaim};
 use ringgate::sync::Words;
-use ringgate::{Algorithm, Attempt, CounterRing, Gcra, Nanos, Quota, Reclaim, TimestampRing};
+use ringgate::{Algorithm, CounterRing, Gcra, Nanos, Quota, TimestampRing};
 
 use super::answers::Answers;
 use super::reference::unit;

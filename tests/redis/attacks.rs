@@ -8,8 +8,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
+use ringgate::rules::{Cost, RuleAlgorithm};
 use ringgate::shared::{Mode, OnError, SharedRules, SharedRulesBuilder};
-use ringgate::{Clock, Cost, Key, Nanos, Rule, RuleAlgorithm};
+use ringgate::{Clock, Key, Nanos, Rule};
 
 use crate::nodes::{Turn, most_in_a_window};
 use crate::rules::quota;

@@ -5,8 +5,9 @@ use core::time::Duration;
 use std::collections::HashSet;
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
+use ringgate::rules::RuleAlgorithm;
 use ringgate::shared::{OnError, SharedLimiter, SharedRules};
-use ringgate::{Rule, RuleAlgorithm, Settled};
+use ringgate::{Rule, Settled};
 
 use crate::load::{Load, most_by_calls, most_by_stamps};
 use crate::rules::{Request, by_address, by_user, quota};

@@ -4,9 +4,10 @@ use alloc::sync::Arc;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use ringgate::Rule;
 use ringgate::redis::RedisStore;
+use ringgate::rules::RuleAlgorithm;
 use ringgate::shared::{DecidedBy, OnError, Reason, SharedLimiter, SharedRules, StoreErrorKind};
-use ringgate::{Rule, RuleAlgorithm};
 
 use crate::load::{Load, end_all, most_by_calls, most_by_stamps};
 use crate::proxy::{Proxy, Route};
@@ -195,7 +196,7 @@ async fn a_denial_says_why() {
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_says_who_decides() {
-    use ringgate::{Extractors, FileFormat, RuleSetBuilder};
+    use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
 
     let store = Arc::new(
         RedisStore::builder("redis://127.0.0.1:1")

@@ -3,8 +3,9 @@
 use core::hash::Hash;
 use core::time::Duration;
 
+use ringgate::rules::{Condition, Cost, RuleAlgorithm, TierOf};
 use ringgate::shared::{DecidedBy, OnError, Reason, SharedRules, SharedRulesBuilder};
-use ringgate::{Condition, Cost, Key, Quota, Rule, RuleAlgorithm, Settled, TierOf};
+use ringgate::{Key, Quota, Rule, Settled};
 
 use crate::server::Server;
 

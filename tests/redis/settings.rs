@@ -3,8 +3,9 @@
 use core::time::Duration;
 
 use ringgate::redis::RedisStore;
+use ringgate::rules::RuleAlgorithm;
 use ringgate::shared::{OnError, SharedLimiter, SharedRules, StoreErrorKind};
-use ringgate::{Key, Rule, RuleAlgorithm};
+use ringgate::{Key, Rule};
 
 use crate::rules::{Request, by_user, quota};
 

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use ringgate::{Algorithm, AnyAlgorithm, CounterRing, Gcra, OnFull, RuleAlgorithm, TimestampRing};
+use ringgate::keyed::OnFull;
+use ringgate::rules::RuleAlgorithm;
+use ringgate::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing};
 
 use super::*;
 use crate::common::State;

@@ -4,7 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
 use std::thread;
 
-use ringgate::{RuleAlgorithm, Settled};
+use ringgate::Settled;
+use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use ringgate::{OnFull, RuleAlgorithm};
+use ringgate::keyed::OnFull;
+use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 use crate::common::Log;

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use ringgate::{RuleAlgorithm, Settled};
+use ringgate::Settled;
+use ringgate::rules::RuleAlgorithm;
 
 use super::reference::{By, Enforced, Functions, Reference, Spec, Violation, nanos};
 use super::*;

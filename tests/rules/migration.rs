@@ -1,6 +1,8 @@
 //! What a reload carries over from one state to another, and what it does not.
 
-use ringgate::{LoadedRules, OnFull, Reloaded, RuleAlgorithm, Settled};
+use ringgate::Settled;
+use ringgate::keyed::OnFull;
+use ringgate::rules::{LoadedRules, Reloaded, RuleAlgorithm};
 
 use super::*;
 

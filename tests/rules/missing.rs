@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use ringgate::{OnMissingKey, RuleAlgorithm};
+use ringgate::rules::{OnMissingKey, RuleAlgorithm};
 
 use super::*;
 

@@ -3,7 +3,8 @@
 use core::time::Duration;
 use std::collections::HashMap;
 
-use ringgate::{Condition, Cost, Key, Quota, Rule, RuleAlgorithm, RuleCounts, TierOf};
+use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleCounts, TierOf};
+use ringgate::{Key, Quota, Rule};
 
 use super::Request;
 

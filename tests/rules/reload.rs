@@ -1,6 +1,7 @@
 //! Reloads, case by case: no key gets a fresh budget.
 
-use ringgate::{OnFull, Reloaded, ReplaceError, RuleAlgorithm};
+use ringgate::keyed::OnFull;
+use ringgate::rules::{Reloaded, ReplaceError, RuleAlgorithm};
 
 use super::*;
 

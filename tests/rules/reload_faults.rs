@@ -1,6 +1,6 @@
 //! Regressions of reloads, each named by the fault.
 
-use ringgate::{Reloaded, RuleAlgorithm};
+use ringgate::rules::{Reloaded, RuleAlgorithm};
 
 use super::*;
 

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use ringgate::{LoadedRules, OnFull, Reloaded, RuleAlgorithm};
+use ringgate::keyed::OnFull;
+use ringgate::rules::{LoadedRules, Reloaded, RuleAlgorithm};
 
 use super::*;
 

@@ -3,7 +3,9 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use ringgate::{OnFull, QuantaClock, Reloaded, ReplaceError, RuleAlgorithm};
+use ringgate::QuantaClock;
+use ringgate::keyed::OnFull;
+use ringgate::rules::{Reloaded, ReplaceError, RuleAlgorithm};
 
 use super::*;
 

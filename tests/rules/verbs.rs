@@ -1,6 +1,8 @@
 //! Each method of a rule set, and what it does not do.
 
-use ringgate::{OnFull, RuleAlgorithm, Settled};
+use ringgate::Settled;
+use ringgate::keyed::OnFull;
+use ringgate::rules::RuleAlgorithm;
 
 use super::*;
 

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::{Clock, Quota, StripedBuilder};
+use ringgate::striped::StripedBuilder;
+use ringgate::{Clock, Quota};
 
 use super::{CELL, WINDOW, closed, passed, striped};
 

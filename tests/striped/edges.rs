@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ringgate::{Clock, ManualClock, Nanos, Quota, StripedBuilder};
+use ringgate::striped::StripedBuilder;
+use ringgate::{Clock, ManualClock, Nanos, Quota};
 
 use super::common::Log;
 use super::{builder, counts, passed, striped};

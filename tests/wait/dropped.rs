@@ -8,9 +8,10 @@ use core::task::{Context, Poll};
 
 use futures_core::Stream;
 use futures_sink::Sink;
+use ringgate::keyed::AnyKey;
 use ringgate::rules::RuleAlgorithm;
 use ringgate::wait::TokioClock;
-use ringgate::{AnyKey, Fair, KeyedRateLimiter, Rule, RuleSet, TimestampRing};
+use ringgate::{Fair, KeyedRateLimiter, Rule, RuleSet, TimestampRing};
 use tokio::time::Instant;
 
 use super::{Log, log, ms};

@@ -3,8 +3,9 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use ringgate::keyed::AnyKey;
 use ringgate::wait::{CheckError, TokioClock, WaitError};
-use ringgate::{AnyKey, CounterRing, Fair, KeyedRateLimiter, TimestampRing};
+use ringgate::{CounterRing, Fair, KeyedRateLimiter, TimestampRing};
 use tokio::time::Instant;
 
 use super::{ms, poll, settle};

@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ringgate::{Algorithm, Clock, CoarseClock, Nanos, QuantaClock, RateLimiter};
+use ringgate::clock::CoarseClock;
+use ringgate::{Algorithm, Clock, Nanos, QuantaClock, RateLimiter};
 use rustix::time::{ClockId, clock_getres, clock_gettime};
 
 use crate::contestant::{Contestant, Decide, Room, Side};

@@ -1,6 +1,7 @@
 //! The evaluation of all rules together, in order of time.
 
-use ringgate::{ManualClock, Nanos, Quota, RuleCounts, RuleSet};
+use ringgate::rules::RuleCounts;
+use ringgate::{ManualClock, Nanos, Quota, RuleSet};
 
 use crate::failure::Failure;
 use crate::progress::Progress;

@@ -3,7 +3,8 @@
 use alloc::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ringgate::{Condition, Cost, Key, Resolver, TierOf};
+use ringgate::Key;
+use ringgate::rules::{Condition, Cost, Resolver, TierOf};
 
 use crate::rules::record_layout::{Event, RecordLayout};
 

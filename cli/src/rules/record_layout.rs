@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::hash::Hasher;
 use std::collections::HashMap;
 
-use ringgate::{Condition, Cost, Key, TierOf};
+use ringgate::Key;
+use ringgate::rules::{Condition, Cost, TierOf};
 
 use crate::input::row::{Row, Unreadable};
 use crate::rules::condition::{Holds, Pattern, Test};

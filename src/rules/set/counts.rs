@@ -34,7 +34,7 @@ pub struct RuleCounts {
     pub denied: u64,
     /// Requests that the rule would have denied if it were enforced.
     pub shadow_denied: u64,
-    /// Decisions by [`OnFull`](crate::OnFull), for keys that found no entry in the rule's table.
+    /// Decisions by [`OnFull`](crate::keyed::OnFull), for keys that found no entry in the rule's table.
     pub overflowed: u64,
     /// Permits that could not be refunded, summed over the rule's states: of denied requests that lost a race, and of
     /// [refunds](super::super::RuleSet::refund).

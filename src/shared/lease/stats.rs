@@ -1,7 +1,7 @@
 use core::time::Duration;
 
-/// The leases of a node, in numbers: those of [`Mode::Lease`](crate::Mode::Lease) and the budgets of
-/// [`Mode::Sync`](crate::Mode::Sync).
+/// The leases of a node, in numbers: those of [`Mode::Lease`](crate::rules::Mode::Lease) and the budgets of
+/// [`Mode::Sync`](crate::rules::Mode::Sync).
 ///
 /// Each number is exact while no request is decided. Under load, the numbers may be of slightly different instants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

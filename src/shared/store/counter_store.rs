@@ -69,7 +69,7 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     /// Forgets what was charged to these counters. Leases stay.
     fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()>;
 
-    /// The leases of this store. `None`: no rule over it may have a [`Mode`](crate::Mode) that needs them.
+    /// The leases of this store. `None`: no rule over it may have a [`Mode`](crate::rules::Mode) that needs them.
     fn leases(&self) -> Option<&dyn LeaseStore> {
         None
     }

@@ -7,8 +7,8 @@ use core::pin::Pin;
 use super::error::StoreError;
 use super::lease_request::{LeaseGrant, LeaseRequest};
 
-/// Grants permits to nodes that decide by themselves ([`Mode::Lease`](crate::Mode::Lease) and
-/// [`Mode::Sync`](crate::Mode::Sync)).
+/// Grants permits to nodes that decide by themselves ([`Mode::Lease`](crate::rules::Mode::Lease) and
+/// [`Mode::Sync`](crate::rules::Mode::Sync)).
 ///
 /// Of each lease the store keeps `{ permits b, sequence, until }`. H is the sum of all b of one counter whose *until* is
 /// to come and that are [registered](LeaseRequest::is_registered), S the permits charged in the window. An implementation

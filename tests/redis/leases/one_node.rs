@@ -524,7 +524,7 @@ fn accounts_need_a_runtime() {
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_says_the_mode() {
-    use ringgate::{Extractors, FileFormat, RuleSetBuilder};
+    use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
 
     let store = crate::server::ready_or_not("redis://127.0.0.1:1");
     let extractors = Extractors::new().key(by_user()).expect("a name of its own");

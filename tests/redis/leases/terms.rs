@@ -24,7 +24,7 @@ async fn a_term_ends_with_its_key() {
             Rule::new("budget", quota("1000/200ms"))
                 .by(&by_address())
                 .mode(Mode::Sync { period, pending })
-                .cost(&ringgate::Cost::new("of one", |asked: &Request| {
+                .cost(&ringgate::rules::Cost::new("of one", |asked: &Request| {
                     u64::from(asked.user == "budget")
                 })),
         )
@@ -33,7 +33,7 @@ async fn a_term_ends_with_its_key() {
                 .by(&by_user())
                 .mode(Mode::Lease { permits: 500 })
                 .on_error(OnError::Deny)
-                .cost(&ringgate::Cost::new("of the other", |asked: &Request| {
+                .cost(&ringgate::rules::Cost::new("of the other", |asked: &Request| {
                     u64::from(asked.user != "budget")
                 })),
         )

@@ -32,7 +32,8 @@ use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::Full;
 use ringgate::http::{PeerAddress, RateLimitLayer};
-use ringgate::{Key, LiveRules, ManualClock, Quota, Rule, RuleSetBuilder};
+use ringgate::rules::RuleSetBuilder;
+use ringgate::{Key, LiveRules, ManualClock, Quota, Rule};
 use tower::{Layer, Service};
 
 type Live = LiveRules<Parts, ManualClock>;

@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use ringgate::{
-    Algorithm, AnyKey, CoarseClock, CounterRing, CounterRingBuilder, Gcra, KeyedRateLimiter, Quota,
-    RateLimiter, Reclaim, StripedLimiter, TimestampRing,
-};
+use ringgate::algorithm::{CounterRingBuilder, Reclaim};
+use ringgate::clock::CoarseClock;
+use ringgate::keyed::AnyKey;
+use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, Quota, RateLimiter, StripedLimiter, TimestampRing};
 
 use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
 

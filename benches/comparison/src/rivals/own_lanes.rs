@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::hint::black_box;
 
-use ringgate::{OwnLane, QuantaClock, StripedLimiter};
+use ringgate::striped::OwnLane;
+use ringgate::{QuantaClock, StripedLimiter};
 
 use crate::contestant::{Contestant, Decide, LIMIT, Room, Side};
 use crate::measure::worker;

@@ -6,7 +6,7 @@ use core::pin::Pin;
 use http::StatusCode;
 use http_body::{Body as _, Frame};
 use ringgate::http::{HttpKey, MeteredBody, SettleLayer};
-use ringgate::{Cost, RuleAlgorithm};
+use ringgate::rules::{Cost, RuleAlgorithm};
 
 use super::*;
 

@@ -78,7 +78,9 @@ fn the_default_rejects_grpc_requests_with_grpc_statuses() {
 #[test]
 fn a_missing_key_is_an_invalid_argument() {
     use ringgate::http::HttpKey;
-    let key = HttpKey::peer().on_missing(ringgate::OnMissingKey::Deny).key();
+    let key = HttpKey::peer()
+        .on_missing(ringgate::rules::OnMissingKey::Deny)
+        .key();
     let mut service = layer([rule("client", "1/min").by(&key)]).layer(Hello);
     let status = status(&send(&mut service, grpc()));
     assert_eq!(status.code(), Code::InvalidArgument);
@@ -97,7 +99,7 @@ async fn a_tonic_client_reads_retry_info() {
 
     let clients = ClientIp::peer().peer_from(|info: &TcpConnectInfo| Some(info.remote_addr()?.ip()));
     let key = HttpKey::client(clients)
-        .on_missing(ringgate::OnMissingKey::Deny)
+        .on_missing(ringgate::rules::OnMissingKey::Deny)
         .key();
     let limited = layer([rule("client", "2/min").by(&key)]).grpc();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")

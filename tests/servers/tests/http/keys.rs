@@ -3,8 +3,8 @@
 use core::hash::Hash;
 
 use http::HeaderName;
-use ringgate::OnMissingKey;
 use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
+use ringgate::rules::OnMissingKey;
 
 use super::*;
 
@@ -195,7 +195,7 @@ fn a_shadow_rule_rejects_no_request_without_a_key() {
 
 #[test]
 fn lists_of_a_file_match_addresses_and_texts() {
-    use ringgate::{Extractors, FileFormat};
+    use ringgate::rules::{Extractors, FileFormat};
     let extractors = Extractors::new()
         .key(HttpKey::peer().key())
         .expect("a unique name")

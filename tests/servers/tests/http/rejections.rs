@@ -3,7 +3,7 @@
 use http::{HeaderValue, StatusCode};
 use proptest::prelude::*;
 use ringgate::http::{HttpKey, QuotaHeaders, Rejection, RejectionResponse};
-use ringgate::{Condition, TierOf};
+use ringgate::rules::{Condition, TierOf};
 use sfv::{BareItem, List, ListEntry, Parser};
 
 use super::*;

@@ -10,8 +10,8 @@ use http_body_util::BodyExt;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use ringgate::OnMissingKey;
 use ringgate::http::{ClientIp, HttpKey};
+use ringgate::rules::OnMissingKey;
 
 use super::rejections::items;
 use super::*;
@@ -195,7 +195,7 @@ async fn each_route_has_its_own_budget() {
 
 #[tokio::test]
 async fn bytes_are_settled_when_they_are_sent() {
-    let bytes = ringgate::Cost::new("bytes", |_: &Parts| 10);
+    let bytes = ringgate::rules::Cost::new("bytes", |_: &Parts| 10);
     let (live, _) = live([rule("volume", "1000/min").cost(&bytes)]);
     let app = Router::new()
         .route("/", get(|| async { "x".repeat(400) }))

@@ -201,7 +201,7 @@ fn the_decision_is_in_the_extensions() {
     };
     let (live, clock) = live([rule("all", "2/min")
         .by(&HttpKey::peer().key())
-        .allow(ringgate::ClientAddress::new([192, 0, 2, 9].into()))]);
+        .allow(ringgate::keyed::ClientAddress::new([192, 0, 2, 9].into()))]);
     let layer = RateLimitLayer::new(live).skip_path("/health");
     let mut service = layer.clone().layer(inner.clone());
     send(&mut service, from("192.0.2.1"));
@@ -287,7 +287,7 @@ fn the_rules_are_held_only_during_the_decision() {
     let waiting = layer.layer(forever).call(Request::new(()));
     // A change of the window is pending while the old rules are referenced.
     let reloaded = live.store(&set([rule("all", "9/h")])).expect("rules");
-    assert_eq!(reloaded, ringgate::Reloaded::Done);
+    assert_eq!(reloaded, ringgate::rules::Reloaded::Done);
     drop(waiting);
 }
 

@@ -2,7 +2,8 @@
 
 use http::HeaderValue;
 use ringgate::http::{HttpKey, QuotaHeaders, WaitLayer, WaitService};
-use ringgate::{OnMissingKey, TokioClock};
+use ringgate::rules::OnMissingKey;
+use ringgate::wait::TokioClock;
 use tokio::time::{Instant, advance, sleep};
 use tower::ServiceExt;
 
@@ -91,7 +92,7 @@ async fn max_waiting_bounds_the_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn retry_after_of_a_full_queue_depends_on_the_cost() {
-    let cost = ringgate::Cost::new("cost", |request: &Parts| {
+    let cost = ringgate::rules::Cost::new("cost", |request: &Parts| {
         if request.headers.contains_key("big") {
             10
         } else {
@@ -99,7 +100,7 @@ async fn retry_after_of_a_full_queue_depends_on_the_cost() {
         }
     });
     let all = rule("all", "10/10s")
-        .algorithm(ringgate::RuleAlgorithm::Gcra)
+        .algorithm(ringgate::rules::RuleAlgorithm::Gcra)
         .cost(&cost);
     let layer = layer_of([all]).await.wait(secs(60)).max_waiting(0);
     for _ in 0..3 {
@@ -182,7 +183,7 @@ async fn conditional_charges_wait_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refund_admits_a_waiting_request_at_once() {
-    let rule = rule("failures", "1/h").algorithm(ringgate::RuleAlgorithm::Fixed);
+    let rule = rule("failures", "1/h").algorithm(ringgate::rules::RuleAlgorithm::Fixed);
     let layer = layer_of([rule]).await;
     let layer = layer
         .charge_if(|response| response.status != 200)

@@ -3,7 +3,10 @@ use core::error::Error;
 use core::time::Duration;
 
 use metrics::Unit;
-use ringgate::{Cost, ManualClock, Observer, OnFull, Rule, RuleSet, RuleSetBuilder};
+use ringgate::keyed::OnFull;
+use ringgate::observe::Observer;
+use ringgate::rules::{Cost, RuleSetBuilder};
+use ringgate::{ManualClock, Rule, RuleSet};
 
 use super::recorders::{Clerk, Scraped, of_counts, value};
 use super::requests::{Request, SEEDS, live, named, request, user};

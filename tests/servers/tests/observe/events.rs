@@ -7,7 +7,9 @@ use core::time::Duration;
 use std::sync::Mutex;
 use std::thread;
 
-use ringgate::{Cost, DenialEvents, Key, ManualClock, Rule, RuleSet, RuleSetBuilder};
+use ringgate::observe::DenialEvents;
+use ringgate::rules::{Cost, RuleSetBuilder};
+use ringgate::{Key, ManualClock, Rule, RuleSet};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -205,7 +207,7 @@ fn a_request_that_is_never_admitted_has_no_retry_time() -> Result<(), Box<dyn Er
 fn the_retry_time_is_rounded_up() -> Result<(), Box<dyn Error>> {
     let clock = ManualClock::new();
     let rules = RuleSetBuilder::<str>::new()
-        .rule(Rule::new("all", "1/s".parse()?).algorithm(ringgate::RuleAlgorithm::Log))
+        .rule(Rule::new("all", "1/s".parse()?).algorithm(ringgate::rules::RuleAlgorithm::Log))
         .build_with(clock.clone(), SEEDS)?;
     rules.check("").map_err(|denied| denied.to_string())?;
     clock.advance(Duration::from_micros(500));

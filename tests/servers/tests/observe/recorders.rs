@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use metrics::{Counter, CounterFn, Gauge, Histogram, KeyName, Metadata, Recorder, SharedString, Unit};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use ringgate::{ManualClock, Observer, RuleSet};
+use ringgate::observe::Observer;
+use ringgate::{ManualClock, RuleSet};
 
 use super::requests::Request;
 
@@ -32,7 +33,7 @@ impl Scraped {
     }
 
     #[cfg(unix)]
-    pub(crate) fn scrape_counts(&self, counts: ringgate::LiveCounts<'_>) -> Values {
+    pub(crate) fn scrape_counts(&self, counts: ringgate::rules::LiveCounts<'_>) -> Values {
         metrics::with_local_recorder(&self.recorder, || self.observer.publish_counts(counts));
         self.values()
     }

@@ -4,7 +4,9 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use ringgate::{LiveRules, ManualClock, Observer, Reloaded, Rule, RuleCounts, RuleSetBuilder};
+use ringgate::observe::Observer;
+use ringgate::rules::{Reloaded, RuleCounts, RuleSetBuilder};
+use ringgate::{LiveRules, ManualClock, Rule};
 
 use super::recorders::{Clerk, Scraped, value};
 use super::requests::{SEEDS, ask, live, named, request, with_quota};

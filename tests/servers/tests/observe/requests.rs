@@ -1,7 +1,8 @@
 use core::error::Error;
 use core::hash::Hash;
 
-use ringgate::{Key, LiveRules, ManualClock, Rule, RuleSetBuilder};
+use ringgate::rules::RuleSetBuilder;
+use ringgate::{Key, LiveRules, ManualClock, Rule};
 
 pub(crate) const SEEDS: [u64; 4] = [1, 2, 3, 4];
 

@@ -9,12 +9,13 @@ use core::time::Duration;
 use metrics::Unit;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use ringgate::observe::Observer;
 use ringgate::redis::{BreakerState, Health, RedisObserver, RedisStore};
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStatus, CounterStore, LeaseObserver, OnError, SharedLimiter,
     SharedRules, StoreError, StoreErrorKind, StoreFuture,
 };
-use ringgate::{Key, Observer, Rule};
+use ringgate::{Key, Rule};
 
 use super::recorders::{Clerk, Scraped};
 use super::requests::{Request, named, request};
@@ -58,8 +59,8 @@ impl CounterStore for Moody {
     }
 }
 
-fn cost() -> ringgate::Cost<Request> {
-    ringgate::Cost::new("cost", |request: &Request| request.cost)
+fn cost() -> ringgate::rules::Cost<Request> {
+    ringgate::rules::Cost::new("cost", |request: &Request| request.cost)
 }
 
 /// What a limiter over such a store is asked with so many permits.

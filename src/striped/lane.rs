@@ -10,7 +10,8 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{ManualClock, Quota, StripedBuilder};
+/// use ringgate::striped::StripedBuilder;
+/// use ringgate::{ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = StripedBuilder::new(Quota::per_second(10_000)?).build_with(ManualClock::new())?;

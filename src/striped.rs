@@ -10,7 +10,6 @@ use self::account::Account;
 use self::closed::Closed;
 use self::ring::Ring;
 use self::stripe::Stripe;
-use super::Promise;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
@@ -18,6 +17,7 @@ use crate::clock::DefaultClock;
 use crate::clock::QuantaClock;
 #[cfg(feature = "quanta")]
 use crate::error::ConfigError;
+use crate::limiter::Promise;
 #[cfg(feature = "quanta")]
 use crate::quota::Quota;
 use crate::time::{Cells, Nanos};

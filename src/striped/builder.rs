@@ -21,7 +21,8 @@ use crate::time::Nanos;
 /// # Examples
 ///
 /// ```
-/// use ringgate::{ManualClock, Quota, StripedBuilder};
+/// use ringgate::striped::StripedBuilder;
+/// use ringgate::{ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = StripedBuilder::new(Quota::per_second(10_000)?)
@@ -67,7 +68,7 @@ impl StripedBuilder {
         }
     }
 
-    /// Cells of the ring behind, as [`CounterRingBuilder::cells`](crate::CounterRingBuilder::cells):
+    /// Cells of the ring behind, as [`CounterRingBuilder::cells`](crate::algorithm::CounterRingBuilder::cells):
     /// [`CounterRing::DEFAULT_CELLS`] when nothing is said.
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = cells;
@@ -111,7 +112,7 @@ impl StripedBuilder {
     ///
     /// - `stripes`: not a power of two from 1 to 64;
     /// - `hold`: not 1 to 4096 permits, or more than what all holds leave of the limit;
-    /// - `cells` and `limit`: as [`CounterRingBuilder::build`](crate::CounterRingBuilder::build).
+    /// - `cells` and `limit`: as [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
     pub fn build_with<C: Clock>(self, clock: C) -> Result<StripedLimiter<C>, ConfigError> {
         let (stripes, hold) = self.shape()?;
         let (limit, held) = (self.quota.limit(), stripes * hold);
