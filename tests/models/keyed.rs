@@ -531,7 +531,9 @@ fn keyed_same_key_wide() {
         .of_two_entries()
         .run_and(BOUNDED.up_to(1), |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
-            assert!((1..=2).contains(&limiter.len()));
+            // A real table has room beside the two idle keys; that of loom has two entries.
+            let most = limiter.capacity().min(3) as u64;
+            assert!((1..=most).contains(&limiter.len()));
         });
 }
 
