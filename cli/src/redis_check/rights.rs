@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn each_command_of_the_scripts_has_a_probe() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/redis");
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/redis/script");
         let mut called = 0;
         for file in std::fs::read_dir(folder).expect("the sources") {
             let path = file.expect("a file").path();
