@@ -142,7 +142,7 @@ impl RedisObserver {
 
 /// Describes the series to the recorder.
 fn describe() {
-    describe_counter!(CALLS, Unit::Count, "Calls to the store.");
+    describe_counter!(CALLS, Unit::Count, "Calls to the store, sent or not.");
     describe_counter!(
         OUTCOMES,
         Unit::Count,

@@ -161,12 +161,12 @@ fn an_event_has_the_rules_and_the_quota_and_nothing_of_the_key() -> Result<(), B
     assert_eq!(
         names,
         [
-            "suppressed",
             "limit",
             "message",
             "remaining",
             "retry_after_ms",
-            "rules"
+            "rules",
+            "suppressed"
         ]
     );
     assert_eq!(fields["message"], "rate limit reached");

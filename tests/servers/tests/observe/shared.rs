@@ -418,8 +418,8 @@ async fn accounts_are_shown() -> Result<(), Box<dyn Error>> {
     metrics::with_local_recorder(&recorder, || observer.publish_limiter(&limiter));
     let (standing, text) = (limiter.lease_stats(), recorder.handle().render());
     for (name, value) in [
-        ("refused_total", standing.denied),
-        ("asked_total", standing.remote),
+        ("denied_total", standing.denied),
+        ("remote_total", standing.remote),
         ("capacity", standing.capacity),
         ("in_use", standing.leases),
         ("uncharged_permits", standing.uncharged),
