@@ -9,7 +9,8 @@
 //! of n denials, every key with more than n/SIZE of them is in the summary. A count is too high by at most the count that
 //! it replaced, which is shown beside it.
 
-use std::error::Error;
+use core::cmp::Reverse;
+use core::error::Error;
 use std::sync::{Mutex, PoisonError};
 
 use ringgate::{CounterRing, KeyedRateLimiter, Quota};
@@ -50,7 +51,7 @@ impl TopKeys {
 
     fn report(&self) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.sort_by_key(|count| std::cmp::Reverse(count.denials));
+        counts.sort_by_key(|count| Reverse(count.denials));
         println!("{:<10} {:>8} {:>9}", "key", "denials", "at least");
         for count in counts.iter().take(5) {
             println!(

@@ -15,7 +15,7 @@ pub use portable_atomic::AtomicU64;
 
 pub use core::sync::atomic::Ordering;
 
-#[cfg(all(not(ringgate_loom)))]
+#[cfg(not(ringgate_loom))]
 pub(crate) use core::sync::atomic::fence;
 #[cfg(ringgate_loom)]
 pub(crate) use loom::sync::atomic::fence;

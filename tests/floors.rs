@@ -5,7 +5,9 @@
 //! stands earlier in that list, or the same.
 #![cfg(not(any(miri, ringgate_loom)))]
 
-use std::collections::{BTreeMap, BTreeSet};
+extern crate alloc;
+
+use alloc::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -65,7 +65,7 @@ impl Word {
 
     /// `{ v, .. }` → `{ v + 1, provisional }`.
     const fn provisional(self) -> Self {
-        Self(self.version() + 1 & Self::VERSION | Self::PROVISIONAL)
+        Self(((self.version() + 1) & Self::VERSION) | Self::PROVISIONAL)
     }
 
     /// `{ v, provisional }` → `{ v, firm, permits, until }`.
