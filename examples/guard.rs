@@ -86,7 +86,7 @@ struct Guard {
     time: Duration,
 }
 
-/// What one worker has seen.
+/// The results of one worker.
 struct Worker {
     /// When each of its requests was admitted.
     admitted: Vec<Nanos>,
@@ -135,8 +135,8 @@ impl Guard {
                 busy: Duration::ZERO,
             })
             .collect();
-        // In bursts, with a little less than a window of silence after each: the worst window of
-        // most limiters follows a time in which nobody asked.
+        // In bursts, with a little less than a window without requests after each: the worst window of
+        // most limiters follows a time without requests.
         let start = Instant::now();
         while start.elapsed() < self.time {
             let end = limiter.clock().now().saturating_add(WINDOW.mul_f64(2.3));

@@ -151,7 +151,7 @@ async fn lease(url: &str) -> Fallible<()> {
     let calls: u64 = nodes.iter().map(|(store, _)| store.health().calls).sum();
     println!("  {by_account} admitted by holds, {by_store} by the server, in {calls} calls");
     for (_, limiter) in &nodes {
-        // What is not charged yet is charged, and holds are given back.
+        // Charges the uncharged permits, and gives the leases back.
         limiter.flush().await?;
     }
     Ok(())

@@ -41,14 +41,14 @@ pub(crate) use store::Store;
 ///
 /// # Guarantee
 ///
-/// Of each key, at most [`bound`](Self::bound) permits are admitted in any interval of one window, by the
-/// readings that the decisions used, however many other keys there are: a key keeps its entry and
-/// what it has spent until its window is over. ([`OnFull::Admit`] and [`OnFull::Forget`] give that
-/// up, and count how often.)
+/// For each key, at most [`bound`](Self::bound) permits are admitted in any interval of one window, by the
+/// readings that the decisions used. This holds for any number of other keys: a key keeps its entry and its
+/// spent permits until its window is over. ([`OnFull::Admit`] and [`OnFull::Forget`] make exceptions;
+/// [`counts`](Self::counts) returns how often.)
 ///
-/// Keys are told apart by 64 bits of a seeded hash, and are not stored: two keys with the same bits share
-/// one limiter, which is stricter for them. Of a million keys, the probability that any two do is
-/// one in 37 million.
+/// Keys are told apart by 64 bits of a seeded hash, and are not stored. Two keys with equal bits share one
+/// limiter, which is stricter for them. Among a million keys, the probability that any two do is one in
+/// 37 million.
 ///
 /// # Cost
 ///
@@ -93,14 +93,13 @@ pub struct KeyedRateLimiter<A = CounterRing, C = DefaultClock, K = AnyKey> {
 
 #[cfg(feature = "quanta")]
 impl<A: Reclaim> KeyedRateLimiter<A> {
-    /// A limiter for `capacity` keys (1 to 2^32), with a clock and random seeds of its own.
+    /// Creates a limiter for `capacity` keys (1 to 2^32), with its own clock and random seeds.
     ///
-    /// More keys than that find room as far as others are idle; for the rest there is
-    /// [`OnFull::Share`].
+    /// Further keys take over the entries of idle keys. If there are none, [`OnFull::Share`] applies.
     ///
     /// # Errors
     ///
-    /// As [`KeyedBuilder::build`].
+    /// `capacity` or `algorithm`: invalid, as listed at [`KeyedBuilder::build_with`].
     pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
         Self::builder(algorithm).capacity(capacity).build()
     }
@@ -108,23 +107,23 @@ impl<A: Reclaim> KeyedRateLimiter<A> {
 
 #[cfg(feature = "quanta")]
 impl<A: Reclaim> KeyedRateLimiter<A> {
-    /// A limiter with its capacity, clock, seeds and rules to be chosen.
+    /// Returns a builder, which sets capacity, tiers, clock and seeds.
     pub fn builder(algorithm: A) -> KeyedBuilder<A> {
         KeyedBuilder::new(algorithm)
     }
 }
 
 impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
-    /// Takes one permit of `key` if there is room.
+    /// Takes one permit of `key` if there is capacity for it.
     ///
     /// # Errors
     ///
-    /// When there is none; nothing is consumed then.
+    /// [`Denied`] if the key has no capacity left, or finds no entry and [`OnFull`] denies it. Nothing is charged then.
     ///
     /// # Concurrency
     ///
-    /// The permit is taken at one instruction, and is the caller's alone. Two threads that ask for a
-    /// new key at once get one entry for it.
+    /// One atomic instruction takes the permit, and no other caller gets it. If two threads insert a key at
+    /// once, both use one entry.
     #[inline(always)]
     pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Admitted<'_, A>, Denied<'_, A>>
     where
@@ -133,17 +132,19 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.check_n(key, 1)
     }
 
-    /// Takes `permits` permits of `key` if there is room for all of them. Zero permits are always admitted, and
-    /// enter no key.
+    /// Takes `permits` permits of `key` if there is capacity for all of them. Zero permits are always admitted,
+    /// and insert no key.
     ///
     /// # Errors
     ///
-    /// When there is not; nothing is consumed then. More than the limit (for an even ring, than the largest
-    /// share; for GCRA, than the burst) is never admitted, and the answer says so.
+    /// [`Denied`] if the key has not enough capacity, or finds no entry and [`OnFull`] denies it. Nothing is charged
+    /// then. A request for more than the limit (for an even ring, the largest share; for GCRA, the burst) is never
+    /// admitted, and the answer says so.
     ///
     /// # Concurrency
     ///
-    /// As [`check`](Self::check).
+    /// One atomic instruction takes the permits, and no other caller gets them. If two threads insert a key at
+    /// once, both use one entry.
     #[inline(always)]
     pub fn check_n<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
     where
@@ -155,17 +156,19 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     }
 
     /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
-    /// [clock](Self::clock): for loops that read the clock once for many decisions. What is said of such times at
-    /// [`RateLimiter::check_at`](crate::RateLimiter::check_at) holds here for each key; many keys at once are
-    /// [`check_many`](Self::check_many).
+    /// [clock](Self::clock): for loops that read the clock once for many decisions.
+    ///
+    /// Each key is decided like a [`RateLimiter`](crate::RateLimiter); see
+    /// [`RateLimiter::check_at`](crate::RateLimiter::check_at) for old and future times. For many keys at once,
+    /// see [`check_many`](Self::check_many).
     ///
     /// # Errors
     ///
-    /// As [`check_n`](Self::check_n).
+    /// [`Denied`] if the key has not enough capacity at that time, with the limits of [`check_n`](Self::check_n).
     ///
     /// # Concurrency
     ///
-    /// When another thread has published a newer time for the key, that is used instead.
+    /// If another thread has published a newer time for the key, the limiter uses that one.
     #[inline(always)]
     pub fn check_at<Q: ?Sized>(
         &self,
@@ -179,11 +182,11 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.decider(key).decide(self.fingerprint(key), || now, permits)
     }
 
-    /// Looks at the state of `key` now, and changes nothing: it is not entered.
+    /// Returns a view of the state of `key` at the present time. Changes nothing, and does not insert the key.
     ///
     /// # Concurrency
     ///
-    /// Looks when the [`Peek`] is asked. A key that has lost its entry by then is fresh.
+    /// The methods of the [`Peek`] read the state. A key that has lost its entry by then is fresh.
     pub fn peek<Q: ?Sized>(&self, key: &Q) -> Peek<'_, A>
     where
         K: Keys<Q>,
@@ -191,16 +194,18 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.decider(key).peek(self.fingerprint(key), self.clock.now())
     }
 
-    /// Gives back what was taken of `key`, with the conditions and the answer of
-    /// [`RateLimiter::refund`](crate::RateLimiter::refund). What a key has taken that has lost its
-    /// entry since is forfeited; its window is over, and nothing of it counts any more.
+    /// Refunds the permits of a receipt to `key`, under the conditions of
+    /// [`RateLimiter::refund`](crate::RateLimiter::refund) and with its answer.
     ///
-    /// `taken` must come from this limiter, and be of the same key. Another's may give back what was never
-    /// taken, and then the bound does not hold.
+    /// If the key has lost its entry since, the permits are forfeited. Its window is over then, so they no
+    /// longer count.
+    ///
+    /// `taken` must come from this limiter and be of this key. Another receipt may refund permits that were
+    /// never taken, and then the bound does not hold.
     ///
     /// # Concurrency
     ///
-    /// As [`RateLimiter::refund`](crate::RateLimiter::refund).
+    /// One atomic instruction refunds the permits. Decisions before it count them, and decisions after it do not.
     pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
     where
         K: Keys<Q>,
@@ -208,16 +213,15 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.decider(key).give_back(self.fingerprint(key), &taken.into())
     }
 
-    /// Forgets what `key` has spent: its next request finds a fresh state. False when it had no
-    /// entry.
+    /// Forgets the spent permits of `key`, so that its next request finds a fresh state. Returns false if the
+    /// key had no entry.
     ///
-    /// The entry that it gives up is free when what it holds is idle, and for nobody before. So on a
-    /// full table the next request of the key may be one for [`OnFull`]. What the catch-all has admitted
-    /// stays spent.
+    /// No key can take over the old entry before its state is idle. So if the table is full, [`OnFull`] may
+    /// apply to the next request of the key. Permits that the catch-all has admitted stay spent.
     ///
     /// # Concurrency
     ///
-    /// A decision that is being made about the key takes effect before this or after it.
+    /// A concurrent decision about the key takes effect before the reset or after it.
     pub fn reset<Q: ?Sized>(&self, key: &Q) -> bool
     where
         K: Keys<Q>,
@@ -225,79 +229,81 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.decider(key).reset(self.fingerprint(key), self.clock.now())
     }
 
-    /// Forgets all keys, and gives their memory back.
+    /// Forgets all keys, and frees their memory.
     ///
-    /// Exclusive, because a decision in flight must not be charged to the next key of its entry;
-    /// [`reset`](Self::reset) forgets one key while others decide.
+    /// It needs exclusive access, because a concurrent decision must not be charged to the next key of its
+    /// entry. [`reset`](Self::reset) forgets one key and needs only shared access.
     pub fn clear(&mut self) {
         self.store.clear();
     }
 
-    /// Keys that have an entry: those whose window runs, and those that have been idle since and
-    /// that no new key has replaced yet.
+    /// Returns the number of keys that have an entry: keys whose window runs, and idle keys that no new key has
+    /// replaced yet.
     ///
     /// # Concurrency
     ///
-    /// As [`counts`](Self::counts).
+    /// Adds up counters of several cache lines one after the other, so it is exact only while no other thread
+    /// uses the table.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.counts().tracked
     }
 
-    /// Whether no key has an entry.
+    /// Returns whether no key has an entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entries of the table: at least five for every four keys that were asked for.
+    /// Returns the number of entries of the table: at least five for every four keys that were asked for.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.store.table().entries()
     }
 
-    /// Memory in bytes that the keys can take, all in all.
+    /// Returns the memory in bytes that all keys together can take.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.store.table().bytes()
     }
 
-    /// What has happened to the keys so far.
+    /// Returns how full the table is, and the counts of its events since it was built or cleared.
     ///
     /// # Concurrency
     ///
-    /// Adds up what several lines hold, one after the other: exact when nobody else uses the table.
+    /// Adds up counters of several cache lines one after the other, so it is exact only while no other thread
+    /// uses the table.
     #[must_use]
     pub fn counts(&self) -> TableCounts {
         self.store.table().counts().sum()
     }
 
-    /// The most permits of one key admitted in any interval of one window, by the readings that the
-    /// decisions used; of the highest tier, if there are several.
+    /// Returns the most permits of one key that are admitted in any interval of one window, by the readings that
+    /// the decisions used. With several tiers it is the bound of the highest.
     #[must_use]
     pub fn bound(&self) -> u64 {
         self.algorithms[0].bound()
     }
 
-    /// The algorithm, of tier 0 if there are several.
+    /// Returns the algorithm; with several tiers, that of tier 0.
     #[must_use]
     pub fn algorithm(&self) -> &A {
         &self.algorithms[0]
     }
 
-    /// The clock.
+    /// Returns the clock.
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// What decides about the key.
+    /// Returns the decider of the key.
     #[inline]
     fn decider<Q: ?Sized>(&self, key: &Q) -> Decider<'_, A>
     where
         K: Keys<Q>,
     {
-        // A tier that there is not is taken for the first.
+        // A tier that does not exist counts as tier 0.
         let tier = self.keys.tier(key);
         Decider {
             store: &self.store,
@@ -306,7 +312,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         }
     }
 
-    /// What tells the key apart from others.
+    /// Returns the bits that identify the key.
     #[inline]
     pub(crate) fn fingerprint<Q: ?Sized>(&self, key: &Q) -> u64
     where

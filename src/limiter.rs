@@ -119,30 +119,30 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         }
     }
 
-    /// Takes one permit if there is room.
+    /// Takes one permit if there is capacity for it.
     ///
     /// # Errors
     ///
-    /// When there is none; nothing is consumed then.
+    /// [`Denied`] if there is no capacity left. Nothing is charged then.
     ///
     /// # Concurrency
     ///
-    /// The permit is taken at one instruction, and is the caller's alone.
+    /// One atomic instruction takes the permit, and no other caller gets it.
     #[inline(always)]
     pub fn check(&self) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_n(1)
     }
 
-    /// Takes `permits` permits if there is room for all of them. Zero permits are always admitted.
+    /// Takes `permits` permits if there is capacity for all of them. Zero permits are always admitted.
     ///
     /// # Errors
     ///
-    /// When there is not; nothing is consumed then. More than the limit (for an even ring, than the largest
-    /// share; for GCRA, than the burst) is never admitted, and the answer says so.
+    /// [`Denied`] if there is not enough capacity. Nothing is charged then. A request for more than the limit (for an
+    /// even ring, the largest share; for GCRA, the burst) is never admitted, and the answer says so.
     ///
     /// # Concurrency
     ///
-    /// The permits are taken at one instruction, and are the caller's alone.
+    /// One atomic instruction takes the permits, and no other caller gets them.
     #[inline(always)]
     pub fn check_n(&self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_at(self.clock.now(), permits)
@@ -151,19 +151,19 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// Takes `permits` permits at the time `now`, which the caller has read from this limiter's
     /// [clock](Self::clock): for loops that read the clock once for many decisions.
     ///
-    /// The bound holds by the times that are given, so use a reading while it is fresh: an admission counts
-    /// from the reading on, not from the call on. A time ahead of the clock is accepted as well. An admission at
-    /// it counts until a window after it, and until the clock gets there the limiter is that much stricter: never mix
-    /// the readings of two clocks.
+    /// The bound holds by the given times, so use a reading while it is fresh: an admission counts from the reading
+    /// on, not from the call on. A time ahead of the clock is accepted, too. An admission at such a time counts until
+    /// one window after it, and the limiter is stricter until the clock reaches it. So never mix the readings of two
+    /// clocks.
     ///
     /// # Errors
     ///
-    /// As [`check_n`](Self::check_n).
+    /// [`Denied`] if there is not enough capacity at that time, with the limits of [`check_n`](Self::check_n).
     ///
     /// # Concurrency
     ///
-    /// When another thread has published a newer time, that is used instead. (GCRA has no need to:
-    /// an older reading finds the word further ahead.)
+    /// If another thread has published a newer time, the limiter uses that one. (GCRA does not need to: an older
+    /// reading finds the word further ahead.)
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
@@ -171,25 +171,25 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
     }
 
-    /// Takes one permit if there is room, without any locked instruction: for a limiter that one connection
-    /// or one thread owns.
+    /// Takes one permit if there is capacity for it, without any locked instruction: for a limiter that one
+    /// connection or one thread owns.
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check).
+    /// [`Denied`] if there is no capacity left. Nothing is charged then.
     #[inline(always)]
     pub fn check_mut(&mut self) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_n_mut(1)
     }
 
-    /// Takes `permits` permits if there is room for all of them, without any locked instruction.
+    /// Takes `permits` permits if there is capacity for all of them, without any locked instruction.
     ///
     /// The answer keeps the limiter borrowed; turn it into a [receipt](Admitted::into_receipt) to
     /// settle it later.
     ///
     /// # Errors
     ///
-    /// As [`check_n`](Self::check_n).
+    /// [`Denied`] if there is not enough capacity, with the limits of [`check_n`](Self::check_n).
     #[inline(always)]
     pub fn check_n_mut(&mut self, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         self.check_at_mut(self.clock.now(), permits)
@@ -199,7 +199,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Errors
     ///
-    /// As [`check_at`](Self::check_at).
+    /// [`Denied`] if there is not enough capacity at that time, with the limits of [`check_n`](Self::check_n).
     #[inline(always)]
     pub fn check_at_mut(&mut self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get_mut();
@@ -207,36 +207,37 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
     }
 
-    /// Looks at the limiter as of now, and changes nothing.
+    /// Returns a view of the limiter at the present time, and changes nothing.
     ///
     /// # Concurrency
     ///
-    /// Only the clock is read now. The state is read when the [`Peek`] is asked.
+    /// This call reads only the clock. The methods of the [`Peek`] read the state.
     pub fn peek(&self) -> Peek<'_, A> {
         Peek::new(&self.algorithm, StateRef::Own(&self.words), self.clock.now())
     }
 
-    /// Gives back what was taken, if that can still be done exactly: for counter rings while no
-    /// later cell was entered, for GCRA while nothing was admitted since, for a timestamp ring
-    /// never.
+    /// Refunds the permits of a receipt, if that can still be done exactly. A counter ring can until permits
+    /// are charged to a later cell, GCRA until another request is admitted, and a timestamp ring never.
     ///
     /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
-    /// taken, or [`Settled::Forfeited`] with the permits that stay spent. (Others have been decided with them
-    /// counted; giving them back after that would let a window overrun.)
+    /// taken, or [`Settled::Forfeited`] with the permits that stay spent. (Later requests were decided with these
+    /// permits counted, so a refund could exceed the bound of a window.)
     ///
-    /// A receipt of another limiter, or of an algorithm over words in memory of the caller's own, gives nothing back: its
-    /// permits are forfeited.
+    /// The permits of a receipt of another limiter, or of an algorithm over words in the caller's own memory, are
+    /// forfeited.
     ///
     /// # Concurrency
     ///
-    /// The permits are given back at one instruction. Decisions before it have counted them, decisions after it do not.
+    /// One atomic instruction refunds the permits. Decisions before it count them, and decisions after it do not.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }
 
-    /// Settles an estimate at its actual cost: what was taken too much is given back as by
-    /// [`refund`](Self::refund), with the same conditions; what was taken too little is charged now,
-    /// as debt that later decisions see, whichever limiter the receipt is of.
+    /// Settles an estimate at its actual cost.
+    ///
+    /// If the estimate was too high, the excess is refunded under the conditions of [`refund`](Self::refund). If it
+    /// was too low, the difference is charged now, as debt that later decisions count. The debt is charged to this
+    /// limiter even if the receipt is of another one.
     ///
     /// # Examples
     ///
@@ -256,7 +257,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// As [`refund`](Self::refund). Between the charge and its settlement other requests are decided by the estimate.
+    /// One atomic instruction refunds the excess. Until the settlement, other requests are decided by the estimate.
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let receipt = taken.into();
         let words = Shared::new(self.words.get());
@@ -311,13 +312,14 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// Charges what was spent when `saved` was made, `elapsed` ago, as if all of it had been spent just now.
     ///
-    /// This is conservative: what still counted then counts for a whole window more, so with the
-    /// same quota and algorithm the bound holds across the restart. With another quota or algorithm
-    /// the same permits are charged, as far as its words can hold them. `elapsed` is how long ago
-    /// the state was saved, as far as the caller trusts the wall clock; [`Duration::ZERO`] is
-    /// always safe. Once everything saved would have left its window, nothing is charged.
+    /// This is conservative: permits that still counted when they were saved count for another whole window. So
+    /// the bound holds across the restart if quota and algorithm are unchanged. With another quota or algorithm,
+    /// an equal number of permits is charged, as far as its words can hold them.
     ///
-    /// Adds to what is spent already: call it once, on a fresh limiter.
+    /// `elapsed` is the time since the state was saved, as far as the caller trusts the wall clock;
+    /// [`Duration::ZERO`] is always safe. Nothing is charged if all saved permits would have left their window.
+    ///
+    /// The permits are added to those that are already spent, so call it once, on a fresh limiter.
     ///
     /// # Concurrency
     ///

@@ -43,7 +43,7 @@ pub(crate) enum Payer {
     /// The catch-all in this generation of the table.
     Shared(u32),
     /// No state: the request was admitted uncounted.
-    Nobody,
+    Uncounted,
 }
 
 impl Receipt {

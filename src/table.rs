@@ -252,7 +252,7 @@ impl Table {
     #[cfg(feature = "rules")]
     pub(crate) fn inherit_marks(&self, from: &Self, now: Nanos, end: Nanos) {
         let [here, there] =
-            [self, from].map(|table| u32::try_from(table.regions_len()).expect("2^27 regions at the most"));
+            [self, from].map(|table| u32::try_from(table.regions_len()).expect("at most 2^27 regions"));
         for (index, region) in (0..).zip(self.regions()) {
             let same = regions_of_same_keys(index, here, there);
             for other in from.regions().take(same.end).skip(same.start) {
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(table.counts().sum().tracked, 1 + WAYS as u64);
     }
 
-    /// Whatever the sizes of the two tables are, up to the largest.
+    /// Holds for two tables of any sizes, up to the largest.
     #[test]
     #[cfg(feature = "rules")]
     fn the_regions_of_a_key_in_two_tables_belong_together() {

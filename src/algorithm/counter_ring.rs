@@ -99,7 +99,7 @@ impl CounterRing {
     ///
     /// # Errors
     ///
-    /// As [`CounterRingBuilder::build`].
+    /// `cells` or `limit`: invalid for the quota, as listed at [`CounterRingBuilder::build`].
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         Self::builder(quota).build()
     }
@@ -109,12 +109,12 @@ impl CounterRing {
     ///
     /// # Errors
     ///
-    /// As [`CounterRingBuilder::build`].
+    /// `cells` or `limit`: invalid for the quota, as listed at [`CounterRingBuilder::build`].
     pub fn fixed_window(quota: Quota) -> Result<Self, ConfigError> {
         Self::builder(quota).classic().cells(1).build()
     }
 
-    /// A ring with its cells and its way of counting to be chosen.
+    /// Returns a builder, which sets the cells and the way of counting.
     pub fn builder(quota: Quota) -> CounterRingBuilder {
         CounterRingBuilder::new(quota)
     }

@@ -112,7 +112,7 @@ impl Gcra {
     ///
     /// # Errors
     ///
-    /// As [`token_bucket`](Self::token_bucket).
+    /// `limit`: more than one permit per nanosecond.
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         Self::token_bucket(quota, quota.limit())
     }
@@ -157,11 +157,13 @@ impl Gcra {
     }
 
     /// The leaky bucket as a meter: holds up to `capacity` requests, and drains at the quota's
-    /// rate. Another name for the same thing.
+    /// rate. It equals the [token bucket](Self::token_bucket) with `capacity` tokens.
     ///
     /// # Errors
     ///
-    /// As [`token_bucket`](Self::token_bucket).
+    /// - `limit`: more than one permit per nanosecond;
+    /// - `burst`: a `capacity` that is zero, or more than the limit and so many permits that they take more than
+    ///   366 days to refill.
     pub fn leaky_bucket(quota: Quota, capacity: u64) -> Result<Self, ConfigError> {
         Self::token_bucket(quota, capacity)
     }

@@ -7,8 +7,8 @@ use crate::time::Nanos;
 
 /// A request was admitted.
 ///
-/// Keep it, or the [`Receipt`] that it turns into, to refund or settle the charge; dropping it
-/// leaves the permits spent.
+/// Keep it, or convert it to a [`Receipt`], to refund or settle the charge. If it is dropped, the
+/// permits stay spent.
 ///
 /// # Examples
 ///
@@ -45,37 +45,37 @@ impl<'a, A> Admitted<'a, A> {
 }
 
 impl<A: Algorithm> Admitted<'_, A> {
-    /// The time that the decision used: the reading, or a newer one that was published before it.
+    /// Returns the time that the decision used: the reading, or a newer one that was published before it.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.receipt.at()
     }
 
-    /// How many permits were taken.
+    /// Returns the number of permits that were taken.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.receipt.permits()
     }
 
-    /// Whether the key's table had no entry for it, so that its [`OnFull`](crate::keyed::OnFull) rule
-    /// decided. Never for one limiter.
+    /// Returns whether the key had no entry in its table, so that [`OnFull`](crate::keyed::OnFull) decided. Always
+    /// false for a limiter without keys.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.peek.is_overflow()
     }
 
-    /// The most permits that one further request would get, at the time of the decision. Worked out
-    /// when asked for.
+    /// Returns the most permits that one further request would get at the time of the decision. Computed on
+    /// demand.
     ///
     /// # Concurrency
     ///
-    /// The state is read at the call, and includes permits taken since the decision.
+    /// The call reads the state, which includes permits taken since the decision.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.peek.remaining()
     }
 
-    /// Leaves the limiter's borrow behind.
+    /// Converts it to a receipt, which does not borrow the limiter.
     pub fn into_receipt(self) -> Receipt {
         self.named()
     }

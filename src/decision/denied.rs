@@ -5,10 +5,10 @@ use super::Peek;
 use crate::algorithm::Algorithm;
 use crate::time::Nanos;
 
-/// A request was denied. Nothing was consumed, and nothing was extended.
+/// A request was denied. Nothing was charged, and no wait was extended.
 ///
-/// It borrows the limiter, to work out the retry time when asked. To return it as an error that
-/// borrows nothing, take what is of use out of it:
+/// It borrows the limiter, and computes the retry time on demand. To return an error that borrows
+/// nothing, convert it:
 ///
 /// ```
 /// use core::time::Duration;
@@ -39,44 +39,44 @@ impl<'a, A> Denied<'a, A> {
 }
 
 impl<A: Algorithm> Denied<'_, A> {
-    /// The reading that the request was judged at.
+    /// Returns the time at which the request was decided.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.peek.at()
     }
 
-    /// How many permits were asked for.
+    /// Returns the number of requested permits.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
     }
 
-    /// Whether the key's table had no entry for it, so that its [`OnFull`](crate::keyed::OnFull) rule
-    /// decided. Never for one limiter.
+    /// Returns whether the key had no entry in its table, so that [`OnFull`](crate::keyed::OnFull) decided. Always
+    /// false for a limiter without keys.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.peek.is_overflow()
     }
 
-    /// The most permits that one request would get, at the time of the decision. Worked out when
-    /// asked for.
+    /// Returns the most permits that one request would get at the time of the decision. Computed on demand.
     ///
     /// # Concurrency
     ///
-    /// The state is read at the call, and includes permits taken since the decision.
+    /// The call reads the state, which includes permits taken since the decision.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.peek.remaining()
     }
 
-    /// How long after [`at`](Self::at) the same request would be admitted without other requests;
-    /// `None`: never, since it is for more permits than one request can get, or the limiter's time ends
-    /// before (20 years after the clock's origin at the earliest). One nanosecond earlier (for counter
-    /// rings, one cell) it would not be. Worked out when asked for.
+    /// Returns the time from [`at`](Self::at) until the request would be admitted, if no other requests come.
+    ///
+    /// One nanosecond earlier (for counter rings, one cell) it would be denied. `None` means never: the request is
+    /// for more permits than one request can get, or the limiter's time ends before (20 years after the clock's
+    /// origin at the earliest). Computed on demand.
     ///
     /// # Concurrency
     ///
-    /// The state is read at the call, and includes permits taken or refunded since. Zero if the request would be
+    /// The call reads the state, which includes permits taken or refunded since. Zero if the request would be
     /// admitted by now.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -104,7 +104,7 @@ impl<A: Algorithm> fmt::Display for Denied<'_, A> {
 
 impl<A: Algorithm> core::error::Error for Denied<'_, A> {}
 
-/// Why so many `permits` are never admitted, of which one request can get `max_request`.
+/// Writes why a request for `permits` is never admitted; one request can get `most`.
 pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, most: u64) -> fmt::Result {
     if permits > most {
         write!(

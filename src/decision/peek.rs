@@ -9,13 +9,13 @@ use crate::algorithm::AnyAlgorithm;
 use crate::receipt::Payer;
 use crate::time::Nanos;
 
-/// A look at a limiter, as of one time: each answer is worked out when it is asked for.
+/// A read-only view of a limiter at one time. Each method computes its answer when it is called.
 ///
 /// # Concurrency
 ///
-/// Each method reads the state when it is called, and evaluates it as of the time of the peek. The answer
-/// includes permits taken in between, and may be outdated when it returns. Where the state is several words, a
-/// look starts over when an admission comes in between, so under load it can take many times as long
+/// Each method reads the state when it is called, and evaluates it at the time of the peek. The answer
+/// includes permits taken in between, and may be outdated when it returns. If the state has several words, a
+/// method starts over when an admission comes in between, so under load it can take many times as long
 /// as a decision.
 ///
 /// # Examples
@@ -75,13 +75,13 @@ impl<A> Peek<'_, A> {
 }
 
 impl<A: Algorithm> Peek<'_, A> {
-    /// The time of the peek.
+    /// Returns the time of the peek.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.now
     }
 
-    /// The most permits that one request would get.
+    /// Returns the most permits that one request would get.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         if self.held.has_no_room() {
@@ -90,14 +90,14 @@ impl<A: Algorithm> Peek<'_, A> {
         self.algorithm.remaining(&self.look(), self.now)
     }
 
-    /// The permits that still count; with debt these may be more than the limit.
+    /// Returns the number of permits that still count. With debt it may exceed the limit.
     #[must_use]
     pub fn spent(&self) -> u64 {
         self.algorithm.spent(&self.look(), self.now)
     }
 
-    /// How long until `permits` would be admitted without other requests: zero if they would be now, `None` if
-    /// they never will be, as [`Denied::retry_after`](crate::Denied::retry_after) says it.
+    /// Returns the time until a request for `permits` would be admitted, if no other requests come. Zero means now,
+    /// and `None` means never, as in [`Denied::retry_after`](crate::Denied::retry_after).
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
         self.after(permits, |words, from| {
@@ -113,8 +113,8 @@ impl<A: Algorithm> Peek<'_, A> {
         Some(ready.saturating_since(self.now))
     }
 
-    /// Whether this is not the key's own state: its table had no entry for it, and its
-    /// [`OnFull`](crate::keyed::OnFull) rule applies. Never for one limiter.
+    /// Returns whether this is not the key's own state, because the key had no entry in its table and
+    /// [`OnFull`](crate::keyed::OnFull) applies. Always false for a limiter without keys.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.held.is_overflow()

@@ -11,12 +11,12 @@ use crate::clock::Clock;
 use crate::clock::QuantaClock;
 use crate::error::ConfigError;
 
-/// A [`KeyedRateLimiter`] in the making.
+/// A builder of [`KeyedRateLimiter`]s.
 ///
 /// # Examples
 ///
-/// Free users get 10 a minute, paid ones 100; the table is shared, and a user who pays gets the
-/// higher limit at the next request, with what was spent still counted.
+/// Free users get 10 requests per minute, paying users 100. They share the table, so a user that begins to
+/// pay gets the higher limit at the next request, and the permits spent before still count.
 ///
 /// ```
 /// use ringgate::keyed::{KeyedBuilder, Tiers};
@@ -52,10 +52,10 @@ pub struct KeyedBuilder<A> {
 }
 
 impl<A: Reclaim> KeyedBuilder<A> {
-    /// How many keys there is room for when nothing is said.
+    /// The default capacity in keys.
     pub const DEFAULT_CAPACITY: u64 = 65_536;
 
-    /// A table of keys that are limited by `algorithm` each.
+    /// Creates a builder of a limiter that applies `algorithm` to each key.
     pub const fn new(algorithm: A) -> Self {
         Self {
             algorithm,
@@ -65,42 +65,44 @@ impl<A: Reclaim> KeyedBuilder<A> {
         }
     }
 
-    /// How many keys there is room for at once, 1 to 2^32.
+    /// Sets how many keys there is room for at once, 1 to 2^32.
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = keys;
         self
     }
 
-    /// What becomes of a key that finds the table full.
+    /// Sets how a new key is treated if the table is full.
     pub fn on_full(mut self, on_full: OnFull) -> Self {
         self.on_full = on_full;
         self
     }
 
-    /// Adds a tier with a lower limit in the same window, number 1, 2, … in the order of the calls;
-    /// the algorithm itself is tier 0. Which tier a key is in, [`Tiers`](crate::keyed::Tiers) says: hand them to
-    /// [`build_with`](Self::build_with). (By [`build`](Self::build) all keys are in tier 0.)
+    /// Adds a tier with a lower limit in the same window. The algorithm itself is tier 0, and the added tiers
+    /// are 1, 2, … in the order of the calls.
     ///
-    /// All tiers share the table and its words: when a key changes its tier, the new limit holds
-    /// from the next decision on, and what the key has spent stays spent.
+    /// Pass [`Tiers`](crate::keyed::Tiers) to [`build_with`](Self::build_with): they return the tier of a key. With
+    /// [`build`](Self::build), all keys are in tier 0.
+    ///
+    /// All tiers share the table and its words. If a key changes its tier, the new limit holds from the next
+    /// decision on, and the permits that the key has spent stay spent.
     pub fn tier(mut self, limit: u64) -> Self {
         self.tiers.push(limit);
         self
     }
 
-    /// Builds the limiter, with a clock and random seeds of its own.
+    /// Builds the limiter with its own clock and random seeds.
     ///
     /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
     ///
     /// # Errors
     ///
-    /// As [`build_with`](Self::build_with).
+    /// `capacity`, `limit`, `windows` or `algorithm`: invalid, as listed at [`build_with`](Self::build_with).
     #[cfg(feature = "quanta")]
     pub fn build(self) -> Result<KeyedRateLimiter<A>, ConfigError> {
         self.build_with(QuantaClock::new(), AnyKey::random())
     }
 
-    /// Builds the limiter, with the given clock and way of telling keys apart.
+    /// Builds the limiter with the given clock and way of telling keys apart.
     ///
     /// # Errors
     ///
@@ -108,7 +110,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// - `limit`: a tier's, zero or above the algorithm's, or any other than its own for a
     ///   [`TimestampRing`](crate::TimestampRing); `windows`: a tier of a ring of several windows
     ///   ([`Reclaim::with_limit`]);
-    /// - `algorithm`: one of your own that has no words, or admits [`u64::MAX`] permits at once.
+    /// - `algorithm`: a custom one that has no words, or admits [`u64::MAX`] permits at once.
     pub fn build_with<C: Clock, K>(
         self,
         clock: C,

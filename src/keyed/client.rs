@@ -3,11 +3,11 @@ use core::net::{IpAddr, Ipv6Addr};
 
 use crate::error::ConfigError;
 
-/// A client's address as a key: what of it stands for one client.
+/// A client's address as a key: the part of an IP address that identifies one client.
 ///
 /// An IPv6 subscriber gets a whole network, commonly a /64 (RFC 6177, RFC 7934), and may use any
-/// address in it; an IPv4 address may come written as an IPv6 one (`::ffff:192.0.2.1`, RFC 4291,
-/// 2.5.5.2). As keys, all of these would be many clients.
+/// address in it; an IPv4 address may be written as an IPv6 one (`::ffff:192.0.2.1`, RFC 4291,
+/// 2.5.5.2). With whole addresses as keys, one client would count as many.
 ///
 /// # Examples
 ///
@@ -30,17 +30,17 @@ use crate::error::ConfigError;
 pub struct ClientAddress(IpAddr);
 
 impl ClientAddress {
-    /// The bits of an IPv6 address that stand for one client when nothing is said.
+    /// The default number of bits of an IPv6 address that identify one client.
     pub const DEFAULT_PREFIX: u8 = 64;
 
-    /// The client at `address`: all of an IPv4 address, the first 64 bits of an IPv6 one.
+    /// Returns the client at `address`, by all bits of an IPv4 address or the first 64 bits of an IPv6 one.
     #[must_use]
     pub fn new(address: IpAddr) -> Self {
         Self::masked(address, Self::DEFAULT_PREFIX)
     }
 
-    /// The client at `address`, where the first `prefix` bits of an IPv6 address stand for one; of
-    /// IPv4 addresses, all bits do.
+    /// Returns the client at `address`, by all bits of an IPv4 address or the first `prefix` bits of an IPv6
+    /// one.
     ///
     /// # Errors
     ///
@@ -56,13 +56,13 @@ impl ClientAddress {
         Ok(Self::masked(address, prefix))
     }
 
-    /// What stands for the client: an IPv4 address, or an IPv6 address with the rest zero.
+    /// Returns the address of the client. The bits of an IPv6 address after the prefix are zero.
     #[must_use]
     pub const fn address(self) -> IpAddr {
         self.0
     }
 
-    /// As [`with_prefix`](Self::with_prefix), with a prefix that is known to be 1 to 128.
+    /// Returns the client at `address`, as `with_prefix` does, for a prefix that is known to be 1 to 128.
     #[inline]
     pub(crate) fn masked(address: IpAddr, prefix: u8) -> Self {
         Self(match address.to_canonical() {

@@ -142,7 +142,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         answer(self.algorithm, StateRef::Fresh, now, permits, receipt)
     }
 
-    /// What stands in for the entry of a key that gets none.
+    /// The state that decides in place of an entry, for a key that gets none.
     fn overflow(self, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match self.on_full {
             // Forget comes here when every entry is changing hands at this instant.
@@ -184,7 +184,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     ) -> Attempt {
         let decision = match state {
             StateRef::Shared(..) => self.decide_with_others(insertion, key, now, permits),
-            StateRef::Unlimited => Attempt::Admitted(Receipt::new(now, permits, 0).paid_by(Payer::Nobody)),
+            StateRef::Unlimited => Attempt::Admitted(Receipt::new(now, permits, 0).paid_by(Payer::Uncounted)),
             _ => Attempt::Denied,
         };
         if decision != Attempt::Retry {
@@ -211,7 +211,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             };
         }
         if let Some(receipt) = receipt {
-            // What cannot be given back stays spent, which makes the catch-all stricter.
+            // If the refund fails, the permits stay spent, which makes the catch-all stricter.
             algorithm.refund(words, &receipt, permits);
         }
         Attempt::Retry
@@ -233,7 +233,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     pub(crate) fn refund(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
         match receipt.payer() {
             _ if permits == 0 => true,
-            Payer::Nobody => true,
+            Payer::Uncounted => true,
             Payer::Shared(generation) => {
                 let words = Shared::new(self.store.catch_all.get());
                 // After clearing, the catch-all is fresh and holds nothing of the charge.

@@ -3,16 +3,15 @@ use core::hash::Hasher;
 
 use ahash::AHasher;
 
-/// What a key is fed into: what a [`SeededState`](crate::keyed::SeededState) makes, and in rules what the closure of a key is
-/// given.
+/// The hasher of keys. A [`SeededState`](crate::keyed::SeededState) builds it, and a rule passes it to the closure of a key.
 ///
-/// Two requests have the same key when they feed it the same; tuples and several values one after the other
-/// make a key of several parts.
+/// Two requests have one key if they feed it equal values. Tuples, and several values one after the other, make a key
+/// of several parts.
 #[derive(Clone)]
 pub struct KeyHasher(pub(super) AHasher);
 
 impl KeyHasher {
-    /// To see whether something can be hashed.
+    /// Returns a hasher that only checks whether a value can be hashed.
     #[cfg(feature = "config")]
     pub(crate) fn unseeded() -> Self {
         use core::hash::BuildHasher;
@@ -23,7 +22,7 @@ impl KeyHasher {
 
 impl fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is in it would tell of the seeds, which are a secret.
+        // The state would reveal the seeds, which are secret.
         f.debug_struct("KeyHasher").finish_non_exhaustive()
     }
 }

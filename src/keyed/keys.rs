@@ -14,7 +14,8 @@ use super::SeededState;
 /// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// /// Customers by number, the first thousand with more. Numbers are given out by us, so nobody can aim.
+/// /// Customers by number; the first thousand have a higher limit. The service assigns the numbers, so a
+/// /// customer cannot choose one that collides.
 /// struct Customers;
 ///
 /// impl Keys<u64> for Customers {
@@ -38,12 +39,14 @@ use super::SeededState;
 /// # }
 /// ```
 pub trait Keys<Q: ?Sized> {
-    /// 64 bits that are different for different keys, but for chance: two keys with the same bits share
-    /// a limiter. They decide where in the table a key may be, so they must be spread as evenly as a good
-    /// hasher does it; and where others choose the keys, seeded with something that they do not know.
+    /// Returns 64 bits that identify the key. Two keys with equal bits share a limiter.
+    ///
+    /// The bits also determine the buckets of the key, so they must be spread as evenly as by a good hasher. If
+    /// clients choose the keys, the hash needs a secret seed.
     fn hash(&self, key: &Q) -> u64;
 
-    /// The number of the key's tier; 0 is the quota of the algorithm itself, the highest, and so is a number of no tier.
+    /// Returns the number of the key's tier. Tier 0 is the quota of the algorithm itself, the highest. A number that
+    /// no tier has means tier 0, too.
     fn tier(&self, key: &Q) -> usize {
         let _ = key;
         0
@@ -74,21 +77,21 @@ pub struct AnyKey<S = SeededState> {
 }
 
 impl<S> AnyKey<S> {
-    /// Keys are told apart by what `hasher` makes of them.
+    /// Tells keys apart by their hashes from `hasher`.
     pub const fn new(hasher: S) -> Self {
         Self { hasher }
     }
 }
 
 impl AnyKey<SeededState> {
-    /// Keys are told apart by a [`SeededState`] with these seeds: with the same seeds and the same calls, every
-    /// decision is the same. For tests and simulations; nobody else may know them.
+    /// Tells keys apart by a [`SeededState`] with these seeds, for tests and simulations. Equal seeds and equal calls
+    /// give equal decisions. Clients that know the seeds can choose keys that collide.
     #[must_use]
     pub fn with_seeds(seeds: [u64; 4]) -> Self {
         Self::new(SeededState::with_seeds(seeds))
     }
 
-    /// Keys are told apart by a [`SeededState`] with random seeds, which nobody can aim collisions at.
+    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Self {
@@ -110,7 +113,7 @@ impl<S> fmt::Debug for AnyKey<S> {
     }
 }
 
-/// Keys with tiers of quotas, told by a function, which is asked at each decision.
+/// Keys with tiers of quotas. A function returns the tier of a key, at each decision.
 ///
 /// # Examples
 ///
@@ -119,7 +122,7 @@ impl<S> fmt::Debug for AnyKey<S> {
 /// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // Who is known gets a hundred a second, all others ten, from one table.
+/// // Known users get 100 requests per second, all others 10, from one table.
 /// let tier = |name: &str| usize::from(name != "alice");
 /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(100)?)?)
 ///     .tier(10)
@@ -136,20 +139,21 @@ pub struct Tiers<F, S = SeededState> {
 }
 
 impl<F, S> Tiers<F, S> {
-    /// Keys are told apart by what `hasher` makes of them, and put into the tier that `resolver`
-    /// says.
+    /// Tells keys apart by their hashes from `hasher`. `resolver` returns the tier of a key.
     pub const fn new(resolver: F, hasher: S) -> Self {
         Self { resolver, hasher }
     }
 }
 
 impl<F> Tiers<F, SeededState> {
-    /// As [`AnyKey::with_seeds`].
+    /// Tells keys apart by a [`SeededState`] with these seeds, for tests and simulations. `resolver` returns the
+    /// tier of a key.
     pub fn with_seeds(resolver: F, seeds: [u64; 4]) -> Self {
         Self::new(resolver, SeededState::with_seeds(seeds))
     }
 
-    /// As [`AnyKey::random`].
+    /// Tells keys apart by a [`SeededState`] with random seeds, so clients cannot choose keys that collide.
+    /// `resolver` returns the tier of a key.
     #[cfg(feature = "std")]
     pub fn random(resolver: F) -> Self {
         Self::new(resolver, SeededState::random())

@@ -10,17 +10,18 @@ const AHEAD: usize = 16;
 impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Takes one permit of each of `keys`, one after the other, and hands each answer to `decided`.
     ///
-    /// As so many calls of [`check`](Self::check), in the order of the keys (one that comes twice is charged twice),
-    /// with one reading of the clock for all, and with the memory of sixteen keys asked for before the first of them is
-    /// decided: for packet processors and proxies, which have many decisions to make at once and would wait for memory
-    /// at each.
+    /// The decisions are those of one [`check`](Self::check) per key, in the order of the keys; a key that occurs twice
+    /// is charged twice. The clock is read once for all keys, and the entries of sixteen keys are prefetched before the
+    /// first of them is decided. This is for packet processors and proxies, which decide many keys at once and would
+    /// wait for memory at each.
     ///
-    /// The clock is read before the first key is taken from `keys`. So hand over what is there already: an iterator
-    /// that waits for more makes the reading old, as at [`RateLimiter::check_at`](crate::RateLimiter::check_at).
+    /// The clock is read before the first key is taken from `keys`. So pass keys that are available at once. An
+    /// iterator that waits for more keys makes the reading old, as
+    /// [`RateLimiter::check_at`](crate::RateLimiter::check_at) describes.
     ///
     /// # Concurrency
     ///
-    /// Each decision is one by itself: others may come in between. `decided` may call the limiter.
+    /// The decisions are separate: decisions of other threads may come in between. `decided` may call the limiter.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
-/// What becomes of a key that has no entry when all the entries that it could have are in use by keys
-/// whose windows still run.
+/// The treatment of a new key when all entries that it could have belong to keys whose windows still
+/// run.
 ///
-/// Whatever is chosen, a key that has an entry keeps it, and what it has spent, until its window is over
-/// ([`Forget`](Self::Forget) excepted).
+/// A key that has an entry keeps it, and the permits that it has spent, until its window is over. Only
+/// [`Forget`](Self::Forget) makes an exception.
 ///
 /// # Examples
 ///
@@ -25,7 +25,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFull {
-    /// Such keys share one catch-all limiter of the same quota: stricter for them, never looser.
+    /// Such keys share one catch-all limiter of the same quota, which is stricter for them and never looser.
     ///
     /// A key that it has admitted gets an entry of its own only when that admission no longer
     /// counts, and is denied in between, so the bound holds for every key. (One in 13 of the other new
@@ -37,10 +37,10 @@ pub enum OnFull {
     Deny,
     /// Such keys are admitted without being counted: no bound holds for them.
     Admit,
-    /// The key that has spent least loses its entry to them. They begin with what of it still counts one
-    /// cell later (of a fixed window, with nothing). The forgotten key begins anew: it may be admitted as
-    /// much more as it had spent. An entry changes hands so once in a cell at most; when none can, the
-    /// key shares the catch-all.
+    /// Such a key takes over the entry in which the fewest permits are spent. It begins with the permits of
+    /// that entry that still count one cell later (with a fixed window, with none). The forgotten key begins
+    /// anew, so it may exceed the bound by the permits that it had spent. An entry changes its owner in
+    /// this way at most once in a cell. If no entry can, the key shares the catch-all.
     ///
     /// A refund is forfeited where it would take time back, as by [`Gcra`](crate::Gcra) (the entry may pass on before
     /// that time has come).

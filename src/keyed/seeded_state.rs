@@ -5,21 +5,21 @@ use ahash::RandomState;
 
 use super::KeyHasher;
 
-/// Makes hashers with seeds, which nobody can aim collisions at who does not know them.
+/// Builds hashers with secret seeds. Clients that do not know the seeds cannot choose keys that collide.
 ///
-/// The hash is ahash; it may be another in a later version of this crate, so hashes are not to be kept.
+/// The hash is ahash. A later version of this crate may use another one, so do not store hashes.
 #[derive(Clone)]
 pub struct SeededState(RandomState);
 
 impl SeededState {
-    /// Hashers with these seeds: the same seeds make the same hashes wherever the same program runs. For tests and simulations;
-    /// nobody else may know them.
+    /// Builds hashers with these seeds, for tests and simulations. Equal seeds give equal hashes in every run of a
+    /// program. Clients that know the seeds can choose keys that collide.
     #[must_use]
     pub fn with_seeds([first, second, third, fourth]: [u64; 4]) -> Self {
         Self(RandomState::with_seeds(first, second, third, fourth))
     }
 
-    /// Hashers with random seeds.
+    /// Builds hashers with random seeds.
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Self {
@@ -27,7 +27,7 @@ impl SeededState {
     }
 }
 
-/// From the operating system, by way of the standard library's own hasher.
+/// Returns seeds from the operating system, by way of the standard library's hasher.
 #[cfg(feature = "std")]
 pub(crate) fn random_seeds() -> [u64; 4] {
     core::array::from_fn(|index| std::hash::RandomState::new().hash_one(index))

@@ -123,12 +123,12 @@ impl fmt::Debug for Store {
     }
 }
 
-/// What one catch-all has taken over from another.
+/// The permits that one catch-all has taken over from another.
 #[cfg(feature = "rules")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
-    /// What was spent there, and when it was charged here.
+    /// The permits that were spent there, and the time at which they were charged here.
     pub(crate) spent: Option<(u64, Nanos)>,
-    /// Whether all of it was.
+    /// Whether all of them were charged.
     pub(crate) is_remembered: bool,
 }

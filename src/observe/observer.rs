@@ -60,13 +60,13 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 /// # TYPE ringgate_decisions_total counter
 /// ringgate_decisions_total{rule="user",outcome="admitted"} 2000
 /// ringgate_decisions_total{rule="user",outcome="denied"} 8500
-/// ringgate_decisions_total{rule="everybody",outcome="admitted"} 2000
-/// ringgate_decisions_total{rule="everybody",outcome="denied"} 17680
+/// ringgate_decisions_total{rule="total",outcome="admitted"} 2000
+/// ringgate_decisions_total{rule="total",outcome="denied"} 17680
 /// ringgate_decisions_total{rule="stricter",outcome="admitted"} 1500
 /// ringgate_decisions_total{rule="stricter",outcome="shadow_denied"} 18500
 /// # TYPE ringgate_permits_total counter
 /// ringgate_permits_total{rule="user",outcome="charged"} 2000
-/// ringgate_permits_total{rule="everybody",outcome="charged"} 2000
+/// ringgate_permits_total{rule="total",outcome="charged"} 2000
 /// ringgate_permits_total{rule="stricter",outcome="charged"} 1500
 /// ```
 #[derive(Default)]

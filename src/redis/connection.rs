@@ -30,7 +30,7 @@ pub(super) enum Connection {
     Cluster(::redis::cluster_async::ClusterConnection),
 }
 
-/// What an error says about its connection.
+/// The state of a connection, as an error indicates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorClass {
     /// Nothing.

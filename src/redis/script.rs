@@ -85,7 +85,7 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
 
 /// The window of a log or the width of a cell in microseconds, and the number of cells. Rounded up, which is stricter.
 fn measures(counter: &CounterRequest) -> (u64, u64) {
-    #[expect(clippy::cast_possible_truncation, reason = "a window is 366 days at the most")]
+    #[expect(clippy::cast_possible_truncation, reason = "a window is at most 366 days")]
     let window = counter.window().as_nanos().div_ceil(1000) as u64;
     match counter.counting() {
         Counting::Log => (window, 0),

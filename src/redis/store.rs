@@ -71,7 +71,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// When there is none after this time, with the error of the last attempt. Further attempts are made all the same.
+    /// The error of the last attempt, if there is no connection after this time. The store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
         self.supervisor.ready(within).await
     }

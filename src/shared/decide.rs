@@ -15,7 +15,7 @@ use crate::rules::{CheckPlan, LocalCharge, PlannedQuota, QuickPlan, Route, Step,
 mod await_grant;
 mod remote;
 
-/// What a request was charged on this node. It is refunded unless it is kept, also when the future is dropped.
+/// The charges of a request on this node. They are refunded unless they are kept, also when the future is dropped.
 struct LocalCharges<'a, R: ?Sized> {
     rules: &'a SharedRules<R>,
     spends: SmallVec<[LeaseSpend; 2]>,

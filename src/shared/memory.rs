@@ -55,7 +55,7 @@ pub struct MemoryStore {
     counters: Mutex<Counters>,
 }
 
-/// What a counter is kept under: another counting, window or rule is another counter.
+/// The name of a counter. Another counting, window or rule is another counter.
 type Name = (u128, String, usize, Counting, Duration);
 
 #[derive(Debug, Default)]

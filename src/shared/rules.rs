@@ -207,8 +207,8 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// # Concurrency
     ///
-    /// A request meanwhile may be charged before or after. Dropping the future may leave the counts as they are. The leases
-    /// report their use all the same.
+    /// A request meanwhile may be charged before or after. Dropping the future may leave the counts as they are, but the
+    /// leases still report their use.
     pub fn reset<'a>(
         &'a self,
         request: &R,
@@ -281,7 +281,7 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Concurrency
     ///
     /// A request that is admitted meanwhile may be charged later. Dropping the future after its first poll stops nothing:
-    /// the permits are charged and given back all the same.
+    /// the permits are still charged and given back.
     pub async fn flush(&self) -> Result<(), StoreError> {
         match &self.leases {
             Some(leases) => leases.table.release(0..leases.table.states.len()).await,

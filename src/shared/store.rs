@@ -1,4 +1,4 @@
-//! What a store does for shared limits: the traits, what they are asked, and what they answer.
+//! The store of shared limits: its traits, their requests and their answers.
 
 mod check_result;
 mod counter_request;

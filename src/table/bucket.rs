@@ -7,7 +7,7 @@ use crate::sync::AtomicU64;
 /// The entries of one cache line: four fingerprints side by side, then their states.
 ///
 /// With one word of state a bucket is one line of 64 bytes. With several words the fingerprints are on its first
-/// line, so a lookup reads one line more than the decision needs at the most.
+/// line, so a lookup reads at most one line more than the decision needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
     fingerprints: &'a [AtomicU64; WAYS],

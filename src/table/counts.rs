@@ -53,7 +53,7 @@ struct Stripe {
     forgotten: Tally,
 }
 
-/// What may happen to an entry, or to a key without one.
+/// An event of an entry, or of a key without one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// An entry that was no key's became a key's.

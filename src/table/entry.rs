@@ -35,7 +35,7 @@ impl<'a> Entry<'a> {
         Self { fingerprint, state }
     }
 
-    /// What tells the entry from all others of its table; in index order within a bucket.
+    /// Returns a number that no other entry of the table has. The numbers of a bucket are in index order.
     #[inline]
     pub(crate) fn number(self) -> usize {
         core::ptr::from_ref(self.fingerprint).addr()

@@ -41,7 +41,8 @@ const REGION: u64 = 0x510e_527f_ade6_82d1;
 pub(super) struct KeyBits(u64);
 
 impl KeyBits {
-    /// Bits that each depend on all of the key's that matter, and by no one rule: a user's own hasher may be plain.
+    /// Each of these bits depends on all significant bits of the key. A user's own hasher may be weak, so there is no simple
+    /// relation between them and the key.
     ///
     /// The upper bits of a product alone go round evenly when keys are evenly spaced, and so do those of a product by
     /// another factor; but then the buckets of a key go together, and keys of some spacings crowd into few of them.

@@ -7,7 +7,7 @@ use super::{Entry, OccupiedWords};
 use crate::algorithm::Reclaim;
 use crate::time::Nanos;
 
-/// What a key would be decided by.
+/// The state that would decide a request of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'a> {
     /// The state of an entry, the key that owns it, and the reading or a newer time as below.
@@ -21,7 +21,7 @@ pub(crate) enum View<'a> {
 }
 
 impl<'a, A: Reclaim> Insertion<'a, A> {
-    /// What the key would be decided by, without inserting it.
+    /// Returns the state that would decide a request of the key, without inserting the key.
     pub(crate) fn peek(&self, forget: bool) -> View<'a> {
         let now = self.now.max(self.region.reclaimed());
         if let Some(own) = self.probe.own_entry() {
@@ -91,7 +91,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     fn room(&self, seen: Seen<'a>, event: Event) -> Room<'a> {
-        // An entry that is no key's is not lost to anyone.
+        // No key loses an entry that has no owner.
         let event = if Entry::is_key(seen.owner) {
             event
         } else {

@@ -74,7 +74,7 @@ impl<T> ThrottledBuilder<T> {
     /// Limits writing by a limiter that connections share, one permit per byte. Replaces a shared limiter or shared
     /// rules that were set before.
     ///
-    /// The same limiter for reading and writing limits both directions together.
+    /// To limit both directions together, pass one limiter here and to [`read_shared`](Self::read_shared).
     pub fn write_shared<A, C>(mut self, limiter: Arc<Fair<RateLimiter<A, C>>>) -> Self
     where
         A: Algorithm + Send + Sync + 'static,

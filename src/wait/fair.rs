@@ -41,8 +41,8 @@ use super::runtime::{Runtime, TokioRuntime};
 /// # Cost
 ///
 /// Without waiters, an admission costs the limiter's decision, two loads and one store of another word. `check` costs
-/// the same as the limiter's (about 10 ns), a wait with capacity about 25 ns, and 55 ns in a task that does nothing
-/// else, because it yields every fifth time (`benches/README.md` has the machine).
+/// as much as the limiter's own (about 10 ns). A wait with capacity costs about 25 ns, or 55 ns in a task that does
+/// nothing else, because such a task yields every fifth time (`benches/README.md` has the machine).
 ///
 /// With waiters, it costs a lock (held briefly, never across an `.await`), one or two reads of the state, and a timer
 /// for the first waiter of a queue and for each deadline. Each wait is woken about once. A queued wait uses about 100

@@ -179,8 +179,8 @@ fn what_if(data: &Data) -> String {
 fn notes(data: &Data) -> String {
     let mut html = format!(
         "<p>{} lines were read, {} of them not understood. All times are UTC. A window ends at the moment that is looked at and \
-         begins its length before, that instant excluded. The chart over time has a step of {}. What is marked in a key is an \
-         escape sequence, for what does not print.</p>",
+         begins its length before, that instant excluded. The chart over time has a step of {}. A marked part of a key is \
+         the escape sequence of a character that does not print.</p>",
         number(data.lines),
         number(data.unreadable),
         duration(data.step as f64),

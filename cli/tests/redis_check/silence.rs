@@ -48,7 +48,7 @@ fn another_program() {
         let url = format!("redis://{}", listener.local_addr().expect("an address"));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let (mut other, _) = listener.accept().expect("somebody asks");
+                let (mut other, _) = listener.accept().expect("a connection");
                 // After a question, it answers or closes the connection.
                 other.read_exact(&mut [0; 8]).expect("a question");
                 other.write_all(answer.as_bytes()).expect("an answer");

@@ -131,7 +131,7 @@ fn a_page_is_written() {
     let args = format!("--rule 1/60s --html {}", page.path().display());
     let output = on_file(&args, &log);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(!output.stdout.is_empty(), "the tables are printed all the same");
+    assert!(!output.stdout.is_empty(), "the tables are printed, too");
     let page = std::fs::read_to_string(page.path()).unwrap();
     assert!(page.starts_with("<!doctype html>") && !page.contains("<i>"));
     let output = on_file("--rule 1/60s --html /nowhere/page.html", log);

@@ -1,4 +1,4 @@
-//! What the checks have in common.
+//! Helpers of the checks.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -1,4 +1,4 @@
-//! What stands behind the state of a lease: its terms, the pending request, and the demand that the next one follows.
+//! The manager of a lease: its terms, the pending request, and the demand that determines the next request.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use super::clock::nanos;
 use super::state::{LeaseState, UsageReport};
 use crate::shared::store::{CounterRequest, LeaseGrant, LeaseRequest};
 
-/// What a lease is of, and its terms.
+/// The counter of a lease, and its terms.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) counter: CounterRequest,

@@ -36,7 +36,7 @@ pub(crate) struct LeaseTable {
     counts: [CachePadded<Counts>; SHARDS],
 }
 
-/// What the lock protects.
+/// The fields that the lock protects.
 pub(crate) struct Inner {
     pub(crate) managers: Box<[LeaseManager]>,
     /// The leases that the flusher looks at in every period.

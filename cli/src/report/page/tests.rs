@@ -1,4 +1,4 @@
-//! What a page says, and what it never does.
+//! The contents of a page, and text that must never be part of it.
 
 use super::{SCRIPT, render};
 use serde_json::json;

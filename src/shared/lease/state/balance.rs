@@ -12,9 +12,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// | 20 | budget | permits that may be |
 /// | 24 | epoch | reports and leases so far, modulo 2^24 |
 ///
-/// The epoch wraps around. A decider that sleeps through exactly 2^24 reports of one lease, and finds the same budget and
-/// the same use, mistakes the one epoch for the other. At one report a millisecond that is a sleep of four hours and
-/// forty minutes, exact to the millisecond.
+/// The epoch wraps around. A decider that sleeps through exactly 2^24 reports of one lease, and finds equal budgets and
+/// equal use, mistakes one epoch for the other. At one report per millisecond that is a sleep of four hours and forty
+/// minutes, exact to the millisecond.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Balance(u64);
 
@@ -75,7 +75,7 @@ impl fmt::Debug for Balance {
     }
 }
 
-/// What a node reports to the store.
+/// A node's report to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UsageReport {
     /// The permits that were spent, and are to be charged.
@@ -143,7 +143,7 @@ impl BalanceWord {
             .is_some()
     }
 
-    /// Replaces the balance, and returns the one before. `None`: `make` makes none of it.
+    /// Replaces the balance by the one that `make` returns, and returns the old one. `None`: `make` returned none.
     fn change(&self, make: impl Fn(Balance) -> Option<Balance>) -> Option<Balance> {
         // Relaxed: only a guess, the exchange below validates it.
         let mut seen = Balance(self.0.load(Ordering::Relaxed));

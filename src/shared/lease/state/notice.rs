@@ -1,4 +1,4 @@
-//! What the store has said about its room.
+//! The last answer of the store about its room.
 
 use crate::sync::{AtomicU64, Ordering};
 
