@@ -1,15 +1,15 @@
-//! What one decision costs: one thread, one limiter, nobody else.
+//! The cost of one decision: one thread with one limiter.
 //!
 //! `cargo bench -p ringgate-benches --bench decision` first prints a table of ratios, measured here, then criterion's
-//! own statistics of the same loops. A figure in nanoseconds says as much about the machine as
-//! about the crate, and on a shared machine little about either; so what counts is the ratio to the
-//! least that any limiter must do, measured in the same process within the same few milliseconds:
+//! own statistics of the same loops. A figure in nanoseconds depends on the machine, and
+//! on a shared machine also on its load. So the table gives ratios to the least work that any limiter must do, measured
+//! in the same process within the same few milliseconds:
 //!
 //! - an admission against one clock read and one compare-exchange loop on a line of its own;
 //! - a denial against one clock read and one load of such a line;
 //! - `check_at`, which is given the time, against the compare-exchange loop alone.
 //!
-//! No figure makes this fail. See `benches/README.md` for a run.
+//! No figure makes this bench fail. `benches/README.md` has a run.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -160,15 +160,15 @@ fn cases() -> Result<Vec<Case>, ConfigError> {
     Ok(cases)
 }
 
-/// A limiter with a clock of its own, whose state is `words` words: so the form of a ring is the
-/// one that is named.
+/// Makes a limiter with a clock of its own. Asserts that its state is `words` words, and so that a ring has the
+/// representation that its row names.
 fn of<A: Algorithm>(words: usize, algorithm: A) -> RateLimiter<A> {
     assert_eq!(algorithm.words(), words);
     RateLimiter::new(algorithm)
 }
 
-// The limiter goes through `black_box` in every turn, so that nothing of it is kept in registers
-// from one decision to the next: a caller who does something else in between has no such luck.
+// The limiter goes through `black_box` in every turn, so that no part of it stays in registers from one decision to the
+// next. A caller that does other work between decisions would have to load it again, too.
 
 fn admitted<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
     counted(move || black_box(&limiter).check().is_ok())

@@ -1,9 +1,10 @@
-//! What the fast paths cost in instructions, which are the same in every run: for `ci/instructions.sh`, which counts
-//! them under valgrind and compares them with `benches/instructions.txt`.
+//! The cost of the fast paths in instructions, which is equal in every run. `ci/instructions.sh` counts them under valgrind
+//! and compares them with `benches/instructions.txt`.
 //!
-//! `instructions N` makes N decisions by each path, in the order in which it prints their names. All that is counted
-//! happens in [`counted_turns`], one call for each path. Without a number (`cargo bench -p ringgate-benches --bench instructions`) it
-//! makes a few by each, and shows that every one ends as its name says.
+//! `instructions N` makes N decisions by each path, in the order in which it prints their names. Only instructions within
+//! [`counted_turns`] are counted, and each path calls it once. Without a number
+//! (`cargo bench -p ringgate-benches --bench instructions`) the program makes a few decisions by each path, and asserts that
+//! each ends as the path's name says.
 //!
 //! Windows are of a day, so that no cell ends while decisions are counted; seeds, stripes and holds are fixed.
 
@@ -68,14 +69,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 // The check knows the next two by their names.
 
-/// After this what was counted is written down.
+/// Runs one path, and prints its name. `ci/instructions.sh` has the count written down when this function returns.
 #[inline(never)]
 fn whole_path(name: &str, work: &mut Work, decisions: u64) {
     assert_eq!(work(decisions), decisions, "{name}");
     println!("{decisions} {name}");
 }
 
-/// What is counted.
+/// Runs the turns whose instructions are counted.
 #[inline(never)]
 fn counted_turns(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
     (0..turns).map(|_| u64::from(turn())).sum()
@@ -380,7 +381,7 @@ fn own_lane(clock: QuantaClock) -> Result<Work, ConfigError> {
     Ok(counted(move || black_box(&mut lane).check().is_ok()))
 }
 
-/// What a rule may count by.
+/// A request, with the values that a rule may count by.
 struct Request {
     user: u64,
     route: u64,

@@ -1,4 +1,4 @@
-//! Cases of benches, measured side by side: as ratios to the first of their group in the same rounds, and by
+//! Cases of benches, measured side by side: as ratios to the first case of their group in the same rounds, and by
 //! criterion.
 
 use core::fmt;
@@ -7,18 +7,18 @@ use std::time::Instant;
 
 use criterion::Criterion;
 
-/// Does something so many times, and says how long that took.
+/// Does the work the given number of times, and returns the time that this took.
 pub type Work = Box<dyn FnMut(u64) -> Duration>;
 
 /// One row of the table of ratios.
 pub struct Case {
-    /// What it is compared with: the first case of the same group.
+    /// The group of the case. The first case of a group is the one that the others are compared with.
     pub group: &'static str,
-    /// What is measured.
+    /// The name of the row.
     pub name: &'static str,
-    /// The ratio that we mean to stay within, where one was promised.
+    /// The ratio that the case should stay within, if there is a target.
     pub target: Option<f64>,
-    /// What is done so many times.
+    /// The work that is measured.
     pub work: Work,
 }
 
@@ -33,7 +33,7 @@ pub fn run(mut cases: Vec<Case>) {
     let has = |flag: &str| std::env::args().any(|arg| arg == flag);
 
     if !has("--list") {
-        // `cargo bench` says `--bench`; without it, and with `--test`, all that counts is that it runs.
+        // `cargo bench` passes `--bench`. Without it, or with `--test`, one round shows that the cases run.
         let rounds = if has("--bench") && !has("--test") { 301 } else { 1 };
         print_ratios(&mut cases, rounds);
     }

@@ -1,8 +1,8 @@
-//! What a limit over many machines costs: bare scripts through the same client, and the limiter around them; and what a
-//! node decides by itself, beside the limiters of one process.
+//! The cost of a limit over many machines: bare scripts through one client, and the limiter that calls them through it. Also
+//! the cost of decisions that a node makes by itself, beside the limiters of one process.
 //!
 //! `cargo bench -p ringgate-benches --bench redis` starts a `redis-server` of its own on a Unix socket, and prints a table of
-//! ratios, measured in one process in alternating rounds. No figure makes this fail. See `benches/README.md` for a run.
+//! ratios, measured in one process in alternating rounds. No figure makes this bench fail. `benches/README.md` has a run.
 
 extern crate alloc;
 

@@ -1,8 +1,8 @@
-//! What judging several limits as one costs, compared with keyed limiters alone.
+//! The cost of evaluating several limits in one step, compared with keyed limiters alone.
 //!
 //! `cargo bench -p ringgate-benches --bench rules` first prints a table of ratios, measured here in alternating rounds,
-//! then what reloads cost those who decide, then criterion's own statistics. No figure makes this fail. See
-//! `benches/README.md` for a run.
+//! then the cost of reloads to deciding threads, then criterion's own statistics. No figure makes this bench fail.
+//! `benches/README.md` has a run.
 
 use core::hash::Hash;
 use core::hint::black_box;
@@ -15,7 +15,7 @@ use ringgate::{ConfigError, CounterRing, Key, KeyedRateLimiter, LiveRules, Quota
 
 use ringgate_benches::{Case, Work, counted};
 
-/// What a rule may count by.
+/// A request, with the values that a rule may count by.
 #[derive(Clone, Copy)]
 struct Request {
     user: u64,
@@ -23,7 +23,7 @@ struct Request {
     address: u64,
 }
 
-/// So many different keys, each in turn.
+/// Requests with this many different keys, each in turn.
 #[derive(Clone, Copy)]
 struct Requests {
     keys: u64,

@@ -117,8 +117,8 @@ fn the_guide_for_contributors_shows_every_floor() {
     assert_eq!(shown, floors.iter().collect::<Vec<_>>());
 }
 
-/// Shared limits know no store of a backend: the words of one appear neither in code nor in documentation, but for the
-/// names by which users find it.
+/// Shared limits know no backend's store. The terms of a backend appear neither in code nor in documentation, except for
+/// the names by which users find it.
 #[test]
 fn shared_limits_name_no_backend() {
     for module in ["shared", "rules"] {

@@ -110,8 +110,8 @@ fn by_hand(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> (ByHand, Manua
     (limiter, clock)
 }
 
-/// A table in which every key may have every entry (it has four sets at the most), and all entries but
-/// `left` are taken by keys from 1,000 on, with one permit each.
+/// Makes a table in which every key may have every entry: it has at most four buckets. All entries except `left` belong to
+/// keys from 1,000 on, with one permit each.
 fn filled(it: impl Into<Any>, on_full: OnFull, left: u64) -> (ByHand, ManualClock) {
     let (limiter, clock) = by_hand(it, 1, on_full);
     let entries = limiter.capacity() as u64;

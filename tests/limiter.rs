@@ -287,8 +287,8 @@ fn a_refund_that_comes_too_late_is_forfeited() {
     }
 }
 
-/// Restoring adds to what is spent: a receipt of before gives back its own permits at the most, and nothing of what was
-/// restored.
+/// Restoring a state adds to the permits that are spent. A receipt from before refunds at most its own permits, and no
+/// restored ones.
 #[test]
 fn a_receipt_of_before_restoring_gives_back_its_own_permits_only() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
@@ -325,7 +325,7 @@ fn settling_charges_the_actual_cost() {
         assert_eq!(limiter.settle(estimate(), 1), kept);
         assert_eq!(limiter.peek().spent(), spent, "{name}");
         // More than there is: later decisions see the debt.
-        let estimate = limiter.check_n(2).expect("two are left at the least");
+        let estimate = limiter.check_n(2).expect("at least two permits are left");
         assert_eq!(limiter.settle(estimate, 9), Settled::Exact);
         assert_eq!(
             (limiter.peek().remaining(), limiter.check().is_ok()),

@@ -192,7 +192,7 @@ fn o8_sixty_cells_never_let_more_than_the_limit_through() {
     assert_eq!(log.worst(Duration::from_secs(60)), 100);
 }
 
-/// The classic form, for those who want it: 60 cells, and twice the limit around their edge.
+/// The classic ring of 60 cells sums 60 cells, and admits twice the limit around the edge of a window.
 #[test]
 fn o8_the_classic_form_sums_sixty_cells() {
     let ring = CounterRing::builder(quota("100/min"))
@@ -636,7 +636,7 @@ mod keyed {
         assert!(limiter.len() <= limiter.capacity() as u64);
     }
 
-    /// Faults of peers: eviction that hands out fresh budgets, and an attacker who flushes his own history.
+    /// A fault of other limiters: eviction gives a key a fresh budget, so that an attacker can flush its own history.
     #[test]
     fn fault_eviction_hands_out_a_fresh_budget() {
         for on_full in [OnFull::Share, OnFull::Deny] {

@@ -234,8 +234,8 @@ fn states_are_as_small_as_documented() {
         (words("5/min", 5), words("30/s", 5), words("100/min", 4)),
         (1, 1, 1)
     );
-    // Else N + 2 words for strict, N + 1 for classic and even (3 at the least); a ring of five cells
-    // leaves a word of 64 bytes free.
+    // Wide rings: N + 2 words for strict, N + 1 for classic and even, and at least 3. A ring of five cells leaves one word
+    // of a cache line of 64 bytes free.
     assert_eq!((words("1000/s", 5), words("1000/s", 60)), (7, 62));
     assert_eq!(words("1000000/s", 1), 3);
     assert_eq!(CounterRing::new(quota("1000/s")).expect("a ring").words() * 8, 56);

@@ -1,4 +1,4 @@
-//! What a node decides by itself: accounts, beside the limiters of one process.
+//! The cost of decisions that a node makes by itself, from its leases, beside the limiters of one process.
 
 use alloc::sync::Arc;
 use core::hash::Hash as _;

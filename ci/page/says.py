@@ -42,7 +42,7 @@ class Says(Page):
                     peak = f"{number(most['worst'])} permits were requested in "
                     self.expect(peak in said and f"up to {moment(at)}" in said, f"its peak is not in: {said}")
         else:
-            self.expect(said.startswith("No request was denied"), f"nobody was limited, but: {said}")
+            self.expect(said.startswith("No request was denied"), f"no request was denied, but the page says: {said}")
         limits = self.browser.run(
             "return [...document.querySelectorAll('.limit-answer')].map((each) => each.textContent)"
         )

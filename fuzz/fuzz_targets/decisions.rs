@@ -20,7 +20,7 @@ enum Op {
     Look { step: Step, permits: u8 },
 }
 
-/// An admission that can still be given back.
+/// An admission that can still be refunded.
 struct Outstanding {
     receipt: Receipt,
     event: usize,
@@ -29,7 +29,7 @@ struct Outstanding {
 struct Run<'a> {
     algorithm: &'a Any,
     words: Vec<AtomicU64>,
-    /// The same calls, made by a lone owner.
+    /// Words that a single owner decides with, by the calls that `words` gets.
     plain: Vec<AtomicU64>,
     reference: Reference,
     log: Log,
@@ -79,7 +79,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the words say at and after `now`.
+    /// The answers of the words at `now` and at later times.
     fn answers(&self, now: Nanos) -> Vec<(u64, u64, Option<Nanos>)> {
         let width = self.algorithm.window();
         let cell = self.reference.cell();
@@ -90,7 +90,7 @@ impl Run<'_> {
             .to_vec()
     }
 
-    /// Asks the same again, on copies of the words, at the times that the answers name.
+    /// Checks each answer of the words: repeats the question on copies of them, at the time that the answer names.
     fn look(&self, now: Nanos, permits: u64) {
         let algorithm = self.algorithm;
         let words = Shared::new(&self.words);
@@ -145,7 +145,7 @@ impl Run<'_> {
             }
         }
 
-        // What is spent, charged to a fresh state, is at least as strict.
+        // A fresh state to which the spent permits are charged is at least as strict.
         if now >= self.reference.newest() {
             let restored = fresh(algorithm.words());
             let spent = algorithm.spent(words, now);
@@ -272,7 +272,7 @@ fuzz_target!(|input: (Setting, Vec<Op>)| -> Corpus {
         forgiven: false,
         algorithm: &algorithm,
     };
-    // Longer sequences find nothing that these do not, and cost their square.
+    // Longer sequences find no further faults, and their cost grows with the square of their length.
     for op in ops.into_iter().take(100) {
         let mut reading = |step: Step| {
             let now = step.from(&run.readings, algorithm.window(), run.reference.cell());
@@ -282,7 +282,7 @@ fuzz_target!(|input: (Setting, Vec<Op>)| -> Corpus {
         match op {
             Op::Check { step, permits } => {
                 let now = reading(step);
-                // Mostly one or two, as much as fits at the most.
+                // Mostly one or two permits; otherwise up to one more than a request may have.
                 let permits = match permits {
                     permits @ ..128 => 1 + u64::from(permits % 2),
                     permits @ 128.. => u64::from(permits - 128) % (algorithm.max_request() + 2),

@@ -54,12 +54,12 @@ struct Input {
     full: Full,
     capacity: u8,
     keys: u8,
-    /// What a key's number is multiplied by to make its hash.
+    /// The factor by which a key's number is multiplied to make its hash.
     spread: u64,
     ops: Vec<Op>,
 }
 
-/// Different numbers have different hashes, since the factor is odd; of number 0, no key is.
+/// A hasher that multiplies. Different numbers have different hashes, since the factor is odd. No key has the number 0.
 #[derive(Clone, Copy)]
 struct Spread(u64);
 

@@ -5,7 +5,7 @@ use ringgate::{Algorithm, Nanos};
 
 use crate::{Any, HORIZON, Kind, Setting, fresh};
 
-/// Something that counts: permits that were taken or charged, at the reading that its caller gave.
+/// Permits that were admitted or charged, at the reading that the caller gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub now: Nanos,
@@ -13,7 +13,7 @@ pub struct Event {
     pub debt: bool,
 }
 
-/// What the algorithm's definition says, worked out anew from the whole history each time.
+/// The definition of an algorithm, evaluated over the whole history each time.
 #[derive(Clone, Debug)]
 pub struct Reference {
     kind: Kind,
@@ -75,10 +75,10 @@ impl Reference {
         &self.events
     }
 
-    /// Whether `permits` fit, where the definition says; `None` where it leaves room.
+    /// Whether the definition admits `permits`. `None` if it leaves the answer open.
     pub fn fits(&self, now: Nanos, permits: u64) -> Option<bool> {
         let used = self.used(now);
-        // What a timestamp ring adopts is rounded, which makes it stricter by a unit.
+        // The reading that a timestamp ring adopts is rounded, which makes the ring stricter by a unit.
         let rounded = self.kind == Kind::TimestampRing && now < self.published;
         if !self.exact || rounded || used.get() > HORIZON {
             return None;

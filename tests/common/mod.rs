@@ -92,7 +92,7 @@ impl Subject {
         }
     }
 
-    /// The same with a further window, for a ring that has several.
+    /// Adds a further window with its bound, for a ring that has several windows.
     pub(crate) fn and(mut self, window: Duration, bound: u64) -> Self {
         self.bounds.push((window, bound));
         self

@@ -338,8 +338,8 @@ fn other_notations_of_yaml_are_read() {
     // Aliases repeat a value.
     let rules = read(
         FileFormat::Yaml,
-        "rules:\n- { name: a, quota: &much 5/s, key: user, allow: &who [ann] }\n- { name: b, quota: *much, key: number, \
-         deny: ['1'] }\n- { name: c, quota: *much, key: user, allow: *who }\n",
+        "rules:\n- { name: a, quota: &much 5/s, key: user, allow: &users [ann] }\n- { name: b, quota: *much, key: number, \
+         deny: ['1'] }\n- { name: c, quota: *much, key: user, allow: *users }\n",
     );
     assert_eq!(rules.rules().len(), 3);
 }

@@ -26,9 +26,9 @@ fn keys_without_an_entry_share_one_limit() {
         let denied = limiter.check(&20).expect_err("the catch-all is used up");
         assert!(denied.is_overflow());
         assert!(denied.retry_after().is_some());
-        // Each admission, and each of twenty denials.
+        // Each admission counts as an overflow, and each of the twenty denials.
         assert_eq!(limiter.counts().overflowed, most + 20, "{}", subject.name);
-        // Who has an entry is not concerned, and counts no overflow.
+        // Keys with an entry are not affected, and count no overflow.
         for key in keys_of(&limiter) {
             assert_eq!(drain(&limiter, key), most - 1, "{}", subject.name);
         }
@@ -236,7 +236,7 @@ fn admitted_keys_are_not_counted() {
             (0, true)
         );
         assert_eq!(limiter.peek(&1).retry_after(most), Some(Duration::ZERO));
-        // Who has an entry is limited as ever.
+        // A key with an entry has its own limit.
         let left = limiter.peek(&1_000).remaining();
         assert_eq!(drain(&limiter, 1_000), left, "{}", subject.name);
         assert!(limiter.check(&1_000).is_err());

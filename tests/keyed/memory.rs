@@ -1,4 +1,4 @@
-//! How much memory, that none of it is taken later, and that nearly every key finds its part of it.
+//! The memory of a table: its size, that a table allocates it once, and that nearly every key finds an entry in it.
 
 use core::time::Duration;
 

@@ -17,7 +17,7 @@ use crate::common::{Any, Log, State, Subject};
 /// A key that gets an entry at the time t begins with words that were renewed at t, where t is the caller's
 /// reading or, if that is newer, the one at which some key last lost its entry. From there on its answers are
 /// those of its own words alone, whatever the clock does and whatever other keys do, until it loses
-/// the entry. It does not lose it while its words are not idle (but for a reset, and `Forget`).
+/// the entry. It loses the entry only when its words are idle, except by a reset or `Forget`.
 ///
 /// A key without an entry that the catch-all may have admitted is barred until that no longer counts: denied, if
 /// there is an entry for it. Whether there is one is known where every key may have every entry.

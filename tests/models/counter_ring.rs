@@ -195,7 +195,7 @@ fn wide_looks() {
         &[Take(W, 1), Take(2 * W, 1)],
         &[&[Take(3 * W, 1), Take(4 * W, 1)], &[Room(3 * W)]],
     );
-    // Neither slot nor base tells of the cell that is asked about any longer.
+    // Neither the slot nor the base still has the cell that the reader asks about.
     FULL.run(
         ring(2, 1).build().unwrap(),
         &[Take(W, 2)],

@@ -1,4 +1,4 @@
-//! Runs calls in threads, and judges what they answered.
+//! Runs calls in threads, and checks their answers.
 
 use core::cell::Cell;
 use std::collections::HashSet;
@@ -16,15 +16,15 @@ use std::thread;
 /// One call of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
-    /// Takes permits at a time.
+    /// Requests permits at a time.
     Take(u64, u64),
-    /// Gives back so many permits of the latest receipt of this thread, if it has one.
+    /// Refunds this many permits of the thread's latest receipt, if it has one.
     GiveBack(u64),
     /// Charges permits at a time.
     Charge(u64, u64),
-    /// Asks for the room at a time.
+    /// Asks for the capacity that is left at a time.
     Room(u64),
-    /// Asks when so many permits would be admitted, at a time.
+    /// Asks at a time when this many permits would be admitted.
     Ready(u64, u64),
 }
 
@@ -40,10 +40,10 @@ pub(crate) enum Answer {
     Ready(Option<u64>),
 }
 
-/// How a model is judged, and how hard it is searched.
+/// How the executions of a model are checked, and how many of them loom tries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
-    /// Preemptions that loom tries; `None`: all. Two threads are searched without a bound.
+    /// The number of preemptions in an execution that loom tries. `None`: no bound.
     pub(crate) preemptions: Option<usize>,
     /// Whether the answers must be those of some order of the calls.
     pub(crate) ordered: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Model {
     pub(crate) also: Option<(u64, u64)>,
 }
 
-/// Every execution. For two threads, of which each has little to do.
+/// Every execution, with any number of preemptions. For two threads with few steps each.
 pub(crate) const FULL: Model = Model {
     preemptions: None,
     ordered: true,
@@ -66,7 +66,7 @@ pub(crate) const BOUNDED: Model = Model {
 };
 
 impl Model {
-    /// Leaves the order of the answers alone.
+    /// Does not check the order of the answers.
     pub(crate) const fn unordered(self) -> Self {
         Self {
             ordered: false,
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// Tries so many preemptions and no more.
+    /// Tries executions of at most this many preemptions.
     pub(crate) const fn up_to(self, preemptions: usize) -> Self {
         Self {
             preemptions: Some(preemptions),
@@ -96,7 +96,7 @@ impl Model {
     where
         A: Algorithm + Clone + Send + Sync + 'static,
     {
-        // The orders are thousands of plain runs, at which Miri is slow; it judges by the bound and the rest.
+        // The orders are thousands of plain runs, at which Miri is slow; it checks the bound and the state at rest.
         let expected =
             (self.ordered && !cfg!(miri)).then(|| alloc::sync::Arc::new(orders(&algorithm, before, threads)));
         let algorithm = alloc::sync::Arc::new(algorithm);
@@ -136,8 +136,8 @@ impl Model {
 
     #[cfg(not(ringgate_loom))]
     pub(crate) fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
-        // Miri interleaves by its seed, and is given many of them; real threads need many tries,
-        // more of them where nobody knows how many executions there are.
+        // Miri interleaves by its seed, and `ci/miri.sh` gives it many of them. Real threads need many tries, and more of
+        // them for a model whose executions are too many for loom.
         let times = match (cfg!(miri), self.preemptions) {
             (true, _) => 1,
             (false, Some(_)) => 400,

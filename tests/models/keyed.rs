@@ -2,14 +2,14 @@
 //!
 //! Under loom a bucket is one entry. A table for one key has one; one for two keys has two, the primary and the alternate
 //! entry of every key (by turns); one for three keys has a backyard of one more; one for four has three in the front. With
-//! real threads a key has 20 entries at the most. What is asserted of every execution:
+//! real threads a key has at most 20 entries. Each model asserts of every execution:
 //!
-//! - *bound*: of no key does an interval of one window hold more than the bound, whether its own
-//!   entry or the catch-all decided;
-//! - *books*: what each key has spent in its own entry in the end is what it was admitted there:
-//!   nothing was charged to another key, nothing lost;
-//! - *one entry*: the entries in use are as many as the keys that have one;
-//! - *room*: after a long silence every entry can be had.
+//! - *bound*: no interval of one window holds more permits of a key than the bound, whether its own entry or the
+//!   catch-all decided;
+//! - *books*: the permits that are spent in a key's own entry in the end are those that the key was admitted there, so
+//!   that none was charged to another key, and none was lost;
+//! - *one entry*: as many entries are in use as keys have one;
+//! - *room*: after a long silence a new key can get every entry.
 
 use core::time::Duration;
 

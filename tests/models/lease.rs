@@ -324,7 +324,7 @@ fn lease_lost() {
     .run(FULL);
 }
 
-/// The lease is reassigned: a decider of the old key spends none of it, and is not denied by a notice about the new one.
+/// The lease is reassigned: a decider of the old key spends no permit of it, and is not denied by a notice about the new key.
 #[test]
 fn lease_passed_on() {
     for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {

@@ -31,8 +31,8 @@ fn log_without_a_lap() {
     FULL.run(ring(4), &[], &[&[Take(0, 2)], &[Take(W / 2, 1), Take(W / 2, 1)]]);
 }
 
-/// A thread reads the head and sleeps; when it reads the slot, the slot tells of two laps later.
-/// Whenever it asks, there is a permit for it.
+/// A thread reads the head and stalls. When it reads the slot, the slot has a time of two laps later. At every moment of
+/// the call there is a permit for it, so it must not be denied.
 #[test]
 fn log_denial_of_the_past() {
     BOUNDED.run(
@@ -97,7 +97,7 @@ fn log_several_permits() {
     BOUNDED
         .unordered()
         .run(ring(2), &[], &[&[Take(0, 2)], &[Take(W, 1), Take(2 * W, 2)]]);
-    // A sleeper for two laps: its second slot looks as it did, but tells of a later time.
+    // A thread stalls for two laps: its second slot looks unchanged, but has a later time.
     BOUNDED.unordered().run(
         ring(2),
         &[],

@@ -1,5 +1,5 @@
-//! What a limiter answers is true: when to try again, what is left, when it is as good as new; and a denial
-//! changes none of it.
+//! The answers of a limiter are true: when to try again, how many permits are left, when its state is idle. A denial
+//! changes no answer.
 
 use proptest::prelude::*;
 use ringgate::{Algorithm, Nanos};
@@ -86,8 +86,8 @@ proptest! {
         }
     }
 
-    /// `earliest` is never too late: no requests, however small and however early, are done before; and for a bucket it is
-    /// exact, but for rounding.
+    /// `earliest` is never too late: requests for all the permits are never admitted before it, however they are split and
+    /// however early they are made. For a bucket it is exact, except for rounding.
     #[test]
     fn many_requests_take_as_long_as_they_are_said_to(
         subject in subject(),

@@ -202,8 +202,8 @@ proptest! {
     /// admits only if the log of the window would; and it denies only if the log of a window of (N
     /// + 1)·w would.
     ///
-    /// For it denies at t when the cells from the N-th before the present one hold too much; they begin after
-    /// t − (N + 1)·w. A lone caller who stays under the limit in every (N + 1)·w is therefore never denied.
+    /// The ring denies at t if the cells from the N-th before the present one hold too much. They begin after
+    /// t − (N + 1)·w. So a single caller that stays below the limit in every (N + 1)·w is never denied.
     #[test]
     fn a_strict_ring_lies_between_two_logs(
         ring in ring().prop_filter("strict", |ring| ring.kind == Kind::Strict),
@@ -359,7 +359,7 @@ proptest! {
         }
     }
 
-    /// A caller who asks for no more than a log of N + 1 cells has room for is never denied.
+    /// A single caller is never denied a request that a log of N + 1 cells has capacity for.
     #[test]
     fn a_lone_caller_under_the_limit_is_never_denied(
         ring in ring().prop_filter("no shares", |ring| ring.kind != Kind::Even),

@@ -381,7 +381,7 @@ fn fresh_words_are_idle_at_any_time() {
     }
 }
 
-/// Words of a caller who falls asleep right after its claim: it never stores what it has claimed.
+/// Words of a thread that stops right after its claim: it never stores the word that it has claimed.
 #[derive(Clone, Copy)]
 struct Asleep<'a>(&'a State);
 

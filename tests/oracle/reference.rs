@@ -135,8 +135,8 @@ impl CellLog {
 
 /// "The oldest of L", as an unbounded list of times, in the ring's units.
 ///
-/// `look` is how a time is looked at, which has to do with clocks that step back only: what was
-/// recorded is certain to be past but for one unit, by which it may have been rounded up.
+/// `look` is the time at which the queue is read. It differs from the reading only after a clock has stepped back: a
+/// recorded time is past, except that it may have been rounded up by one unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     limit: u64,

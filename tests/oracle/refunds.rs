@@ -57,7 +57,7 @@ proptest! {
         }
     }
 
-    /// At once, with nobody in between, a refund always succeeds, but for a log.
+    /// A refund that follows its charge at once always succeeds, except with a log.
     #[test]
     fn what_is_given_back_at_once_is_always_taken_back(
         subject in subject(),

@@ -28,7 +28,7 @@ fn what_is_ahead_counts_from_now() {
         for _ in 0..5 {
             assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
         }
-        // A look repairs nothing, and sees it all the same.
+        // `peek` does not repair the state, but its answer is that of the repaired state.
         let (_, looked) = judge.judge(&mut client, early, "peek", from_ref(&asked));
         assert_eq!(looked[0].remaining, 0);
         let (admitted, refused) = judge.judge(&mut client, early, "charge", from_ref(&asked));

@@ -146,7 +146,7 @@ async fn a_read_only_replica() {
     let request = Request::of("alice", 1);
     rules.check(&request).await.expect("room");
     let mut client = server.client();
-    // A replica without a primary, which serves stale data all the same.
+    // A replica without a primary still serves stale data.
     let replica = |of: [&str; 2]| redis::cmd("REPLICAOF").arg(&of).to_owned();
     let _: () = replica(["127.0.0.1", "1"]).query(&mut client).expect("an answer");
     let mut refused = 0;
@@ -288,7 +288,7 @@ async fn an_idle_connection_is_lost() {
     assert_eq!(store.health().calls, 0);
 }
 
-/// Callers that wait for less time than the store does notice the failure all the same.
+/// Callers with a shorter timeout than the store's notice the failure, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_give_up_before_the_store_does() {
     let Some(server) = Server::start() else { return };
