@@ -138,7 +138,7 @@ fn shared_limits_name_no_backend() {
     }
 }
 
-/// What a feature enables in `Cargo.toml`, by itself and by others.
+/// The features and dependencies that a feature enables in `Cargo.toml`, by itself and by others.
 fn enabled(manifest: &str, feature: &str) -> Vec<String> {
     let mut found = vec![feature.to_owned()];
     let mut next = 0;

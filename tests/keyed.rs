@@ -1,7 +1,7 @@
 //! A limiter for each of many keys, as its users see it: every verb, what becomes of keys when the
 //! table is full, histories against a reference, threads, floods of keys, and which keys come up most.
 //!
-//! What interleavings do to the table is in `models.rs`.
+//! Interleavings are tested in `models.rs`.
 #![cfg(not(ringgate_loom))]
 
 extern crate alloc;
@@ -134,7 +134,7 @@ fn drain(limiter: &ByHand, key: u64) -> u64 {
     (0..).take_while(|_| limiter.check(&key).is_ok()).count() as u64
 }
 
-/// What an answer says, apart from the borrow: when, how many, how many are left, when to try again, and whether
+/// An answer without its borrow: when, how many, how many are left, when to try again, and whether
 /// the table was full.
 type Told = (Nanos, u64, u64, Option<Duration>, bool);
 

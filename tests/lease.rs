@@ -140,7 +140,7 @@ fn nor_when_the_server_forgets_or_steps_back() {
                     wipes,
                     steps,
                     times,
-                    // What the server decides meanwhile has another bound.
+                    // Decisions by the server have another bound.
                     others: setup.others && !wipes,
                     ..setup
                 };

@@ -59,7 +59,7 @@ fn checks_take_what_they_say() {
         assert_eq!((one.at(), one.permits(), one.remaining()), (now, 1, 9), "{name}");
         let three = limiter.check_n(3).expect("nine are left");
         assert_eq!((three.permits(), three.remaining()), (3, 6), "{name}");
-        // What was asked for is worked out when it is asked: it shows what came later.
+        // Details are computed on request, so they show later charges.
         assert_eq!(one.remaining(), 6, "{name}");
         clock.advance(Duration::from_millis(1));
         let at = clock_time(&limiter);
@@ -140,7 +140,7 @@ fn owned_checks_decide_as_shared_ones() {
     }
 }
 
-/// What an answer says, apart from the limiter's borrow: when, how many, how many are left, and
+/// An answer without the borrow of the limiter: when, how many, how many are left, and
 /// when to try again.
 type Plain = (Nanos, u64, u64, Option<Duration>);
 
@@ -341,7 +341,7 @@ fn settling_charges_the_actual_cost() {
             "{name}"
         );
 
-        // What is settled too low too late stays spent.
+        // Permits that are settled too low too late stay spent.
         let late = limiter.check_n(4).expect("idle").into_receipt();
         clock.advance(Duration::from_millis(1_000));
         assert!(limiter.check().is_ok());
@@ -349,7 +349,7 @@ fn settling_charges_the_actual_cost() {
     }
 }
 
-/// What no word can hold is forgiven, and the answer says how much. (A ring of one word, and the
+/// Permits that no word can hold are forgiven, and the answer says how many. (A ring of one word, and the
 /// log of times, can hold whatever makes a difference.)
 #[test]
 fn debt_beyond_all_measure_is_forgiven_or_booked() {

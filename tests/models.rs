@@ -1,9 +1,9 @@
 //! Models of every concurrent protocol.
 //!
-//! The same models run in three ways: exhaustively under loom (`ci/loom.sh`), many times with real
+//! Every model runs in three ways: up to its bound on preemptions under loom (`ci/loom.sh`), many times with real
 //! threads under plain `cargo test`, and with many seeds under Miri (`ci/miri.sh`).
 //!
-//! What is asserted of every execution, by `harness`:
+//! `harness` asserts of every execution:
 //!
 //! - *bound*: no interval of one window holds more than the bound, by the stamps of the receipts;
 //! - *order*: the answers are those of the same calls one after the other, in some order that keeps

@@ -159,7 +159,7 @@ fn o5_five_in_ten_seconds_compares_the_oldest() {
     assert!(limiter.check().is_err());
 }
 
-/// The same for many callers at once, with nanoseconds for a clock and not whole seconds.
+/// Five of many concurrent callers are admitted, with a clock of nanoseconds and not of whole seconds.
 #[test]
 fn o5_five_of_many_concurrent_callers_pass() {
     let (limiter, clock) = by_hand(stamps("5/10s"));
@@ -245,7 +245,7 @@ fn o9_each_of_ten_cells_has_its_own_share() {
         assert_eq!(passed(&limiter, 5), 0);
         clock.advance(millis(100));
     }
-    // However long nobody came, the next cell gives no more than its own.
+    // However long there was no request, the next cell admits no more than its share.
     clock.advance(Duration::from_secs(5));
     assert_eq!(passed(&limiter, 5), 1);
 }
@@ -271,7 +271,7 @@ fn fault_cells_of_no_width() {
             "{text} in {cells}"
         );
     }
-    // What cannot be divided is refused, not rounded to zero.
+    // A quota that cannot be divided is an error, and is not rounded to zero.
     let refused = CounterRing::builder(quota("10/1us"))
         .cells(4096)
         .build()
@@ -754,7 +754,7 @@ mod rules {
         }
     }
 
-    /// Address: 100 per 50 s and 10 per 20 s; everybody: 1000 per 60 s.
+    /// Address: 100 per 50 s and 10 per 20 s; all callers: 1000 per 60 s.
     #[test]
     fn o4_by_address_and_by_everybody() {
         for algorithm in ALGORITHMS {
@@ -766,7 +766,7 @@ mod rules {
                             .by(&by_address())
                             .algorithm(algorithm),
                     )
-                    .rule(Rule::new("everybody", quota("1000/60s")).algorithm(algorithm)),
+                    .rule(Rule::new("all", quota("1000/60s")).algorithm(algorithm)),
             );
             let from = |last| Request {
                 user: "alice",
@@ -779,20 +779,20 @@ mod rules {
             }
             let violated = |last| -> Vec<_> {
                 let request = from(last);
-                let refused = rules.check(&request).expect_err("everybody is refused");
+                let refused = rules.check(&request).expect_err("all callers are denied");
                 refused
                     .violations()
                     .map(|it| (it.rule().to_string(), it.limit()))
                     .collect()
             };
-            assert_eq!(violated(200), [("everybody".to_string(), 1000)]);
+            assert_eq!(violated(200), [("all".to_string(), 1000)]);
             assert_eq!(
                 violated(0),
-                [("address".to_string(), 10), ("everybody".to_string(), 1000)]
+                [("address".to_string(), 10), ("all".to_string(), 1000)]
             );
-            // The refused have charged nothing: neither the address that had room, nor everybody.
+            // A denied request has charged nothing: neither its address, which has capacity, nor the rule of all callers.
             for peek in rules.peek(&from(200)) {
-                let spent = if peek.rule() == "everybody" { 1000 } else { 0 };
+                let spent = if peek.rule() == "all" { 1000 } else { 0 };
                 assert_eq!(peek.spent(), spent);
             }
             clock.advance(Duration::from_secs(3600));

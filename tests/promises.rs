@@ -1,4 +1,4 @@
-//! What a decision does not do: allocate, write where it is denied, wait.
+//! A decision does not allocate or wait, and a denial does not write.
 #![cfg(not(ringgate_loom))]
 
 #[expect(dead_code, reason = "the log is for tests of bounds")]
@@ -259,7 +259,7 @@ fn states_are_as_small_as_documented() {
     );
 }
 
-/// What a limiter allocates for its state when it is made, which is all that it ever does: cache lines of its own.
+/// A limiter allocates cache lines of its own for its state when it is made, and nothing afterwards.
 #[test]
 fn a_limiter_is_as_large_as_documented() {
     let bytes = |it: Any, words| {

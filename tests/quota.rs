@@ -240,7 +240,7 @@ proptest! {
     }
 }
 
-/// What each algorithm refuses: the field, what was given, what is allowed, in these words.
+/// The errors of each algorithm: the field, the given value and the expected values, in these words.
 #[test]
 fn a_bad_configuration_is_refused_in_words() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
@@ -298,7 +298,7 @@ fn a_bad_configuration_is_refused_in_words() {
     }
 }
 
-/// What an error says is allowed is allowed, and one more is not.
+/// A value that an error says is expected is accepted, and one more is not.
 #[test]
 fn what_is_said_to_be_allowed_is_allowed() {
     for (limit, window) in [

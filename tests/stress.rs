@@ -61,7 +61,7 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// What one thread does over and over: takes one to four permits, and gives every fifth charge
+/// The loop of one thread: takes one to four permits, and gives every fifth charge
 /// back, part of it or all.
 fn call<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, turn: u64) -> Option<Call> {
     let before = limiter.clock().now();
@@ -261,7 +261,7 @@ fn no_reading_from_any_thread_lets_a_window_hold_more() {
     }
 }
 
-/// Striped, by the calls only: an admission has no reading of its own. What was said above of stamps
+/// Striped, by the calls only: an admission has no reading of its own. The remark above about stamps
 /// holds of charges, which are read after the use and before the end of a later call.
 #[cfg(all(feature = "quanta", feature = "striped"))]
 #[test]
@@ -326,7 +326,7 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
             admitted > 20 * limit,
             "{limit}, {stripes}, {hold}: {admitted} in 150 windows"
         );
-        // Nothing is stuck: after a silence, all is there but for what is charged late.
+        // After a silence the whole limit is available again, except for permits that are charged late.
         let later = limiter.clock().now().saturating_add(25 * WINDOW);
         let passed = (0..).take_while(|_| limiter.check_at(later, 1).is_ok()).count() as u64;
         assert!(

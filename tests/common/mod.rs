@@ -1,4 +1,4 @@
-//! What the test binaries share: words that can be copied and compared, any algorithm behind one
+//! The parts that all test binaries use: words that can be copied and compared, any algorithm behind one
 //! type, and the exact log.
 
 mod windows;

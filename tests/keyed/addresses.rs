@@ -24,7 +24,7 @@ fn a_subscriber_is_one_client() {
         ClientAddress::from(address("2001:db8::1")),
         ClientAddress::new(address("2001:db8::2"))
     );
-    // What only looks like a mapped address is an IPv6 one.
+    // An address that only looks like a mapped one is an IPv6 address.
     assert_eq!(client("::fffe:192.0.2.1"), "::");
 }
 

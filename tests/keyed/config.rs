@@ -1,4 +1,4 @@
-//! What cannot be built says so, and what can is as large as it says.
+//! Errors of the builder, and the size of the tables that it builds.
 
 use ringgate::keyed::{KeyedBuilder, OnFull, TableCounts};
 use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, TimestampRing};

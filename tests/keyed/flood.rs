@@ -123,8 +123,8 @@ fn a_flood_frees_nobody_who_is_tracked_under_deny() {
     });
 }
 
-/// The same over many windows, in which entries are reclaimed all the time: at most the bound in each of the
-/// victims' windows, counted by hand.
+/// A flood over many windows, in which entries are reclaimed all the time, admits at most the bound in each of the
+/// victims' windows.
 #[test]
 fn a_flood_over_many_windows_frees_nobody() {
     for on_full in [OnFull::Share, OnFull::Deny] {

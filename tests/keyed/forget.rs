@@ -1,4 +1,4 @@
-//! What a peek says of a key that would take another's entry.
+//! The answer of a peek for a key that would take another's entry.
 
 use core::time::Duration;
 
@@ -36,7 +36,7 @@ fn a_peek_of_a_barred_key_says_so() {
     for key in 1..=limiter.capacity() as u64 {
         assert!(!limiter.check(&key).expect("another's entry").is_overflow());
     }
-    // Every entry was taken from somebody in this cell.
+    // Every entry was evicted in this cell.
     assert!(limiter.check(&40).expect("the catch-all").is_overflow());
     limiter.clock().advance(Duration::from_millis(400));
     let peek = limiter.peek(&40);

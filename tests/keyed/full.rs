@@ -1,4 +1,4 @@
-//! What becomes of a key that finds the table full.
+//! The decisions for keys that find the table full.
 
 use core::time::Duration;
 
@@ -41,7 +41,7 @@ fn keys_without_an_entry_share_one_limit() {
     }
 }
 
-/// What the catch-all has admitted counts until its end. Until then the key is denied, though entries are idle; it is
+/// Admissions by the catch-all count until their end. Until then the key is denied, though entries are idle; it is
 /// told when it gets one, and does.
 #[test]
 fn a_barred_key_gets_its_entry_when_it_is_told() {
@@ -282,7 +282,7 @@ fn the_key_that_has_spent_least_is_forgotten() {
     }
 }
 
-/// Idle keys go first, and cost nobody anything.
+/// Idle keys are evicted first, and no key loses permits by that.
 #[test]
 fn nobody_is_forgotten_while_somebody_is_idle() {
     for subject in subjects(quota("10/s")) {
@@ -307,8 +307,8 @@ fn nobody_is_forgotten_while_somebody_is_idle() {
     }
 }
 
-/// A key lost its entry at some reading. Whoever comes with an older one is judged as of that
-/// reading, in an entry or without.
+/// A key lost its entry at some reading. A request with an older reading is decided as of that reading, in an entry or
+/// without.
 #[test]
 fn a_clock_that_steps_back_after_a_reclaim_gives_no_fresh_budget() {
     for subject in subjects(quota("10/s")) {
@@ -396,7 +396,7 @@ fn forgetting_does_not_run_ahead_of_the_clock() {
 }
 
 /// Of an entry that is ahead of the cell already, nothing is taken. (A log may be two units of time ahead of its
-/// clock; a bucket has none: whoever takes it over is a fraction of a nanosecond later.)
+/// clock; a GCRA state is not: the next key begins a fraction of a nanosecond later.)
 #[test]
 fn an_entry_is_taken_from_somebody_once_in_a_cell() {
     for subject in subjects(quota("10/s")) {
@@ -461,7 +461,7 @@ fn forgetting_takes_what_a_reset_has_given_up() {
         }
         assert!(limiter.is_empty());
         let inherited = if subject.name == "bucket" {
-            // What a permit and two units take, rounded up.
+            // The time of a permit and two units, rounded up.
             2
         } else if subject.name == "timestamps" {
             1
@@ -474,7 +474,7 @@ fn forgetting_takes_what_a_reset_has_given_up() {
             clock.advance(2 * cell(&subject.name));
             u64::from(subject.name != "fixed window")
         };
-        let taken = limiter.check(&2).expect("nobody's entry");
+        let taken = limiter.check(&2).expect("an entry without a key");
         assert!(!taken.is_overflow(), "{}", subject.name);
         let counts = limiter.counts();
         assert_eq!(

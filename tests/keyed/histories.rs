@@ -238,7 +238,7 @@ proptest! {
         world.finish();
     }
 
-    /// With nobody else there, the table is a limiter.
+    /// A table with one key answers as a limiter does.
     #[test]
     fn a_lone_key_is_decided_as_by_its_own_words(
         subject in subject(),

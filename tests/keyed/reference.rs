@@ -1,4 +1,4 @@
-//! What a table's answers are compared with: the words of each key by themselves, and the log of
+//! The reference that a table's answers are compared with: the words of each key by themselves, and the log of
 //! what each was admitted.
 
 use alloc::collections::BTreeMap;
@@ -77,7 +77,7 @@ impl Served {
     }
 }
 
-/// What a key that has no entry may find, as far as the reference knows.
+/// The results that a lookup of a key without an entry may have, as far as the reference knows.
 #[derive(Debug)]
 struct Chances {
     entry: bool,
@@ -91,7 +91,7 @@ struct Key {
     words: Option<State>,
     /// Had an entry when last seen, and was not reset since.
     entered: bool,
-    /// Somebody has lost an entry since, and it may have been this key, idle or forgotten.
+    /// A key has lost its entry since, and it may have been this key, idle or forgotten.
     may_be_lost: bool,
     /// The entry may have been lost while something in it counted.
     may_be_forgotten: bool,
@@ -175,7 +175,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             .subject
             .algorithm
             .advance(0, now)
-            .expect("whoever gets an entry has time left");
+            .expect("a key that gets an entry has time left");
         let set = state
             .shared()
             .exchange(0, 0, word, Ordering::Relaxed, Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         counts.tracked + counts.reclaimed + counts.forgotten + self.left
     }
 
-    /// What a fresh state has reached that begins at `time`.
+    /// The newest time in a fresh state that begins at `time`.
     fn begin(&self, time: Nanos) -> Nanos {
         let first = self.subject.algorithm.advance(0, time);
         first.map_or(Nanos::MAX, |first| self.subject.algorithm.latest_time(first))
@@ -247,7 +247,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         (certain.len() as u64 == entries).then_some(false)
     }
 
-    /// What `key`, which has no entry, may find by the reading `now`.
+    /// The results that a lookup of `key`, which has no entry, may have by the reading `now`.
     fn chances(&self, key: u64, now: Nanos) -> Chances {
         let barred = self.is_barred(key, now.max(self.reclaimed));
         let room = self.has_room(now);
@@ -259,7 +259,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             };
             let some = self.common.is_some() && self.keys.values().any(can_forget);
             return Chances {
-                // One that is taken from somebody is a cell newer, and may be of after the end.
+                // An entry that was evicted is a cell newer, and may begin after the end.
                 entry: !barred || room != Some(true),
                 barred,
                 full: !some && room != Some(true),
@@ -302,7 +302,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         if lost + forgotten > 0 {
             self.somebody_lost(key, now, forgotten > 0);
         }
-        // Nobody's entry that was not idle may have been taken for want of another.
+        // No entry that was not idle may have been evicted for lack of another.
         let fresh = lost > 0 || self.on_full != OnFull::Forget || now >= self.left_until;
         let renewed = (entered == 1 && forgotten == 0 && fresh).then(|| self.renewed(as_of));
         let state = self.keys.entry(key).or_default();

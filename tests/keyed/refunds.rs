@@ -64,7 +64,8 @@ fn a_fresh_refund_is_exact() {
     }
 }
 
-/// Its window is over: nothing is given back to whoever has the entry now, nor to the key's next one.
+/// The window of the charge has expired: the refund changes neither the key that has the entry now, nor the old key's next
+/// entry.
 #[test]
 fn what_a_key_took_that_has_lost_its_entry_is_forfeited() {
     for subject in subjects(quota("10/s")) {
@@ -219,7 +220,7 @@ fn what_may_be_forgotten_gives_no_time_back() {
     }
 }
 
-/// Nobody was charged, so nothing is lost.
+/// No key was charged, so no permit is lost.
 #[test]
 fn what_was_admitted_uncounted_is_refunded_for_nothing() {
     for subject in subjects(quota("10/s")) {

@@ -199,8 +199,8 @@ fn no_window_of_any_key_holds_more_than_the_bound() {
     assert!(reclaimed > 0 && overflowed > 0);
 }
 
-/// In one window that does not end, every key that is asked for more than its limit gets all of it,
-/// and no more, whoever asks; together they get the sum.
+/// In one window that does not end, every key with more requests than its limit is admitted exactly its limit by all
+/// threads. Together the keys are admitted the sum.
 #[test]
 fn what_all_keys_get_is_the_sum_of_what_each_may() {
     const EACH: u64 = 3;

@@ -93,7 +93,7 @@ fn keys_with_one_hash_share_a_limiter() {
     }
 }
 
-/// What is the same for every state needs none.
+/// An answer that is equal for every state needs no state.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn nothing_and_too_much_do_not_enter_a_key() {
@@ -241,7 +241,7 @@ fn a_reset_entry_is_used_again_when_it_is_idle() {
     }
 }
 
-/// What it gives up is nobody's until it is idle, the key itself included: it finds the table full.
+/// A key that was reset finds the table full: until the state of its old entry is idle, no key gets that entry.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_reset_on_a_full_table_leaves_the_key_to_the_rule() {
@@ -362,8 +362,8 @@ fn many_at_once_are_as_so_many_checks() {
     }
 }
 
-/// Whoever is handed an answer may ask for the keys that are still to come, or reset them: what was looked up ahead is
-/// validated. And an iterator is not asked again once it has ended.
+/// The closure that gets the answers may check the keys that are still to come, or reset them: entries that were found
+/// ahead are validated. An iterator that has ended is not polled again.
 #[test]
 fn many_at_once_hold_while_their_entries_pass_on() {
     for subject in subjects(quota("10/s")) {
@@ -391,7 +391,7 @@ fn many_at_once_hold_while_their_entries_pass_on() {
             }
         });
         assert_eq!(passed.len(), 3, "{}", subject.name);
-        // Nobody was charged for key 1, nor it for them.
+        // No other key was charged for key 1, nor key 1 for another.
         for other in 100..111 {
             assert_eq!(limiter.peek(&other).spent(), most, "{}", subject.name);
         }
@@ -400,8 +400,8 @@ fn many_at_once_hold_while_their_entries_pass_on() {
     }
 }
 
-/// Whoever is handed an answer may ask for as many keys at once, those of the same batch included; and where he panics, what
-/// he was told is all that was charged.
+/// The closure that gets the answers may itself check many keys, those of the same batch included. If it panics, only the
+/// admissions that it was given are charged.
 #[test]
 fn many_at_once_within_many_at_once() {
     for subject in subjects(quota("10/s")) {
@@ -483,11 +483,8 @@ fn debug_names_no_seed_and_no_key() {
         .capacity(10)
         .build_with(ManualClock::new(), AnyKey::with_seeds([918_273_645; 4]))
         .expect("a table");
-    assert!(limiter.check("somebody's secret name").is_ok());
+    assert!(limiter.check("a user's secret name").is_ok());
     let text = format!("{limiter:?}");
     assert!(text.contains("Share"), "{text}");
-    assert!(
-        !text.contains("918273645") && !text.contains("somebody"),
-        "{text}"
-    );
+    assert!(!text.contains("918273645") && !text.contains("secret"), "{text}");
 }

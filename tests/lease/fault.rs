@@ -6,7 +6,7 @@ pub(crate) enum Fault {
     GrantsIgnoreTheWindow,
     /// A hold is granted beside the window, but not beside the other holds.
     GrantsIgnoreTheHolds,
-    /// What a life is granted may be less than what it may have uncharged.
+    /// A life may be granted fewer permits than it may have uncharged.
     GrantsIgnoreWhatIsUncharged,
     /// A request that the server decides needs room in the window, but not beside the holds.
     StrictIgnoresTheHolds,
@@ -26,7 +26,7 @@ pub(crate) enum Fault {
     GrantsAtOnceAfterAWipe,
     /// A clock that has gone back: what is dated ahead is forgotten.
     WhatIsAheadIsForgotten,
-    /// What has ended is kept, and counts again when the clock goes back.
+    /// Ended records are kept, and count again when the clock goes back.
     EndedHoldsStay,
     /// A node may spend until D after the answer, and not after its question.
     TermFromTheAnswer,
@@ -52,6 +52,6 @@ pub(crate) enum Fault {
     LivesHaveOneName,
     /// A budget is not kept below what may be pending.
     PendingIsIgnored,
-    /// What a node has decided by the server does not count its own budget.
+    /// A node's decisions by the server do not count its own budget.
     StrictIgnoresItsOwnBudget,
 }

@@ -4,11 +4,11 @@ use super::server::{Answer, Mode, Question};
 /// Sixteenths of a tick, in which nodes count: their clocks go 14 to 18 of them in a tick.
 const SIXTEENTHS: u64 = 16;
 
-/// What a decider compares and exchanges.
+/// The word that a decider compares and exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     life: u64,
-    /// What may be uncharged.
+    /// The permits that may be uncharged.
     budget: u64,
     uncharged: u64,
 }
@@ -19,11 +19,11 @@ pub(crate) struct Decider {
     pub(crate) permits: u64,
     /// When it goes on.
     pub(crate) wakes: u64,
-    /// What it has read, unless it reads that when it wakes.
+    /// The word that it has read, unless it reads it when it wakes.
     pub(crate) read: Option<Account>,
 }
 
-/// What was used, as far as it takes to give it back.
+/// The permits that were used, as needed to refund them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Receipt {
     life: u64,

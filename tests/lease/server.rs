@@ -13,7 +13,7 @@ pub(crate) struct Times {
     pub(crate) term: u64,
 }
 
-/// What a budget is.
+/// The parameters of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// A hold, which the server keeps free.
@@ -22,7 +22,7 @@ pub(crate) enum Mode {
     Sync { pending: u64 },
 }
 
-/// What a node asks: renew my budget, charge this, and give me so many.
+/// A request of a node: renew the budget, charge these permits, and grant so many.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) mode: Mode,
@@ -51,7 +51,7 @@ pub(crate) struct Answer {
     pub(crate) budget: Option<u64>,
 }
 
-/// What is kept of a life.
+/// The record of a life.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     mode: Mode,
@@ -60,7 +60,7 @@ struct Entry {
     until: u64,
 }
 
-/// What the script does, and what it keeps. Its clock may go back.
+/// The script and its state. Its clock may go back.
 #[derive(Debug)]
 pub(crate) struct Server {
     fault: Fault,
@@ -96,7 +96,7 @@ impl Server {
         self.born = now - self.behind;
     }
 
-    /// What is registered for others.
+    /// The permits that are registered for others.
     fn held_beside(&self, life: u64, now: u64) -> u64 {
         let others = self
             .entries
@@ -114,7 +114,7 @@ impl Server {
         counted.map(|charge| charge.1).sum()
     }
 
-    /// What every script begins with: the time, and what it leaves of what is there.
+    /// The beginning of every script: reads the time, and removes expired records.
     fn begin(&mut self, now: u64) -> u64 {
         let now = now - self.behind;
         let keep = self.times.term + self.times.window;
@@ -144,7 +144,7 @@ impl Server {
             Fault::StrictIgnoresTheHolds => 0,
             _ => self.held_beside(u64::MAX, now),
         };
-        // What is registered is among those already.
+        // Registered permits are among those already.
         let own = life.and_then(|life| self.entries.get(&life));
         let own = own
             .filter(|entry| entry.mode != Mode::Lease)
@@ -203,7 +203,7 @@ impl Server {
         if !is_copy {
             entry.sequence = asked.sequence;
             self.charge(now, asked);
-            // What may still be uncharged, of what there was.
+            // The permits that may still be uncharged.
             let kept = entry.budget.min(asked.cap).saturating_sub(asked.charge);
             let spent = match self.fault {
                 Fault::GrantsIgnoreTheWindow => 0,

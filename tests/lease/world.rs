@@ -11,7 +11,7 @@ pub(crate) const LENGTH: u64 = 3000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) fault: Fault,
-    /// What nodes there are.
+    /// The mode of each node.
     pub(crate) modes: &'static [Mode],
     pub(crate) times: Times,
     /// A node has the server decide once in so many times.
@@ -31,7 +31,7 @@ enum Message {
     Answer(Answer),
 }
 
-/// What was admitted.
+/// An admission.
 #[derive(Clone, Copy, Debug)]
 struct Admission {
     at: u64,
@@ -46,12 +46,12 @@ pub(crate) struct World {
     nodes: Vec<Node>,
     /// Since when each is there.
     born: Vec<u64>,
-    /// What is on its way, by when it arrives.
+    /// The messages on their way, by the time at which they arrive.
     mail: BTreeMap<(u64, u64), Message>,
     sent: u64,
     lives: u64,
     admissions: Vec<Admission>,
-    /// What may be given back: by which node, and which admission it is.
+    /// The admissions that may be refunded, with their node.
     receipts: Vec<(usize, usize, Receipt)>,
     /// From when to when there was a node that may have a budget that the server does not keep free.
     unregistered: Vec<(u64, u64)>,
@@ -172,7 +172,7 @@ impl World {
         self.receipts.retain(|receipt| receipt.0 != at);
     }
 
-    /// What a node does in one moment.
+    /// The actions of a node in one moment.
     fn steps(&mut self, at: usize, now: u64) {
         if self.nodes[at].asleep > now {
             return;
@@ -218,7 +218,7 @@ impl World {
             1 => 2,
             _ => 1,
         };
-        // What has no budget goes to the server, now and then.
+        // Now and then a request without a budget goes to the server.
         if self.once_in(self.setup.asks) && !self.setup.wipes && now >= self.nodes[at].cut_off {
             let life = self.nodes[at].life();
             if self.server.decides(now, Some(life), permits) {
@@ -333,7 +333,7 @@ impl World {
     }
 }
 
-/// What windows have held.
+/// The permits that windows have held.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Worst {
     pub(crate) most: u64,

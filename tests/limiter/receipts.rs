@@ -68,7 +68,7 @@ fn a_limiter_that_has_moved_knows_its_receipts() {
     let mut moved = vec![limiter];
     moved.reserve(1_000);
     let boxed = Box::new(moved.remove(0));
-    // What a restart has left to charge is not the receipt's business.
+    // The receipt does not include the permits that a restart has left to charge.
     boxed.restore(&SavedState::new(2, Duration::from_secs(1)), Duration::ZERO);
     assert_eq!(boxed.refund(receipt), Settled::Exact);
     assert_eq!(boxed.peek().spent(), 2);

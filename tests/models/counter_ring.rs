@@ -82,7 +82,7 @@ fn wide_sleeper_for_a_lap() {
     );
 }
 
-/// The same with two cells to a window, where the base is not the current slot.
+/// A thread stalls for a lap of a ring with two cells to a window, where the base is not the current slot.
 #[test]
 fn wide_sleeper_with_two_cells() {
     BOUNDED.run(
@@ -92,7 +92,7 @@ fn wide_sleeper_with_two_cells() {
     );
 }
 
-/// What was charged in the last cell is still in the sum when the next one is entered by two threads.
+/// A charge in the last cell is still in the sum when two threads enter the next cell.
 #[test]
 fn wide_entering_carries_the_sum() {
     BOUNDED.run(
@@ -121,7 +121,7 @@ fn wide_slot_is_replaced() {
     );
 }
 
-/// Somebody looks while a slot is replaced: the base tells what the slot no longer does.
+/// A thread reads while a slot is replaced: the base has the sum that the slot no longer has.
 #[test]
 fn wide_looks_while_a_slot_is_replaced() {
     FULL.run(
@@ -151,7 +151,7 @@ fn wide_refund_against_entering() {
     );
 }
 
-/// What was taken in one cell is not given back in another.
+/// A charge in one cell is not refunded in another.
 #[test]
 fn wide_refund_in_a_later_cell() {
     BOUNDED.run(

@@ -224,10 +224,10 @@ fn answer<A: Algorithm, W: Words>(
     }
 }
 
-/// What each thread was answered, and what could be seen of the words in the end.
+/// The answers of each thread, and the answers of the words in the end.
 type Seen = (Vec<Vec<Answer>>, Vec<u64>);
 
-/// What every order of the calls gives.
+/// The results of every order of the calls.
 fn orders<A: Algorithm>(algorithm: &A, before: &[Call], threads: &[&[Call]]) -> HashSet<Seen> {
     let words = Plain::fresh(algorithm.words());
     play(algorithm, &words, before);

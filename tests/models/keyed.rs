@@ -52,7 +52,7 @@ struct Admission {
 
 type Limiter<A> = KeyedRateLimiter<A, ManualClock, Plain>;
 
-/// What is called, and how it is judged.
+/// A limiter, the calls of each thread, and the assertions about them.
 struct Scene<A> {
     algorithm: A,
     on_full: OnFull,
@@ -179,7 +179,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
         assert!(limiter.len() <= limiter.capacity() as u64);
     }
 
-    /// After a long silence every entry can be had: none is lost to everybody.
+    /// Asserts that after a long silence new keys get every entry.
     fn judge_room(&self, limiter: &Limiter<A>) {
         let later = Nanos::new(100 * W);
         limiter.clock().set(later);
@@ -195,8 +195,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
     }
 }
 
-/// The same calls for tables of few entries and of many: a key above 100 stands for as many keys as
-/// leave one entry.
+/// Adapts calls to the size of the table: a key above 100 stands for as many keys as leave one entry.
 fn occupied(calls: &[Call], capacity: usize) -> Vec<Call> {
     calls
         .iter()
@@ -227,7 +226,7 @@ fn packed(limit: u64, cells: u64) -> CounterRing {
     CounterRing::builder(quota).cells(cells).build().unwrap()
 }
 
-/// The same in several words.
+/// A counter ring in several words.
 fn wide(limit: u64, cells: u64) -> CounterRing {
     let quota = Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
     CounterRing::builder(quota)
@@ -451,7 +450,7 @@ fn keyed_full_share() {
     .run(BOUNDED.up_to(2));
 }
 
-/// The same with two threads that find the table full.
+/// Two threads find the table full, and ask the catch-all.
 #[test]
 fn keyed_full_share_two() {
     Scene::new(
@@ -469,7 +468,7 @@ fn keyed_full_shared_limit() {
         .run_and(FULL, |_, admitted| assert_eq!(admitted.concat().len(), 1));
 }
 
-/// A key that has an entry loses it to nobody while its window runs, except when forgotten.
+/// A key with an entry keeps it while its window runs, except by `Forget`.
 #[test]
 fn keyed_full_forget() {
     Scene::new(
@@ -549,7 +548,7 @@ fn keyed_full_share_and_gone() {
     .run(BOUNDED.up_to(1));
 }
 
-/// What the catch-all has admitted, and the key has got an entry meanwhile, is given back.
+/// An admission by the catch-all is refunded after the key has got an entry.
 #[test]
 fn keyed_full_given_back() {
     Scene::new(

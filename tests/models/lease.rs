@@ -1,7 +1,7 @@
 //! Models of the state of a lease, against its manager and a store.
 //!
 //! The store here is as plain as can be: one thread asks, and hears what follows from the protocol of `src/shared.md`.
-//! What is asserted of every execution, after the threads have ended:
+//! Each model asserts of every execution, after the threads have ended:
 //!
 //! - *cover*: what was spent and is not charged is never more than the store holds for it: at each answer, and in the end;
 //! - *once*: what was spent is what was charged, what is still in the account, and what ended with a life, each once;
@@ -23,7 +23,7 @@ use crate::lease_state::{Balance, LeaseState, SpendResult, VACANT};
 const ALICE: u64 = 1;
 const BOB: u64 = 2;
 
-/// What a decider does.
+/// A step of a decider.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Spends so many permits of a key's account.
@@ -33,7 +33,7 @@ enum Step {
 }
 use Step::*;
 
-/// What the one behind the desk does.
+/// A step of the thread that manages the lease.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// Asks for so many, keeping to as many.
@@ -49,7 +49,7 @@ enum Act {
 }
 use Act::*;
 
-/// What a decider was told.
+/// The answer that a decider got.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     key: u64,
@@ -61,7 +61,7 @@ struct Use {
 }
 
 struct Scene {
-    /// What Alice holds in the beginning.
+    /// The permits that Alice holds in the beginning.
     hold: u64,
     deciders: &'static [&'static [Step]],
     desk: &'static [Act],
@@ -70,7 +70,7 @@ struct Scene {
 /// When every term ends.
 const END: u64 = 10;
 
-/// What the store has of one life.
+/// The store's record of one life.
 #[derive(Clone, Debug)]
 struct Life {
     key: u64,
@@ -138,7 +138,7 @@ fn decide(account: &LeaseState, clock: &AtomicU64, steps: &[Step]) -> Vec<Use> {
                         at,
                         back: false,
                     }),
-                    // What was said of Bob's key is not for Alice, nor the other way round.
+                    // A notice about Bob's key does not apply to Alice, nor the other way round.
                     SpendResult::Closed { left, .. } => assert_eq!(left, key, "another key's"),
                     SpendResult::Short | SpendResult::NotOwner => {}
                 }
@@ -184,7 +184,7 @@ fn serve(account: &LeaseState, clock: &AtomicU64, hold: u64, acts: &[Act]) -> (V
                 );
                 assert!(question.charge <= question.cap, "{question:?}");
                 assert!(question.cap <= life.held, "{question:?} of {life:?}");
-                // What was asked to be charged was held, and the hold shrinks by as much.
+                // The permits to be charged were held, and the hold shrinks by as many.
                 life.charged += question.charge;
                 life.held = (life.held.min(question.cap) - question.charge).max(want);
                 account.grant(life.held, END);
@@ -245,7 +245,7 @@ fn judge(account: &LeaseState, lives: &[Life], uses: &[Use]) {
         let last = at + 1 == lives.len();
         let uncharged = if last { left.used() } else { 0 };
         let known = life.charged + uncharged + life.lost;
-        // What was in the account when the life ended has ended with it.
+        // The permits that were left when the life ended have ended with it.
         if life.passed {
             assert_eq!(used, known, "{uses:?} {life:?}");
         } else if last {
@@ -343,7 +343,7 @@ fn lease_passed_on() {
     }
 }
 
-/// What is given back was not asked about, or stays charged.
+/// A refund succeeds for permits that no request reports; otherwise they stay charged.
 #[test]
 fn lease_refund() {
     Scene {
@@ -384,7 +384,7 @@ fn lease_granted_with_a_notice() {
     });
 }
 
-/// The same budget is granted for longer, together with a notice that the store has no more: a request that has read the
+/// A budget is granted for longer, together with a notice that the store has no more: a request that has read the
 /// ended term is not denied by it.
 #[test]
 fn lease_granted_for_longer_with_a_notice() {

@@ -20,7 +20,7 @@ fn log_last_permit() {
     FULL.run(ring(2), &[Take(0, 1)], &[&[Take(0, 1)], &[Take(100, 1)]]);
 }
 
-/// Fewer claims than slots: nobody ever needs help, and every answer is exact.
+/// Fewer claims than slots: no thread needs help, and every answer is exact.
 #[test]
 fn log_without_a_lap() {
     FULL.run(

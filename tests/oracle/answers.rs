@@ -175,7 +175,7 @@ proptest! {
         }
     }
 
-    /// A crowd of denied requests does not put off by a nanosecond what is promised to anybody.
+    /// Denied requests do not delay the time that was promised to another caller, not by a nanosecond.
     #[test]
     fn a_flood_of_denied_requests_puts_nothing_off(
         subject in subject(),
@@ -290,7 +290,7 @@ proptest! {
         prop_assert!(it.decide(walk.state.shared(), ready, it.max_request()).is_some());
     }
 
-    /// What is charged beyond the limit is seen by every later decision: a state in debt admits at
+    /// Every later decision sees a charge beyond the limit: a state in debt admits at
     /// no time more than one that was not charged, and nothing before the debt fits.
     #[test]
     fn debt_is_seen_by_every_later_decision(
@@ -316,7 +316,7 @@ proptest! {
                 it.remaining(walk.state.shared(), walk.at()) <= it.remaining(twin.shared(), walk.at())
             );
             let permits = size.of(it.max_request());
-            // What the state in debt admits the other does, and then both hold it.
+            // The other state admits each request that the state in debt admits, and then both are charged.
             if walk.ask(permits) == Outcome::Admitted(permits) {
                 prop_assert!(it.decide(twin.exclusive(), walk.at(), permits).is_some());
             }

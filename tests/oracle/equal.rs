@@ -52,7 +52,7 @@ proptest! {
                     let permits = size.of(it.max_request());
                     let spent = model.spent(now);
                     let booked = it.charge(state.shared(), at, permits);
-                    // What a word has no room for is forgiven, and makes no difference while it is
+                    // Permits that a word cannot hold are forgiven, and make no difference while it is
                     // the newest debt. Up to as much debt again as the limit always has room.
                     prop_assert!(booked == permits || spent.saturating_add(permits) > 2 * ring.limit + 1);
                     model.charge(now, booked.min(1 << 40));
@@ -224,8 +224,7 @@ proptest! {
         }
     }
 
-    /// The same for several windows: all logs have room when it admits, and some wider one has none
-    /// when it denies.
+    /// A ring of several windows admits only if all logs have capacity, and denies only if some wider log has none.
     #[test]
     fn a_ring_of_several_windows_lies_between_two_logs_of_each(
         several in several().prop_filter("strict", |several| !several.classic),

@@ -16,14 +16,14 @@ use super::walk::{
 };
 use crate::common::{Any, State};
 
-/// What belongs to a table in word 0.
+/// The bits of word 0 that belong to a table.
 const TABLE: u64 = 3 << 62;
 
 fn first(state: &State) -> u64 {
     state.shared().load(0, Ordering::Relaxed)
 }
 
-/// The same words with another word 0.
+/// Copies the words, with another word 0.
 fn with_first(state: &State, first: u64) -> State {
     let copy = state.clone();
     let seen = copy.shared().load(0, Ordering::Relaxed);
@@ -34,7 +34,7 @@ fn with_first(state: &State, first: u64) -> State {
     copy
 }
 
-/// Words that are whatever they are, and that nobody can change; loads and exchanges are counted.
+/// Words with any values, which no exchange changes; loads and exchanges are counted.
 #[derive(Clone, Copy)]
 struct Stone<'a> {
     words: &'a [u64],
@@ -71,7 +71,7 @@ proptest! {
         }
     }
 
-    /// What may follow a word is above it and above every one before, and again within its bits.
+    /// A word that may follow another is greater than it and than every word before it, and stays within its bits.
     #[test]
     fn later_is_above_every_word_before(subject in subject(), history in history(anywhere(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
@@ -113,7 +113,7 @@ proptest! {
         }
     }
 
-    /// Whoever comes with an older reading than an idle state was renewed at is judged as of that
+    /// A request with an older reading than the one at which an idle state was renewed is decided as of that
     /// time, or refused.
     #[test]
     fn a_renewed_state_does_not_go_back_in_time(
@@ -259,7 +259,7 @@ proptest! {
         }
     }
 
-    /// Whatever the words hold, and even if nothing can be written, an attempt ends; over zeros so do
+    /// An attempt ends with any words, even if none can be written; over zeros so do
     /// looks and refunds.
     #[test]
     fn an_attempt_ends_over_any_words(
@@ -307,7 +307,7 @@ proptest! {
         alike(&lowered.into(), &built.into(), history)?;
     }
 
-    /// The same for a bucket whose burst is its limit.
+    /// A bucket whose burst is its limit, lowered to a limit, decides as a bucket with that limit.
     #[test]
     fn a_lowered_bucket_is_a_bucket_with_that_limit(
         limit in 1..400_u64,
@@ -468,7 +468,7 @@ fn a_bucket_is_not_idle_before_what_was_refunded_is_past() {
     }
 }
 
-/// What cannot be lowered, and to what.
+/// Algorithms whose limit cannot be lowered, and the limits.
 #[test]
 fn a_limit_is_lowered_within_its_range() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");

@@ -81,7 +81,7 @@ impl Size {
     }
 }
 
-/// What a caller does.
+/// A call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     Ask(Size),
@@ -370,7 +370,7 @@ pub(crate) struct Walk<'a> {
     cell: u64,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Admitted(u64),

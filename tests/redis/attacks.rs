@@ -66,7 +66,7 @@ impl Clock for Sleepy {
     }
 }
 
-/// What is asked, and of whom.
+/// The parameters of an attack.
 #[derive(Clone, Copy)]
 struct Attack {
     users: u64,
@@ -74,7 +74,7 @@ struct Attack {
     refunds: bool,
 }
 
-/// What each caller does until it is told to stop: its calls that were admitted and not given back, by user.
+/// The loop of each caller until it is stopped: its calls that were admitted and not given back, by user.
 fn calls(
     rules: &SharedRules<Asked>,
     runtime: &tokio::runtime::Handle,

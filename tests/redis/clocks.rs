@@ -17,7 +17,7 @@ fn both(limit: u64) -> [Asked; 2] {
     ]
 }
 
-/// What was spent before the clock went back counts for a whole window after, and no longer than a window and a cell.
+/// Permits that were spent before the clock went back count for a whole window after, and no longer than a window and a cell.
 #[test]
 fn what_is_ahead_counts_from_now() {
     let Some(server) = Server::start() else { return };

@@ -156,7 +156,7 @@ impl Cluster {
     }
 }
 
-/// What belongs to one key is in one slot, and keys are spread over the nodes.
+/// The state of one key is in one slot, and keys are spread over the nodes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_has_one_slot() {
     let Some(cluster) = Cluster::start().await else {
@@ -400,6 +400,6 @@ async fn a_node_is_lost() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let calls = load.end().await;
-    // What it had was lost with it.
+    // Its permits were lost with it.
     assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);
 }

@@ -1,4 +1,4 @@
-//! What happens to servers and networks, while callers go on: no call hangs, nothing panics, and no more is admitted
+//! Faults of servers and networks, while callers continue: no call hangs, nothing panics, and no more is admitted
 //! than is documented.
 
 use alloc::sync::Arc;
@@ -384,7 +384,7 @@ async fn the_server_is_loading() {
     );
 }
 
-/// What a store has, ends with it: its connection, and the task that makes others.
+/// A store that is dropped ends its connection, and the task that makes others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_store_leaves_nothing() {
     let Some(server) = Server::start() else { return };

@@ -16,7 +16,7 @@ enum Op {
     Wait(u64),
     /// So many permits, under this limit.
     Take(u64, u64),
-    /// What was taken so many admissions ago, if it has not been given back.
+    /// Refunds the admission of so many admissions ago, if it was not refunded.
     GiveBack(usize),
 }
 
@@ -28,7 +28,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What was taken: when, how many permits, the receipt, and whether it was given back.
+/// An admission: when, how many permits, the receipt, and whether it was refunded.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     at: u64,

@@ -60,7 +60,7 @@ async fn o2_atomic_script() {
     }
 }
 
-/// The same where all of them carry one microsecond.
+/// The atomic script admits exactly its limit when all requests carry one microsecond.
 #[test]
 fn o2_atomic_script_in_one_instant() {
     let Some(server) = Server::start() else { return };
@@ -153,7 +153,7 @@ async fn o4_several_rules_in_one_script() {
     }
 }
 
-/// The same with the time held still, so that there is nothing to wait for: refused a hundred times, charged nowhere.
+/// The time stands still: a hundred requests are denied, and none is charged in any window.
 #[test]
 fn o4_a_refusal_charges_no_rule() {
     let Some(server) = Server::start() else { return };

@@ -9,7 +9,7 @@ use ringgate::{Key, Quota, Rule, Settled};
 
 use crate::server::Server;
 
-/// What the tests ask for.
+/// A request of the tests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) user: &'static str,
@@ -197,7 +197,7 @@ async fn a_rule_in_the_shadow_is_one_rule() {
         looks.iter().map(|look| look.limit() - look.remaining()).collect()
     };
     assert_eq!(spent().await, [5, 2, 2, 2, 2, 2]);
-    // What was not charged is not given back.
+    // A request that was not charged is not refunded.
     let last = last.expect("the last of five");
     assert_eq!(rules.refund(last).await, Ok(Settled::Exact));
     assert_eq!(spent().await, [4, 2, 2, 2, 2, 2]);

@@ -1,4 +1,4 @@
-//! What cannot be built, and what it says.
+//! Errors of the builder, and their messages.
 
 use core::time::Duration;
 

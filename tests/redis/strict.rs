@@ -70,7 +70,7 @@ async fn no_window_holds_more_than_the_limit() {
     }
 }
 
-/// What was taken before a reset is not given back after it: others have used what there is since.
+/// A charge from before a reset is not refunded after it: others have used the permits since.
 #[tokio::test]
 async fn what_was_reset_is_not_given_back() {
     let Some(server) = Server::start() else { return };
@@ -85,7 +85,7 @@ async fn what_was_reset_is_not_given_back() {
     }
 }
 
-/// What is given back is had again, and never more than that: by stamps, of all that was kept.
+/// Refunded permits are admitted again, and never more than those: by the stamps of all charges that were kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_given_back_is_exact() {
     let Some(server) = Server::start() else { return };

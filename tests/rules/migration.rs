@@ -1,4 +1,4 @@
-//! What a reload carries over from one state to another, and what it does not.
+//! The permits that a reload carries over from one state to another, and those that it does not.
 
 use ringgate::Settled;
 use ringgate::keyed::OnFull;

@@ -17,7 +17,7 @@ async fn keeps_every_promise() {
     checked.unwrap_or_else(|broken| panic!("{broken}"));
 }
 
-/// What a faulty store does wrong.
+/// The fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     ChargesOnPeek,

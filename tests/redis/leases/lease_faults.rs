@@ -1,4 +1,4 @@
-//! What happens to servers and networks while nodes decide by themselves: decisions go on, none hangs, nothing panics,
+//! Faults of servers and networks while nodes decide by themselves: decisions go on, none hangs, nothing panics,
 //! and no window holds more than is documented.
 
 use alloc::sync::Arc;
@@ -225,7 +225,7 @@ async fn connections_are_cut() {
     tokio::join!(one(false), one(true));
 }
 
-/// What was asked and executed, and not answered, is asked again, and charged once: the server has counted what was
+/// A request that was executed but not answered is sent again, and charged once: the server has counted what was
 /// admitted, to the last.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_counts_once() {

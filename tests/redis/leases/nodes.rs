@@ -24,7 +24,7 @@ pub(crate) struct Turn {
     pub(crate) refused: bool,
 }
 
-/// What a node has said.
+/// The output of a node.
 #[derive(Debug, Default)]
 struct SpendResult {
     turns: Vec<Turn>,
@@ -144,7 +144,7 @@ impl Node {
         }
     }
 
-    /// What it has said of its calls so far.
+    /// The calls that the node has reported so far.
     pub(crate) fn turns(&self) -> Vec<Turn> {
         self.said.lock().expect("no panic").turns.clone()
     }

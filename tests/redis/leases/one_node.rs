@@ -74,7 +74,7 @@ async fn a_hot_key_is_decided_on_the_node() {
     .await;
 }
 
-/// A budget is heard of before the first request is decided: the store is never asked about a request.
+/// A node gets a budget before it decides the first request, so the store decides no request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_budget_is_spent_to_the_last_permit() {
     let Some(server) = Server::start() else { return };
@@ -332,7 +332,7 @@ async fn every_quota_has_an_account() {
     assert_eq!(left[1].remaining(), 0, "{left:?}");
 }
 
-/// What was spent of an account and is not being asked about can be given back, once.
+/// Permits of a lease that were spent, and are in no request on its way, can be refunded once.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_gives_back_what_it_has_not_asked_about() {
     let Some(server) = Server::start() else { return };

@@ -1,5 +1,5 @@
 //! The script that settles accounts, in a real server with a time that the test says: random questions, copies of them that
-//! come when others were asked, strict requests in between, and a clock that goes back. What is charged and what is held are
+//! come when others were asked, strict requests in between, and a clock that goes back. Charged permits and held permits are
 //! never more than the limit (while the clock does not go back), and what is used is never more in a window.
 
 use core::slice::from_ref;
@@ -35,7 +35,7 @@ struct Life {
     copies: Vec<UsageReport>,
 }
 
-/// What is charged, as the script counts it.
+/// The permits that are charged, as the script counts them.
 fn charged(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
     if part.counting == Counting::Log {
         let count = redis::cmd("ZCOUNT")
@@ -56,7 +56,7 @@ fn charged(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
     counted.map(|(_, spent)| spent).sum()
 }
 
-/// What is held.
+/// The permits that are held.
 fn held(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
     let name = format!("{}:leases", part.key);
     let lives: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query(client).expect("lives");
@@ -163,7 +163,7 @@ fn what_is_charged_and_held_is_never_more_than_the_limit() {
                 }
             }
             let (charged, held) = (charged(&mut client, &part, now), held(&mut client, &part, now));
-            // What had left its window counts again when the clock goes back.
+            // Permits that had left their window count again when the clock goes back.
             assert!(
                 charged + held <= LIMIT || behind > 0,
                 "{charged} charged and {held} held, in history {history}"
@@ -193,7 +193,7 @@ fn parts(name: &str) -> [Asked; 2] {
     ]
 }
 
-/// What has ended, and was taken by others, does not come back when the clock goes back.
+/// Permits that have ended, and were granted to others, do not return when the clock goes back.
 #[test]
 fn a_hold_that_has_ended_is_not_revived() {
     let Some(server) = Server::start() else { return };

@@ -64,7 +64,7 @@ async fn a_term_ends_with_its_key() {
     };
     tokio::join!(asking, stopping);
     until("the loss is noticed", || !store.health().connected).await;
-    // Whatever was heard last was sent before.
+    // The last grant was sent before.
     tokio::time::sleep(term).await;
     let standing = rules.lease_stats();
     let late = rules.check_now(&Request::of("hold", 0));
@@ -111,7 +111,7 @@ async fn a_term_begins_with_its_question() {
         );
     }
     proxy.go(Route::Swallow);
-    // What was sent before may be answered, and what is sent from here on is not.
+    // Requests from before may be answered, and later ones are not.
     let cut = Instant::now();
     while cut.elapsed() < term {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -164,7 +164,7 @@ async fn none_is_granted_soon_after_a_restart() {
         server.kill();
         let began = Instant::now();
         server.restart();
-        // What was held before may be spent so long.
+        // Permits that were held before may be spent for so long.
         tokio::time::sleep(term).await;
         while !decides().await {
             assert!(

@@ -25,7 +25,7 @@ pub(crate) struct Call {
 
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
-    /// What accounts have admitted.
+    /// The permits that leases have admitted.
     here: Arc<AtomicU64>,
     tasks: Vec<tokio::task::JoinHandle<Vec<Call>>>,
 }
@@ -63,7 +63,7 @@ impl Load {
         self.here.load(Ordering::Relaxed)
     }
 
-    /// What became of all calls.
+    /// The results of all calls.
     pub(crate) async fn end(self) -> Vec<Call> {
         self.stop.store(true, Ordering::Relaxed);
         let mut calls = Vec::new();

@@ -15,7 +15,7 @@ use crate::server::{PATIENCE, patient};
 /// The variable with its orders.
 pub(crate) const ORDERS: &str = "RINGGATE_NODE";
 
-/// What a node is to be.
+/// The configuration of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
     /// Where the store is, maybe by way of a proxy, and where the server is for sure.
@@ -25,7 +25,7 @@ pub(crate) struct Orders {
     pub(crate) patient: bool,
     pub(crate) quota: String,
     pub(crate) log: bool,
-    /// What may be held; or, in a sync, pending.
+    /// The permits that may be held; or, in a sync, pending.
     pub(crate) permits: u64,
     pub(crate) sync: bool,
     pub(crate) term: Duration,
@@ -106,7 +106,7 @@ pub(crate) fn time(client: &mut redis::Connection) -> u64 {
     seconds * 1_000_000 + micros
 }
 
-/// What became of a request: whether it was admitted, whether by the node itself, and whether at once.
+/// The outcome of a request: whether it was admitted, whether by the node itself, and whether at once.
 fn decide(limiter: &SharedLimiter, runtime: &tokio::runtime::Handle) -> (bool, bool, bool) {
     let (answer, at_once) = match limiter.check_now("key") {
         Some(answer) => (answer, true),

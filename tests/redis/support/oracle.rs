@@ -1,4 +1,4 @@
-//! What must hold of admissions, by the server's own stamps or by the calls' own times.
+//! The bounds of admissions, by the server's own stamps or by the calls' own times.
 
 pub(crate) use crate::windows::most_in_a_window;
 

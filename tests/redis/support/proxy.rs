@@ -7,16 +7,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What it does with the next bytes.
+/// The fault that the proxy applies to the next bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Route {
     Pass,
-    /// What clients send goes nowhere, on connections that stay open.
+    /// Bytes of clients are dropped, on connections that stay open.
     Swallow,
-    /// What is sent arrives at once, and what is answered comes back late, also when it goes otherwise then.
+    /// Requests arrive at once, and replies are late, also if the fault has changed by then.
     DelayReplies,
-    /// What is sent arrives; of what is answered, one byte comes back, and the connection ends.
+    /// Requests arrive. One byte of the reply comes back, and the connection ends.
     CutReplies,
 }
 

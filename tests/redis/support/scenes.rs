@@ -1,4 +1,4 @@
-//! What nodes in processes of their own go through, in either mode: whatever happens, no window holds more than the
+//! Faults of nodes in processes of their own, in either mode: in every case no window holds more than the
 //! mode's bound.
 
 use core::time::Duration;
@@ -43,7 +43,7 @@ fn judge(what: &str, orders: &Orders, nodes: u64, outcome: &Outcome) {
     let (limit, most) = (limit(orders), outcome.most);
     println!(
         "{what} ({mode}, {}): L = {limit}, worst window {most}, of {} allowed, the server's own counts {}; {} admitted, \
-         {} of them by nodes themselves, whose decisions took up to {:?} but for one in a thousand; used of calm \
+         {} of them by nodes themselves, whose decisions took up to {:?} except one in a thousand; used of calm \
          windows: {used:?}",
         if orders.log { "log" } else { "cells" },
         limit + beyond(orders, nodes),

@@ -27,7 +27,7 @@ pub(crate) struct Asked {
     pub(crate) receipt: (u64, u64),
 }
 
-/// What it has found of one part.
+/// The script's result for one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CounterStatus {
     pub(crate) room: bool,
@@ -135,7 +135,7 @@ impl Script {
         (answer[0] == 1, found.collect())
     }
 
-    /// What a life is granted for its question `[sequence, begins, cap, want, keep]` about a hold, whose charge is what the
+    /// The permits that a life is granted for its request `[sequence, begins, cap, want, keep]` about a hold, whose charge is what the
     /// part costs; `None`: it is unknown.
     pub(crate) fn settle(
         &self,

@@ -69,7 +69,7 @@ impl Server {
         Self::with(&[])
     }
 
-    /// The same, with more arguments.
+    /// Starts a server with further arguments.
     pub(crate) fn with(arguments: &[&str]) -> Option<Self> {
         Self::start_as(arguments, false)
     }

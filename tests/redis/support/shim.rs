@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// What a process is started with, for clocks of its own.
+/// The environment with which a process is started, for clocks of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clocks {
-    /// What stands before the program.
+    /// The command before the program.
     pub(crate) words: Vec<String>,
     /// Variables of its environment.
     pub(crate) variables: Vec<(&'static str, String)>,
@@ -63,7 +63,7 @@ impl Shim {
         file.and_then(write).expect("a file");
     }
 
-    /// What a process needs to be given so that its clocks are shifted, once they were.
+    /// The environment that shifts the clocks of a process.
     pub(crate) fn clocks(&self, process: usize) -> Clocks {
         let library = self.folder.path().join("shim.so");
         Clocks {
@@ -76,7 +76,7 @@ impl Shim {
     }
 }
 
-/// What starts a program whose monotonic clock, and the one that counts suspensions too, are ahead by so many seconds;
+/// The command that starts a program whose monotonic clock, and the one that counts suspensions too, are ahead by so many seconds;
 /// `None`, and a line that says so, where the system does not do that, or not for us.
 pub(crate) fn ahead(seconds: u64) -> Option<Clocks> {
     let words = |seconds: u64| -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::nodes::{Node, Turn, most_in_a_window};
 use crate::server::Server;
 use crate::shim::Clocks;
 
-/// What the server has counted in the windows of some names, at this moment: of logs, and of cells.
+/// The permits that the server has counted in the windows of some names, at this moment: of logs, and of cells.
 const COUNTED: &str = "
     local time = redis.call('TIME')
     local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -35,7 +35,7 @@ const COUNTED: &str = "
     end
     return counted";
 
-/// What the server has counted by all rules of this name; of all names: `*`.
+/// The permits that the server has counted by all rules of this name; of all names: `*`.
 pub(crate) fn counted(client: &mut redis::Connection, rule: &str) -> u64 {
     redis::cmd("EVAL")
         .arg(COUNTED)
@@ -76,7 +76,7 @@ impl Watch {
     }
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) turns: Vec<Vec<Turn>>,
@@ -86,7 +86,7 @@ pub(crate) struct Outcome {
     pub(crate) counted: u64,
     /// From when to when, by the server.
     pub(crate) span: (u64, u64),
-    /// As [`Node::stop`] says, of those that could be asked.
+    /// The counts that [`Node::stop`] returns, of the nodes that could be asked.
     pub(crate) local: Vec<[u64; 4]>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn limit(orders: &Orders) -> u64 {
 }
 
 impl Outcome {
-    /// What was admitted in each window of the span from this time on, one after the other; of those in which all nodes
+    /// The permits that were admitted in each window of the span from this time on, one after the other; of those in which all nodes
     /// wanted more than they got, all the time, and got their answers soon: in every tenth of it each of them was
     /// refused something, and no turn took longer than a twentieth. (What a busy machine does not let nodes ask for,
     /// or learn, is no fault of theirs.)
@@ -168,7 +168,7 @@ impl Outcome {
         self.turns.iter().flatten().map(|turn| turn.admitted).sum()
     }
 
-    /// What nodes have admitted by themselves.
+    /// The permits that nodes have admitted by themselves.
     pub(crate) fn here(&self) -> u64 {
         self.turns.iter().flatten().map(|turn| turn.here).sum()
     }

@@ -63,7 +63,7 @@ fn cost() -> ringgate::rules::Cost<Request> {
     ringgate::rules::Cost::new("cost", |request: &Request| request.cost)
 }
 
-/// What a limiter over such a store is asked with so many permits.
+/// Requests so many permits of a limiter over such a store.
 fn limiter(name: &str, quota: &str, on_error: OnError) -> Result<SharedLimiter, Box<dyn Error>> {
     let builder = SharedLimiter::builder(name.to_owned(), quota.parse()?);
     Ok(builder.on_error(on_error).build(Arc::new(Moody(1)))?)
@@ -75,17 +75,17 @@ fn series(values: &super::recorders::Values, rule: &str) -> BTreeMap<String, u64
         .collect()
 }
 
-/// What a rule does over a store is counted as in one process, and what its node has decided alone besides.
+/// A rule over a store is counted as in one process, and decisions of its node alone are counted, too.
 #[tokio::test]
 async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
-    let everybody = Rule::new("spent", "7/s".parse()?).cost(&cost()).shadow();
+    let unkeyed = Rule::new("spent", "7/s".parse()?).cost(&cost()).shadow();
     let rules = SharedRules::builder()
         .rule(
             Rule::new("wide", "100/h".parse()?)
                 .cost(&cost())
                 .on_error(OnError::Local),
         )
-        .rule(everybody)
+        .rule(unkeyed)
         .nodes(NonZeroU32::MIN)
         .build(Arc::new(Moody(1)))?;
     for _ in 0..3 {
@@ -125,7 +125,7 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whoever decides when the store does not answer: it was this node.
+/// Decisions without an answer of the store count as decisions of this node.
 #[tokio::test]
 async fn every_way_to_decide_alone_is_counted() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
@@ -201,7 +201,7 @@ fn shown(recorder: &DebuggingRecorder, name: &str) -> BTreeMap<String, f64> {
     values.collect()
 }
 
-/// All of it, but for how long ago the last answer was.
+/// The expected metrics, except the age of the last answer.
 #[expect(clippy::cast_precision_loss, reason = "a few calls")]
 fn expected(health: &Health) -> BTreeMap<String, f64> {
     let outcome = |outcome: &str| format!("ringgate_store_outcomes_total outcome={outcome}");
@@ -339,7 +339,7 @@ async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
             for _ in 0..calls {
                 assert!(limiter.check("a").await.is_ok());
             }
-            // The last calls of each but the last were not published, and are seen by whoever comes next as long as it
+            // The last calls of each but the last were not published, and are seen by the next reader as long as it
             // is there.
             if round == 0 {
                 metrics::with_local_recorder(&clerk, || observer.publish(&store));
