@@ -1,8 +1,8 @@
-//! What a striped limiter gains: the same decisions by a plain strict ring, and by stripes before one.
+//! Compares a striped limiter with a plain strict ring.
 //!
 //! `cargo bench -p ringgate-benches --bench striped` prints a table of ratios, measured in one process in alternating
-//! rounds: one thread, and as many as there are cores. Everything is admitted, but for the last
-//! group. No figure makes this fail. See `benches/README.md` for a run.
+//! rounds: one thread, and as many as there are cores. All requests are admitted, except in the last
+//! group. No figure makes the benchmark fail. See `benches/README.md` for a run.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -133,7 +133,7 @@ fn rate(case: &Case<'_>, threads: usize, least: Duration, admitted: bool) -> f64
                 scope.spawn(move || {
                     barrier.wait();
                     let (mut decisions, start) = (0, Instant::now());
-                    // All until the first has enough: nobody has the line to himself.
+                    // All threads run until the first has finished, so every measured decision is contended.
                     while !over.load(Ordering::Relaxed) {
                         let passed = (case.check)(worker, BATCH);
                         assert_eq!(passed, if admitted { BATCH } else { 0 });

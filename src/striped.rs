@@ -38,52 +38,53 @@ pub use denied::StripedDenied;
 pub use lane::Lane;
 pub use own_lane::OwnLane;
 
-/// One limiter that many cores ask all the time: a strict [`CounterRing`](crate::CounterRing) that
-/// is paid in arrears.
+/// A rate limiter for one limit that many cores request from: a strict [`CounterRing`](crate::CounterRing) behind
+/// per-thread counters.
 ///
-/// Each thread counts what it admits in a stripe, which is a cache line of its own as long as there are enough, up to a
-/// small hold, and charges the ring behind once per hold. So most admissions read no clock and touch no line that
-/// another core writes. The holds are set aside from the limit, a few per cent in all, so the bound is the limit all
-/// the same.
+/// Each thread counts its admissions in a stripe. A stripe is one cache line, which no other thread writes as long as
+/// there are enough stripes. When a stripe has admitted a small batch of permits, its thread charges the batch to the
+/// ring. Most admissions therefore read no clock and touch no cache line that another core writes. The batches of all
+/// stripes are reserved from the limit, a few per cent in total, so the bound is still the limit.
 ///
-/// Threads are numbered in the order in which they first ask any striped limiter, and go to the stripes in turn: where
-/// there are more threads than stripes, or many that come and go, some share one. A caller that knows the number of its
-/// thread or core says so by a [`Lane`].
+/// Threads are numbered in the order of their first request to any striped limiter, and are assigned to the stripes in
+/// turn. Threads share a stripe if there are more threads than stripes, or if many threads start and end. A caller that
+/// knows the number of its thread or core can pass it with a [`Lane`].
 ///
-/// A limit too small for holds (below 256 permits, when nothing else is said) is kept by the ring alone,
-/// as by a [`RateLimiter`](crate::RateLimiter).
+/// A limit that is too small for batches (by default below 256 permits) has no stripes. The ring decides every request
+/// then, as in a [`RateLimiter`](crate::RateLimiter).
 ///
 /// # Guarantee
 ///
-/// In any interval of one window at most [`bound`](Self::bound) permits are admitted: of calls that
-/// lie wholly within the interval, by a clock that does not step back. [`promise`](Self::promise)
-/// says it with the clock's error. A denied request consumes nothing.
+/// At most [`bound`](Self::bound) permits are admitted in any interval of one window. This counts the calls that lie
+/// wholly within the interval, by a clock that does not step back. [`promise`](Self::promise) includes the clock's
+/// error. A denied request consumes nothing.
 ///
 /// # Trade-offs
 ///
 /// - An admission has no time of its own, so there is no receipt, no refund and no settling.
-/// - What is used and not yet charged when a thread goes silent is charged when somebody comes by,
-///   which is later than it was used: until then, and for a window more, up to all holds are missing
-///   from the limit. (A charge must not be dated earlier than the use, and nobody has read the clock.)
-/// - One request gets at most the limit less all holds ([`max_request`](Self::max_request)), since it is admitted at
-///   one place: in one stripe or in the ring. A request for several permits may be denied while as
-///   many lie in different places.
-/// - A clock that steps back by d makes the window of what was uncharged shorter by d. (A
-///   [`RateLimiter`](crate::RateLimiter) publishes every reading that it admits by, and so need not
-///   care.)
+/// - If a thread stops making requests, the uncharged permits of its stripe are charged by a later request of another
+///   thread. The charge has the time of that request, because an admission records no time and a charge must not be
+///   earlier than the admission. Until the charge, and for one window after it, up to all batches are missing from the
+///   limit.
+/// - One request gets at most the limit less all batches ([`max_request`](Self::max_request)), since a single stripe or
+///   the ring admits it. A request for several permits may be denied although several stripes together have as many.
+/// - A clock that steps back by d shortens the window of uncharged permits by d. A
+///   [`RateLimiter`](crate::RateLimiter) is not affected, because it publishes the reading of every admission.
 ///
 /// # Cost
 ///
-/// An admission is one load and one compare-exchange on the thread's own stripe. The one that fills the hold
-/// also reads the clock and charges the ring, and once in an eighth of a window looks at the other stripes. A
-/// request that does not fit into its own stripe reads the clock, and looks at every stripe and at
-/// the ring. If it is denied it says so in a word that is shared, and until permits come free further requests for as
-/// many are denied by that word and a reading of the clock. Nothing is allocated, and no thread waits for another: one that sleeps while it charges
-/// keeps its stripe from the others, and nothing else. A denial changes no count. A worker that has a stripe to itself
-/// ([`OwnLane`]) needs no exchange.
+/// An admission is one load and one compare-exchange on the stripe of the thread. The admission that fills the batch
+/// also reads the clock and charges the ring. Once in an eighth of a window it reads the other stripes.
 ///
-/// It takes the memory of a [`RateLimiter`](crate::RateLimiter) with a strict ring, and for each stripe cache lines of
-/// its own, 128 bytes on x86-64.
+/// A request that does not fit into the stripe of its thread reads the clock, every stripe and the ring. If it is
+/// denied, the caller publishes the denial in a shared word. Until permits become free, further requests for as many
+/// permits are denied by that word and one clock reading. A denial changes no count.
+///
+/// Nothing is allocated, and no thread waits for another. A thread that sleeps while it charges only blocks its
+/// own stripe. A worker with an [`OwnLane`] admits without a compare-exchange.
+///
+/// The memory is that of a [`RateLimiter`](crate::RateLimiter) with a strict ring, and 128 bytes for each stripe on
+/// x86-64.
 ///
 /// # Examples
 ///
@@ -99,7 +100,7 @@ pub use own_lane::OwnLane;
 ///         .collect();
 ///     workers.into_iter().map(|worker| worker.join().unwrap()).sum()
 /// });
-/// // There was room for all of them, whichever thread asked.
+/// // The limit had capacity for all requests of all threads.
 /// assert_eq!(admitted, 40_000);
 /// assert_eq!(limiter.bound(), 100_000);
 /// # Ok(())
@@ -109,13 +110,13 @@ pub use own_lane::OwnLane;
 /// ```
 #[doc(alias = "sharded")]
 pub struct StripedLimiter<C = DefaultClock> {
-    /// A power of two, or none: the ring alone.
+    /// A power of two in number, or empty: then the ring decides alone.
     stripes: Box<[CachePadded<Stripe>]>,
-    /// Permits set aside for each stripe; zero without stripes.
+    /// Permits reserved for each stripe; zero without stripes.
     hold: u64,
     ring: Ring,
     closed: CachePadded<Closed>,
-    /// The periods that accounts are dated by.
+    /// The periods in which stripes are claimed and expire.
     periods: Cells,
     /// Nanoseconds in the window.
     window: u64,
@@ -124,91 +125,92 @@ pub struct StripedLimiter<C = DefaultClock> {
 
 #[cfg(feature = "quanta")]
 impl StripedLimiter<QuantaClock> {
-    /// A limiter with a clock of its own, fresh, with as many stripes as there are cores.
+    /// Creates a limiter with its own clock and as many stripes as there are cores.
     ///
     /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
     ///
     /// # Errors
     ///
-    /// As [`StripedBuilder::build_with`].
+    /// Returns the errors of [`StripedBuilder::build_with`].
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         Self::builder(quota).build()
     }
 
-    /// A limiter with its stripes, holds and cells to be chosen.
+    /// Returns a builder for the number of stripes, the batch and the cells.
     pub fn builder(quota: Quota) -> StripedBuilder {
         StripedBuilder::new(quota)
     }
 }
 
 impl<C: Clock> StripedLimiter<C> {
-    /// Takes one permit if there is room.
+    /// Admits a request for one permit if there is capacity.
     ///
     /// # Errors
     ///
-    /// When there is none; nothing is consumed then.
+    /// Returns a denial if there is no capacity. Nothing is consumed then.
     ///
     /// # Concurrency
     ///
-    /// The permit is taken at one instruction, and is the caller's alone. A denial was right at the
-    /// moment when the ring was asked, save for the stripes that others were charging just then, or had charged and not
-    /// yet reported.
+    /// The permit is charged by one atomic instruction, to this caller only. At the moment when the ring denied, a
+    /// denial was right for all stripes except those that another thread was charging, or had charged without
+    /// reopening the limiter yet.
     #[inline(always)]
     pub fn check(&self) -> Result<(), StripedDenied<'_, C>> {
         self.check_n(1)
     }
 
-    /// Takes `permits` permits if one place has room for all of them: a stripe, or the ring. Zero permits are
-    /// always admitted.
+    /// Admits a request for `permits` permits if one stripe or the ring has capacity for all of them. A request for
+    /// zero permits is always admitted.
     ///
-    /// More than a stripe's [hold](Self::hold) are always asked of the ring.
+    /// The ring decides every request for more permits than a [batch](Self::hold).
     ///
     /// # Errors
     ///
-    /// When there is no such place; nothing is consumed then. More than [`max_request`](Self::max_request) are
-    /// never admitted, and the answer says so.
+    /// Returns a denial if neither a stripe nor the ring has the capacity. Nothing is consumed then. A request for
+    /// more than [`max_request`](Self::max_request) permits is never admitted, and its denial has no retry time.
     ///
     /// # Concurrency
     ///
-    /// As [`check`](Self::check).
+    /// The permits are charged by one atomic instruction. Denials are as exact as those of [`check`](Self::check).
     #[inline(always)]
     pub fn check_n(&self, permits: u64) -> Result<(), StripedDenied<'_, C>> {
         self.lane(home::number()).check_n(permits)
     }
 
-    /// Takes `permits` permits at the time `now`, which the caller has read from this limiter's
-    /// [clock](Self::clock): they are charged no earlier than that.
+    /// Admits a request for `permits` permits at the time `now`, a reading of this limiter's [clock](Self::clock). The
+    /// permits are charged at that time or later.
     ///
-    /// This is no faster than [`check`](Self::check), which reads no clock for most admissions: the time is noted
-    /// beside the stripe. Of old times and of times ahead see
-    /// [`RateLimiter::check_at`](crate::RateLimiter::check_at).
+    /// This is not faster than [`check`](Self::check): most admissions of `check` read no clock, and this method stores
+    /// the time beside the stripe. [`RateLimiter::check_at`](crate::RateLimiter::check_at) documents old times and
+    /// times in the future.
     ///
     /// # Errors
     ///
-    /// As [`check_n`](Self::check_n).
+    /// Returns the errors of [`check_n`](Self::check_n).
     ///
     /// # Concurrency
     ///
-    /// As [`check`](Self::check). When another thread has published a newer time, that is used instead.
+    /// The permits are charged by one atomic instruction. If another thread has published a newer time, the limiter
+    /// decides at that time.
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'_, C>> {
         self.lane(home::number()).check_at(now, permits)
     }
 
-    /// The limiter as the worker numbered `worker` (from 0) uses it, for callers that know which of their
-    /// threads they are on. Numbers beyond the stripes begin anew with the first one.
+    /// Returns the limiter with the stripe of the worker numbered `worker` (from 0), for callers that know the number of
+    /// their thread. Numbers from the number of stripes on wrap around to the first stripe.
     #[inline]
     pub const fn lane(&self, worker: usize) -> Lane<'_, C> {
         Lane::new(self, worker)
     }
 
-    /// How many permits would be admitted now, one by one, to a caller without an [`OwnLane`]: what own lanes have left
-    /// of their holds is not counted.
+    /// Returns how many requests for one permit would be admitted now to a caller without an [`OwnLane`]. The remaining
+    /// permits of stripes that an [`OwnLane`] has claimed are not counted.
     ///
     /// # Concurrency
     ///
-    /// Adds up the ring and the stripes one after the other, and what others take or charge in between
-    /// shows. Exact when nobody else asks.
+    /// The ring and the stripes are read one after the other, so the sum can include some concurrent admissions and
+    /// charges and miss others. It is exact without concurrent requests.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         let now = self.newest(self.clock.now());
@@ -216,19 +218,19 @@ impl<C: Clock> StripedLimiter<C> {
         self.ring.remaining(now) + held
     }
 
-    /// The most permits that are admitted in any interval of one window: the limit.
+    /// Returns the maximum number of permits that are admitted in any interval of one window, which is the limit.
     #[must_use]
     pub fn bound(&self) -> u64 {
         self.ring.policy().bound() + self.held()
     }
 
-    /// The most permits that one request can ever get: the limit less all holds.
+    /// Returns the maximum number of permits of one request, which is the limit less all batches.
     #[must_use]
     pub fn max_request(&self) -> u64 {
         self.ring.policy().max_request()
     }
 
-    /// The bound in true time: the clock's error is taken off the window.
+    /// Returns the bound in true time, for the window less the clock's error.
     #[must_use]
     pub fn promise(&self) -> Promise {
         let window = self.ring.policy().window();
@@ -238,25 +240,25 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// How many stripes there are: a power of two, or zero when the limit is too small for holds.
+    /// Returns the number of stripes: a power of two, or zero if the limit is too small for batches.
     #[must_use]
     pub fn stripes(&self) -> usize {
         self.stripes.len()
     }
 
-    /// How many permits each stripe holds; zero when there are no stripes.
+    /// Returns the number of permits that a stripe may admit before it charges the ring; zero without stripes.
     #[must_use]
     pub const fn hold(&self) -> u64 {
         self.hold
     }
 
-    /// The clock.
+    /// Returns the clock.
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Permits set aside for all stripes.
+    /// Permits reserved for all stripes.
     fn held(&self) -> u64 {
         self.hold * self.stripes.len() as u64
     }
@@ -274,12 +276,12 @@ impl<C: fmt::Debug> fmt::Debug for StripedLimiter<C> {
     }
 }
 
-/// The periods that accounts are dated by: eighths of the window, but so long that 20 years of them
-/// fit into an account.
+/// The periods in which stripes are claimed and expire: eighths of the window, or longer, so that the periods of 20
+/// years can be numbered in a stripe word.
 fn periods(window: Duration) -> Cells {
     const LEAST: Duration = Duration::from_nanos(2_048);
     let width = Nanos::from_duration((window / 8).max(LEAST)).get();
-    // From 1 on, so that a fresh stripe is older than every period.
+    // The first period is 1, so that a fresh stripe (period 0) is older than every period.
     Cells::new(width, 1, Account::LAST_TICK)
 }
 

@@ -67,7 +67,7 @@ fn closed(limiter: &StripedLimiter<ManualClock>) -> bool {
     debug.contains("firm: true")
 }
 
-/// All that a limiter counts, and not what it tells of its denials.
+/// The counts of a limiter, without the closed word.
 fn counts(limiter: &StripedLimiter<ManualClock>) -> String {
     let debug = format!("{limiter:?}");
     let (counts, _) = debug.split_once(", closed: ").expect("the word that denies");
@@ -109,8 +109,8 @@ proptest! {
         prop_assert_eq!(limiter.bound(), limit);
     }
 
-    /// What was used up before a long silence is there again, when whoever used it was denied once: the
-    /// denial dates what is not charged.
+    /// The whole limit is available after a long silence if the last request was denied: the denial makes the
+    /// uncharged counts expiring.
     #[test]
     fn after_a_denial_and_a_silence_all_of_the_limit_passes(
         (limit, stripes, hold) in shapes(),
@@ -140,8 +140,8 @@ proptest! {
         prop_assert!(passed >= limit - stripes * hold, "{} of {}", passed, limit);
     }
 
-    /// Any history of one call after the other: no window holds more than the limit; and who is
-    /// denied, is denied because about as much was used in a window and a cell.
+    /// In any sequential history, no window holds more than the limit; and a request is denied only if about as
+    /// much was used in a window and a cell.
     #[test]
     fn histories_keep_the_bound_and_deny_for_a_reason(
         (limit, stripes, hold) in shapes(),
@@ -166,7 +166,7 @@ proptest! {
                 Err(denied) => {
                     prop_assert_eq!((denied.at(), denied.permits()), (now, permits));
                     let used = log.count(now.get(), (WINDOW + CELL + WINDOW / 8).as_nanos() as u64);
-                    // What is used and charged late, in each stripe once, and what is idle in pieces.
+                    // Each stripe can have a batch that was charged late, and an idle part that is too small.
                     let reason = (limit + 1).saturating_sub(2 * stripes * hold + permits);
                     prop_assert!(used >= reason, "{} permits, {} used of {}", permits, used, limit);
                     if permits > limiter.max_request() {
@@ -310,7 +310,7 @@ fn a_denial_at_the_end_of_time_says_so() {
     );
 }
 
-/// What was not charged because the ring was full counts for a whole window from its use on.
+/// A count that was kept because the ring was full is current for a whole window from its use on.
 #[test]
 fn what_was_kept_counts_for_a_window() {
     let (limiter, clock) = striped(100, 2, 10);
@@ -325,7 +325,7 @@ fn what_was_kept_counts_for_a_window() {
     assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 100);
 }
 
-/// What was kept and no longer counts is free at the first request after that, though the ring is full
+/// A kept count that has expired is free at the first request after that, though the ring is full
 /// and has not seen the time: a ring of several words, and one of a single word.
 #[test]
 fn what_is_over_is_free_while_the_ring_is_full() {
@@ -348,7 +348,7 @@ fn what_is_over_is_free_while_the_ring_is_full() {
     }
 }
 
-/// What is used while the clock is set back is dated by what the ring has published.
+/// Permits that are used while the clock is set back expire by the time that the ring has published.
 #[test]
 fn a_clock_that_is_set_back_dates_nothing_earlier() {
     let (limiter, clock) = striped(100, 2, 10);
@@ -438,8 +438,8 @@ fn a_decision_allocates_nothing() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// What an own lane has left is for it alone, and nobody else counts on it; when all stripes are taken, the others have
-/// the ring.
+/// The remaining batch of a local stripe is for its owner only, and is not counted for other callers. When all stripes
+/// are claimed, the ring decides for the others.
 #[test]
 fn what_an_own_lane_has_left_is_its_own() {
     let (limiter, _) = striped(100, 2, 10);
@@ -456,8 +456,8 @@ fn what_an_own_lane_has_left_is_its_own() {
     assert_eq!(limiter.remaining(), 0);
 }
 
-/// Numbers that differ by the number of stripes have one stripe, which is one own lane's at a time. The other decides all
-/// the same, and has the stripe as soon as it asks and nobody else has; on another thread, too.
+/// Numbers that differ by the number of stripes have one stripe, which one local stripe claims at a time. The other
+/// decides without it, and claims it at its first request after the release, on another thread, too.
 #[test]
 fn a_stripe_is_one_own_lanes_at_a_time() {
     let (limiter, _) = striped(100, 2, 10);
@@ -474,7 +474,7 @@ fn a_stripe_is_one_own_lanes_at_a_time() {
     assert!(!second.is_own(), "it was given back when the ring was full");
 }
 
-/// What a leaked lane has is missing for good, and nothing else.
+/// A leaked local stripe loses its own permits permanently, and no others.
 #[test]
 fn a_leaked_lane_takes_its_hold_along() {
     let (limiter, clock) = striped(100, 2, 10);
@@ -563,7 +563,7 @@ fn a_wrong_configuration_names_its_field() {
     );
     assert!(error(builder(19).hold(10)).starts_with("invalid hold: 10 permits for each of 1 stripes"));
     assert!(error(builder(1_000).cells(0)).starts_with("invalid cells: "));
-    // What was given is named, not only what is left of it.
+    // The error names the given limit, not only the limit of the ring.
     assert_eq!(
         error(
             StripedBuilder::new(Quota::per_second(1_000_000_000).expect("a quota"))

@@ -4,9 +4,9 @@ use core::fmt;
 ///
 /// | bits | field | meaning |
 /// |---|---|---|
-/// | 13 | count | permits that were used here and are not charged to the ring |
-/// | 1 | dated | none of them was used after the period in `tick` |
-/// | 1 | claimed | one thread charges the count; it is frozen |
+/// | 13 | count | permits that the stripe admitted and has not charged to the ring |
+/// | 1 | expiring | none of them was admitted after the period in `tick` |
+/// | 1 | claimed | one thread charges the count, and no other thread changes it |
 /// | 49 | tick | the period in which the stripe was last claimed; 0: never |
 ///
 /// Zero is a fresh stripe.
@@ -20,10 +20,10 @@ impl Account {
     const CLAIMED: u64 = Self::DATED << 1;
     const TICK_SHIFT: u32 = Self::COUNT_BITS + 2;
 
-    /// The largest hold of a stripe: half of what the count has room for, rounded up.
+    /// The largest batch of a stripe: half of the largest count, rounded up.
     pub(super) const MAX_HOLD: u64 = 1 << (Self::COUNT_BITS - 1);
 
-    /// The last period that the word can name. Time stands still there.
+    /// The last period that the word can represent. All later times are in it.
     pub(super) const LAST_TICK: u64 = u64::MAX >> Self::TICK_SHIFT;
 
     pub(super) const fn from_raw(raw: u64) -> Self {
@@ -50,7 +50,7 @@ impl Account {
         self.0 >> Self::TICK_SHIFT
     }
 
-    /// What is left of the hold; nothing while the stripe is claimed.
+    /// Returns the remaining permits of the batch, and zero while the stripe is claimed.
     pub(super) const fn room(self, hold: u64) -> u64 {
         if self.is_claimed() {
             0
@@ -59,8 +59,9 @@ impl Account {
         }
     }
 
-    /// The same for whoever has no reading: nothing either where a reading may show that the count no longer counts, since a
-    /// use makes it count again.
+    /// Returns the remaining permits of the batch for a caller without a clock reading, and zero while the stripe is
+    /// claimed or expiring. The count of an expiring stripe may have expired, and an admission would make all of it
+    /// current again.
     pub(super) const fn undated_room(self, hold: u64) -> u64 {
         if self.0 & (Self::CLAIMED | Self::DATED) == 0 {
             hold.saturating_sub(self.count())
@@ -69,13 +70,13 @@ impl Account {
         }
     }
 
-    /// Whether there is something that anybody may charge.
+    /// Whether the stripe has a count that any thread may claim and charge.
     pub(super) const fn is_chargeable(self) -> bool {
         !self.is_claimed() && self.count() > 0
     }
 
-    /// `{ t, c }` → `{ t, c + permits }`, and claimed as well if that is the whole hold. `permits` are at
-    /// most the room. The new ones have no date.
+    /// `{ t, c }` → `{ t, c + permits }`, and claimed as well if that is the whole batch. `permits` is at most the
+    /// remaining batch. The result is not expiring.
     pub(super) const fn used(self, permits: u64, hold: u64) -> Self {
         let used = Self((self.0 & !Self::DATED) + permits);
         if used.count() == hold {
@@ -90,18 +91,18 @@ impl Account {
         Self(self.0 | Self::CLAIMED)
     }
 
-    /// `{ t, c, claimed }` → `{ t, c }`: the count is still to be charged, and a date holds.
+    /// `{ t, c, claimed }` → `{ t, c }`: the count is still uncharged, and an expiring stripe stays expiring.
     pub(super) const fn released(self) -> Self {
         Self(self.0 & !Self::CLAIMED)
     }
 
-    /// `{ t, c, claimed }` → `{ tick, 0 }`: the count is in the ring.
+    /// `{ t, c, claimed }` → `{ tick, 0 }`: the count was charged to the ring.
     pub(super) const fn charged(self, tick: u64) -> Self {
         Self(tick << Self::TICK_SHIFT)
     }
 
-    /// `{ t, c, claimed }` → `{ tick, c, dated }`: the ring was full in the period `tick`, which is
-    /// after all that was used. A date that was there already is older, and stays.
+    /// `{ t, c, claimed }` → `{ tick, c, expiring }`: the ring was full in the period `tick`, and every permit was
+    /// admitted in that period or earlier. If the stripe is expiring already, its older period stays.
     pub(super) const fn kept(self, tick: u64) -> Self {
         if self.is_dated() {
             self.released()
@@ -110,7 +111,7 @@ impl Account {
         }
     }
 
-    /// `{ t, c, dated }` → `{ t, 0 }`: what was used no longer counts.
+    /// `{ t, c, expiring }` → `{ t, 0 }`: the count has expired.
     pub(super) const fn forgotten(self) -> Self {
         Self(self.tick() << Self::TICK_SHIFT)
     }
@@ -142,7 +143,7 @@ mod tests {
                 let kept = open.claimed().kept(Account::LAST_TICK);
                 assert_eq!((kept.tick(), kept.count()), (Account::LAST_TICK, count));
                 assert!(kept.is_dated() && !kept.is_claimed());
-                assert_eq!(kept.claimed().kept(0), kept, "an older date stays");
+                assert_eq!(kept.claimed().kept(0), kept, "an older period stays");
                 assert!(!kept.used(1, Account::MAX_HOLD).is_dated());
                 assert_eq!(kept.forgotten().raw(), Account::LAST_TICK << 15);
             }

@@ -16,7 +16,7 @@ use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::time::Nanos;
 
-/// A [`StripedLimiter`] in the making.
+/// A builder of a [`StripedLimiter`].
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ use crate::time::Nanos;
 ///     .stripes(8)
 ///     .hold(50)
 ///     .build_with(ManualClock::new())?;
-/// // 400 permits are set aside for the stripes, and the rest is what one request can get.
+/// // 400 permits are reserved for the stripes. One request can get at most the rest.
 /// assert_eq!(limiter.bound(), 10_000);
 /// assert_eq!(limiter.max_request(), 9_600);
 /// # Ok(())
@@ -44,21 +44,20 @@ pub struct StripedBuilder {
     hold: Option<u64>,
 }
 
-/// The share of the limit that all holds together are when nothing is said: one in 32.
+/// By default all batches together are the limit divided by this.
 const SHARE: u64 = 32;
 
-/// The least hold that is chosen: with less, too many admissions are charges.
+/// The smallest default batch. With a smaller one, too many admissions charge the ring.
 const LEAST_HOLD: u64 = 8;
 
 impl StripedBuilder {
-    /// The most stripes that there can be.
+    /// The maximum number of stripes.
     pub const MAX_STRIPES: u64 = 64;
 
-    /// The most permits that one stripe can hold. More would save next to nothing: a charge is then
-    /// one in 4096 admissions.
+    /// The largest batch. With it one in 4096 admissions charges the ring, so a larger batch would save almost nothing.
     pub const MAX_HOLD: u64 = Account::MAX_HOLD;
 
-    /// The limit and the window of all threads together.
+    /// Creates a builder with the limit and the window of all threads together.
     pub const fn new(quota: Quota) -> Self {
         Self {
             quota,
@@ -68,61 +67,64 @@ impl StripedBuilder {
         }
     }
 
-    /// Cells of the ring behind, as [`CounterRingBuilder::cells`](crate::algorithm::CounterRingBuilder::cells):
-    /// [`CounterRing::DEFAULT_CELLS`] when nothing is said.
+    /// Sets the number of cells of the ring, see
+    /// [`CounterRingBuilder::cells`](crate::algorithm::CounterRingBuilder::cells). The default is
+    /// [`CounterRing::DEFAULT_CELLS`].
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = cells;
         self
     }
 
-    /// How many stripes there are, a power of two up to 64.
+    /// Sets the number of stripes, a power of two up to 64.
     ///
-    /// When nothing is said, as many as there are cores, rounded up to a power of two; or fewer where the holds would
-    /// be of less than 8 permits, or those asked for do not fit into the limit. Threads that outnumber the stripes
-    /// share them, and an [`OwnLane`](super::OwnLane) takes one for itself: leave some for those who ask without.
+    /// The default is the number of cores, rounded up to a power of two. It is halved while the batches would have fewer
+    /// than 8 permits, or while the batches that were set do not fit into the limit. If there are more threads than
+    /// stripes, threads share stripes. An [`OwnLane`](super::OwnLane) claims a stripe for one thread: leave stripes for
+    /// the callers without one.
     pub fn stripes(mut self, stripes: u64) -> Self {
         self.stripes = Some(stripes);
         self
     }
 
-    /// How many permits each stripe holds, 1 to 4096, and no more than what all holds leave of the limit.
+    /// Sets how many permits a stripe may admit before it charges the ring: 1 to 4096, and at most the limit less the
+    /// batches of all stripes.
     ///
-    /// When nothing is said, a 32nd of the limit divided among the stripes; if that is less than 8
-    /// permits for each, there are no stripes, however many were asked for, and the ring alone decides.
+    /// By default a 32nd of the limit is divided among the stripes. If that is less than 8 permits for each stripe,
+    /// there are no stripes, even if [`stripes`](Self::stripes) was set, and the ring decides alone.
     pub fn hold(mut self, permits: u64) -> Self {
         self.hold = Some(permits);
         self
     }
 
-    /// Builds the limiter, with a clock of its own.
+    /// Builds the limiter with its own clock.
     ///
     /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
     ///
     /// # Errors
     ///
-    /// As [`build_with`](Self::build_with).
+    /// Returns the errors of [`build_with`](Self::build_with).
     #[cfg(feature = "quanta")]
     pub fn build(self) -> Result<StripedLimiter, ConfigError> {
         self.build_with(QuantaClock::new())
     }
 
-    /// Builds the limiter, with the given clock.
+    /// Builds the limiter with the given clock.
     ///
     /// # Errors
     ///
     /// - `stripes`: not a power of two from 1 to 64;
-    /// - `hold`: not 1 to 4096 permits, or more than what all holds leave of the limit;
-    /// - `cells` and `limit`: as [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
+    /// - `hold`: not 1 to 4096 permits, or more than the limit less all batches;
+    /// - `cells` and `limit`: see [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
     pub fn build_with<C: Clock>(self, clock: C) -> Result<StripedLimiter<C>, ConfigError> {
         let (stripes, hold) = self.shape()?;
         let (limit, held) = (self.quota.limit(), stripes * hold);
         let behind = Quota::new(limit - held, self.quota.window())?;
         let ring = CounterRing::builder(behind).cells(self.cells).build();
         let ring = ring.map_err(|error| match error.field {
-            // The ring knows only what the holds leave.
+            // The error of the ring names the limit less all batches.
             "limit" if held > 0 => ConfigError::new(
                 "limit",
-                format!("{limit} permits, without holds {}", error.given),
+                format!("{limit} permits, without batches {}", error.given),
                 error.expected,
             ),
             _ => error,
@@ -138,7 +140,7 @@ impl StripedBuilder {
         })
     }
 
-    /// How many stripes, and the hold of each; zero and zero where the limit is too small.
+    /// Returns the number of stripes and the batch; zero and zero if the limit is too small.
     fn shape(&self) -> Result<(u64, u64), ConfigError> {
         let limit = self.quota.limit();
         if let Some(stripes) = self.stripes
@@ -161,7 +163,7 @@ impl StripedBuilder {
         }
         let chosen = |stripes: u64| (limit / SHARE / stripes).min(Self::MAX_HOLD);
         let fits = |stripes: u64| match self.hold {
-            // The ring behind must have room for the charge of a full stripe.
+            // The ring must have capacity for the charge of a full stripe.
             Some(hold) => (stripes + 1) * hold <= limit,
             None => chosen(stripes) >= LEAST_HOLD,
         };

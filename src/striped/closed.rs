@@ -3,15 +3,16 @@ use core::fmt;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{HORIZON, Nanos};
 
-/// Until when every request for so many permits is known to be denied, told by a caller that has been denied to those that
-/// come after it. Every atomic operation on it is here; [the protocol](super) says why an answer from it is right.
+/// The number of permits from which every request is denied, and until when: published by a denied caller for later
+/// callers. Every atomic operation on the word is in this module. [The protocol](super) shows that a denial by the word
+/// is right.
 pub(super) struct Closed {
     word: AtomicU64,
     /// Nanoseconds in a unit of `until`.
     unit: u64,
 }
 
-/// The word as a caller left it that has begun to close the limiter.
+/// The word that a caller stored in [`Closed::begin`].
 #[derive(Clone, Copy)]
 #[must_use = "without `publish` the limiter stays open"]
 pub(super) struct Closing(Word);
@@ -20,14 +21,14 @@ pub(super) struct Closing(Word);
 ///
 /// | bits | field | meaning |
 /// |---|---|---|
-/// | 14 | version | how many times a caller has begun to close the limiter; wraps |
-/// | 1 | provisional | a caller looks at all places, to close the limiter |
-/// | 1 | firm | `permits` and `until` hold |
-/// | 6 | permits | requests for so many, and for more, are denied |
-/// | 42 | until | up to the beginning of this unit of time |
+/// | 14 | version | number of callers that have begun to close the limiter; wraps |
+/// | 1 | provisional | a caller reads the stripes and the ring, to close the limiter |
+/// | 1 | firm | `permits` and `until` are valid |
+/// | 6 | permits | requests for as many permits or more are denied |
+/// | 42 | until | the denials end at the beginning of this unit of time |
 ///
-/// The limiter is open when neither `provisional` nor `firm` is set. If 16,384 callers begin while another looks at all
-/// places, and the last of them has not ended, the limiter is closed by the older look.
+/// The limiter is open when neither `provisional` nor `firm` is set. The version can repeat: if 16,384 callers begin while
+/// an earlier caller reads the stripes, and the last of them has not published, the earlier caller closes the limiter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word(u64);
 
@@ -38,9 +39,9 @@ impl Word {
     const PERMITS_SHIFT: u32 = 16;
     const UNTIL_SHIFT: u32 = 22;
 
-    /// The most permits that the word can name.
+    /// The largest number of permits that the word can represent.
     const MOST_PERMITS: u64 = (1 << (Self::UNTIL_SHIFT - Self::PERMITS_SHIFT)) - 1;
-    /// The last unit that the word can name.
+    /// The last unit that the word can represent.
     const LAST_UNTIL: u64 = u64::MAX >> Self::UNTIL_SHIFT;
 
     const fn version(self) -> u64 {
@@ -75,9 +76,10 @@ impl Word {
 }
 
 impl Closed {
-    /// Open, for a limiter in which permits come free at multiples of `cell` nanoseconds.
+    /// Creates an open word for a limiter whose permits become free at multiples of `cell` nanoseconds.
     pub(super) fn new(cell: u64) -> Self {
-        // Longer where the word would not last for the limiter's time: permits then come free within a unit.
+        // The unit is longer than a short cell, so that `until` can represent every time up to the horizon. Permits
+        // can then become free within a unit.
         let least = HORIZON / Word::LAST_UNTIL + 1;
         Self {
             word: AtomicU64::new(0),
@@ -85,28 +87,28 @@ impl Closed {
         }
     }
 
-    /// Until when a request for `permits` is denied, if that is known.
+    /// Returns until when a request for `permits` is denied, if the word says so.
     #[inline]
     pub(super) fn until(&self, permits: u64) -> Option<Nanos> {
-        // Relaxed: the word is all there is to know. Permits are made free before `reopen`, and a call that comes
-        // after that finds the word as `reopen` left it, or a later one.
+        // Relaxed: the word is the whole state. Permits are freed before `reopen`, and a call after `reopen` loads
+        // the word that it stored, or a later one.
         let word = Word(self.word.load(Ordering::Relaxed));
         (word.is_firm() && permits >= word.permits()).then(|| Nanos::new(word.until() * self.unit))
     }
 
-    /// Begins to close the limiter for requests of `permits`. Every load that [`publish`](Self::publish) relies
-    /// on comes after this. `None`: the word cannot name them.
+    /// Begins to close the limiter for requests of `permits`. Every load that [`publish`](Self::publish) relies on comes
+    /// after this. Returns `None` if the word cannot represent `permits`.
     pub(super) fn begin(&self, permits: u64) -> Option<Closing> {
         if permits > Word::MOST_PERMITS {
             return None;
         }
-        // Relaxed: only a guess, the exchange below re-validates it.
+        // Relaxed: the compare-exchange below validates it.
         let mut seen = Word(self.word.load(Ordering::Relaxed));
         loop {
             let provisional = seen.provisional();
-            // Acquire: pairs with the Release in `reopen`. If that came first, the loads after this see the permits
-            // that it follows.
-            // Relaxed on failure: a guess, as above.
+            // Acquire: pairs with the Release in `reopen`. If `reopen` came first, the loads after this observe the
+            // permits that were freed before it.
+            // Relaxed on failure: the next compare-exchange validates the value.
             match self
                 .word
                 .compare_exchange(seen.0, provisional.0, Ordering::Acquire, Ordering::Relaxed)
@@ -117,13 +119,13 @@ impl Closed {
         }
     }
 
-    /// Closes the limiter until the time `until`, unless another caller has begun since or permits were made free.
+    /// Closes the limiter until the time `until`, unless another caller has begun since, or permits were freed.
     pub(super) fn publish(&self, Closing(provisional): Closing, permits: u64, until: Nanos) {
         let until = until.get() / self.unit;
         if until > Word::LAST_UNTIL {
             return;
         }
-        // Relaxed, both: it publishes nothing but itself, and a failure leaves the limiter open.
+        // Relaxed, both: the word publishes no other memory, and a failure leaves the limiter open.
         let _ = self.word.compare_exchange(
             provisional.0,
             provisional.firm(permits, until).0,
@@ -132,17 +134,17 @@ impl Closed {
         );
     }
 
-    /// Opens the limiter, after permits were made free. This does not look whether the limiter is closed: a caller may be
-    /// about to close it that has not seen the free permits.
+    /// Opens the limiter, after permits were freed. It writes even if the limiter is open, because a caller that has not
+    /// observed the free permits may be about to close it.
     pub(super) fn reopen(&self) {
-        // Release: pairs with the Acquire in `begin`; a caller that begins after this sees the free permits.
+        // Release: pairs with the Acquire in `begin`. A caller that begins after this observes the free permits.
         self.word.fetch_and(Word::VERSION, Ordering::Release);
     }
 }
 
 impl fmt::Debug for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: for people.
+        // Relaxed: a snapshot for debugging.
         let word = Word(self.word.load(Ordering::Relaxed));
         f.debug_struct("Closed")
             .field("provisional", &word.is_provisional())

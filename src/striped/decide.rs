@@ -1,4 +1,4 @@
-//! What happens between the stripes and the ring: see [the protocol](super).
+//! The decisions, which connect the stripes and the ring: see [the protocol](super).
 
 use super::account::Account;
 use super::stripe::{Stripe, Use};
@@ -11,7 +11,7 @@ impl<C: Clock> StripedLimiter<C> {
         lane & (self.stripes.len() - 1)
     }
 
-    /// Decides for a caller on `lane`, whose stripe is asked first.
+    /// Decides a request, first by the stripe of `lane`.
     #[inline(always)]
     pub(super) fn decide(
         &self,
@@ -19,10 +19,10 @@ impl<C: Clock> StripedLimiter<C> {
         permits: u64,
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
-        // Without stripes the hold is zero.
+        // Without stripes the batch is zero.
         if permits > 0 && permits <= self.hold {
             let home = self.index(lane);
-            // What has a date may no longer count, which only a reading tells.
+            // The count of an expiring stripe may have expired, which cannot be decided without a clock reading.
             match self.take(home, permits, given, Account::undated_room) {
                 Use::Done => return Ok(()),
                 Use::Filled(account) => {
@@ -35,7 +35,7 @@ impl<C: Clock> StripedLimiter<C> {
         self.decide_elsewhere(lane, permits, given)
     }
 
-    /// Decides for a caller whose own stripe has no room.
+    /// Decides a request for which the stripe of its lane has too little room.
     #[inline(never)]
     fn decide_elsewhere(
         &self,
@@ -49,7 +49,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// The reading of a caller that is denied because another was, and nothing can have come free since.
+    /// Returns the clock reading if the closed word denies the request: an earlier request for as many permits or fewer
+    /// was denied, and no permit can have become free since.
     #[inline]
     pub(super) fn denied_at(&self, permits: u64, given: Option<Nanos>) -> Option<Nanos> {
         let until = self.closed.until(permits)?;
@@ -57,7 +58,7 @@ impl<C: Clock> StripedLimiter<C> {
         (self.newest(now) < until).then_some(now)
     }
 
-    /// Uses a stripe's hold, if it has `room`, an [`Account`]'s of the hold.
+    /// Takes `permits` from the batch of a stripe if it has that much `room`, a function of the stripe word and the batch.
     #[inline(always)]
     fn take(
         &self,
@@ -68,7 +69,7 @@ impl<C: Clock> StripedLimiter<C> {
     ) -> Use {
         let stripe = &self.stripes[index];
         if let Some(given) = given {
-            // Where there is no room nothing is noted, so that a denial writes nothing.
+            // Without room the time is not stored, so that a denial writes nothing.
             if permits > room(stripe.look(), self.hold) {
                 return Use::Short;
             }
@@ -77,7 +78,7 @@ impl<C: Clock> StripedLimiter<C> {
         stripe.take(permits, self.hold, room)
     }
 
-    /// Looks for room everywhere, and denies when there is none.
+    /// Searches all stripes and the ring for room, and denies the request if none has it.
     #[cold]
     #[inline(never)]
     fn search(&self, lane: usize, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'_, C>> {
@@ -92,9 +93,9 @@ impl<C: Clock> StripedLimiter<C> {
             if self.ring.take(now, permits) {
                 return Ok(());
             }
-            // Stripes had no room, and then the ring had none. If they still have none, then they
-            // had none at that moment. Otherwise another thread has charged one in between, or published a time at
-            // which what is in one no longer counts.
+            // The stripes had no room, and then the ring had none. If the stripes still have none, they had none at
+            // the moment when the ring had none. Otherwise another thread has charged a stripe in between, or published
+            // a time at which the count of a stripe has expired.
             if !self.any_has_room(permits, now) {
                 self.close(permits, now);
                 return Err(StripedDenied::new(self, now, permits));
@@ -102,7 +103,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Tells others until when they are denied as the caller was, which asked for `permits`.
+    /// Publishes the denial of a request for `permits`, and until when it is valid for later requests.
     fn close(&self, permits: u64, now: Nanos) {
         let Some(closing) = self.closed.begin(permits) else {
             return;
@@ -113,13 +114,14 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Ends a claim. The others are told afterwards: before, one of them could close the limiter by the claim.
+    /// Ends a claim, and then reopens the limiter. In the other order, another thread could observe the claim in between
+    /// and close the limiter.
     pub(super) fn release(&self, stripe: &Stripe, account: Account) {
         stripe.release(account);
         self.closed.reopen();
     }
 
-    /// The time that the ring decides by for a caller whose reading is `now`.
+    /// Returns the time at which the ring decides for a caller whose reading is `now`.
     pub(super) fn newest(&self, now: Nanos) -> Nanos {
         now.max(self.ring.latest_time())
     }
@@ -132,14 +134,14 @@ impl<C: Clock> StripedLimiter<C> {
             .any(|stripe| permits <= self.room(stripe, now))
     }
 
-    /// Uses the hold of any stripe, the caller's own first; of each first what is left, or is free again, then what it has
-    /// when it is charged.
+    /// Takes `permits` from the batch of any stripe, first from the one of `lane`. For each stripe it first tries the
+    /// remaining batch, without an expired count, and then charges the count to the ring and tries again.
     fn take_anywhere(&self, lane: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut refused = u64::MAX;
         (0..self.stripes.len()).any(|step| {
             let index = self.index(lane.wrapping_add(step));
             let stripe = &self.stripes[index];
-            // Nothing is charged that no longer counts.
+            // An expired count is never charged.
             let still_counts = !self.is_past(stripe.look(), now) || self.forget(stripe, now);
             if self.take_and_charge(index, permits, given) {
                 return true;
@@ -165,15 +167,15 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Empties a stripe, by a charge if the ring has room; false if that cannot be done. `refused` is
-    /// the least that the ring has been seen to have no room for.
+    /// Charges the count of a stripe if the ring has room for it; returns whether it did. `refused` is the smallest count
+    /// that the ring has denied so far.
     fn empty(&self, index: usize, now: Nanos, refused: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.look();
         if !seen.is_chargeable() {
             return false;
         }
-        // A look first, so that a denial claims nothing in vain.
+        // The ring is read first, so that a denied request does not claim the stripe in vain.
         if seen.count() >= *refused || self.ring.refuses(now, seen.count()) {
             *refused = seen.count().min(*refused);
             return false;
@@ -183,38 +185,38 @@ impl<C: Clock> StripedLimiter<C> {
             .is_some_and(|account| self.charge(index, account, now).is_some())
     }
 
-    /// Empties a stripe of what no longer counts; false if that cannot be done.
+    /// Removes an expired count from a stripe; returns whether it did.
     pub(super) fn forget(&self, stripe: &Stripe, now: Nanos) -> bool {
         let seen = stripe.look();
-        // The time is published first: with a clock that is set back it could count again.
+        // The time is published first. Otherwise a clock that steps back could make the count current again.
         self.is_past(seen, now) && self.is_over(seen, self.ring.reach(now)) && stripe.forget(seen)
     }
 
-    /// Whether there is something in the account, and none of it counts any more.
+    /// Whether the stripe has an unclaimed count, and all of it has expired at `now`.
     fn is_past(&self, account: Account, now: Nanos) -> bool {
         account.is_chargeable() && self.is_over(account, now)
     }
 
-    /// Whether all that was used in a stripe no longer counts at the beginning of the ring's cell that
-    /// `at` falls into, which is what the ring can publish of that time.
+    /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`, which is the time
+    /// that the ring can publish for `at`.
     fn is_over(&self, account: Account, at: Nanos) -> bool {
         self.over_at(account)
             .is_some_and(|over| over <= at && over <= self.ring.cell_start(at))
     }
 
-    /// From when on all that was used in a stripe no longer counts; `None` when that is not known, or
-    /// time ends before.
+    /// Returns the time at which the whole count of a stripe has expired; `None` if the stripe is not expiring, or if that
+    /// is after the last time.
     fn over_at(&self, account: Account) -> Option<Nanos> {
         if !account.is_dated() {
             return None;
         }
-        // Everything was used before the end of the period.
+        // Every permit was admitted before the end of the period.
         let end = self.periods.start(account.tick() + 1)?;
         let over = end.get() + self.window;
         (over <= Nanos::MAX.get()).then_some(Nanos::new(over))
     }
 
-    /// Charges a claimed stripe, and once in a period empties others that nobody has charged for long.
+    /// Charges a claimed stripe, and once in a period charges other stripes that have not been charged for long.
     #[cold]
     #[inline(never)]
     fn settle_up(&self, index: usize, account: Account) {
@@ -223,8 +225,8 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges a claimed stripe at a time after all of its uses, and not before `now`, and ends the claim:
-    /// the time, or none if the ring is full.
+    /// Charges a claimed stripe at a time after all of its admissions, `now` or later, and ends the claim. Returns the
+    /// time of the charge, or `None` if the ring is full.
     fn charge(&self, index: usize, account: Account, now: Nanos) -> Option<Nanos> {
         let stripe = &self.stripes[index];
         match self.charge_claimed(index, account, now) {
@@ -239,28 +241,28 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// The same without the end of the claim: the time and what the account is after the charge, or what it is if the
-    /// ring is full.
+    /// Charges a claimed stripe at a time after all of its admissions, `now` or later, without ending the claim. Returns
+    /// the time of the charge and the stripe word after it, or the word to store if the ring is full.
     pub(super) fn charge_claimed(
         &self,
         index: usize,
         account: Account,
         now: Nanos,
     ) -> Result<(Nanos, Account), Account> {
-        // Both are read after the claim, and every use came before it, or was the claimer's own. The caller's reading
-        // was not.
+        // The clock and the latest given time are read after the claim. Every admission came before the claim, or was
+        // made by the claiming thread. The reading `now` can be older than that.
         let at = self.clock.now().max(self.stripes[index].noted()).max(now);
         let tick = self.periods.tick(at);
         if self.ring.take(at, account.count()) {
             Ok((at, account.charged(tick)))
         } else {
-            // Dated no earlier than what has been published, even if the clock was set back.
+            // The period is not before the published time, even if the clock was set back.
             Err(account.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }
     }
 
-    /// Once in a period (`since` is the one of the last time) empties stripes in which something has
-    /// been uncharged for a whole period, as far as the ring has room.
+    /// Charges stripes whose count has been uncharged for a whole period, as far as the ring has room, and removes expired
+    /// counts. It does so once in a period: not if `at` is in the period `since`, that of the last time.
     pub(super) fn empty_old(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {
@@ -277,7 +279,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// The room of a stripe at the time `now`, for a caller that forgets what no longer counts.
+    /// Returns the room of a stripe at the time `now`, for a caller that removes an expired count first.
     pub(super) fn room(&self, stripe: &Stripe, now: Nanos) -> u64 {
         let seen = stripe.look();
         if self.is_past(seen, now) {
@@ -287,7 +289,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// The earliest instant, `now` or later, at which `permits` would be admitted if nobody else asked.
+    /// Returns the earliest time, `now` or later, at which `permits` would be admitted without concurrent requests.
     pub(super) fn ready_at(&self, now: Nanos, permits: u64) -> Option<Nanos> {
         if self.any_has_room(permits, now) {
             return Some(now);
@@ -301,7 +303,8 @@ impl<C: Clock> StripedLimiter<C> {
                 .map(|stripe| stripe.look())
                 .filter(|seen| seen.is_chargeable())
         };
-        // The ring has room for them, or for what is in a stripe, or what is in a stripe no longer counts.
+        // The request is admitted when the ring has room for it or for the count of a stripe, or when the count of a
+        // stripe has expired.
         let needed = accounts().map(Account::count).fold(permits, u64::min);
         let over = accounts().filter_map(|seen| self.over_at(seen));
         over.filter_map(|over| self.ring.next_cell_start(over))

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::decision::never;
 use crate::time::Nanos;
 
-/// A request to a [`StripedLimiter`] was denied. Nothing was consumed.
+/// The denial of a request to a [`StripedLimiter`]. Nothing was consumed.
 ///
 /// # Examples
 ///
@@ -35,26 +35,28 @@ impl<'a, C> StripedDenied<'a, C> {
 }
 
 impl<C: Clock> StripedDenied<'_, C> {
-    /// The reading that the request was judged at.
+    /// Returns the clock reading of the decision.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.at
     }
 
-    /// How many permits were asked for.
+    /// Returns the number of permits of the request.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
     }
 
-    /// How long after [`at`](Self::at) the same request would be admitted if nobody else asked;
-    /// `None`: never, since it is for more permits than [`max_request`](StripedLimiter::max_request), or the limiter's time
-    /// ends before (20 years after the clock's origin at the earliest). One cell earlier it would not be.
-    /// Worked out when asked for.
+    /// Returns how long after [`at`](Self::at) the same request would be admitted without concurrent requests. One cell
+    /// earlier it would be denied.
+    ///
+    /// Returns `None` if the request can never be admitted: it is for more permits than
+    /// [`max_request`](StripedLimiter::max_request), or the limiter's last time is before (at least 20 years after the
+    /// clock's origin). The time is computed by this call, not by the decision.
     ///
     /// # Concurrency
     ///
-    /// What others have taken since shows; zero when it would be admitted by now.
+    /// The result includes admissions since the denial. It is zero if the request would be admitted by now.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let ready = self.limiter.ready_at(self.at, self.permits)?;

@@ -3,7 +3,7 @@ use std::thread_local;
 
 use crate::sync::Tally;
 
-/// How many threads have a number.
+/// The number of threads with an index.
 static THREADS: Tally = Tally::new();
 
 const UNNUMBERED: usize = usize::MAX;
@@ -12,10 +12,9 @@ thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(UNNUMBERED) };
 }
 
-/// The number of this thread, in the order in which threads first asked.
+/// Returns the index of this thread, in the order of the threads' first requests.
 ///
-/// One read of memory that belongs to the thread; the first time one addition to a shared count
-/// more. Nothing is allocated.
+/// It reads one thread-local variable. The first call of a thread also increments a shared counter. Nothing is allocated.
 #[inline]
 pub(super) fn number() -> usize {
     let number = NUMBER.get();

@@ -2,10 +2,10 @@ use super::{OwnLane, StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
 
-/// A [`StripedLimiter`] as one worker uses it: with that worker's stripe first.
+/// A reference to a [`StripedLimiter`] that first tries the stripe of one worker.
 ///
-/// For runtimes that number their threads or cores, so that no two of them share a stripe as long
-/// as there are [enough](StripedLimiter::stripes). Made by [`StripedLimiter::lane`].
+/// It suits runtimes that number their threads or cores: no two workers share a stripe as long as there are
+/// [enough stripes](StripedLimiter::stripes). [`StripedLimiter::lane`] creates it.
 ///
 /// # Examples
 ///
@@ -47,45 +47,45 @@ impl<'a, C> Lane<'a, C> {
 }
 
 impl<'a, C: Clock> Lane<'a, C> {
-    /// The same worker with its stripe to itself for as long as the lane lives: admissions need no locked instruction
-    /// then.
+    /// Claims the stripe of the worker for one thread, which then admits without locked instructions. Dropping the result
+    /// ends the claim.
     ///
     /// # Concurrency
     ///
-    /// If somebody else has the stripe just now, the lane takes it as soon as it asks and nobody has. (Two workers
-    /// whose numbers differ by a multiple of the [stripes](StripedLimiter::stripes) have the same one: only one of them
-    /// has it to itself at a time, as [`OwnLane::is_own`] says.) Leave some stripes
-    /// ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) for callers without a lane of their own: when all
-    /// are taken, those ask the ring.
+    /// If another thread has claimed the stripe, a later request claims it once it is free. Two workers whose numbers
+    /// differ by a multiple of the number of [stripes](StripedLimiter::stripes) have one stripe, which only one of them
+    /// can claim at a time: see [`OwnLane::is_own`]. Leave some stripes
+    /// ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) unclaimed for other callers. If all are claimed,
+    /// the ring decides the requests of those callers.
     pub fn own(self) -> OwnLane<'a, C> {
         OwnLane::new(self.limiter, self.worker)
     }
 
-    /// Takes one permit if there is room, as [`StripedLimiter::check`].
+    /// Admits a request for one permit if there is capacity, see [`StripedLimiter::check`].
     ///
     /// # Errors
     ///
-    /// As [`StripedLimiter::check`].
+    /// Returns the errors of [`StripedLimiter::check`].
     #[inline(always)]
     pub fn check(&self) -> Result<(), StripedDenied<'a, C>> {
         self.check_n(1)
     }
 
-    /// Takes `permits` permits if there is room for all of them, as [`StripedLimiter::check_n`].
+    /// Admits a request for `permits` permits if there is capacity for all of them, see [`StripedLimiter::check_n`].
     ///
     /// # Errors
     ///
-    /// As [`StripedLimiter::check_n`].
+    /// Returns the errors of [`StripedLimiter::check_n`].
     #[inline(always)]
     pub fn check_n(&self, permits: u64) -> Result<(), StripedDenied<'a, C>> {
         self.limiter.decide(self.worker, permits, None)
     }
 
-    /// Takes `permits` permits at the time `now`, as [`StripedLimiter::check_at`].
+    /// Admits a request for `permits` permits at the time `now`, see [`StripedLimiter::check_at`].
     ///
     /// # Errors
     ///
-    /// As [`StripedLimiter::check_at`].
+    /// Returns the errors of [`StripedLimiter::check_at`].
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'a, C>> {
         self.limiter.decide(self.worker, permits, Some(now))

@@ -6,31 +6,31 @@ use super::{StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
 
-/// A [`StripedLimiter`] as one worker uses it who has a stripe to itself: an admission is a subtraction from a number
-/// of the worker's own, with no locked instruction and no clock.
+/// A stripe of a [`StripedLimiter`] that one thread owns. An admission is a subtraction, without a locked instruction
+/// and without a clock reading.
 ///
-/// For runtimes with one thread per core, each with a lane for as long as it runs; made by
-/// [`Lane::own`](super::Lane::own). The lane may go to another thread, but only one at a time can use it.
+/// It suits runtimes with one thread per core that keep it as long as the thread runs. [`Lane::own`](super::Lane::own)
+/// creates it. It can be sent to another thread, but only one thread at a time can use it.
 ///
 /// # Guarantee
 ///
-/// As the limiter's: the stripe's hold is set aside from the limit whoever has it.
+/// The bound of the limiter is unchanged: the batch of a stripe is reserved from the limit, whether the stripe is owned
+/// or shared.
 ///
 /// # Trade-offs
 ///
-/// What is left of the hold is for this lane alone: up to [`hold`](StripedLimiter::hold) permits of each own lane may
-/// lie idle while others are denied, and what it has used and not charged stays missing from the limit until it asks
-/// again, or is dropped. (Others cannot take part in a count that is written without a locked instruction.) The stripe
-/// is lost to everybody if the lane is leaked, as by [`core::mem::forget`]: that many permits are then missing for
-/// good.
+/// The remaining permits of the batch are for the owner only, because other threads cannot share a count that is written
+/// without locked instructions. Up to [`hold`](StripedLimiter::hold) permits of each owned stripe can be idle while other
+/// callers are denied. Uncharged permits are missing from the limit until the owner makes a request or drops
+/// the stripe. If the value is leaked ([`core::mem::forget`]), its stripe and its permits are lost permanently.
 ///
-/// Where the ring behind is full the stripe is given back to all, and the lane decides as a [`Lane`](super::Lane) does
-/// until there is room again; so too while somebody else has the stripe.
+/// If the ring is full, the stripe is released for all callers. Requests are then decided as by a [`Lane`](super::Lane)
+/// until there is capacity again. The same happens while another thread has claimed the stripe.
 ///
 /// # Cost
 ///
-/// An admission is a comparison and a subtraction. The one that uses up the hold also reads the clock and charges the
-/// ring. Nothing is allocated.
+/// An admission is a comparison and a subtraction. The admission that fills the batch also reads the clock and charges
+/// the ring. Nothing is allocated.
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ use crate::time::Nanos;
 /// let limiter = StripedLimiter::builder(Quota::per_second(100_000)?).stripes(4).build()?;
 /// let admitted: usize = std::thread::scope(|scope| {
 ///     let work = |worker| {
-///         // Made by the thread that uses it, for as long as it runs.
+///         // Created by the thread that uses it, and kept as long as it runs.
 ///         let mut lane = limiter.lane(worker).own();
 ///         (0..10_000).filter(|_| lane.check().is_ok()).count()
 ///     };
@@ -55,15 +55,15 @@ use crate::time::Nanos;
 /// # #[cfg(not(feature = "quanta"))]
 /// # fn main() {}
 /// ```
-#[must_use = "a lane of one's own keeps its stripe from others"]
+#[must_use = "it keeps its stripe from other callers"]
 pub struct OwnLane<'a, C: Clock> {
     limiter: &'a StripedLimiter<C>,
     worker: usize,
-    /// What is left of the hold; zero while the stripe is not the lane's.
+    /// The remaining permits of the batch; zero while this has not claimed the stripe.
     left: u64,
-    /// The account as it was claimed, without what was used since.
+    /// The stripe word at the claim, without the admissions since.
     claimed: Option<Account>,
-    /// The newest time that was given for anything used since. (What was given before is noted in the stripe.)
+    /// The newest time that was passed to `check_at` since the claim. The stripe has that of the time before.
     given: Nanos,
 }
 
@@ -82,21 +82,21 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         lane
     }
 
-    /// Takes one permit if there is room, as [`StripedLimiter::check`].
+    /// Admits a request for one permit if there is capacity, see [`StripedLimiter::check`].
     ///
     /// # Errors
     ///
-    /// As [`StripedLimiter::check`].
+    /// Returns the errors of [`StripedLimiter::check`].
     #[inline(always)]
     pub fn check(&mut self) -> Result<(), StripedDenied<'a, C>> {
         self.check_n(1)
     }
 
-    /// Takes `permits` permits if there is room for all of them, as [`StripedLimiter::check_n`].
+    /// Admits a request for `permits` permits if there is capacity for all of them, see [`StripedLimiter::check_n`].
     ///
     /// # Errors
     ///
-    /// As [`StripedLimiter::check_n`].
+    /// Returns the errors of [`StripedLimiter::check_n`].
     #[inline(always)]
     pub fn check_n(&mut self, permits: u64) -> Result<(), StripedDenied<'a, C>> {
         if permits < self.left {
@@ -106,11 +106,11 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         self.decide(permits, None)
     }
 
-    /// Takes `permits` permits at the time `now`, as [`StripedLimiter::check_at`].
+    /// Admits a request for `permits` permits at the time `now`, see [`StripedLimiter::check_at`].
     ///
     /// # Errors
     ///
-    /// As [`StripedLimiter::check_at`].
+    /// Returns the errors of [`StripedLimiter::check_at`].
     #[inline(always)]
     pub fn check_at(&mut self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'a, C>> {
         if permits < self.left {
@@ -123,25 +123,25 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         self.decide(permits, Some(now))
     }
 
-    /// Whether the lane has its stripe to itself just now.
+    /// Whether this has claimed its stripe.
     #[must_use]
     pub const fn is_own(&self) -> bool {
         self.claimed.is_some()
     }
 
-    /// Decides where the permits use up the hold, or it has too little room for them, or is not the lane's.
+    /// Decides a request that fills the batch or exceeds what remains of it, or while the stripe is not claimed by this.
     #[cold]
     #[inline(never)]
     fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {
-        // What the lane has used of its own stripe is for itself alone to charge.
+        // Only the owner can charge the count of its stripe, so the closed word cannot deny an owner.
         if !self.is_own()
             && let Some(now) = self.limiter.denied_at(permits, given)
         {
             return Err(StripedDenied::new(self.limiter, now, permits));
         }
         if permits > 0 && permits <= self.limiter.hold {
-            // With the stripe, room is made if the ring has room for what was used. Without it, what still counts of it is
-            // for others to charge, so it is taken only where it has room beside that.
+            // An owner makes room by charging its count to the ring. Otherwise a current count is left for other
+            // threads to charge, so the stripe is claimed only if it has room beside that count.
             let has_room = self.take(permits, given) || {
                 let ready = if self.is_own() {
                     self.charge()
@@ -157,7 +157,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         self.limiter.decide(self.worker, permits, given)
     }
 
-    /// Uses the hold, if the lane has it and it has room; charges it when it is full.
+    /// Takes `permits` from the batch if this has claimed the stripe and enough remain; charges a full batch.
     fn take(&mut self, permits: u64, given: Option<Nanos>) -> bool {
         if self.claimed.is_none() || permits > self.left {
             return false;
@@ -170,7 +170,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         true
     }
 
-    /// Charges what was used; if the ring is full, gives the stripe back to all. Whether the lane still has it.
+    /// Charges the count, or releases the stripe if the ring is full. Returns whether the stripe is still claimed by this.
     fn charge(&mut self) -> bool {
         let Some(account) = self.account() else {
             return false;
@@ -192,7 +192,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         }
     }
 
-    /// Claims the stripe, if nobody has it and its hold has room for `permits`, beside what no longer counts.
+    /// Claims the stripe if no other thread has, and if its batch has room for `permits` after an expired count is removed.
     fn claim(&mut self, permits: u64, given: Option<Nanos>) -> bool {
         let stripe = self.stripe();
         if stripe.look().is_dated() {
@@ -215,7 +215,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         self.claimed = Some(account);
     }
 
-    /// The account with what was used since it was claimed.
+    /// Returns the stripe word with the admissions since the claim.
     fn account(&self) -> Option<Account> {
         let claimed = self.claimed?;
         let used = self.limiter.hold - claimed.count() - self.left;
@@ -240,7 +240,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
 }
 
 impl<C: Clock> Drop for OwnLane<'_, C> {
-    /// Gives the stripe back to all, with what was used and not charged.
+    /// Releases the stripe with its uncharged count, which other callers can charge.
     fn drop(&mut self) {
         if let Some(account) = self.account() {
             self.give_back(account.released());

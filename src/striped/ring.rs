@@ -3,17 +3,17 @@ use crate::own_words::OwnWords;
 use crate::sync::{Ordering, Shared, Words};
 use crate::time::Nanos;
 
-/// The ring behind the stripes, with its words.
+/// The strict ring that the stripes charge, with its words.
 pub(super) struct Ring {
     policy: CounterRing,
     words: OwnWords,
     /// Nanoseconds in a cell.
     cell: u64,
-    /// The beginning of the last cell that there is: no later time can be published.
+    /// The beginning of the last cell: no later time can be published.
     last: Nanos,
 }
 
-/// Words that can be looked at only: every exchange fails.
+/// Read-only words: every exchange fails.
 #[derive(Clone, Copy)]
 struct Sealed<W>(W);
 
@@ -56,13 +56,13 @@ impl Ring {
         Shared::new(self.words.get())
     }
 
-    /// Takes `permits` at the time `now`, if there is room for all of them.
+    /// Charges `permits` at the time `now` if there is room for all of them; returns whether it did.
     pub(super) fn take(&self, now: Nanos, permits: u64) -> bool {
         self.policy.decide(self.words(), now, permits).is_some()
     }
 
-    /// Whether there is no room for `permits`, by a look that costs as much as a decision and changes
-    /// nothing. If it says no, there may be.
+    /// Whether the ring certainly has no room for `permits`. This costs as much as a decision and changes nothing. If it
+    /// returns false, the ring may have room.
     pub(super) fn refuses(&self, now: Nanos, permits: u64) -> bool {
         let attempt = self.policy.attempt(Sealed(self.words()), now, permits);
         matches!(attempt, Attempt::Denied)
@@ -76,23 +76,23 @@ impl Ring {
         self.policy.ready_at(self.words(), now, permits)
     }
 
-    /// The time that has been published: every decision from now on is made as of that instant or later.
+    /// Returns the published time: every later decision is made at that time or later.
     pub(super) fn latest_time(&self) -> Nanos {
         self.policy.latest_time(self.first())
     }
 
-    /// Publishes the time `now`, as far as that is told apart: the [beginning](Self::cell_start) of its
-    /// cell. What is published afterwards.
+    /// Publishes the time `now`, rounded down to the [beginning](Self::cell_start) of its cell. Returns the time that is
+    /// published afterwards.
     pub(super) fn reach(&self, now: Nanos) -> Nanos {
-        // A ring of several words enters the cell, and a ring of one word does nothing: it publishes
-        // the time with an admission only.
+        // This decision makes a ring of several words enter the cell. A ring of one word is unchanged, because it
+        // publishes the time by admissions only.
         let _ = self.policy.decide(self.words(), now, u64::MAX);
         if self.policy.words() == 1 {
             let first = self.first();
             let later = self.policy.advance(first, now);
             if let Some(later) = later.filter(|&later| self.policy.latest_time(later) <= now) {
-                // Relaxed, both: the word is the whole state. If it has changed, somebody else has
-                // published a time, and what that is is looked at below.
+                // Relaxed, both: the word is the whole state. If the exchange fails, another thread has published a
+                // time, which is loaded below.
                 let _ = self
                     .words()
                     .exchange(0, first, later, Ordering::Relaxed, Ordering::Relaxed);
@@ -101,21 +101,21 @@ impl Ring {
         self.latest_time()
     }
 
-    /// The beginning of the cell that `at` falls into, or of the last one.
+    /// Returns the beginning of the cell that contains `at`, or of the last cell.
     pub(super) fn cell_start(&self, at: Nanos) -> Nanos {
         Nanos::new(at.get() - at.get() % self.cell).min(self.last)
     }
 
-    /// The beginning of the first cell that begins at `at` or later; `None` when there is none.
+    /// Returns the beginning of the first cell that begins at `at` or later, if there is one.
     pub(super) fn next_cell_start(&self, at: Nanos) -> Option<Nanos> {
         let start = at.get().next_multiple_of(self.cell);
         (start <= self.last.get()).then_some(Nanos::new(start))
     }
 
     fn first(&self) -> u64 {
-        // Relaxed: an older word is an earlier time, at which less is forgotten. That what is used
-        // after that is decided no earlier follows from the order of this one word: whoever charges
-        // it comes after `Stripe::forget`, and so finds this word or a later one.
+        // Relaxed: an older word is an earlier time, at which fewer counts have expired. A count is removed by
+        // `Stripe::forget` after this load. A thread that charges later admissions of that stripe comes after `forget`,
+        // so by the order of this word it loads the value that was loaded here or a later one.
         self.words().load(0, Ordering::Relaxed)
     }
 }

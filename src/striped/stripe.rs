@@ -4,21 +4,21 @@ use super::account::Account;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Nanos;
 
-/// One stripe: its account, and the newest time that a caller has given. Every atomic operation on
-/// them is here.
+/// One stripe: its word, and the newest time that was passed to `check_at`. Every atomic operation on them is in this
+/// module.
 pub(super) struct Stripe {
     account: AtomicU64,
     given: AtomicU64,
 }
 
-/// What became of an attempt to use a stripe's hold.
+/// The result of an attempt to take permits from the batch of a stripe.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Use {
-    /// Used.
+    /// The permits were taken.
     Done,
-    /// Used, and the stripe is full: it is claimed by the caller, who must charge it.
+    /// The permits were taken, and the batch is full. The caller has claimed the stripe and must charge it.
     Filled(Account),
-    /// Not used: the hold has too little room, or somebody has claimed the stripe.
+    /// No permit was taken: too little of the batch remains, or another thread has claimed the stripe.
     Short,
 }
 
@@ -30,15 +30,15 @@ impl Stripe {
         }
     }
 
-    /// The account as it is.
+    /// Loads the stripe word.
     #[inline]
     pub(super) fn look(&self) -> Account {
-        // Relaxed: a guess, which every exchange below validates.
+        // Relaxed: every compare-exchange below validates the value.
         Account::from_raw(self.account.load(Ordering::Relaxed))
     }
 
-    /// Uses `permits` of the hold, and claims the stripe in the same step if that fills it; as long as they are no more than
-    /// the `room` of account and hold.
+    /// Takes `permits` from the batch if `room`, a function of the stripe word and the batch, is as large. If that fills the
+    /// batch, the same exchange claims the stripe.
     #[inline(always)]
     pub(super) fn take(&self, permits: u64, hold: u64, room: impl Fn(Account, u64) -> u64) -> Use {
         let mut seen = self.look();
@@ -47,13 +47,13 @@ impl Stripe {
                 return Use::Short;
             }
             let used = seen.used(permits, hold);
-            // Release: pairs with the Acquire in `claim` and below; puts the use, and the caller's
-            // `note`, before the reading of the clock that it is charged at.
-            // Acquire, for the one that fills: pairs with the Release here and in `release`; puts all
-            // earlier uses before that reading.
+            // Release: pairs with the Acquire in `claim` and below. The admission, and the caller's `note`, happen
+            // before the clock reading of the charge.
+            // Acquire, for the exchange that fills the batch: pairs with the Release here and in `release`. All
+            // earlier admissions happen before that clock reading.
             match self
                 .account
-                // Relaxed on failure: as in `look`.
+                // Relaxed on failure: the next compare-exchange validates the value.
                 .compare_exchange(seen.raw(), used.raw(), Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) if used.is_claimed() => return Use::Filled(used),
@@ -63,30 +63,30 @@ impl Stripe {
         }
     }
 
-    /// Claims the stripe, to charge what `seen` says; `None` when it has changed.
+    /// Claims the stripe, to charge the count of `seen`; `None` if the word has changed.
     pub(super) fn claim(&self, seen: Account) -> Option<Account> {
         let claimed = seen.claimed();
-        // Acquire: pairs with the Release in `take` and `release`; puts all uses before the reading of
-        // the clock that they are charged at. Nothing is published: `release` does that.
-        // Relaxed on failure: as in `look`.
+        // Acquire: pairs with the Release in `take` and `release`. All admissions happen before the clock reading of
+        // the charge. The claim publishes nothing: `release` does.
+        // Relaxed on failure: the value is not used.
         self.account
             .compare_exchange(seen.raw(), claimed.raw(), Ordering::Acquire, Ordering::Relaxed)
             .ok()
             .map(|_| claimed)
     }
 
-    /// Ends a claim. A store will do: who has claimed the stripe is the only one to write.
+    /// Ends a claim. A store suffices, because only the claiming thread writes the word of a claimed stripe.
     pub(super) fn release(&self, account: Account) {
-        // Release: pairs with the Acquire in `take` and `claim`; whoever uses what is free again comes
-        // after the charge, and whoever charges what was kept reads the clock after its use.
+        // Release: pairs with the Acquire in `take` and `claim`. An admission by the emptied batch happens after the
+        // charge. A thread that charges a kept count reads the clock after the admissions of that count.
         self.account.store(account.raw(), Ordering::Release);
     }
 
-    /// Empties the stripe of uses that no longer count; false when it has changed.
+    /// Removes an expired count from the stripe; false if the word has changed.
     pub(super) fn forget(&self, seen: Account) -> bool {
-        // Release: pairs with the Acquire in `take` and `claim`; whoever charges what is used from
-        // now on finds the ring no earlier than the forgetter did.
-        // Relaxed on failure: as in `look`.
+        // Release: pairs with the Acquire in `take` and `claim`. A thread that charges later admissions of the stripe
+        // loads a published time of the ring that is not before the one that this thread loaded.
+        // Relaxed on failure: the value is not used.
         self.account
             .compare_exchange(
                 seen.raw(),
@@ -97,17 +97,17 @@ impl Stripe {
             .is_ok()
     }
 
-    /// Notes a time that a caller has given, before it uses the stripe.
+    /// Raises the latest given time to `given`, before the caller takes permits.
     #[inline]
     pub(super) fn note(&self, given: Nanos) {
-        // Relaxed: only a guess whether there is anything to do. An older value costs one step more.
+        // Relaxed: an older value only costs a `fetch_max` that changes nothing.
         if self.given.load(Ordering::Relaxed) < given.get() {
             // Relaxed: `take` publishes it.
             self.given.fetch_max(given.get(), Ordering::Relaxed);
         }
     }
 
-    /// The newest time given for anything that was used before the stripe was claimed.
+    /// Returns the newest time that was given for an admission before the stripe was claimed.
     pub(super) fn noted(&self) -> Nanos {
         // Relaxed: the Acquire in `claim` or `take`, which came before, pairs with the Release in `take`.
         Nanos::new(self.given.load(Ordering::Relaxed))

@@ -1,7 +1,7 @@
 //! Models of the striped limiter.
 //!
-//! What is asserted of every execution, after the threads have ended and one caller has taken what was
-//! left at the end of the model:
+//! Assertions on every execution, after the threads have ended and one caller has taken the permits that
+//! remained at the end of the model:
 //!
 //! - *bound*: the window that ends then holds at most the limit, by the readings that the calls began
 //!   with;
@@ -27,10 +27,10 @@ use super::harness::{BOUNDED, FULL, Model};
 /// next. Long enough for the word that denies to name each cell.
 const W: u64 = 1_000_000;
 
-/// What a thread does.
+/// A step of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Asks on a lane for so many permits.
+    /// Requests so many permits on a lane.
     Ask(usize, u64),
     /// Asks on a lane, at a given time, for so many permits.
     AskAt(usize, u64, u64),
@@ -193,13 +193,13 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
     log
 }
 
-/// Two threads on one stripe: whoever fills it charges it, once.
+/// Two threads on one stripe: the thread that fills it charges it, once.
 #[test]
 fn striped_charged_once() {
     Scene::new(1, 2, &[&[AskAt(0, 0, 1), AskAt(0, 0, 1)], &[AskAt(0, 0, 1)]]).run(FULL);
 }
 
-/// The same with what comes after a charge.
+/// Two threads on one stripe: it is filled and charged, and used after the charge.
 #[test]
 fn striped_charged_once_and_again() {
     Scene::new(
@@ -250,7 +250,7 @@ fn striped_closed_beside_a_drop() {
         .run(BOUNDED);
 }
 
-/// The same beside a charge that makes room, after which the ring is full.
+/// A denial is published beside a charge that makes room, after which the ring is full.
 #[test]
 fn striped_closed_beside_a_charge() {
     Scene::new(2, 3, &[&[AskAt(1, 0, 2)], &[AskAt(0, 0, 2)]])
@@ -259,7 +259,7 @@ fn striped_closed_beside_a_charge() {
         .run(BOUNDED);
 }
 
-/// The same beside a charge that the ring refuses: what is kept expires before the ring has room.
+/// A denial is published beside a charge that the ring denies: the kept count expires before the ring has room.
 #[test]
 fn striped_closed_beside_a_kept_charge() {
     Scene::new(
@@ -286,8 +286,8 @@ fn striped_closed_by_two() {
         .run(BOUNDED);
 }
 
-/// The ring is full and a stripe as well; the other stripe is used by its owner and by somebody who
-/// found no room at home.
+/// The ring is full and a stripe as well; the other stripe is used by its own thread and by a thread that
+/// found no room in its stripe.
 #[test]
 fn striped_taken_from_another() {
     Scene::new(
@@ -331,7 +331,7 @@ fn striped_several_permits() {
 }
 
 /// One thread uses a permit two cells after the beginning, the other fills the stripe: the charge is
-/// no earlier than the use, whoever makes it.
+/// no earlier than the use, whichever thread makes it.
 #[test]
 fn striped_charge_is_after_use() {
     Scene::new(1, 2, &[&[Advance(1_500_000), Ask(0, 1)], &[Ask(0, 1)]])
@@ -340,7 +340,7 @@ fn striped_charge_is_after_use() {
         .run(FULL);
 }
 
-/// The same when the stripe is claimed in a step of its own, to make room.
+/// A charge is no earlier than the use if the stripe is claimed in a separate step, to make room.
 #[test]
 fn striped_claim_is_after_use() {
     Scene::new(1, 4, &[&[Advance(1_500_000), Ask(0, 3)], &[Ask(0, 2)]])
@@ -350,7 +350,7 @@ fn striped_claim_is_after_use() {
         .run(FULL);
 }
 
-/// The same with a time that the caller gives, and the limiter's clock never shows.
+/// A charge is no earlier than a time that the caller passes and the limiter's clock never shows.
 #[test]
 fn striped_given_time() {
     Scene::new(1, 2, &[&[AskAt(0, 1_500_000, 1)], &[AskAt(0, 0, 1)]])
@@ -359,7 +359,7 @@ fn striped_given_time() {
         .run(FULL);
 }
 
-/// Two give times of their own for the same hold: it is charged at the newer one, whoever noted his last.
+/// Two threads pass times for one batch: it is charged at the newer one, whichever was noted last.
 #[test]
 fn striped_given_times() {
     Scene::new(1, 2, &[&[AskAt(0, 1_500_000, 1)], &[AskAt(0, 500_000, 1)]])
@@ -368,7 +368,7 @@ fn striped_given_times() {
         .run(FULL);
 }
 
-/// What was kept, because the ring was full, is charged when there is room: by one of two.
+/// A count that was kept because the ring was full is charged when there is room, by one of two threads.
 #[test]
 fn striped_kept_is_charged_once() {
     Scene::new(1, 2, &[&[AskAt(0, 2_100_000, 1)], &[AskAt(0, 2_100_000, 1)]])
@@ -377,7 +377,7 @@ fn striped_kept_is_charged_once() {
         .run(BOUNDED);
 }
 
-/// What was kept and no longer counts is forgotten, while others use what is free again.
+/// A kept count that has expired is forgotten, while another thread uses the free batch.
 #[test]
 fn striped_kept_is_forgotten() {
     Scene::new(1, 2, &[&[AskAt(0, 2_500_000, 1)], &[AskAt(0, 2_500_000, 1)]])
@@ -386,7 +386,7 @@ fn striped_kept_is_forgotten() {
         .run(BOUNDED);
 }
 
-/// The same where some of the hold is left: nobody uses that along with what no longer counts.
+/// A kept count that is less than the batch has expired: no thread makes it current again by a use.
 #[test]
 fn striped_kept_part_is_forgotten() {
     const KEPT: &[Step] = &[
@@ -410,7 +410,7 @@ fn striped_kept_part_is_forgotten() {
     .run(BOUNDED);
 }
 
-/// A stripe that nobody charges is charged by the owner of another, against its own owner.
+/// A stripe that its thread does not charge is charged by the thread of another stripe, while its own thread uses it.
 #[test]
 fn striped_old_part_is_charged() {
     Scene::new(2, 2, &[&[AskAt(0, 900_000, 2)], &[AskAt(1, 900_000, 1)]])
@@ -453,7 +453,7 @@ fn striped_own_lane_twice() {
     .run(FULL);
 }
 
-/// The ring is full: what an own lane has used is kept, and the stripe is anybody's.
+/// The ring is full: the uses of a local stripe are kept, and the stripe is released for all callers.
 #[test]
 fn striped_own_lane_kept() {
     Scene::new(1, 2, &[&[Own(0), UseAt(0, 1), UseAt(0, 2)], &[AskAt(0, 0, 1)]])
@@ -461,7 +461,7 @@ fn striped_own_lane_kept() {
         .run(FULL);
 }
 
-/// What one uses at a time of its own, and gives back, another charges no earlier.
+/// A local stripe is used at a given time and released: another thread charges it no earlier.
 #[test]
 fn striped_own_lane_given_time() {
     Scene::new(1, 2, &[&[Own(0), UseAt(1_500_000, 1)], &[AskAt(0, 0, 1)]])

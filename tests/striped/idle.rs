@@ -25,8 +25,8 @@ fn permits() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// What [`remaining`](ringgate::StripedLimiter::remaining) says is what single permits are had of, on whichever lane; a
-    /// denial costs nothing, and an admission what it was for.
+    /// As many single permits are admitted, on any lane, as [`remaining`](ringgate::StripedLimiter::remaining) returns. A
+    /// denial costs nothing, and an admission costs its permits.
     #[test]
     fn a_permit_is_had_exactly_while_one_remains(
         (limit, stripes, hold) in shapes(),
@@ -132,7 +132,7 @@ fn what_no_longer_counts_by_the_published_time_is_free() {
     }
 }
 
-/// What is in a stripe may be charged before the ring has room for all that is asked for.
+/// The count of a stripe may be charged before the ring has room for the whole request.
 #[test]
 fn a_denial_says_when_a_stripe_can_be_emptied() {
     let (limiter, clock) = striped(100, 1, 10);

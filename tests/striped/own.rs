@@ -10,8 +10,8 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_duration(Duration::from_micros(micros))
 }
 
-/// The newest time that was given for any of it is what a hold is charged at, whichever permit uses it up; of a lane of
-/// one's own, and of one that is everybody's.
+/// A batch is charged at the newest time that was given for any of its permits, whichever permit fills it; in a local
+/// stripe and in a shared one.
 #[test]
 fn a_hold_is_charged_at_the_newest_of_its_given_times() {
     let all_at_once: &[(Option<u64>, u64)] = &[(Some(15_000), 10)];
@@ -66,7 +66,7 @@ fn an_own_lane_that_is_not_used_leaves_no_trace() {
     assert_eq!(passed(|| limiter.lane(0).own().check().is_ok()), 30);
 }
 
-/// Where the ring was full the stripe is everybody's; when there is room, the lane has it again.
+/// The stripe is released for all callers while the ring is full; when there is room, it is claimed again.
 #[test]
 fn an_own_lane_takes_its_stripe_again() {
     let (limiter, clock) = striped(100, 2, 10);
@@ -84,7 +84,7 @@ fn an_own_lane_takes_its_stripe_again() {
     }
 }
 
-/// Whoever goes on charges what others have left behind, with a lane of his own too.
+/// A thread that makes requests charges the counts that others have left, with a local stripe too.
 #[test]
 fn nothing_stays_uncharged_while_an_own_lane_goes_on() {
     let (limiter, clock) = striped(1_000, 4, 10);

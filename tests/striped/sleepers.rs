@@ -14,15 +14,15 @@ struct Gate {
     stop: Arc<Mutex<Option<Stop>>>,
 }
 
-/// Who reads the clock after so many readings waits twice.
+/// A thread that reads the clock after so many readings waits twice.
 struct Stop {
     readings: usize,
     barrier: Arc<Barrier>,
 }
 
 impl Gate {
-    /// Stops whoever reads it after `readings` readings: the barrier at which he waits, once to say that he is there and
-    /// once to go on.
+    /// Stops the thread that reads the clock after `readings` readings. The thread waits twice at the returned barrier:
+    /// when it has stopped, and before it continues.
     fn stop_after(&self, readings: usize) -> Arc<Barrier> {
         let barrier = Arc::new(Barrier::new(2));
         *self.stop.lock().expect("not poisoned") = Some(Stop {
@@ -75,8 +75,8 @@ fn a_sleeper_keeps_one_stripe_from_the_others() {
     assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0, "nothing was left");
 }
 
-/// Whoever has found no room in a stripe, and then none in the ring, looks again: the stripe may have been given back in
-/// between.
+/// A request that has found no room in a stripe, and then none in the ring, searches the stripes again: the stripe may have
+/// been released in between.
 #[test]
 fn what_has_come_free_meanwhile_is_had() {
     let gate = Gate::default();
