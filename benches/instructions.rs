@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     ));
     paths.push((
         "StripedLimiter, own lane, admitted".into(),
-        own_lane(clock.clone())?,
+        local_stripe(clock.clone())?,
     ));
     paths.extend(rule_sets(&clock)?);
     paths.extend(http::layers(&clock)?);
@@ -358,7 +358,7 @@ fn many_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
 }
 
 fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
-    let builder = StripedLimiter::builder(plenty()?).stripes(4).hold(64);
+    let builder = StripedLimiter::builder(plenty()?).stripes(4).batch(64);
     let limiter = builder.build_with(clock)?;
     Ok(counted(move || black_box(&limiter).check().is_ok()))
 }
@@ -367,17 +367,17 @@ fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
 fn striped_denied(clock: QuantaClock) -> Result<Work, ConfigError> {
     let builder = StripedLimiter::builder(Quota::new(10_000, DAY)?)
         .stripes(4)
-        .hold(64);
+        .batch(64);
     let limiter = builder.build_with(clock)?;
     while limiter.check().is_ok() {}
     Ok(counted(move || black_box(&limiter).check().is_err()))
 }
 
-fn own_lane(clock: QuantaClock) -> Result<Work, ConfigError> {
-    let builder = StripedLimiter::builder(plenty()?).stripes(4).hold(64);
+fn local_stripe(clock: QuantaClock) -> Result<Work, ConfigError> {
+    let builder = StripedLimiter::builder(plenty()?).stripes(4).batch(64);
     // The lane borrows it, for as long as this runs.
     let limiter: &'static StripedLimiter = Box::leak(Box::new(builder.build_with(clock)?));
-    let mut lane = limiter.lane(0).own();
+    let mut lane = limiter.lane(0).local_stripe();
     Ok(counted(move || black_box(&mut lane).check().is_ok()))
 }
 

@@ -40,23 +40,23 @@ fn main() -> Result<(), ConfigError> {
     let plenty = Quota::per_minute(17_000_000_000)?;
     let ring = RateLimiter::with_clock(CounterRing::new(plenty)?, clock.clone());
     let mut limiters = Vec::new();
-    for hold in [16, 64, 256, 4_096] {
-        let builder = StripedLimiter::builder(plenty).hold(hold);
-        limiters.push((hold, builder.build_with(clock.clone())?));
+    for batch in [16, 64, 256, 4_096] {
+        let builder = StripedLimiter::builder(plenty).batch(batch);
+        limiters.push((batch, builder.build_with(clock.clone())?));
     }
     let mut cases = vec![Case {
         name: "CounterRing".into(),
         check: count(|| ring.check().is_ok()),
     }];
-    for (hold, limiter) in &limiters {
+    for (batch, limiter) in &limiters {
         cases.push(Case {
-            name: format!("StripedLimiter, holds of {hold}"),
+            name: format!("StripedLimiter, batches of {batch}"),
             check: count(|| limiter.check().is_ok()),
         });
         cases.push(Case {
-            name: format!("own lanes, holds of {hold}"),
+            name: format!("own lanes, batches of {batch}"),
             check: Box::new(|worker, turns| {
-                let mut lane = limiter.lane(worker).own();
+                let mut lane = limiter.lane(worker).local_stripe();
                 (0..turns)
                     .map(|_| u64::from(black_box(&mut lane).check().is_ok()))
                     .sum()
@@ -84,7 +84,7 @@ fn main() -> Result<(), ConfigError> {
             check: count(|| ring.check().is_ok()),
         },
         Case {
-            name: format!("StripedLimiter, holds of {}", limiter.hold()),
+            name: format!("StripedLimiter, batches of {}", limiter.batch()),
             check: count(|| limiter.check().is_ok()),
         },
     ];

@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use self::account::Account;
 use self::closed::Closed;
 use self::ring::Ring;
 use self::stripe::Stripe;
+use self::word::StripeWord;
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::clock::DefaultClock;
@@ -22,21 +22,21 @@ use crate::limiter::Promise;
 use crate::quota::Quota;
 use crate::time::{Cells, Nanos};
 
-mod account;
+mod word;
 mod builder;
 mod closed;
 mod decide;
 mod denied;
-mod home;
+mod thread_index;
 mod lane;
-mod own_lane;
+mod local_stripe;
 mod ring;
 mod stripe;
 
 pub use builder::StripedBuilder;
 pub use denied::StripedDenied;
 pub use lane::Lane;
-pub use own_lane::OwnLane;
+pub use local_stripe::LocalStripe;
 
 /// A rate limiter for one limit that many cores request from: a strict [`CounterRing`](crate::CounterRing) behind
 /// per-thread counters.
@@ -81,7 +81,7 @@ pub use own_lane::OwnLane;
 /// permits are denied by that word and one clock reading. A denial changes no count.
 ///
 /// Nothing is allocated, and no thread waits for another. A thread that sleeps while it charges only blocks its
-/// own stripe. A worker with an [`OwnLane`] admits without a compare-exchange.
+/// own stripe. A worker with a [`LocalStripe`] admits without a compare-exchange.
 ///
 /// The memory is that of a [`RateLimiter`](crate::RateLimiter) with a strict ring, and 128 bytes for each stripe on
 /// x86-64.
@@ -113,7 +113,7 @@ pub struct StripedLimiter<C = DefaultClock> {
     /// A power of two in number, or empty: then the ring decides alone.
     stripes: Box<[CachePadded<Stripe>]>,
     /// Permits reserved for each stripe; zero without stripes.
-    hold: u64,
+    batch: u64,
     ring: Ring,
     closed: CachePadded<Closed>,
     /// The periods in which stripes are claimed and expire.
@@ -162,7 +162,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// Admits a request for `permits` permits if one stripe or the ring has capacity for all of them. A request for
     /// zero permits is always admitted.
     ///
-    /// The ring decides every request for more permits than a [batch](Self::hold).
+    /// The ring decides every request for more permits than a [batch](Self::batch).
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// The permits are charged by one atomic instruction. Denials are as exact as those of [`check`](Self::check).
     #[inline(always)]
     pub fn check_n(&self, permits: u64) -> Result<(), StripedDenied<'_, C>> {
-        self.lane(home::number()).check_n(permits)
+        self.lane(thread_index::get()).check_n(permits)
     }
 
     /// Admits a request for `permits` permits at the time `now`, a reading of this limiter's [clock](Self::clock). The
@@ -194,7 +194,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// decides at that time.
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<(), StripedDenied<'_, C>> {
-        self.lane(home::number()).check_at(now, permits)
+        self.lane(thread_index::get()).check_at(now, permits)
     }
 
     /// Returns the limiter with the stripe of the worker numbered `worker` (from 0), for callers that know the number of
@@ -204,8 +204,20 @@ impl<C: Clock> StripedLimiter<C> {
         Lane::new(self, worker)
     }
 
-    /// Returns how many requests for one permit would be admitted now to a caller without an [`OwnLane`]. The remaining
-    /// permits of stripes that an [`OwnLane`] has claimed are not counted.
+    /// Claims the stripe of the current thread, which then admits without locked instructions. Dropping the result ends
+    /// the claim.
+    ///
+    /// # Concurrency
+    ///
+    /// If another thread has claimed the stripe, a later request claims it once it is free. Threads are assigned to
+    /// stripes in turn, so two threads can have one stripe: [`Lane::local_stripe`] claims the stripe of a number.
+    #[inline]
+    pub fn local_stripe(&self) -> LocalStripe<'_, C> {
+        self.lane(thread_index::get()).local_stripe()
+    }
+
+    /// Returns how many requests for one permit would be admitted now to a caller without a [`LocalStripe`]. The remaining
+    /// permits of stripes that a [`LocalStripe`] has claimed are not counted.
     ///
     /// # Concurrency
     ///
@@ -248,8 +260,8 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Returns the number of permits that a stripe may admit before it charges the ring; zero without stripes.
     #[must_use]
-    pub const fn hold(&self) -> u64 {
-        self.hold
+    pub const fn batch(&self) -> u64 {
+        self.batch
     }
 
     /// Returns the clock.
@@ -260,7 +272,7 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Permits reserved for all stripes.
     fn held(&self) -> u64 {
-        self.hold * self.stripes.len() as u64
+        self.batch * self.stripes.len() as u64
     }
 }
 
@@ -268,7 +280,7 @@ impl<C: fmt::Debug> fmt::Debug for StripedLimiter<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StripedLimiter")
             .field("ring", self.ring.policy())
-            .field("hold", &self.hold)
+            .field("batch", &self.batch)
             .field("stripes", &self.stripes)
             .field("closed", &*self.closed)
             .field("clock", &self.clock)
@@ -282,19 +294,19 @@ fn periods(window: Duration) -> Cells {
     const LEAST: Duration = Duration::from_nanos(2_048);
     let width = Nanos::from_duration((window / 8).max(LEAST)).get();
     // The first period is 1, so that a fresh stripe (period 0) is older than every period.
-    Cells::new(width, 1, Account::LAST_TICK)
+    Cells::new(width, 1, StripeWord::LAST_TICK)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Account, periods};
+    use super::{StripeWord, periods};
     use crate::quota::Quota;
     use crate::time::HORIZON;
 
     #[test]
     fn periods_last_twenty_years() {
         for window in [Quota::MIN_WINDOW, Quota::MAX_WINDOW] {
-            assert!(HORIZON / periods(window).width() + 1 < Account::LAST_TICK);
+            assert!(HORIZON / periods(window).width() + 1 < StripeWord::LAST_TICK);
         }
     }
 }

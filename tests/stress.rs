@@ -266,8 +266,8 @@ fn no_reading_from_any_thread_lets_a_window_hold_more() {
 #[cfg(all(feature = "quanta", feature = "striped"))]
 #[test]
 fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
-    // Limits that are reached, in the packed and the wide form; holds of one to many permits.
-    for (limit, stripes, hold) in [
+    // Limits that are reached, in the packed and the wide form; batches of one to many permits.
+    for (limit, stripes, batch) in [
         (20, 4, 1),
         (100, 2, 10),
         (100, 4, 20),
@@ -277,7 +277,7 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         let quota = Quota::new(limit, WINDOW).expect("a quota");
         let builder = ringgate::striped::StripedBuilder::new(quota)
             .stripes(stripes)
-            .hold(hold);
+            .batch(batch);
         let limiter = builder.build().expect("a limiter");
         let end = limiter.clock().now().saturating_add(150 * WINDOW);
         let calls: Vec<Call> = thread::scope(|scope| {
@@ -320,17 +320,17 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         assert_eq!(limiter.bound(), limit);
         let error = 2 * limiter.clock().error(Duration::ZERO) + Duration::from_nanos(1);
         let worst = worst_by_calls(&calls, WINDOW - error);
-        assert!(worst <= limit, "{limit}, {stripes}, {hold}: {worst}");
+        assert!(worst <= limit, "{limit}, {stripes}, {batch}: {worst}");
         let admitted: u64 = calls.iter().map(|call| call.permits).sum();
         assert!(
             admitted > 20 * limit,
-            "{limit}, {stripes}, {hold}: {admitted} in 150 windows"
+            "{limit}, {stripes}, {batch}: {admitted} in 150 windows"
         );
         // After a silence the whole limit is available again, except for permits that are charged late.
         let later = limiter.clock().now().saturating_add(25 * WINDOW);
         let passed = (0..).take_while(|_| limiter.check_at(later, 1).is_ok()).count() as u64;
         assert!(
-            (limit - stripes * hold..=limit).contains(&passed),
+            (limit - stripes * batch..=limit).contains(&passed),
             "{passed} of {limit}"
         );
     }

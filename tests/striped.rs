@@ -34,11 +34,11 @@ fn builder(limit: u64) -> StripedBuilder {
     StripedBuilder::new(Quota::new(limit, WINDOW).expect("a quota")).cells(CELLS.into())
 }
 
-fn striped(limit: u64, stripes: u64, hold: u64) -> (StripedLimiter<ManualClock>, ManualClock) {
+fn striped(limit: u64, stripes: u64, batch: u64) -> (StripedLimiter<ManualClock>, ManualClock) {
     let clock = ManualClock::new();
     let limiter = builder(limit)
         .stripes(stripes)
-        .hold(hold)
+        .batch(batch)
         .build_with(clock.clone());
     (limiter.expect("a limiter"), clock)
 }
@@ -52,11 +52,11 @@ fn plain(limit: u64) -> (RateLimiter<CounterRing, ManualClock>, ManualClock) {
     )
 }
 
-/// A limit with stripes and a hold that fit into it.
+/// A limit with stripes and a batch that fit into it.
 fn shapes() -> impl Strategy<Value = (u64, u64, u64)> {
-    (0..=6_u32, 1..=20_u64, 0..=400_u64).prop_map(|(stripes, hold, behind)| {
+    (0..=6_u32, 1..=20_u64, 0..=400_u64).prop_map(|(stripes, batch, behind)| {
         let stripes = 1 << stripes;
-        (behind + (stripes + 1) * hold, stripes, hold)
+        (behind + (stripes + 1) * batch, stripes, batch)
     })
 }
 
@@ -82,12 +82,12 @@ fn passed(mut check: impl FnMut() -> bool) -> u64 {
 proptest! {
     #[test]
     fn one_caller_passes_as_many_as_the_plain_ring(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         lane in 0..100_usize,
         step in 0..10_000_u64,
         given: bool,
     ) {
-        let (limiter, clock) = striped(limit, stripes, hold);
+        let (limiter, clock) = striped(limit, stripes, batch);
         // Steps that stay within the window.
         let step = Duration::from_nanos(step.min(9_000_000 / limit));
         let here = passed(|| {
@@ -113,10 +113,10 @@ proptest! {
     /// uncharged counts expiring.
     #[test]
     fn after_a_denial_and_a_silence_all_of_the_limit_passes(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         lanes in (0..100_usize, 0..100_usize),
     ) {
-        let (limiter, clock) = striped(limit, stripes, hold);
+        let (limiter, clock) = striped(limit, stripes, batch);
         for lane in [lanes.0, lanes.1, lanes.0] {
             prop_assert_eq!(passed(|| limiter.lane(lane).check().is_ok()), limit);
             // A window, a cell, and the period that a date is rounded up by.
@@ -124,30 +124,30 @@ proptest! {
         }
     }
 
-    /// Without a denial, as many may be missing as the stripes hold.
+    /// Without a denial, as many may be missing as the stripes batch.
     #[test]
     fn after_a_silence_nearly_all_of_the_limit_passes(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         uses in proptest::collection::vec(0..100_usize, 0..300),
     ) {
-        let (limiter, clock) = striped(limit, stripes, hold);
+        let (limiter, clock) = striped(limit, stripes, batch);
         for lane in uses {
             let _ = limiter.lane(lane).check();
         }
         clock.advance(10 * WINDOW);
         let passed = passed(|| limiter.lane(0).check().is_ok());
         prop_assert!(passed <= limit);
-        prop_assert!(passed >= limit - stripes * hold, "{} of {}", passed, limit);
+        prop_assert!(passed >= limit - stripes * batch, "{} of {}", passed, limit);
     }
 
     /// In any sequential history, no window holds more than the limit; and a request is denied only if about as
     /// much was used in a window and a cell.
     #[test]
     fn histories_keep_the_bound_and_deny_for_a_reason(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..70_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
     ) {
-        let (limiter, clock) = striped(limit, stripes, hold);
+        let (limiter, clock) = striped(limit, stripes, batch);
         let mut log = Log::default();
         for (lane, permits, pause, given) in calls {
             clock.advance(Duration::from_nanos(match pause {
@@ -167,7 +167,7 @@ proptest! {
                     prop_assert_eq!((denied.at(), denied.permits()), (now, permits));
                     let used = log.count(now.get(), (WINDOW + CELL + WINDOW / 8).as_nanos() as u64);
                     // Each stripe can have a batch that was charged late, and an idle part that is too small.
-                    let reason = (limit + 1).saturating_sub(2 * stripes * hold + permits);
+                    let reason = (limit + 1).saturating_sub(2 * stripes * batch + permits);
                     prop_assert!(used >= reason, "{} permits, {} used of {}", permits, used, limit);
                     if permits > limiter.max_request() {
                         prop_assert_eq!(denied.retry_after(), None);
@@ -184,16 +184,16 @@ proptest! {
 
     /// A lane of one's own passes as many, again after each silence, and leaves what is left to the others.
     #[test]
-    fn an_own_lane_passes_as_many_as_the_plain_ring(
-        (limit, stripes, hold) in shapes(),
+    fn a_local_stripe_passes_as_many_as_the_plain_ring(
+        (limit, stripes, batch) in shapes(),
         lane in 0..100_usize,
         early in 0..50_u64,
         given: bool,
     ) {
-        let (limiter, clock) = striped(limit, stripes, hold);
-        prop_assert_eq!(limiter.lane(lane).own().is_own(), stripes > 0);
+        let (limiter, clock) = striped(limit, stripes, batch);
+        prop_assert_eq!(limiter.lane(lane).local_stripe().is_own(), stripes > 0);
         for _ in 0..3 {
-            let mut own = limiter.lane(lane).own();
+            let mut own = limiter.lane(lane).local_stripe();
             let mut ask = || {
                 if given { own.check_at(clock.now(), 1).is_ok() } else { own.check().is_ok() }
             };
@@ -204,7 +204,7 @@ proptest! {
             prop_assert_eq!(here + others, limit);
             // A window, a cell, and the period that a date is rounded up by.
             clock.advance(WINDOW + CELL + WINDOW / 8);
-            let mut own = limiter.lane(lane).own();
+            let mut own = limiter.lane(lane).local_stripe();
             let all = passed(|| own.check().is_ok());
             prop_assert_eq!(all, limit);
             prop_assert_eq!(limiter.remaining(), 0);
@@ -212,13 +212,13 @@ proptest! {
         }
     }
 
-    /// Any history with some lanes that workers have to themselves, for a while: no window holds more than the limit.
+    /// In any history with some local stripes, no window holds more than the limit.
     #[test]
     fn own_lanes_keep_the_bound(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..6_usize, 0..4_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
     ) {
-        let (limiter, clock) = striped(limit, stripes, hold);
+        let (limiter, clock) = striped(limit, stripes, batch);
         let mut lanes = [const { None }; 4];
         let mut log = Log::default();
         for (what, worker, permits, pause, given) in calls {
@@ -232,7 +232,7 @@ proptest! {
             let now = clock.now();
             let admitted = match (what, &mut lanes[worker]) {
                 (0, lane) => {
-                    *lane = lane.is_none().then(|| limiter.lane(worker).own());
+                    *lane = lane.is_none().then(|| limiter.lane(worker).local_stripe());
                     continue;
                 }
                 (_, Some(own)) if given => own.check_at(now, permits).is_ok(),
@@ -248,13 +248,13 @@ proptest! {
 
     #[test]
     fn the_retry_time_is_honest(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         lane in 0..70_usize,
         permits in 1..40_u64,
         pauses in proptest::collection::vec(0..3_000_000_u64, 20),
     ) {
         let at_retry = |early: Duration| {
-            let (limiter, clock) = striped(limit, stripes, hold);
+            let (limiter, clock) = striped(limit, stripes, batch);
             for pause in &pauses {
                 while limiter.lane(lane).check().is_ok() {}
                 clock.advance(Duration::from_nanos(*pause));
@@ -267,7 +267,7 @@ proptest! {
             Some((wait, limiter.lane(lane).check_n(permits).is_ok()))
         };
         match at_retry(Duration::ZERO) {
-            None => prop_assert!(permits > limit - stripes * hold),
+            None => prop_assert!(permits > limit - stripes * batch),
             Some((_, admitted)) => prop_assert!(admitted),
         }
         if let Some((_, admitted)) = at_retry(Duration::from_nanos(1)) {
@@ -329,10 +329,10 @@ fn what_was_kept_counts_for_a_window() {
 /// and has not seen the time: a ring of several words, and one of a single word.
 #[test]
 fn what_is_over_is_free_while_the_ring_is_full() {
-    for (limit, stripes, hold, form) in [(100, 2, 10, "Wide"), (5, 1, 2, "Packed")] {
-        let (limiter, clock) = striped(limit, stripes, hold);
+    for (limit, stripes, batch, form) in [(100, 2, 10, "Wide"), (5, 1, 2, "Packed")] {
+        let (limiter, clock) = striped(limit, stripes, batch);
         assert!(format!("{limiter:?}").contains(form));
-        let (lane, all) = (limiter.lane(0), stripes * hold);
+        let (lane, all) = (limiter.lane(0), stripes * batch);
         assert!(lane.check_n(limiter.max_request()).is_ok());
         clock.advance(Duration::from_millis(9));
         assert_eq!(passed(|| lane.check().is_ok()), all);
@@ -386,7 +386,7 @@ fn given_times_are_what_charges_go_by() {
     // The ring is full, and then the stripes are.
     assert!(check_at(0, 80).is_ok());
     assert_eq!(passed(|| check_at(9_000, 1).is_ok()), 20);
-    // The ring has room again, and what the stripe holds still counts: it is charged, at this time.
+    // The ring has room again, and the count of the stripe is current: it is charged, at this time.
     assert!(check_at(12_000, 1).is_ok());
     let debug = format!("{limiter:?}");
     assert!(debug.contains("count: 1, dated: false"), "{debug}");
@@ -428,7 +428,7 @@ fn a_decision_allocates_nothing() {
             let _ = limiter
                 .check_at(clock.now(), 20)
                 .is_err_and(|denied| denied.retry_after().is_some());
-            let mut own = limiter.lane(turn).own();
+            let mut own = limiter.lane(turn).local_stripe();
             for _ in 0..turn % 30 {
                 let _ = own.check();
             }
@@ -441,10 +441,10 @@ fn a_decision_allocates_nothing() {
 /// The remaining batch of a local stripe is for its owner only, and is not counted for other callers. When all stripes
 /// are claimed, the ring decides for the others.
 #[test]
-fn what_an_own_lane_has_left_is_its_own() {
+fn what_a_local_stripe_has_left_is_its_own() {
     let (limiter, _) = striped(100, 2, 10);
-    let mut own = limiter.lane(0).own();
-    let other = limiter.lane(1).own();
+    let mut own = limiter.lane(0).local_stripe();
+    let other = limiter.lane(1).local_stripe();
     assert!(own.check_n(3).is_ok());
     assert_eq!(limiter.remaining(), 80);
     assert_eq!(passed(|| limiter.check().is_ok()), 80);
@@ -459,10 +459,10 @@ fn what_an_own_lane_has_left_is_its_own() {
 /// Numbers that differ by the number of stripes have one stripe, which one local stripe claims at a time. The other
 /// decides without it, and claims it at its first request after the release, on another thread, too.
 #[test]
-fn a_stripe_is_one_own_lanes_at_a_time() {
+fn a_stripe_is_one_local_stripes_at_a_time() {
     let (limiter, _) = striped(100, 2, 10);
-    let first = limiter.lane(0).own();
-    let mut second = limiter.lane(2).own();
+    let first = limiter.lane(0).local_stripe();
+    let mut second = limiter.lane(2).local_stripe();
     assert!(second.check().is_ok());
     assert_eq!((first.is_own(), second.is_own()), (true, false));
     drop(first);
@@ -476,9 +476,9 @@ fn a_stripe_is_one_own_lanes_at_a_time() {
 
 /// A leaked local stripe loses its own permits permanently, and no others.
 #[test]
-fn a_leaked_lane_takes_its_hold_along() {
+fn a_leaked_lane_takes_its_batch_along() {
     let (limiter, clock) = striped(100, 2, 10);
-    core::mem::forget(limiter.lane(0).own());
+    core::mem::forget(limiter.lane(0).local_stripe());
     for _ in 0..3 {
         assert_eq!(passed(|| limiter.check().is_ok()), 90);
         clock.advance(WINDOW + CELL + WINDOW / 8);
@@ -489,7 +489,7 @@ fn a_leaked_lane_takes_its_hold_along() {
 fn a_small_limit_is_kept_by_the_ring_alone() {
     for limit in [1, 2, 100, 255] {
         let limiter = builder(limit).build_with(ManualClock::new()).expect("a limiter");
-        assert_eq!((limiter.stripes(), limiter.hold()), (0, 0));
+        assert_eq!((limiter.stripes(), limiter.batch()), (0, 0));
         assert_eq!((limiter.bound(), limiter.max_request()), (limit, limit));
         assert_eq!(passed(|| limiter.check().is_ok()), limit);
         assert!(limiter.check_n(0).is_ok());
@@ -501,7 +501,7 @@ fn a_small_limit_is_kept_by_the_ring_alone() {
 }
 
 #[test]
-fn holds_are_chosen_from_the_limit_and_the_cores() {
+fn batches_are_chosen_from_the_limit_and_the_cores() {
     let cores = thread::available_parallelism()
         .expect("cores")
         .get()
@@ -509,25 +509,25 @@ fn holds_are_chosen_from_the_limit_and_the_cores() {
         .min(64);
     // Cells of ten seconds, so that the largest limits fit.
     let builder = |limit| StripedBuilder::new(Quota::per_minute(limit).expect("a quota"));
-    for (limit, hold) in [(100_000_000, 4_096), (1_000_000, 1_000_000 / 32 / cores as u64)] {
+    for (limit, batch) in [(100_000_000, 4_096), (1_000_000, 1_000_000 / 32 / cores as u64)] {
         let limiter = builder(limit).build_with(ManualClock::new()).expect("a limiter");
-        assert_eq!((limiter.stripes(), limiter.hold()), (cores, hold.min(4_096)));
+        assert_eq!((limiter.stripes(), limiter.batch()), (cores, batch.min(4_096)));
         assert_eq!(limiter.bound(), limit);
         assert!(limiter.max_request() >= limit - limit / 32);
     }
-    // Fewer stripes rather than holds of less than eight permits.
+    // Fewer stripes rather than batches of less than eight permits.
     let limiter = builder(256).build_with(ManualClock::new()).expect("a limiter");
-    assert_eq!((limiter.stripes(), limiter.hold()), (1, 8));
+    assert_eq!((limiter.stripes(), limiter.batch()), (1, 8));
     let limiter = builder(1_024)
         .stripes(4)
         .build_with(ManualClock::new())
         .expect("a limiter");
-    assert_eq!((limiter.stripes(), limiter.hold()), (4, 8));
+    assert_eq!((limiter.stripes(), limiter.batch()), (4, 8));
     let limiter = builder(1_023)
         .stripes(4)
         .build_with(ManualClock::new())
         .expect("a limiter");
-    assert_eq!((limiter.stripes(), limiter.hold()), (0, 0));
+    assert_eq!((limiter.stripes(), limiter.batch()), (0, 0));
 }
 
 #[test]
@@ -544,33 +544,33 @@ fn a_wrong_configuration_names_its_field() {
             format!("invalid stripes: {stripes} stripes (expected a power of two from 1 to 64)")
         );
     }
-    for hold in [0, 4_097, u64::MAX] {
+    for batch in [0, 4_097, u64::MAX] {
         assert_eq!(
-            error(builder(1_000_000).hold(hold)),
-            format!("invalid hold: {hold} permits (expected 1 to 4096 permits)")
+            error(builder(1_000_000).batch(batch)),
+            format!("invalid batch: {batch} permits (expected 1 to 4096 permits)")
         );
     }
     assert_eq!(
-        error(builder(89).stripes(8).hold(10)),
-        "invalid hold: 10 permits for each of 8 stripes (expected at most 9 permits, with a limit of 89 permits)"
+        error(builder(89).stripes(8).batch(10)),
+        "invalid batch: 10 permits for each of 8 stripes (expected at most 9 permits, with a limit of 89 permits)"
     );
     assert!(
         builder(90)
             .stripes(8)
-            .hold(10)
+            .batch(10)
             .build_with(ManualClock::new())
             .is_ok()
     );
-    assert!(error(builder(19).hold(10)).starts_with("invalid hold: 10 permits for each of 1 stripes"));
+    assert!(error(builder(19).batch(10)).starts_with("invalid batch: 10 permits for each of 1 stripes"));
     assert!(error(builder(1_000).cells(0)).starts_with("invalid cells: "));
     // The error names the given limit, not only the limit of the ring.
     assert_eq!(
         error(
             StripedBuilder::new(Quota::per_second(1_000_000_000).expect("a quota"))
                 .stripes(4)
-                .hold(10)
+                .batch(10)
         ),
-        "invalid limit: 1000000000 permits, without holds 999999960 permits with cells of 200ms \
+        "invalid limit: 1000000000 permits, without batches 999999960 permits with cells of 200ms \
          (expected at most 268435455 permits with such cells, or wider cells)"
     );
 }

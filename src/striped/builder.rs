@@ -3,10 +3,10 @@ use std::thread;
 
 use crossbeam_utils::CachePadded;
 
-use super::account::Account;
 use super::closed::Closed;
 use super::ring::Ring;
 use super::stripe::Stripe;
+use super::word::StripeWord;
 use super::{StripedLimiter, periods};
 use crate::algorithm::CounterRing;
 use crate::clock::Clock;
@@ -27,7 +27,7 @@ use crate::time::Nanos;
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = StripedBuilder::new(Quota::per_second(10_000)?)
 ///     .stripes(8)
-///     .hold(50)
+///     .batch(50)
 ///     .build_with(ManualClock::new())?;
 /// // 400 permits are reserved for the stripes. One request can get at most the rest.
 /// assert_eq!(limiter.bound(), 10_000);
@@ -41,21 +41,21 @@ pub struct StripedBuilder {
     quota: Quota,
     cells: u64,
     stripes: Option<u64>,
-    hold: Option<u64>,
+    batch: Option<u64>,
 }
 
 /// By default all batches together are the limit divided by this.
 const SHARE: u64 = 32;
 
 /// The smallest default batch. With a smaller one, too many admissions charge the ring.
-const LEAST_HOLD: u64 = 8;
+const LEAST_BATCH: u64 = 8;
 
 impl StripedBuilder {
     /// The maximum number of stripes.
     pub const MAX_STRIPES: u64 = 64;
 
     /// The largest batch. With it one in 4096 admissions charges the ring, so a larger batch would save almost nothing.
-    pub const MAX_HOLD: u64 = Account::MAX_HOLD;
+    pub const MAX_BATCH: u64 = StripeWord::MAX_BATCH;
 
     /// Creates a builder with the limit and the window of all threads together.
     pub const fn new(quota: Quota) -> Self {
@@ -63,7 +63,7 @@ impl StripedBuilder {
             quota,
             cells: CounterRing::DEFAULT_CELLS,
             stripes: None,
-            hold: None,
+            batch: None,
         }
     }
 
@@ -79,7 +79,7 @@ impl StripedBuilder {
     ///
     /// The default is the number of cores, rounded up to a power of two. It is halved while the batches would have fewer
     /// than 8 permits, or while the batches that were set do not fit into the limit. If there are more threads than
-    /// stripes, threads share stripes. An [`OwnLane`](super::OwnLane) claims a stripe for one thread: leave stripes for
+    /// stripes, threads share stripes. A [`LocalStripe`](super::LocalStripe) claims a stripe for one thread: leave stripes for
     /// the callers without one.
     pub fn stripes(mut self, stripes: u64) -> Self {
         self.stripes = Some(stripes);
@@ -91,8 +91,8 @@ impl StripedBuilder {
     ///
     /// By default a 32nd of the limit is divided among the stripes. If that is less than 8 permits for each stripe,
     /// there are no stripes, even if [`stripes`](Self::stripes) was set, and the ring decides alone.
-    pub fn hold(mut self, permits: u64) -> Self {
-        self.hold = Some(permits);
+    pub fn batch(mut self, permits: u64) -> Self {
+        self.batch = Some(permits);
         self
     }
 
@@ -113,11 +113,11 @@ impl StripedBuilder {
     /// # Errors
     ///
     /// - `stripes`: not a power of two from 1 to 64;
-    /// - `hold`: not 1 to 4096 permits, or more than the limit less all batches;
+    /// - `batch`: not 1 to 4096 permits, or more than the limit less all batches;
     /// - `cells` and `limit`: see [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
     pub fn build_with<C: Clock>(self, clock: C) -> Result<StripedLimiter<C>, ConfigError> {
-        let (stripes, hold) = self.shape()?;
-        let (limit, held) = (self.quota.limit(), stripes * hold);
+        let (stripes, batch) = self.shape()?;
+        let (limit, held) = (self.quota.limit(), stripes * batch);
         let behind = Quota::new(limit - held, self.quota.window())?;
         let ring = CounterRing::builder(behind).cells(self.cells).build();
         let ring = ring.map_err(|error| match error.field {
@@ -131,7 +131,7 @@ impl StripedBuilder {
         })?;
         Ok(StripedLimiter {
             stripes: (0..stripes).map(|_| CachePadded::new(Stripe::new())).collect(),
-            hold,
+            batch,
             closed: CachePadded::new(Closed::new(Nanos::from_duration(ring.cell()).get())),
             ring: Ring::new(ring),
             periods: periods(self.quota.window()),
@@ -152,20 +152,20 @@ impl StripedBuilder {
                 format!("a power of two from 1 to {}", Self::MAX_STRIPES),
             ));
         }
-        if let Some(hold) = self.hold
-            && (hold == 0 || hold > Self::MAX_HOLD)
+        if let Some(batch) = self.batch
+            && (batch == 0 || batch > Self::MAX_BATCH)
         {
             return Err(ConfigError::new(
-                "hold",
-                format!("{hold} permits"),
-                format!("1 to {} permits", Self::MAX_HOLD),
+                "batch",
+                format!("{batch} permits"),
+                format!("1 to {} permits", Self::MAX_BATCH),
             ));
         }
-        let chosen = |stripes: u64| (limit / SHARE / stripes).min(Self::MAX_HOLD);
-        let fits = |stripes: u64| match self.hold {
+        let chosen = |stripes: u64| (limit / SHARE / stripes).min(Self::MAX_BATCH);
+        let fits = |stripes: u64| match self.batch {
             // The ring must have capacity for the charge of a full stripe.
-            Some(hold) => (stripes + 1) * hold <= limit,
-            None => chosen(stripes) >= LEAST_HOLD,
+            Some(batch) => (stripes + 1) * batch <= limit,
+            None => chosen(stripes) >= LEAST_BATCH,
         };
         let stripes = self.stripes.unwrap_or_else(|| {
             let halves = (0..).map(|halvings| cores() >> halvings);
@@ -174,14 +174,14 @@ impl StripedBuilder {
                 .find(|&stripes| fits(stripes))
                 .unwrap_or(1)
         });
-        match self.hold {
-            Some(hold) if fits(stripes) => Ok((stripes, hold)),
-            Some(hold) => Err(ConfigError::new(
-                "hold",
-                format!("{hold} permits for each of {stripes} stripes"),
+        match self.batch {
+            Some(batch) if fits(stripes) => Ok((stripes, batch)),
+            Some(batch) => Err(ConfigError::new(
+                "batch",
+                format!("{batch} permits for each of {stripes} stripes"),
                 match limit / (stripes + 1) {
                     0 => format!(
-                        "a hold only with a limit of at least {} permits, and this is {limit}",
+                        "a batch only with a limit of at least {} permits, and this is {limit}",
                         stripes + 1
                     ),
                     most => format!("at most {most} permits, with a limit of {limit} permits"),

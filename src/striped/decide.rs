@@ -1,7 +1,7 @@
 //! The decisions, which connect the stripes and the ring: see [the protocol](super).
 
-use super::account::Account;
-use super::stripe::{Stripe, Use};
+use super::stripe::{Stripe, TakeResult};
+use super::word::StripeWord;
 use super::{StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
@@ -20,16 +20,16 @@ impl<C: Clock> StripedLimiter<C> {
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
         // Without stripes the batch is zero.
-        if permits > 0 && permits <= self.hold {
-            let home = self.index(lane);
+        if permits > 0 && permits <= self.batch {
+            let index = self.index(lane);
             // The count of an expiring stripe may have expired, which cannot be decided without a clock reading.
-            match self.take(home, permits, given, Account::undated_room) {
-                Use::Done => return Ok(()),
-                Use::Filled(account) => {
-                    self.settle_up(home, account);
+            match self.take(index, permits, given, StripeWord::room_unless_expiring) {
+                TakeResult::Taken => return Ok(()),
+                TakeResult::Filled(word) => {
+                    self.flush(index, word);
                     return Ok(());
                 }
-                Use::Short => {}
+                TakeResult::Exhausted => {}
             }
         }
         self.decide_elsewhere(lane, permits, given)
@@ -65,17 +65,17 @@ impl<C: Clock> StripedLimiter<C> {
         index: usize,
         permits: u64,
         given: Option<Nanos>,
-        room: impl Fn(Account, u64) -> u64,
-    ) -> Use {
+        room: impl Fn(StripeWord, u64) -> u64,
+    ) -> TakeResult {
         let stripe = &self.stripes[index];
         if let Some(given) = given {
             // Without room the time is not stored, so that a denial writes nothing.
-            if permits > room(stripe.look(), self.hold) {
-                return Use::Short;
+            if permits > room(stripe.look(), self.batch) {
+                return TakeResult::Exhausted;
             }
             stripe.note(given);
         }
-        stripe.take(permits, self.hold, room)
+        stripe.take(permits, self.batch, room)
     }
 
     /// Searches all stripes and the ring for room, and denies the request if none has it.
@@ -87,7 +87,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
         loop {
             let now = given.unwrap_or_else(|| self.clock.now());
-            if permits <= self.hold && self.take_anywhere(lane, permits, given, self.newest(now)) {
+            if permits <= self.batch && self.take_anywhere(lane, permits, given, self.newest(now)) {
                 return Ok(());
             }
             if self.ring.take(now, permits) {
@@ -116,8 +116,8 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Ends a claim, and then reopens the limiter. In the other order, another thread could observe the claim in between
     /// and close the limiter.
-    pub(super) fn release(&self, stripe: &Stripe, account: Account) {
-        stripe.release(account);
+    pub(super) fn release(&self, stripe: &Stripe, word: StripeWord) {
+        stripe.release(word);
         self.closed.reopen();
     }
 
@@ -157,13 +157,13 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     fn take_and_charge(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
-        match self.take(index, permits, given, Account::room) {
-            Use::Done => true,
-            Use::Filled(account) => {
-                self.settle_up(index, account);
+        match self.take(index, permits, given, StripeWord::room) {
+            TakeResult::Taken => true,
+            TakeResult::Filled(word) => {
+                self.flush(index, word);
                 true
             }
-            Use::Short => false,
+            TakeResult::Exhausted => false,
         }
     }
 
@@ -182,7 +182,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
         stripe
             .claim(seen)
-            .is_some_and(|account| self.charge(index, account, now).is_some())
+            .is_some_and(|word| self.charge(index, word, now).is_some())
     }
 
     /// Removes an expired count from a stripe; returns whether it did.
@@ -193,25 +193,25 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Whether the stripe has an unclaimed count, and all of it has expired at `now`.
-    fn is_past(&self, account: Account, now: Nanos) -> bool {
-        account.is_chargeable() && self.is_over(account, now)
+    fn is_past(&self, word: StripeWord, now: Nanos) -> bool {
+        word.is_chargeable() && self.is_over(word, now)
     }
 
     /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`, which is the time
     /// that the ring can publish for `at`.
-    fn is_over(&self, account: Account, at: Nanos) -> bool {
-        self.over_at(account)
+    fn is_over(&self, word: StripeWord, at: Nanos) -> bool {
+        self.over_at(word)
             .is_some_and(|over| over <= at && over <= self.ring.cell_start(at))
     }
 
     /// Returns the time at which the whole count of a stripe has expired; `None` if the stripe is not expiring, or if that
     /// is after the last time.
-    fn over_at(&self, account: Account) -> Option<Nanos> {
-        if !account.is_dated() {
+    fn over_at(&self, word: StripeWord) -> Option<Nanos> {
+        if !word.is_expiring() {
             return None;
         }
         // Every permit was admitted before the end of the period.
-        let end = self.periods.start(account.tick() + 1)?;
+        let end = self.periods.start(word.tick() + 1)?;
         let over = end.get() + self.window;
         (over <= Nanos::MAX.get()).then_some(Nanos::new(over))
     }
@@ -219,17 +219,17 @@ impl<C: Clock> StripedLimiter<C> {
     /// Charges a claimed stripe, and once in a period charges other stripes that have not been charged for long.
     #[cold]
     #[inline(never)]
-    fn settle_up(&self, index: usize, account: Account) {
-        if let Some(at) = self.charge(index, account, Nanos::ZERO) {
-            self.empty_old(account.tick(), at);
+    fn flush(&self, index: usize, word: StripeWord) {
+        if let Some(at) = self.charge(index, word, Nanos::ZERO) {
+            self.empty_old(word.tick(), at);
         }
     }
 
     /// Charges a claimed stripe at a time after all of its admissions, `now` or later, and ends the claim. Returns the
     /// time of the charge, or `None` if the ring is full.
-    fn charge(&self, index: usize, account: Account, now: Nanos) -> Option<Nanos> {
+    fn charge(&self, index: usize, word: StripeWord, now: Nanos) -> Option<Nanos> {
         let stripe = &self.stripes[index];
-        match self.charge_claimed(index, account, now) {
+        match self.charge_claimed(index, word, now) {
             Ok((at, charged)) => {
                 self.release(stripe, charged);
                 Some(at)
@@ -246,18 +246,18 @@ impl<C: Clock> StripedLimiter<C> {
     pub(super) fn charge_claimed(
         &self,
         index: usize,
-        account: Account,
+        word: StripeWord,
         now: Nanos,
-    ) -> Result<(Nanos, Account), Account> {
+    ) -> Result<(Nanos, StripeWord), StripeWord> {
         // The clock and the latest given time are read after the claim. Every admission came before the claim, or was
         // made by the claiming thread. The reading `now` can be older than that.
-        let at = self.clock.now().max(self.stripes[index].noted()).max(now);
+        let at = self.clock.now().max(self.stripes[index].latest_given()).max(now);
         let tick = self.periods.tick(at);
-        if self.ring.take(at, account.count()) {
-            Ok((at, account.charged(tick)))
+        if self.ring.take(at, word.count()) {
+            Ok((at, word.charged(tick)))
         } else {
             // The period is not before the published time, even if the clock was set back.
-            Err(account.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
+            Err(word.kept(tick.max(self.periods.tick(self.ring.latest_time()))))
         }
     }
 
@@ -283,9 +283,9 @@ impl<C: Clock> StripedLimiter<C> {
     pub(super) fn room(&self, stripe: &Stripe, now: Nanos) -> u64 {
         let seen = stripe.look();
         if self.is_past(seen, now) {
-            self.hold
+            self.batch
         } else {
-            seen.room(self.hold)
+            seen.room(self.batch)
         }
     }
 
@@ -294,10 +294,10 @@ impl<C: Clock> StripedLimiter<C> {
         if self.any_has_room(permits, now) {
             return Some(now);
         }
-        if permits > self.hold {
+        if permits > self.batch {
             return self.ring.ready_at(now, permits);
         }
-        let accounts = || {
+        let words = || {
             self.stripes
                 .iter()
                 .map(|stripe| stripe.look())
@@ -305,8 +305,8 @@ impl<C: Clock> StripedLimiter<C> {
         };
         // The request is admitted when the ring has room for it or for the count of a stripe, or when the count of a
         // stripe has expired.
-        let needed = accounts().map(Account::count).fold(permits, u64::min);
-        let over = accounts().filter_map(|seen| self.over_at(seen));
+        let needed = words().map(StripeWord::count).fold(permits, u64::min);
+        let over = words().filter_map(|seen| self.over_at(seen));
         over.filter_map(|over| self.ring.next_cell_start(over))
             .chain(self.ring.ready_at(now, needed))
             .min()

@@ -1,4 +1,4 @@
-use super::{OwnLane, StripedDenied, StripedLimiter};
+use super::{LocalStripe, StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
 
@@ -54,11 +54,11 @@ impl<'a, C: Clock> Lane<'a, C> {
     ///
     /// If another thread has claimed the stripe, a later request claims it once it is free. Two workers whose numbers
     /// differ by a multiple of the number of [stripes](StripedLimiter::stripes) have one stripe, which only one of them
-    /// can claim at a time: see [`OwnLane::is_own`]. Leave some stripes
+    /// can claim at a time: see [`LocalStripe::is_own`]. Leave some stripes
     /// ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) unclaimed for other callers. If all are claimed,
     /// the ring decides the requests of those callers.
-    pub fn own(self) -> OwnLane<'a, C> {
-        OwnLane::new(self.limiter, self.worker)
+    pub fn local_stripe(self) -> LocalStripe<'a, C> {
+        LocalStripe::new(self.limiter, self.worker)
     }
 
     /// Admits a request for one permit if there is capacity, see [`StripedLimiter::check`].

@@ -1,93 +1,93 @@
 use core::fmt;
 
-use super::account::Account;
+use super::word::StripeWord;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Nanos;
 
 /// One stripe: its word, and the newest time that was passed to `check_at`. Every atomic operation on them is in this
 /// module.
 pub(super) struct Stripe {
-    account: AtomicU64,
-    given: AtomicU64,
+    word: AtomicU64,
+    latest_given: AtomicU64,
 }
 
 /// The result of an attempt to take permits from the batch of a stripe.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Use {
+pub(super) enum TakeResult {
     /// The permits were taken.
-    Done,
+    Taken,
     /// The permits were taken, and the batch is full. The caller has claimed the stripe and must charge it.
-    Filled(Account),
+    Filled(StripeWord),
     /// No permit was taken: too little of the batch remains, or another thread has claimed the stripe.
-    Short,
+    Exhausted,
 }
 
 impl Stripe {
     pub(super) fn new() -> Self {
         Self {
-            account: AtomicU64::new(0),
-            given: AtomicU64::new(0),
+            word: AtomicU64::new(0),
+            latest_given: AtomicU64::new(0),
         }
     }
 
     /// Loads the stripe word.
     #[inline]
-    pub(super) fn look(&self) -> Account {
+    pub(super) fn look(&self) -> StripeWord {
         // Relaxed: every compare-exchange below validates the value.
-        Account::from_raw(self.account.load(Ordering::Relaxed))
+        StripeWord::from_raw(self.word.load(Ordering::Relaxed))
     }
 
     /// Takes `permits` from the batch if `room`, a function of the stripe word and the batch, is as large. If that fills the
     /// batch, the same exchange claims the stripe.
     #[inline(always)]
-    pub(super) fn take(&self, permits: u64, hold: u64, room: impl Fn(Account, u64) -> u64) -> Use {
+    pub(super) fn take(&self, permits: u64, batch: u64, room: impl Fn(StripeWord, u64) -> u64) -> TakeResult {
         let mut seen = self.look();
         loop {
-            if permits > room(seen, hold) {
-                return Use::Short;
+            if permits > room(seen, batch) {
+                return TakeResult::Exhausted;
             }
-            let used = seen.used(permits, hold);
+            let used = seen.used(permits, batch);
             // Release: pairs with the Acquire in `claim` and below. The admission, and the caller's `note`, happen
             // before the clock reading of the charge.
             // Acquire, for the exchange that fills the batch: pairs with the Release here and in `release`. All
             // earlier admissions happen before that clock reading.
             match self
-                .account
+                .word
                 // Relaxed on failure: the next compare-exchange validates the value.
                 .compare_exchange(seen.raw(), used.raw(), Ordering::AcqRel, Ordering::Relaxed)
             {
-                Ok(_) if used.is_claimed() => return Use::Filled(used),
-                Ok(_) => return Use::Done,
-                Err(newer) => seen = Account::from_raw(newer),
+                Ok(_) if used.is_claimed() => return TakeResult::Filled(used),
+                Ok(_) => return TakeResult::Taken,
+                Err(newer) => seen = StripeWord::from_raw(newer),
             }
         }
     }
 
     /// Claims the stripe, to charge the count of `seen`; `None` if the word has changed.
-    pub(super) fn claim(&self, seen: Account) -> Option<Account> {
+    pub(super) fn claim(&self, seen: StripeWord) -> Option<StripeWord> {
         let claimed = seen.claimed();
         // Acquire: pairs with the Release in `take` and `release`. All admissions happen before the clock reading of
         // the charge. The claim publishes nothing: `release` does.
         // Relaxed on failure: the value is not used.
-        self.account
+        self.word
             .compare_exchange(seen.raw(), claimed.raw(), Ordering::Acquire, Ordering::Relaxed)
             .ok()
             .map(|_| claimed)
     }
 
     /// Ends a claim. A store suffices, because only the claiming thread writes the word of a claimed stripe.
-    pub(super) fn release(&self, account: Account) {
+    pub(super) fn release(&self, word: StripeWord) {
         // Release: pairs with the Acquire in `take` and `claim`. An admission by the emptied batch happens after the
         // charge. A thread that charges a kept count reads the clock after the admissions of that count.
-        self.account.store(account.raw(), Ordering::Release);
+        self.word.store(word.raw(), Ordering::Release);
     }
 
     /// Removes an expired count from the stripe; false if the word has changed.
-    pub(super) fn forget(&self, seen: Account) -> bool {
+    pub(super) fn forget(&self, seen: StripeWord) -> bool {
         // Release: pairs with the Acquire in `take` and `claim`. A thread that charges later admissions of the stripe
         // loads a published time of the ring that is not before the one that this thread loaded.
         // Relaxed on failure: the value is not used.
-        self.account
+        self.word
             .compare_exchange(
                 seen.raw(),
                 seen.forgotten().raw(),
@@ -101,24 +101,24 @@ impl Stripe {
     #[inline]
     pub(super) fn note(&self, given: Nanos) {
         // Relaxed: an older value only costs a `fetch_max` that changes nothing.
-        if self.given.load(Ordering::Relaxed) < given.get() {
+        if self.latest_given.load(Ordering::Relaxed) < given.get() {
             // Relaxed: `take` publishes it.
-            self.given.fetch_max(given.get(), Ordering::Relaxed);
+            self.latest_given.fetch_max(given.get(), Ordering::Relaxed);
         }
     }
 
     /// Returns the newest time that was given for an admission before the stripe was claimed.
-    pub(super) fn noted(&self) -> Nanos {
+    pub(super) fn latest_given(&self) -> Nanos {
         // Relaxed: the Acquire in `claim` or `take`, which came before, pairs with the Release in `take`.
-        Nanos::new(self.given.load(Ordering::Relaxed))
+        Nanos::new(self.latest_given.load(Ordering::Relaxed))
     }
 }
 
 impl fmt::Debug for Stripe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stripe")
-            .field("account", &self.look())
-            .field("given", &self.noted())
+            .field("word", &self.look())
+            .field("latest_given", &self.latest_given())
             .finish()
     }
 }

@@ -32,11 +32,11 @@ const W: u64 = 1_000_000;
 enum Step {
     /// Requests so many permits on a lane.
     Ask(usize, u64),
-    /// Asks on a lane, at a given time, for so many permits.
+    /// Requests so many permits on a lane at a given time.
     AskAt(usize, u64, u64),
     /// Has a lane to itself from here on.
     Own(usize),
-    /// Asks on it, at a given time, for so many permits.
+    /// Requests so many permits on it at a given time.
     UseAt(u64, u64),
     /// Gives it back.
     Drop,
@@ -53,7 +53,7 @@ type Limiter = StripedLimiter<ManualClock>;
 struct Scene {
     limit: u64,
     stripes: u64,
-    hold: u64,
+    batch: u64,
     before: &'static [Step],
     threads: &'static [&'static [Step]],
     /// The time at which everything that is left is taken.
@@ -66,11 +66,11 @@ struct Scene {
 
 impl Scene {
     /// With a limit of 3 for the ring behind the stripes.
-    const fn new(stripes: u64, hold: u64, threads: &'static [&'static [Step]]) -> Self {
+    const fn new(stripes: u64, batch: u64, threads: &'static [&'static [Step]]) -> Self {
         Self {
-            limit: 3 + stripes * hold,
+            limit: 3 + stripes * batch,
             stripes,
-            hold,
+            batch,
             before: &[],
             threads,
             end: 0,
@@ -81,7 +81,7 @@ impl Scene {
 
     const fn behind(self, limit: u64) -> Self {
         Self {
-            limit: limit + self.stripes * self.hold,
+            limit: limit + self.stripes * self.batch,
             ..self
         }
     }
@@ -109,7 +109,7 @@ impl Scene {
         StripedBuilder::new(Quota::new(self.limit, Duration::from_nanos(W)).unwrap())
             .cells(1)
             .stripes(self.stripes)
-            .hold(self.hold)
+            .batch(self.batch)
             .build_with(ManualClock::new())
             .unwrap()
     }
@@ -179,7 +179,7 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
                     log.push((at, permits));
                 }
             }
-            Own(lane) => own = Some(limiter.lane(lane).own()),
+            Own(lane) => own = Some(limiter.lane(lane).local_stripe()),
             UseAt(at, permits) => {
                 let lane = own.as_mut().expect("a lane of its own");
                 if lane.check_at(Nanos::new(at), permits).is_ok() {
@@ -319,8 +319,8 @@ fn striped_sleeper() {
     .run(BOUNDED);
 }
 
-/// Several permits at once, which do not add up to the hold: part of it is charged to make room, and
-/// more than the hold goes to the ring.
+/// Several permits at once, which do not add up to the batch: part of it is charged to make room, and
+/// more than the batch goes to the ring.
 #[test]
 fn striped_several_permits() {
     Scene::new(2, 3, &[&[AskAt(0, 0, 2), AskAt(0, 0, 2)], &[AskAt(0, 0, 2)]])
@@ -427,7 +427,7 @@ fn striped_three_threads() {
 
 /// One thread has a stripe to itself, uses and charges it, and gives it back; another asks for the same stripe.
 #[test]
-fn striped_own_lane() {
+fn striped_local_stripe() {
     Scene::new(
         1,
         2,
@@ -441,7 +441,7 @@ fn striped_own_lane() {
 
 /// Two want the same stripe for themselves.
 #[test]
-fn striped_own_lane_twice() {
+fn striped_local_stripe_twice() {
     Scene::new(
         1,
         3,
@@ -455,7 +455,7 @@ fn striped_own_lane_twice() {
 
 /// The ring is full: the uses of a local stripe are kept, and the stripe is released for all callers.
 #[test]
-fn striped_own_lane_kept() {
+fn striped_local_stripe_kept() {
     Scene::new(1, 2, &[&[Own(0), UseAt(0, 1), UseAt(0, 2)], &[AskAt(0, 0, 1)]])
         .before(&[AskAt(0, 0, 3)])
         .run(FULL);
@@ -463,7 +463,7 @@ fn striped_own_lane_kept() {
 
 /// A local stripe is used at a given time and released: another thread charges it no earlier.
 #[test]
-fn striped_own_lane_given_time() {
+fn striped_local_stripe_given_time() {
     Scene::new(1, 2, &[&[Own(0), UseAt(1_500_000, 1)], &[AskAt(0, 0, 1)]])
         .end(2_400_000)
         .late(2)
@@ -472,7 +472,7 @@ fn striped_own_lane_given_time() {
 
 /// No permits at a time that is far ahead are no use: what an own lane charges is of its own time.
 #[test]
-fn striped_own_lane_given_time_of_nothing() {
+fn striped_local_stripe_given_time_of_nothing() {
     Scene::new(
         1,
         2,

@@ -22,8 +22,8 @@ fn a_denial_holds_for_as_many_permits_and_not_for_fewer() {
 /// Permits come free with the ring's cells: from then on, and not before, is the limiter asked again.
 #[test]
 fn a_denial_holds_until_permits_come_free() {
-    for (limit, stripes, hold) in [(100, 1, 10), (100, 4, 10), (1_000, 2, 100)] {
-        let (limiter, clock) = striped(limit, stripes, hold);
+    for (limit, stripes, batch) in [(100, 1, 10), (100, 4, 10), (1_000, 2, 100)] {
+        let (limiter, clock) = striped(limit, stripes, batch);
         assert_eq!(passed(|| limiter.check().is_ok()), limit);
         assert!(closed(&limiter));
         let wait = limiter.check().expect_err("all is used").retry_after();
@@ -39,7 +39,7 @@ fn a_denial_holds_until_permits_come_free() {
 #[test]
 fn a_lane_of_its_own_is_denied_as_others_are_when_it_has_nothing() {
     let (limiter, _) = striped(100, 2, 10);
-    let mut own = limiter.lane(0).own();
+    let mut own = limiter.lane(0).local_stripe();
     assert!(own.check_n(3).is_ok());
     assert!(limiter.check_n(80).is_ok());
     assert_eq!(passed(|| limiter.lane(1).check().is_ok()), 10);
@@ -67,7 +67,7 @@ fn a_denial_by_short_cells_is_not_told_for_longer() {
     let clock = ringgate::ManualClock::new();
     let limiter = StripedBuilder::new(Quota::new(300, Duration::from_micros(50)).expect("a quota"))
         .stripes(1)
-        .hold(10)
+        .batch(10)
         .build_with(clock.clone())
         .expect("a limiter");
     for _ in 0..100 {

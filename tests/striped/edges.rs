@@ -34,7 +34,7 @@ fn nothing_is_forgotten_because_time_ends() {
         let limiter = StripedBuilder::new(Quota::new(limit, Duration::from_nanos(window)).expect("a quota"))
             .cells(1)
             .stripes(2)
-            .hold(10)
+            .batch(10)
             .build_with(clock.clone())
             .expect("a limiter");
         let mut log = Log::default();
@@ -65,7 +65,7 @@ fn nothing_is_forgotten_where_the_ring_stands_still() {
         StripedBuilder::new(quota(limit))
             .cells(1)
             .stripes(2)
-            .hold(10)
+            .batch(10)
             .build_with(ManualClock::new())
     };
     let limits = (4..40).rev().map(|bits| 1_u64 << bits);
@@ -86,9 +86,9 @@ fn nothing_is_forgotten_where_the_ring_stands_still() {
     }
 }
 
-/// Where not even a hold of one permit fits, a most of no permits would be no help.
+/// Where not even a batch of one permit fits, a most of no permits would be no help.
 #[test]
-fn a_hold_that_cannot_be_says_what_it_takes() {
+fn a_batch_that_cannot_be_says_what_it_takes() {
     let error = |builder: StripedBuilder| {
         builder
             .build_with(ManualClock::new())
@@ -97,9 +97,9 @@ fn a_hold_that_cannot_be_says_what_it_takes() {
     };
     for (limit, stripes) in [(1, 1), (2, 2), (64, 64)] {
         assert_eq!(
-            error(builder(limit).stripes(stripes).hold(1)),
+            error(builder(limit).stripes(stripes).batch(1)),
             format!(
-                "invalid hold: 1 permits for each of {stripes} stripes (expected a hold only with a limit of at least {} \
+                "invalid batch: 1 permits for each of {stripes} stripes (expected a batch only with a limit of at least {} \
                  permits, and this is {limit})",
                 stripes + 1
             )
@@ -107,7 +107,7 @@ fn a_hold_that_cannot_be_says_what_it_takes() {
         assert!(
             builder(stripes + 1)
                 .stripes(stripes)
-                .hold(1)
+                .batch(1)
                 .build_with(ManualClock::new())
                 .is_ok()
         );

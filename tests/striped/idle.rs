@@ -1,5 +1,5 @@
-//! What lies idle, call by call: a permit is had exactly while one remains, and none is lost or made on the way from a
-//! stripe to the ring.
+//! Idle permits, call by call: a request for one permit is admitted exactly while one remains, and no permit is lost or
+//! created by a charge.
 
 use core::time::Duration;
 
@@ -29,10 +29,10 @@ proptest! {
     /// denial costs nothing, and an admission costs its permits.
     #[test]
     fn a_permit_is_had_exactly_while_one_remains(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..70_usize, permits(), pause(), any::<bool>()), 1..300),
     ) {
-        let (limiter, clock) = striped(limit, stripes, hold);
+        let (limiter, clock) = striped(limit, stripes, batch);
         for (lane, permits, pause, given) in calls {
             clock.advance(pause);
             let before = limiter.remaining();
@@ -55,16 +55,16 @@ proptest! {
     /// ring, what was had and what remains are the limit.
     #[test]
     fn nothing_is_lost_or_made_at_one_instant(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..6_usize, 0..4_usize, permits()), 1..300),
     ) {
-        let (limiter, _) = striped(limit, stripes, hold);
+        let (limiter, _) = striped(limit, stripes, batch);
         let mut lanes = [const { None }; 4];
         let mut had = 0;
         for (what, worker, permits) in calls {
             let admitted = match (what, &mut lanes[worker]) {
                 (0, lane) => {
-                    *lane = lane.is_none().then(|| limiter.lane(worker).own());
+                    *lane = lane.is_none().then(|| limiter.lane(worker).local_stripe());
                     false
                 }
                 (_, Some(own)) => own.check_n(permits).is_ok(),
@@ -73,7 +73,7 @@ proptest! {
             had += if admitted { permits } else { 0 };
             let own = lanes.iter().flatten().filter(|lane| lane.is_own()).count() as u64;
             let idle = had + limiter.remaining();
-            prop_assert!(idle <= limit && idle + own * hold >= limit, "{} of {}", idle, limit);
+            prop_assert!(idle <= limit && idle + own * batch >= limit, "{} of {}", idle, limit);
         }
         drop(lanes);
         prop_assert_eq!(had + limiter.remaining(), limit);
@@ -84,13 +84,13 @@ proptest! {
     /// then, and not a nanosecond before.
     #[test]
     fn a_denial_after_any_history_says_when(
-        (limit, stripes, hold) in shapes(),
+        (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..70_usize, permits(), pause()), 1..200),
         lane in 0..70_usize,
         permits in permits(),
     ) {
         let played = || {
-            let (limiter, clock) = striped(limit, stripes, hold);
+            let (limiter, clock) = striped(limit, stripes, batch);
             for (lane, permits, pause) in &calls {
                 clock.advance(*pause);
                 let _ = limiter.lane(*lane).check_n(*permits);
@@ -141,7 +141,7 @@ fn a_denial_says_when_a_stripe_can_be_emptied() {
     clock.advance(CELL);
     assert!(limiter.check_n(5).is_ok() && limiter.check_n(79).is_ok());
     let denied = limiter.check_n(10).expect_err("five are left");
-    let wait = denied.retry_after().expect("no more than the hold");
+    let wait = denied.retry_after().expect("no more than the batch");
     assert_eq!(wait, WINDOW);
     clock.advance(wait);
     assert!(limiter.check_n(10).is_ok());

@@ -13,7 +13,7 @@ fn micros(micros: u64) -> Nanos {
 /// A batch is charged at the newest time that was given for any of its permits, whichever permit fills it; in a local
 /// stripe and in a shared one.
 #[test]
-fn a_hold_is_charged_at_the_newest_of_its_given_times() {
+fn a_batch_is_charged_at_the_newest_of_its_given_times() {
     let all_at_once: &[(Option<u64>, u64)] = &[(Some(15_000), 10)];
     let newer_at_last = &[(Some(1_000), 4), (Some(15_000), 6)];
     let older_at_last = &[(Some(15_000), 4), (Some(1_000), 6)];
@@ -22,7 +22,7 @@ fn a_hold_is_charged_at_the_newest_of_its_given_times() {
         for is_own in [true, false] {
             let (limiter, _) = striped(100, 2, 10);
             let lane = limiter.lane(0);
-            let mut own = is_own.then(|| lane.own());
+            let mut own = is_own.then(|| lane.local_stripe());
             for &(at, permits) in uses {
                 let admitted = match (at, &mut own) {
                     (Some(at), Some(own)) => own.check_at(micros(at), permits),
@@ -42,11 +42,11 @@ fn a_hold_is_charged_at_the_newest_of_its_given_times() {
 
 /// A lane that used nothing has changed nothing: what was kept, and until when that counts, stays as it was.
 #[test]
-fn an_own_lane_that_is_not_used_leaves_no_trace() {
+fn a_local_stripe_that_is_not_used_leaves_no_trace() {
     let (limiter, clock) = striped(30, 1, 10);
     clock.advance(CELL);
     assert!(limiter.check_n(20).is_ok());
-    let mut own = limiter.lane(0).own();
+    let mut own = limiter.lane(0).local_stripe();
     assert!(own.check_n(7).is_ok());
     // Too little is left, and the ring has no room: the seven are kept.
     assert!(own.check_n(5).is_err() && !own.is_own());
@@ -56,21 +56,21 @@ fn an_own_lane_that_is_not_used_leaves_no_trace() {
         before.contains("count: 7, dated: true, claimed: false"),
         "{before}"
     );
-    let own = limiter.lane(0).own();
+    let own = limiter.lane(0).local_stripe();
     assert!(own.is_own());
     drop(own);
     assert_eq!(counts(&limiter), before);
     // The seven no longer count, and so are not used along with what is left.
     clock.advance(2 * WINDOW);
     assert_eq!(limiter.remaining(), 30);
-    assert_eq!(passed(|| limiter.lane(0).own().check().is_ok()), 30);
+    assert_eq!(passed(|| limiter.lane(0).local_stripe().check().is_ok()), 30);
 }
 
 /// The stripe is released for all callers while the ring is full; when there is room, it is claimed again.
 #[test]
-fn an_own_lane_takes_its_stripe_again() {
+fn a_local_stripe_takes_its_stripe_again() {
     let (limiter, clock) = striped(100, 2, 10);
-    let mut own = limiter.lane(0).own();
+    let mut own = limiter.lane(0).local_stripe();
     for _ in 0..3 {
         assert_eq!(passed(|| own.check().is_ok()), 100);
         assert!(!own.is_own());
@@ -80,18 +80,18 @@ fn an_own_lane_takes_its_stripe_again() {
         drop(own);
         assert_eq!(passed(|| limiter.lane(1).check().is_ok()), 98);
         clock.advance(2 * WINDOW);
-        own = limiter.lane(0).own();
+        own = limiter.lane(0).local_stripe();
     }
 }
 
 /// A thread that makes requests charges the counts that others have left, with a local stripe too.
 #[test]
-fn nothing_stays_uncharged_while_an_own_lane_goes_on() {
+fn nothing_stays_uncharged_while_a_local_stripe_goes_on() {
     let (limiter, clock) = striped(1_000, 4, 10);
     for lane in 1..4 {
         assert!(limiter.lane(lane).check_n(7).is_ok());
     }
-    let mut own = limiter.lane(0).own();
+    let mut own = limiter.lane(0).local_stripe();
     for _ in 0..40 {
         clock.advance(WINDOW / 16);
         assert!(own.check_n(10).is_ok() && own.is_own());

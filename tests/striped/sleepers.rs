@@ -61,7 +61,7 @@ fn a_sleeper_keeps_one_stripe_from_the_others() {
     let gate = Gate::default();
     let limiter = builder(100)
         .stripes(4)
-        .hold(5)
+        .batch(5)
         .build_with(gate.clone())
         .expect("a limiter");
     let barrier = gate.stop_after(0);
@@ -82,10 +82,10 @@ fn what_has_come_free_meanwhile_is_had() {
     let gate = Gate::default();
     let limiter = builder(100)
         .stripes(2)
-        .hold(5)
+        .batch(5)
         .build_with(gate.clone())
         .expect("a limiter");
-    let own = limiter.lane(0).own();
+    let own = limiter.lane(0).local_stripe();
     assert!(limiter.lane(1).check_n(4).is_ok());
     // The first reading is for the search, which finds one stripe taken; the second for the charge of the other.
     let barrier = gate.stop_after(1);

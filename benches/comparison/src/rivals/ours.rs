@@ -105,7 +105,7 @@ pub(super) fn striped(room: Room) -> StripedLimiter {
 
 /// With a fifth of the limit set aside.
 pub(super) fn striped_much() -> StripedLimiter {
-    let many = StripedLimiter::builder(limited()).stripes(4).hold(50);
+    let many = StripedLimiter::builder(limited()).stripes(4).batch(50);
     many.build().expect("a limiter")
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::hint::black_box;
 
-use ringgate::striped::OwnLane;
+use ringgate::striped::LocalStripe;
 use ringgate::{QuantaClock, StripedLimiter};
 
 use crate::contestant::{Contestant, Decide, LIMIT, Room, Side};
@@ -13,7 +13,7 @@ use super::ours::{STRIPED_OWN, striped, striped_much};
 
 thread_local! {
     /// The lanes of this thread, each with its limiter's address. They end with the thread.
-    static LANES: RefCell<Vec<(usize, OwnLane<'static, QuantaClock>)>> = const { RefCell::new(Vec::new()) };
+    static LANES: RefCell<Vec<(usize, LocalStripe<'static, QuantaClock>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// One limiter, or two that are asked in turn.
@@ -41,13 +41,13 @@ impl Decide for OwnLanes {
 }
 
 /// Where the thread's lane of a limiter is.
-fn place(lanes: &mut Vec<(usize, OwnLane<'static, QuantaClock>)>, limiter: &'static StripedLimiter) -> usize {
+fn place(lanes: &mut Vec<(usize, LocalStripe<'static, QuantaClock>)>, limiter: &'static StripedLimiter) -> usize {
     let address = std::ptr::from_ref(limiter).addr();
     lanes
         .iter()
         .position(|lane| lane.0 == address)
         .unwrap_or_else(|| {
-            lanes.push((address, limiter.lane(worker()).own()));
+            lanes.push((address, limiter.lane(worker()).local_stripe()));
             lanes.len() - 1
         })
 }

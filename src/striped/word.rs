@@ -11,17 +11,17 @@ use core::fmt;
 ///
 /// Zero is a fresh stripe.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Account(u64);
+pub(super) struct StripeWord(u64);
 
-impl Account {
+impl StripeWord {
     const COUNT_BITS: u32 = 13;
     const COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
-    const DATED: u64 = 1 << Self::COUNT_BITS;
-    const CLAIMED: u64 = Self::DATED << 1;
+    const EXPIRING: u64 = 1 << Self::COUNT_BITS;
+    const CLAIMED: u64 = Self::EXPIRING << 1;
     const TICK_SHIFT: u32 = Self::COUNT_BITS + 2;
 
     /// The largest batch of a stripe: half of the largest count, rounded up.
-    pub(super) const MAX_HOLD: u64 = 1 << (Self::COUNT_BITS - 1);
+    pub(super) const MAX_BATCH: u64 = 1 << (Self::COUNT_BITS - 1);
 
     /// The last period that the word can represent. All later times are in it.
     pub(super) const LAST_TICK: u64 = u64::MAX >> Self::TICK_SHIFT;
@@ -38,8 +38,8 @@ impl Account {
         self.0 & Self::COUNT
     }
 
-    pub(super) const fn is_dated(self) -> bool {
-        self.0 & Self::DATED != 0
+    pub(super) const fn is_expiring(self) -> bool {
+        self.0 & Self::EXPIRING != 0
     }
 
     pub(super) const fn is_claimed(self) -> bool {
@@ -51,20 +51,20 @@ impl Account {
     }
 
     /// Returns the remaining permits of the batch, and zero while the stripe is claimed.
-    pub(super) const fn room(self, hold: u64) -> u64 {
+    pub(super) const fn room(self, batch: u64) -> u64 {
         if self.is_claimed() {
             0
         } else {
-            hold.saturating_sub(self.count())
+            batch.saturating_sub(self.count())
         }
     }
 
     /// Returns the remaining permits of the batch for a caller without a clock reading, and zero while the stripe is
     /// claimed or expiring. The count of an expiring stripe may have expired, and an admission would make all of it
     /// current again.
-    pub(super) const fn undated_room(self, hold: u64) -> u64 {
-        if self.0 & (Self::CLAIMED | Self::DATED) == 0 {
-            hold.saturating_sub(self.count())
+    pub(super) const fn room_unless_expiring(self, batch: u64) -> u64 {
+        if self.0 & (Self::CLAIMED | Self::EXPIRING) == 0 {
+            batch.saturating_sub(self.count())
         } else {
             0
         }
@@ -77,9 +77,9 @@ impl Account {
 
     /// `{ t, c }` → `{ t, c + permits }`, and claimed as well if that is the whole batch. `permits` is at most the
     /// remaining batch. The result is not expiring.
-    pub(super) const fn used(self, permits: u64, hold: u64) -> Self {
-        let used = Self((self.0 & !Self::DATED) + permits);
-        if used.count() == hold {
+    pub(super) const fn used(self, permits: u64, batch: u64) -> Self {
+        let used = Self((self.0 & !Self::EXPIRING) + permits);
+        if used.count() == batch {
             used.claimed()
         } else {
             used
@@ -104,10 +104,10 @@ impl Account {
     /// `{ t, c, claimed }` → `{ tick, c, expiring }`: the ring was full in the period `tick`, and every permit was
     /// admitted in that period or earlier. If the stripe is expiring already, its older period stays.
     pub(super) const fn kept(self, tick: u64) -> Self {
-        if self.is_dated() {
+        if self.is_expiring() {
             self.released()
         } else {
-            Self(tick << Self::TICK_SHIFT | Self::DATED | self.count())
+            Self(tick << Self::TICK_SHIFT | Self::EXPIRING | self.count())
         }
     }
 
@@ -117,12 +117,12 @@ impl Account {
     }
 }
 
-impl fmt::Debug for Account {
+impl fmt::Debug for StripeWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account")
+        f.debug_struct("StripeWord")
             .field("tick", &self.tick())
             .field("count", &self.count())
-            .field("dated", &self.is_dated())
+            .field("expiring", &self.is_expiring())
             .field("claimed", &self.is_claimed())
             .finish()
     }
@@ -130,34 +130,36 @@ impl fmt::Debug for Account {
 
 #[cfg(test)]
 mod tests {
-    use super::Account;
+    use super::StripeWord;
 
     #[test]
     fn fields_keep_apart_at_their_edges() {
-        for tick in [0, 1, Account::LAST_TICK] {
-            for count in [0, 1, Account::MAX_HOLD - 1] {
-                let open = Account::from_raw(0).charged(tick).used(count, Account::MAX_HOLD);
+        for tick in [0, 1, StripeWord::LAST_TICK] {
+            for count in [0, 1, StripeWord::MAX_BATCH - 1] {
+                let open = StripeWord::from_raw(0)
+                    .charged(tick)
+                    .used(count, StripeWord::MAX_BATCH);
                 assert_eq!((open.tick(), open.count()), (tick, count));
-                assert!(!open.is_dated() && !open.is_claimed());
-                assert_eq!(open.room(Account::MAX_HOLD), Account::MAX_HOLD - count);
-                let kept = open.claimed().kept(Account::LAST_TICK);
-                assert_eq!((kept.tick(), kept.count()), (Account::LAST_TICK, count));
-                assert!(kept.is_dated() && !kept.is_claimed());
+                assert!(!open.is_expiring() && !open.is_claimed());
+                assert_eq!(open.room(StripeWord::MAX_BATCH), StripeWord::MAX_BATCH - count);
+                let kept = open.claimed().kept(StripeWord::LAST_TICK);
+                assert_eq!((kept.tick(), kept.count()), (StripeWord::LAST_TICK, count));
+                assert!(kept.is_expiring() && !kept.is_claimed());
                 assert_eq!(kept.claimed().kept(0), kept, "an older period stays");
-                assert!(!kept.used(1, Account::MAX_HOLD).is_dated());
-                assert_eq!(kept.forgotten().raw(), Account::LAST_TICK << 15);
+                assert!(!kept.used(1, StripeWord::MAX_BATCH).is_expiring());
+                assert_eq!(kept.forgotten().raw(), StripeWord::LAST_TICK << 15);
             }
         }
     }
 
     #[test]
     fn the_last_permit_claims() {
-        let full = Account::from_raw(0).used(Account::MAX_HOLD, Account::MAX_HOLD);
-        assert_eq!(full.count(), Account::MAX_HOLD);
+        let full = StripeWord::from_raw(0).used(StripeWord::MAX_BATCH, StripeWord::MAX_BATCH);
+        assert_eq!(full.count(), StripeWord::MAX_BATCH);
         assert!(full.is_claimed() && !full.is_chargeable());
-        assert_eq!(full.room(Account::MAX_HOLD), 0);
+        assert_eq!(full.room(StripeWord::MAX_BATCH), 0);
         assert_eq!(full.charged(7).raw(), 7 << 15);
-        let one_less = Account::from_raw(0).used(Account::MAX_HOLD - 1, Account::MAX_HOLD);
+        let one_less = StripeWord::from_raw(0).used(StripeWord::MAX_BATCH - 1, StripeWord::MAX_BATCH);
         assert!(one_less.is_chargeable());
     }
 }

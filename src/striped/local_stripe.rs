@@ -1,7 +1,7 @@
 use core::fmt;
 
-use super::account::Account;
 use super::stripe::Stripe;
+use super::word::StripeWord;
 use super::{StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
@@ -9,8 +9,10 @@ use crate::time::Nanos;
 /// A stripe of a [`StripedLimiter`] that one thread owns. An admission is a subtraction, without a locked instruction
 /// and without a clock reading.
 ///
-/// It suits runtimes with one thread per core that keep it as long as the thread runs. [`Lane::own`](super::Lane::own)
-/// creates it. It can be sent to another thread, but only one thread at a time can use it.
+/// It suits runtimes with one thread per core that keep it as long as the thread runs.
+/// [`StripedLimiter::local_stripe`] creates it for the current thread, and
+/// [`Lane::local_stripe`](super::Lane::local_stripe) for a worker with a number. It can be sent to another thread, but
+/// only one thread at a time can use it.
 ///
 /// # Guarantee
 ///
@@ -20,7 +22,7 @@ use crate::time::Nanos;
 /// # Trade-offs
 ///
 /// The remaining permits of the batch are for the owner only, because other threads cannot share a count that is written
-/// without locked instructions. Up to [`hold`](StripedLimiter::hold) permits of each owned stripe can be idle while other
+/// without locked instructions. Up to [`batch`](StripedLimiter::batch) permits of each owned stripe can be idle while other
 /// callers are denied. Uncharged permits are missing from the limit until the owner makes a request or drops
 /// the stripe. If the value is leaked ([`core::mem::forget`]), its stripe and its permits are lost permanently.
 ///
@@ -41,12 +43,12 @@ use crate::time::Nanos;
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = StripedLimiter::builder(Quota::per_second(100_000)?).stripes(4).build()?;
 /// let admitted: usize = std::thread::scope(|scope| {
-///     let work = |worker| {
+///     let work = || {
 ///         // Created by the thread that uses it, and kept as long as it runs.
-///         let mut lane = limiter.lane(worker).own();
-///         (0..10_000).filter(|_| lane.check().is_ok()).count()
+///         let mut stripe = limiter.local_stripe();
+///         (0..10_000).filter(|_| stripe.check().is_ok()).count()
 ///     };
-///     let workers: Vec<_> = (0..4).map(|worker| scope.spawn(move || work(worker))).collect();
+///     let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
 ///     workers.into_iter().map(|worker| worker.join().unwrap()).sum()
 /// });
 /// assert_eq!(admitted, 40_000);
@@ -56,25 +58,25 @@ use crate::time::Nanos;
 /// # fn main() {}
 /// ```
 #[must_use = "it keeps its stripe from other callers"]
-pub struct OwnLane<'a, C: Clock> {
+pub struct LocalStripe<'a, C: Clock> {
     limiter: &'a StripedLimiter<C>,
     worker: usize,
     /// The remaining permits of the batch; zero while this has not claimed the stripe.
     left: u64,
     /// The stripe word at the claim, without the admissions since.
-    claimed: Option<Account>,
+    claimed: Option<StripeWord>,
     /// The newest time that was passed to `check_at` since the claim. The stripe has that of the time before.
-    given: Nanos,
+    latest_given: Nanos,
 }
 
-impl<'a, C: Clock> OwnLane<'a, C> {
+impl<'a, C: Clock> LocalStripe<'a, C> {
     pub(super) fn new(limiter: &'a StripedLimiter<C>, worker: usize) -> Self {
         let mut lane = Self {
             limiter,
             worker,
             left: 0,
             claimed: None,
-            given: Nanos::ZERO,
+            latest_given: Nanos::ZERO,
         };
         if !limiter.stripes.is_empty() {
             lane.claim(1, None);
@@ -116,7 +118,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         if permits < self.left {
             self.left -= permits;
             if permits > 0 {
-                self.given = self.given.max(now);
+                self.latest_given = self.latest_given.max(now);
             }
             return Ok(());
         }
@@ -139,7 +141,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
         {
             return Err(StripedDenied::new(self.limiter, now, permits));
         }
-        if permits > 0 && permits <= self.limiter.hold {
+        if permits > 0 && permits <= self.limiter.batch {
             // An owner makes room by charging its count to the ring. Otherwise a current count is left for other
             // threads to charge, so the stripe is claimed only if it has room beside that count.
             let has_room = self.take(permits, given) || {
@@ -163,7 +165,7 @@ impl<'a, C: Clock> OwnLane<'a, C> {
             return false;
         }
         self.left -= permits;
-        self.given = self.given.max(given.unwrap_or(Nanos::ZERO));
+        self.latest_given = self.latest_given.max(given.unwrap_or(Nanos::ZERO));
         if self.left == 0 {
             self.charge();
         }
@@ -172,14 +174,14 @@ impl<'a, C: Clock> OwnLane<'a, C> {
 
     /// Charges the count, or releases the stripe if the ring is full. Returns whether the stripe is still claimed by this.
     fn charge(&mut self) -> bool {
-        let Some(account) = self.account() else {
+        let Some(word) = self.word() else {
             return false;
         };
-        if account.count() == 0 {
+        if word.count() == 0 {
             return true;
         }
-        let (index, since) = (self.limiter.index(self.worker), account.tick());
-        match self.limiter.charge_claimed(index, account, self.given) {
+        let (index, since) = (self.limiter.index(self.worker), word.tick());
+        match self.limiter.charge_claimed(index, word, self.latest_given) {
             Ok((at, charged)) => {
                 self.have(charged.claimed());
                 self.limiter.empty_old(since, at);
@@ -195,43 +197,43 @@ impl<'a, C: Clock> OwnLane<'a, C> {
     /// Claims the stripe if no other thread has, and if its batch has room for `permits` after an expired count is removed.
     fn claim(&mut self, permits: u64, given: Option<Nanos>) -> bool {
         let stripe = self.stripe();
-        if stripe.look().is_dated() {
+        if stripe.look().is_expiring() {
             let now = given.unwrap_or_else(|| self.limiter.clock.now());
             self.limiter.forget(stripe, now);
         }
         let seen = stripe.look();
-        if permits > seen.room(self.limiter.hold) {
+        if permits > seen.room(self.limiter.batch) {
             return false;
         }
         let claimed = stripe.claim(seen);
-        if let Some(account) = claimed {
-            self.have(account);
+        if let Some(word) = claimed {
+            self.have(word);
         }
         claimed.is_some()
     }
 
-    fn have(&mut self, account: Account) {
-        self.left = self.limiter.hold - account.count();
-        self.claimed = Some(account);
+    fn have(&mut self, word: StripeWord) {
+        self.left = self.limiter.batch - word.count();
+        self.claimed = Some(word);
     }
 
     /// Returns the stripe word with the admissions since the claim.
-    fn account(&self) -> Option<Account> {
+    fn word(&self) -> Option<StripeWord> {
         let claimed = self.claimed?;
-        let used = self.limiter.hold - claimed.count() - self.left;
+        let used = self.limiter.batch - claimed.count() - self.left;
         Some(if used == 0 {
             claimed
         } else {
-            claimed.used(used, self.limiter.hold)
+            claimed.used(used, self.limiter.batch)
         })
     }
 
     /// Ends the claim.
-    fn give_back(&mut self, account: Account) {
+    fn give_back(&mut self, word: StripeWord) {
         self.claimed = None;
         self.left = 0;
-        self.stripe().note(self.given);
-        self.limiter.release(self.stripe(), account);
+        self.stripe().note(self.latest_given);
+        self.limiter.release(self.stripe(), word);
     }
 
     fn stripe(&self) -> &'a Stripe {
@@ -239,20 +241,20 @@ impl<'a, C: Clock> OwnLane<'a, C> {
     }
 }
 
-impl<C: Clock> Drop for OwnLane<'_, C> {
+impl<C: Clock> Drop for LocalStripe<'_, C> {
     /// Releases the stripe with its uncharged count, which other callers can charge.
     fn drop(&mut self) {
-        if let Some(account) = self.account() {
-            self.give_back(account.released());
+        if let Some(word) = self.word() {
+            self.give_back(word.released());
         }
     }
 }
 
-impl<C: Clock> fmt::Debug for OwnLane<'_, C> {
+impl<C: Clock> fmt::Debug for LocalStripe<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnLane")
+        f.debug_struct("LocalStripe")
             .field("worker", &self.worker)
-            .field("account", &self.account())
+            .field("word", &self.word())
             .finish_non_exhaustive()
     }
 }
