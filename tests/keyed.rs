@@ -40,7 +40,6 @@ mod refunds;
 mod stress;
 #[path = "keyed/tiers.rs"]
 mod tiers;
-#[cfg(feature = "std")]
 #[path = "keyed/verbs.rs"]
 mod verbs;
 
