@@ -28,6 +28,7 @@ pub use counts::TableCounts;
 pub(crate) use counts::{Counts, Event};
 pub(crate) use entry::Entry;
 pub(crate) use insert::{InsertOutcome, Insertion};
+pub(crate) use probe::Found;
 pub(crate) use queries::View;
 pub(crate) use region::Region;
 pub(crate) use words::OccupiedWords;
@@ -137,32 +138,16 @@ impl Table {
 
     /// *find*: the entry that `key` seems to own. The decision validates it ([`OccupiedWords`]).
     #[inline(always)]
-    pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
-        match Self::find_in(Probe::new(self, key).primary(), key) {
-            None => self.find_beyond(key),
-            found => found,
+    pub(crate) fn find(&self, key: u64) -> Found<'_> {
+        let primary = Probe::new(self, key).primary();
+        let matches = primary.matches(key);
+        if matches != 0 {
+            Found::Entry(primary.entry(matches.trailing_zeros() as usize))
+        } else if primary.has_vacancy() {
+            Found::Nothing { full: false }
+        } else {
+            Probe::scan(self, key)
         }
-    }
-
-    /// The entry that `key` seems to own outside its primary bucket.
-    #[inline(never)]
-    fn find_beyond(&self, key: u64) -> Option<Entry<'_>> {
-        let probe = Probe::new(self, key);
-        if probe.primary().has_vacancy() {
-            return None;
-        }
-        let alternate = probe.alternate();
-        let found = Self::find_in(alternate, key);
-        if found.is_some() || alternate.has_vacancy() {
-            return found;
-        }
-        probe.backyard().find_map(|bucket| Self::find_in(bucket, key))
-    }
-
-    #[inline(always)]
-    fn find_in(bucket: Bucket<'_>, key: u64) -> Option<Entry<'_>> {
-        let matches = bucket.matches(key);
-        (matches != 0).then(|| bucket.entry(matches.trailing_zeros() as usize))
     }
 
     /// *prefetch*: reads the line that [`find`](Self::find) would read first, so that it is on its way from memory.
@@ -174,10 +159,7 @@ impl Table {
 
     #[inline(always)]
     fn bucket(&self, number: usize) -> Bucket<'_> {
-        Bucket::new(
-            &self.words[self.first + number * self.bucket..][..self.bucket],
-            self.state,
-        )
+        Bucket::new(&self.words[self.first + number * self.bucket..], self.state)
     }
 
     /// The record that `key` shares with others.
@@ -186,12 +168,12 @@ impl Table {
         Probe::new(self, key).region()
     }
 
-    #[inline]
+    #[inline(always)]
     fn regions_len(&self) -> usize {
         self.regions.len() / Region::WORDS
     }
 
-    #[inline]
+    #[inline(always)]
     fn region_at(&self, index: usize) -> Region<'_> {
         Region::new(&self.regions[Region::WORDS * index..][..Region::WORDS])
     }
@@ -306,14 +288,14 @@ mod tests {
         let mut keys = (1..).filter(|&key| primary(key) == primary(1));
         for (way, key) in keys.by_ref().take(WAYS).enumerate() {
             assert_eq!(insert(key), Probe::new(&table, key).primary().entry(way).number());
-            assert!(table.find(key).is_some());
+            assert!(table.find(key).entry().is_some());
         }
         let next = keys.next().expect("many keys");
+        assert_eq!(insert(next), Probe::new(&table, next).bucket(1).entry(0).number());
         assert_eq!(
-            insert(next),
-            Probe::new(&table, next).alternate().entry(0).number()
+            table.find(next).entry().expect("its entry").number(),
+            insert(next)
         );
-        assert_eq!(table.find(next).expect("its entry").number(), insert(next));
         assert_eq!(table.counts().sum().tracked, 1 + WAYS as u64);
     }
 
@@ -336,7 +318,8 @@ mod tests {
         }
     }
 
-    /// A key is found in any of its entries, whichever other keys are in those before it.
+    /// A key is found in any of its entries, whichever other keys are in those before it. The front is full with its last
+    /// entry.
     #[test]
     fn a_key_is_found_wherever_it_is() {
         for state in [1, 2, 7] {
@@ -345,9 +328,15 @@ mod tests {
                 let table_entries = || Probe::new(&table, key).buckets().flat_map(Bucket::entries);
                 for (other, entry) in (1_000_000..).zip(table_entries()) {
                     entry.rename(key);
-                    assert_eq!(table.find(key).expect("its entry").number(), entry.number());
+                    assert_eq!(
+                        table.find(key).entry().expect("its entry").number(),
+                        entry.number()
+                    );
                     entry.rename(other);
-                    assert!(table.find(key).is_none());
+                    let filled = other - 1_000_000 + 1;
+                    assert!(
+                        matches!(table.find(key), Found::Nothing { full } if full == (filled >= 2 * WAYS as u64))
+                    );
                 }
                 for entry in table_entries() {
                     entry.rename(Entry::VACANT);
@@ -362,7 +351,7 @@ mod tests {
         let table = Table::new(1_000, 1, false).expect("a table");
         let entry = Probe::new(&table, 5).primary().entry(0);
         assert!(entry.enter(5).is_ok() && entry.begin(9));
-        let found = table.find(5).expect("its entry");
+        let found = table.find(5).entry().expect("its entry");
         let words = OccupiedWords::new(found, 5);
         assert_eq!((&words).load(0, Ordering::Acquire), 9);
         assert!(words.are_valid());

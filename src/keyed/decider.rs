@@ -5,7 +5,7 @@ use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
 use crate::receipt::{Payer, Receipt, Settled};
 use crate::sync::Shared;
-use crate::table::{Entry, Event, InsertOutcome, Insertion, OccupiedWords, View};
+use crate::table::{Entry, Event, Found, InsertOutcome, Insertion, OccupiedWords, View};
 use crate::time::Nanos;
 
 /// A store, an algorithm, and what happens to keys without an entry: what decides about keys.
@@ -25,7 +25,7 @@ impl<A> Clone for Decider<'_, A> {
 impl<A> Copy for Decider<'_, A> {}
 
 impl<'a, A: Reclaim> Decider<'a, A> {
-    #[inline]
+    #[inline(always)]
     fn insertion(self, key: u64, now: Nanos) -> Insertion<'a, A> {
         Insertion::new(&self.store.table, self.algorithm, key, now)
     }
@@ -44,21 +44,25 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         self.decide_with(found, key, now(), permits)
     }
 
-    /// Takes `permits` of `key`, all or none of them, where the entry that the key seems to own was found before.
+    /// Takes `permits` of `key`, all or none of them, where the key's entry was looked for before.
     #[inline(always)]
     pub(crate) fn decide_with(
         self,
-        found: Option<Entry<'a>>,
+        found: Found<'a>,
         key: u64,
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if let Some(entry) = found
+        if let Found::Entry(entry) = found
             && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
         {
             return decision;
         }
-        Self::insert(self.store, self.algorithm, self.on_full, key, now, permits)
+        let insert = match found {
+            Found::Nothing { full: true } => Self::insert_into_full,
+            Found::Nothing { full: false } | Found::Entry(_) => Self::insert,
+        };
+        insert(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
     /// Decides with an entry. `None` if the key has lost it, or another thread was faster.
@@ -106,22 +110,78 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
         let insertion = decider.insertion(key, now);
         loop {
-            let (state, now) = match insertion.find_or_insert(on_full == OnFull::Forget) {
-                InsertOutcome::Occupied(entry) => match decider.decide_by_entry(entry, key, now, permits) {
-                    Some(decision) => return decision,
-                    None => continue,
-                },
-                InsertOutcome::Full(now) => (decider.overflow(&insertion), now),
-                InsertOutcome::Barred(now, until) => (StateRef::NoRoom(Some(until)), now),
-            };
-            match decider.decide_without_entry(&insertion, state, key, now, permits) {
-                Attempt::Admitted(receipt) => return answer(algorithm, state, now, permits, Some(receipt)),
-                Attempt::Denied => {
-                    let state = decider.with_next_entry(state, &insertion);
-                    return answer(algorithm, state, now, permits, None);
-                }
-                Attempt::Retry => {}
+            let outcome = insertion.find_or_insert(on_full == OnFull::Forget);
+            if let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, now, permits) {
+                return decision;
             }
+        }
+    }
+
+    /// [`insert`](Self::insert) for a key that was not found in a full front. The scan is not repeated: the front stays full.
+    #[cold]
+    #[inline(never)]
+    fn insert_into_full(
+        store: &'a Store,
+        algorithm: &'a A,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let decider = Decider {
+            store,
+            algorithm,
+            on_full,
+        };
+        if permits > 0 && permits <= algorithm.max_request() {
+            let insertion = decider.insertion(key, now);
+            if let Some(outcome) = insertion.evict(on_full == OnFull::Forget)
+                && let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, now, permits)
+            {
+                return decision;
+            }
+        }
+        Self::insert(store, algorithm, on_full, key, now, permits)
+    }
+
+    /// Decides as the search for the key's entry has ended. `None`: it has to begin anew.
+    #[inline(always)]
+    fn decide_by_outcome(
+        self,
+        insertion: &Insertion<'a, A>,
+        outcome: InsertOutcome<'a>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
+        match outcome {
+            InsertOutcome::Occupied(entry) => self.decide_by_entry(entry, key, now, permits),
+            InsertOutcome::Full(now) => {
+                self.decide_by_overflow(insertion, self.overflow(insertion), key, now, permits)
+            }
+            InsertOutcome::Barred(now, until) => {
+                self.decide_by_overflow(insertion, StateRef::NoRoom(Some(until)), key, now, permits)
+            }
+        }
+    }
+
+    /// Decides with the state that stands in for the key's entry. `None`: the key has one by now.
+    #[inline(never)]
+    fn decide_by_overflow(
+        self,
+        insertion: &Insertion<'a, A>,
+        state: StateRef<'a>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
+        match self.decide_without_entry(insertion, state, key, now, permits) {
+            Attempt::Admitted(receipt) => Some(answer(self.algorithm, state, now, permits, Some(receipt))),
+            Attempt::Denied => {
+                let state = self.with_next_entry(state, insertion);
+                Some(answer(self.algorithm, state, now, permits, None))
+            }
+            Attempt::Retry => None,
         }
     }
 
@@ -132,8 +192,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        let found = self.store.table.find(key);
-        if let Some(entry) = found
+        if let Found::Entry(entry) = self.store.table.find(key)
             && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
         {
             return decision;

@@ -11,13 +11,14 @@ use crate::sync::AtomicU64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
     fingerprints: &'a [AtomicU64; WAYS],
+    /// The states, and what follows them in memory: a length of its own would be checked once more.
     states: &'a [AtomicU64],
     /// Words of one state.
     words: usize,
 }
 
 impl<'a> Bucket<'a> {
-    /// A bucket of states of `words` words each; what is left of `memory` after them stays unused.
+    /// The bucket of states of `words` words each with which `memory` begins.
     #[inline(always)]
     pub(super) fn new(memory: &'a [AtomicU64], words: usize) -> Self {
         let (fingerprints, states) = memory.split_first_chunk().expect("a bucket has fingerprints");
@@ -41,11 +42,17 @@ impl<'a> Bucket<'a> {
         matches
     }
 
+    /// The fingerprint of one entry.
+    #[inline(always)]
+    pub(super) fn fingerprint(self, way: usize) -> u64 {
+        // Acquire: as in `matches`.
+        self.fingerprints[way % WAYS].load(Ordering::Acquire)
+    }
+
     /// Whether some entry was vacant: the last one, since entries are filled in index order.
     #[inline(always)]
     pub(super) fn has_vacancy(self) -> bool {
-        // Acquire: as in `matches`.
-        self.fingerprints[WAYS - 1].load(Ordering::Acquire) == Entry::VACANT
+        self.fingerprint(WAYS - 1) == Entry::VACANT
     }
 
     #[inline(always)]
@@ -59,7 +66,7 @@ impl<'a> Bucket<'a> {
     }
 
     /// The entries, in index order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entries(self) -> impl Iterator<Item = Entry<'a>> {
         (0..WAYS).map(move |way| self.entry(way))
     }

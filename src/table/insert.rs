@@ -1,5 +1,6 @@
 use super::counts::Event;
 use super::entry_word::{EntryState, EntryWord};
+use super::layout::WAYS;
 use super::probe::{NO_ENTRY, Probe, Seen};
 use super::{Entry, OccupiedWords, Region, Table};
 use crate::algorithm::{Attempt, Reclaim};
@@ -35,7 +36,7 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a, A: Reclaim> Insertion<'a, A> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(table: &'a Table, algorithm: &'a A, key: u64, now: Nanos) -> Self {
         let probe = Probe::new(table, key);
         Self {
@@ -49,6 +50,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// The key's entry. A key that has none is inserted; with `forget` it gets, if there is no other room, the entry of
     /// the key that has spent least.
+    #[inline(always)]
     pub(crate) fn find_or_insert(&self, forget: bool) -> InsertOutcome<'a> {
         loop {
             // Every start from the beginning was caused by a step of another thread that succeeded.
@@ -61,9 +63,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// *scan* and *enter*: the key's own entry, or else the first vacant one, in index order.
     #[inline(always)]
     fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
-        for bucket in self.probe.front() {
-            for entry in bucket.entries() {
-                let mut owner = entry.fingerprint();
+        for choice in self.probe.front() {
+            let bucket = self.probe.bucket(choice);
+            for way in 0..WAYS {
+                let mut owner = bucket.fingerprint(way);
+                if owner != self.probe.key && owner != Entry::VACANT {
+                    continue;
+                }
+                let entry = bucket.entry(way);
                 if owner == Entry::VACANT {
                     if let Some(barred) = self.barred_from_vacancy() {
                         return Some(barred);
@@ -79,8 +86,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }
         }
         // From here on no thread enters the key by a vacant entry: both buckets stay full.
-        for bucket in self.probe.backyard() {
-            if let Some(seen) = self.probe.own_in(bucket, NO_ENTRY) {
+        self.insert_beyond(forget)
+    }
+
+    /// *scan* of the backyard, and *evict*.
+    #[inline(never)]
+    fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+        for choice in self.probe.backyard() {
+            if let Some(seen) = self.probe.own_in(self.probe.bucket(choice), NO_ENTRY) {
                 return self.take_own(seen);
             }
         }
@@ -104,10 +117,17 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         match own.word.state() {
             EntryState::Open if own.word == EntryWord::UNBEGUN => self.begin(own.entry),
             EntryState::Open => Some(InsertOutcome::Occupied(own.entry)),
-            EntryState::Tentative => self.resolve(own.entry, own.word, Nanos::ZERO),
+            EntryState::Tentative => self.resolve_own(own),
             // The key is about to lose it.
             EntryState::Claimed => None,
         }
+    }
+
+    /// [`resolve`](Self::resolve) for an entry that was found tentative.
+    #[cold]
+    #[inline(never)]
+    fn resolve_own(&self, own: Seen<'a>) -> Option<InsertOutcome<'a>> {
+        self.resolve(own.entry, own.word, Nanos::ZERO)
     }
 
     /// *begin*: gives the key's entry a fresh state. `None`: another thread has done that, or the key has lost the entry.
@@ -128,8 +148,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one.
-    #[inline(never)]
-    fn evict(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+    /// `None`: start over.
+    #[inline(always)]
+    pub(crate) fn evict(&self, forget: bool) -> Option<InsertOutcome<'a>> {
         let room = self.find_room(forget, |seen| self.finish(seen));
         // After the reads: if they missed an entry because the key has lost it, this is no earlier.
         let now = self.now.max(self.region.reclaimed());
@@ -195,6 +216,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     /// *withdraw*: makes a tentative entry no key's; false if another thread has opened or withdrawn it.
+    #[cold]
+    #[inline(never)]
     fn withdraw(&self, entry: Entry<'_>, tentative: EntryWord) -> bool {
         let Some(claimed) = entry.withdraw(tentative) else {
             return false;

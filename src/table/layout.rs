@@ -17,6 +17,7 @@ pub(super) const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
 pub(super) struct TableLayout {
     /// At least two (for the model checker, one).
     front: usize,
+    /// At least one (for the model checker, one at the most).
     back: usize,
 }
 
@@ -87,8 +88,13 @@ impl TableLayout {
 
     /// How many buckets a key has. In a small backyard some of them are the same.
     #[inline(always)]
-    pub(super) fn choices(self) -> usize {
-        self.front_choices() + self.back.min(BACKYARD_CHOICES)
+    pub(super) const fn choices(self) -> usize {
+        let back = if sync::MODELLED {
+            self.back
+        } else {
+            BACKYARD_CHOICES
+        };
+        self.front_choices() + back
     }
 
     /// The key's buckets in the order in which it goes to them: primary, alternate, then those of the backyard.

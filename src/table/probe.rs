@@ -2,7 +2,7 @@ use core::ops::Range;
 
 use super::bucket::Bucket;
 use super::entry_word::{EntryState, EntryWord};
-use super::layout::KeyBits;
+use super::layout::{KeyBits, WAYS};
 use super::{Entry, Region, Table};
 
 /// The buckets that one key may have its entry in.
@@ -11,6 +11,25 @@ pub(super) struct Probe<'a> {
     table: &'a Table,
     pub(super) key: u64,
     bits: KeyBits,
+}
+
+/// What the fingerprints say about a key's entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found<'a> {
+    /// The entry that the key seems to own.
+    Entry(Entry<'a>),
+    /// No entry of the key. `full`: every one was looked at, and no entry of the front was vacant.
+    Nothing { full: bool },
+}
+
+#[cfg(test)]
+impl<'a> Found<'a> {
+    pub(crate) fn entry(self) -> Option<Entry<'a>> {
+        match self {
+            Self::Entry(entry) => Some(entry),
+            Self::Nothing { .. } => None,
+        }
+    }
 }
 
 /// No entry has this number.
@@ -31,37 +50,60 @@ impl<'a> Probe<'a> {
         Self { table, key, bits }
     }
 
+    /// *scan*: every entry that `key` may own, up to the first vacant one of the front.
+    #[inline(never)]
+    pub(super) fn scan(table: &'a Table, key: u64) -> Found<'a> {
+        let probe = Self::new(table, key);
+        for choice in probe.front() {
+            let bucket = probe.bucket(choice);
+            for way in 0..WAYS {
+                let owner = bucket.fingerprint(way);
+                if owner == key {
+                    return Found::Entry(bucket.entry(way));
+                }
+                if owner == Entry::VACANT {
+                    return Found::Nothing { full: false };
+                }
+            }
+        }
+        for choice in probe.backyard() {
+            let bucket = probe.bucket(choice);
+            for way in 0..WAYS {
+                if bucket.fingerprint(way) == key {
+                    return Found::Entry(bucket.entry(way));
+                }
+            }
+        }
+        Found::Nothing { full: true }
+    }
+
     #[inline(always)]
     pub(super) fn primary(&self) -> Bucket<'a> {
         self.table.bucket(self.table.layout.primary(self.bits))
     }
 
+    /// The numbers of the primary and the alternate bucket among the key's.
     #[inline(always)]
-    pub(super) fn alternate(&self) -> Bucket<'a> {
-        self.table.bucket(self.table.layout.alternate(self.bits))
+    pub(super) const fn front(&self) -> Range<usize> {
+        0..self.table.layout.front_choices()
     }
 
-    /// The primary and the alternate bucket.
+    /// The numbers of the other buckets among the key's.
     #[inline(always)]
-    pub(super) fn front(&self) -> impl Iterator<Item = Bucket<'a>> + use<'a> {
-        self.choices(0..self.table.layout.front_choices())
+    pub(super) const fn backyard(&self) -> Range<usize> {
+        self.table.layout.front_choices()..self.table.layout.choices()
     }
 
+    /// The key's bucket with a number: in the order in which the key goes to them.
     #[inline(always)]
-    pub(super) fn backyard(&self) -> impl Iterator<Item = Bucket<'a>> + use<'a> {
-        self.choices(self.table.layout.front_choices()..self.table.layout.choices())
+    pub(super) fn bucket(&self, choice: usize) -> Bucket<'a> {
+        self.table.bucket(self.table.layout.choice(self.bits, choice))
     }
 
     /// All buckets, in the order in which the key goes to them.
-    #[inline(always)]
     pub(super) fn buckets(&self) -> impl Iterator<Item = Bucket<'a>> + use<'a> {
-        self.choices(0..self.table.layout.choices())
-    }
-
-    #[inline(always)]
-    fn choices(&self, choices: Range<usize>) -> impl Iterator<Item = Bucket<'a>> + use<'a> {
-        let (table, bits) = (self.table, self.bits);
-        choices.map(move |choice| table.bucket(table.layout.choice(bits, choice)))
+        let probe = *self;
+        (0..self.table.layout.choices()).map(move |choice| probe.bucket(choice))
     }
 
     /// Every entry that the key may have, as it is now.
@@ -70,7 +112,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The record that the key shares with others.
-    #[inline]
+    #[inline(always)]
     pub(super) fn region(&self) -> Region<'a> {
         self.table.region_at(self.bits.region(self.table.regions_len()))
     }
@@ -78,16 +120,16 @@ impl<'a> Probe<'a> {
     /// The first entry of a bucket that the key owns or is about to own, other than the one with the number `except`.
     #[inline(always)]
     pub(super) fn own_in(&self, bucket: Bucket<'a>, except: usize) -> Option<Seen<'a>> {
-        let mut matches = bucket.matches(self.key);
-        while matches != 0 {
-            let entry = bucket.entry(matches.trailing_zeros() as usize);
-            if entry.number() != except {
-                let seen = Seen::new(entry);
-                if seen.is_of(self.key) {
-                    return Some(seen);
+        for way in 0..WAYS {
+            if bucket.fingerprint(way) == self.key {
+                let entry = bucket.entry(way);
+                if entry.number() != except {
+                    let seen = Seen::new(entry);
+                    if seen.is_of(self.key) {
+                        return Some(seen);
+                    }
                 }
             }
-            matches &= matches - 1;
         }
         None
     }
@@ -95,7 +137,13 @@ impl<'a> Probe<'a> {
     /// The first entry of all that the key owns or is about to own, other than the one with the number `except`.
     #[inline(always)]
     pub(super) fn own(&self, except: usize) -> Option<Seen<'a>> {
-        self.buckets().find_map(|bucket| self.own_in(bucket, except))
+        for choice in 0..self.table.layout.choices() {
+            let own = self.own_in(self.bucket(choice), except);
+            if own.is_some() {
+                return own;
+            }
+        }
+        None
     }
 
     /// The open entry that the key owns.
@@ -106,14 +154,14 @@ impl<'a> Probe<'a> {
 }
 
 impl<'a> Seen<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(entry: Entry<'a>) -> Self {
         let (word, owner) = entry.observe();
         Self { entry, word, owner }
     }
 
     /// Whether `key` owns the entry, or is about to own it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_of(&self, key: u64) -> bool {
         self.owner == key && self.word.state() != EntryState::Claimed
     }

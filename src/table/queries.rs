@@ -1,7 +1,9 @@
-use super::bucket::Bucket;
+use core::ops::Range;
+
 use super::counts::Event;
 use super::entry_word::{EntryState, EntryWord};
 use super::insert::{InsertOutcome, Insertion, Room};
+use super::layout::WAYS;
 use super::probe::{NO_ENTRY, Seen};
 use super::{Entry, OccupiedWords};
 use crate::algorithm::Reclaim;
@@ -30,7 +32,11 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 _ => View::Entry(own.entry, self.probe.key, self.now),
             };
         }
-        let room = if self.probe.front().any(|bucket| bucket.has_vacancy()) {
+        let room = if self
+            .probe
+            .front()
+            .any(|choice| self.probe.bucket(choice).has_vacancy())
+        {
             None
         } else {
             match self.find_room(forget, |_| false) {
@@ -54,11 +60,20 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// An entry that the key may take over: the first idle one in the order of its buckets, but in the backyard a vacant one
     /// first; with `forget` the one in which least is spent, if none is idle. `finish` finishes what another thread has begun in an entry.
+    #[inline(always)]
     pub(super) fn find_room(&self, forget: bool, finish: impl Fn(&Seen<'a>) -> bool) -> Option<Room<'a>> {
+        match self.idle_in(self.probe.front(), &finish) {
+            None => self.find_room_beyond(forget, &finish),
+            idle => idle.map(|seen| self.room(seen, Event::Reclaimed)),
+        }
+    }
+
+    /// [`find_room`](Self::find_room), where no entry of the front is idle.
+    #[inline(never)]
+    fn find_room_beyond(&self, forget: bool, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Room<'a>> {
         let idle = self
-            .idle_in(self.probe.front(), &finish)
-            .or_else(|| self.vacant_in_backyard())
-            .or_else(|| self.idle_in(self.probe.backyard(), &finish));
+            .vacant_in_backyard()
+            .or_else(|| self.idle_in(self.probe.backyard(), finish));
         match idle {
             None if forget => self.least_spent().map(|seen| self.room(seen, Event::Forgotten)),
             idle => idle.map(|seen| self.room(seen, Event::Reclaimed)),
@@ -66,14 +81,11 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     #[inline(always)]
-    fn idle_in(
-        &self,
-        buckets: impl Iterator<Item = Bucket<'a>>,
-        finish: &impl Fn(&Seen<'a>) -> bool,
-    ) -> Option<Seen<'a>> {
-        for bucket in buckets {
-            for entry in bucket.entries() {
-                let idle = self.if_idle(Seen::new(entry), finish);
+    fn idle_in(&self, choices: Range<usize>, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
+        for choice in choices {
+            let bucket = self.probe.bucket(choice);
+            for way in 0..WAYS {
+                let idle = self.if_idle(Seen::new(bucket.entry(way)), finish);
                 if idle.is_some() {
                     return idle;
                 }
@@ -84,12 +96,13 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// A vacant entry in the key's emptiest bucket of the backyard.
     fn vacant_in_backyard(&self) -> Option<Seen<'a>> {
-        let vacancies = |bucket: &Bucket<'a>| bucket.matches(Entry::VACANT).count_ones();
+        let vacancies = |&choice: &usize| self.probe.bucket(choice).matches(Entry::VACANT).count_ones();
         let emptiest = self.probe.backyard().max_by_key(vacancies)?;
-        let mut entries = emptiest.entries().map(Seen::new);
+        let mut entries = self.probe.bucket(emptiest).entries().map(Seen::new);
         entries.find(|seen| seen.word == EntryWord::UNBEGUN)
     }
 
+    #[inline(always)]
     fn room(&self, seen: Seen<'a>, event: Event) -> Room<'a> {
         // No key loses an entry that has no owner.
         let event = if Entry::is_key(seen.owner) {
@@ -102,20 +115,27 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// The entry, if it may be taken over, as far as can be seen.
     #[inline(always)]
-    fn if_idle(&self, mut seen: Seen<'a>, finish: impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
+    fn if_idle(&self, seen: Seen<'a>, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
         if self.is_idle(&seen) {
             return Some(seen);
         }
-        let word = seen.word.word();
-        if seen.word.state() == EntryState::Open
-            && self.algorithm.advance(word, self.now).is_none()
-            && finish(&seen)
-        {
+        let is_unfinished = seen.word.state() == EntryState::Open
+            && self.algorithm.advance(seen.word.word(), self.now).is_none();
+        if is_unfinished {
             // A thread sleeps in the middle of a step, and its key may never ask again.
-            seen = Seen::new(seen.entry);
-            return self.is_idle(&seen).then_some(seen);
+            return self.if_finished(seen, finish);
         }
         None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn if_finished(&self, seen: Seen<'a>, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
+        if !finish(&seen) {
+            return None;
+        }
+        let seen = Seen::new(seen.entry);
+        self.is_idle(&seen).then_some(seen)
     }
 
     #[inline(always)]

@@ -70,7 +70,7 @@ impl OverflowFilter {
 impl<'a> Region<'a> {
     pub(super) const WORDS: usize = 2;
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(words: &'a [AtomicU64]) -> Self {
         Self {
             overflow: &words[0],

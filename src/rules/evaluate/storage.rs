@@ -6,7 +6,7 @@ use crate::keyed::{self, OnFull, Store};
 use crate::own_words::OwnWords;
 use crate::receipt::Receipt;
 use crate::sync::{Ordering, Shared};
-use crate::table::{Entry, OccupiedWords};
+use crate::table::{Found, OccupiedWords};
 use crate::time::Nanos;
 
 /// The words of one state.
@@ -55,8 +55,8 @@ impl fmt::Debug for StateStorage {
 #[derive(Clone, Copy)]
 pub(crate) enum StorageLookup<'a> {
     Single(&'a OwnWords),
-    /// The key's entry, if it was found.
-    Keyed(&'a Store, Option<Entry<'a>>),
+    /// The table, and what was found there.
+    Keyed(&'a Store, Found<'a>),
 }
 
 impl StateStorage {
@@ -160,8 +160,8 @@ impl<'a> KeyDecider<'a> {
         };
         match found {
             StorageLookup::Single(words) => own(self.algorithm.remaining(Shared::new(words.get()), now)),
-            StorageLookup::Keyed(store, entry) => {
-                if let Some(entry) = entry {
+            StorageLookup::Keyed(store, found) => {
+                if let Found::Entry(entry) = found {
                     let words = OccupiedWords::new(entry, self.key);
                     let left = self.algorithm.remaining(&words, now);
                     // The entry still belonged to the key when the word was read only if the word is unchanged. Otherwise
@@ -283,18 +283,26 @@ mod tests {
         let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
         let charge = |key, minutes, permits| {
             decider(key)
-                .charge(StorageLookup::Keyed(store, None), at(minutes), permits)
+                .charge(
+                    StorageLookup::Keyed(store, Found::Nothing { full: false }),
+                    at(minutes),
+                    permits,
+                )
                 .is_ok()
         };
         assert!(charge(1, 60, 1));
-        let lost = store.table().find(1).expect("its entry");
-        let left = |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Some(lost)), at(minutes));
+        let lost = store.table().find(1).entry().expect("its entry");
+        let left =
+            |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Found::Entry(lost)), at(minutes));
         assert_eq!(left(60).permits, 1);
         assert!(decider(1).keyed(store).reset(1, at(60)));
         // Other keys take all twelve entries; one of these is idle before the rest.
         assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
         assert!(charge(1, 650, 2));
-        assert_ne!(store.table().find(1).expect("another").number(), lost.number());
+        assert_ne!(
+            store.table().find(1).entry().expect("another").number(),
+            lost.number()
+        );
         assert_eq!(left(650).permits, 0);
     }
 }
