@@ -37,7 +37,7 @@ pub struct Key<R: ?Sized> {
     shared: Option<Arc<super::shared::PartsOf<R>>>,
 }
 
-/// What a rule does with a request that lacks its key: see [`Key::optional`].
+/// The treatment of a request that lacks the rule's key: see [`Key::optional`].
 ///
 /// # Examples
 ///

@@ -73,7 +73,7 @@ pub struct LiveRules<R: ?Sized, C = DefaultClock> {
 struct Writer<R: ?Sized, C> {
     /// Replaced rule sets that a thread may still be using.
     previous: Vec<Replaced<RuleSet<R, C>>>,
-    /// What the last reload has left to charge.
+    /// The charges that the last reload has left to make.
     carry_overs: Vec<CarryOver<R>>,
     /// States that are no longer enforced, but hold more than their successors could be charged; with the times at which
     /// that expires.

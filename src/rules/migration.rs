@@ -1,4 +1,4 @@
-//! What a reload does with the counts of the old rules: [the protocol](super).
+//! The transfer of counts from old rules to new ones: [the protocol](super).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

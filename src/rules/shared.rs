@@ -53,7 +53,7 @@ struct SharedRule<R: ?Sized> {
     cells: Option<u64>,
 }
 
-/// What a request is checked against, as far as a decision on this node needs it.
+/// The quotas that a request is checked against, as far as a decision on this node needs it.
 #[derive(Debug)]
 pub(crate) enum QuickPlan {
     /// One lease, since there is one state with one quota. No list is made.
@@ -62,7 +62,7 @@ pub(crate) enum QuickPlan {
     Many(CheckPlan),
 }
 
-/// What a request is checked against.
+/// The quotas that a request is checked against.
 #[derive(Debug)]
 pub(crate) struct CheckPlan {
     targets: SmallVec<[Target; 4]>,
@@ -183,7 +183,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         })
     }
 
-    /// What the request is checked against, if it is made this many times at once.
+    /// The quotas that the request is checked against, if it is made this many times at once.
     #[inline(always)]
     pub(crate) fn plan_quickly(&self, request: &R, times: u64) -> QuickPlan {
         if let [_] = &*self.local.states {
@@ -199,7 +199,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         QuickPlan::Many(self.plan(request, times))
     }
 
-    /// What the request is checked against, as a list. It is empty if no rule applies. Key hashes are not computed yet.
+    /// The quotas that the request is checked against, as a list. It is empty if no rule applies. Key hashes are not computed yet.
     #[inline(never)]
     pub(crate) fn plan(&self, request: &R, times: u64) -> CheckPlan {
         let mut targets = SmallVec::new();

@@ -17,7 +17,7 @@ pub(super) const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
 pub(super) struct TableLayout {
     /// At least two (for the model checker, one).
     front: usize,
-    /// At least one (for the model checker, one at the most).
+    /// At least one (for the model checker, at most one).
     back: usize,
 }
 

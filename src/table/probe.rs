@@ -13,7 +13,7 @@ pub(super) struct Probe<'a> {
     bits: KeyBits,
 }
 
-/// What the fingerprints say about a key's entry.
+/// The fingerprints' answer about a key's entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found<'a> {
     /// The entry that the key seems to own.

@@ -11,7 +11,7 @@ use crate::rules::key::{Key, OnMissingKey};
 use crate::rules::rule::{Enforcement, ListEntry, Rule};
 use crate::rules::share::Share;
 
-/// What one state needs to know about a request before its words are read.
+/// The part of a request that one state needs before its words are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extracted {
     /// The fingerprint of the key, or [`NO_KEY`].

@@ -23,7 +23,7 @@ pub(crate) struct StateAlgorithms {
     layout: WordLayout,
 }
 
-/// What the words mean. Algorithms of one layout can decide over the same words.
+/// The layout of the words. Algorithms of one layout can decide over the same words.
 #[derive(Clone, Debug)]
 enum WordLayout {
     Counter {

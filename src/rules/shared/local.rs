@@ -30,7 +30,7 @@ pub(crate) struct LocalCharge {
     receipt: Receipt,
 }
 
-/// What was charged for a quota of an admitted request.
+/// The charge for a quota of an admitted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChargedBy {
     Nothing,
