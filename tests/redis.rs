@@ -50,6 +50,10 @@ mod rules;
 mod scenes;
 #[path = "redis/support/scripts.rs"]
 mod scripts;
+#[cfg_attr(
+    not(feature = "redis-cluster"),
+    expect(dead_code, reason = "nodes are for the tests of clusters")
+)]
 #[path = "redis/support/server.rs"]
 mod server;
 #[path = "redis/settings.rs"]

@@ -185,7 +185,7 @@ fn each_of_many_tiers_is_found_by_its_name() {
     for tier in 1..=10_000 {
         tiered = tiered.tier(name(tier), tier);
     }
-    let rules = RuleSet::builder()
+    let rules = super::RuleSetBuilder::new()
         .rule(tiered)
         .build_with(ManualClock::new(), [1, 2, 3, 4]);
     let rules = rules.expect("tiers with names of their own");
