@@ -15,7 +15,7 @@ mod rules;
 mod rules_builder;
 mod store;
 
-pub use answer::{DecidedBy, QuotaStatus, Reason, SharedAdmitted, SharedDenied};
+pub use answer::{Admitted, DecidedBy, Denied, QuotaStatus, Reason};
 pub use lease::LeaseStats;
 pub use limiter::{SharedLimiter, SharedLimiterBuilder};
 pub use memory::MemoryStore;

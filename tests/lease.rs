@@ -26,7 +26,7 @@ const LONG: Times = Times {
 /// As users have it: the term is longer than the window.
 const SHORT: Times = Times { window: 30, term: 60 };
 
-/// Four nodes with holds, and requests that the server decides for others.
+/// Four nodes with leases, and requests that the server decides for others.
 const LEASES: Setup = Setup {
     fault: Fault::None,
     modes: &[Mode::Lease; 4],
@@ -109,7 +109,7 @@ fn syncs_keep_their_bound() {
             let (worst, _) = worst(setup, 80);
             assert_eq!(worst.over, 0, "{worst:?}");
             assert!(worst.most > LIMIT, "{worst:?}: or nothing is shown");
-            // With lives that end, each counts that a window has seen.
+            // With leases that end, each counts that a window has seen.
             let (worst, _) = self::worst(
                 Setup {
                     crashes: true,
@@ -129,7 +129,7 @@ fn syncs_keep_their_bound() {
     assert!(beside.most > LIMIT + 15, "{beside:?}");
 }
 
-/// Even when the server comes back with nothing of what it had (no hold is granted until all that may be forgotten has
+/// Even when the server comes back with nothing of what it had (no lease is granted until all that may be forgotten has
 /// left; budgets are, and admit their bound once more), and when its clock goes back.
 #[test]
 fn nor_when_the_server_forgets_or_steps_back() {

@@ -26,7 +26,7 @@ struct Route {
     decide: Box<dyn Fn() -> bool>,
 }
 
-/// Asks until accounts decide: no hold is granted by a server that was just started.
+/// Asks until leases decide: no lease is granted by a server that was just started.
 async fn ready(limiter: &SharedLimiter) -> Fallible<()> {
     loop {
         if limiter.check("alice").await?.decided_by() == DecidedBy::Local {

@@ -108,7 +108,7 @@ pub(super) struct LeaseSpend {
 ///
 /// [`refund`](super::SharedRules::refund) needs it. Dropping it leaves the permits charged.
 #[derive(Debug)]
-pub struct SharedAdmitted {
+pub struct Admitted {
     pub(super) decided_by: DecidedBy,
     pub(super) spends: SmallVec<[LeaseSpend; 2]>,
     /// `None` if only leases have decided.
@@ -125,7 +125,7 @@ pub(super) struct Details {
     pub(super) charges: Vec<LocalCharge>,
 }
 
-impl SharedAdmitted {
+impl Admitted {
     /// Where the decision was made.
     #[must_use]
     pub const fn decided_by(&self) -> DecidedBy {
@@ -154,7 +154,7 @@ impl SharedAdmitted {
 /// At least one rule denied the request.
 #[derive(Clone, Debug)]
 #[must_use = "a denial that is ignored admits the request"]
-pub struct SharedDenied {
+pub struct Denied {
     pub(super) decided_by: DecidedBy,
     pub(super) reason: Reason,
     pub(super) violations: Vec<QuotaStatus>,
@@ -162,7 +162,7 @@ pub struct SharedDenied {
     pub(super) error: Option<StoreError>,
 }
 
-impl SharedDenied {
+impl Denied {
     /// Where the decision was made.
     #[must_use]
     pub const fn decided_by(&self) -> DecidedBy {
@@ -202,7 +202,7 @@ impl SharedDenied {
     }
 }
 
-impl fmt::Display for SharedDenied {
+impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.reason {
             Reason::Spent => "rate limit reached: ",
@@ -231,7 +231,7 @@ impl fmt::Display for SharedDenied {
     }
 }
 
-impl core::error::Error for SharedDenied {
+impl core::error::Error for Denied {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         Some(self.error.as_ref()?)
     }

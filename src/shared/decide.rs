@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::answer::{DecidedBy, Details, LeaseSpend, QuotaStatus, Reason, SharedAdmitted, SharedDenied};
+use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, QuotaStatus, Reason};
 use super::convert::{local_status, unknown_status};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
@@ -109,7 +109,7 @@ impl Remote<'_> {
 impl<R: ?Sized> SharedRules<R> {
     /// Decides, if this node can decide alone.
     #[inline(always)]
-    pub(super) fn decide_now(&self, plan: &QuickPlan) -> Option<Result<SharedAdmitted, SharedDenied>> {
+    pub(super) fn decide_now(&self, plan: &QuickPlan) -> Option<Result<Admitted, Denied>> {
         match plan {
             QuickPlan::One(target, step) => self.decide_one(target, step),
             QuickPlan::Many(plan) => self.decide_many(plan),
@@ -118,7 +118,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Decides by one lease. Inlined down to the lease, so that its answer stays in registers.
     #[inline(always)]
-    fn decide_one(&self, target: &Target, step: &Step) -> Option<Result<SharedAdmitted, SharedDenied>> {
+    fn decide_one(&self, target: &Target, step: &Step) -> Option<Result<Admitted, Denied>> {
         let table = &*self.leases.as_ref()?.table;
         let (at, result) = table.spend(step.lease_key(0), step.permits);
         match result {
@@ -139,7 +139,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Denies a request that neither one lease nor the store covers.
     #[cold]
-    fn deny_one(&self, table: &LeaseTable, target: &Target, left: u64, retry_at: u64) -> SharedDenied {
+    fn deny_one(&self, table: &LeaseTable, target: &Target, left: u64, retry_at: u64) -> Denied {
         table.counts().denied.add_one();
         let (plan, now) = ([*target].into_iter().collect(), table.clock.now());
         let quotas = self.planner.quotas(&plan).enumerate();
@@ -150,7 +150,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Decides by any number of leases and local limiters: looks at all of them, and then charges them.
     #[inline(never)]
-    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<SharedAdmitted, SharedDenied>> {
+    fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted, Denied>> {
         let steps: SmallVec<[Step; 4]> = self.planner.steps(plan).collect();
         if steps.iter().any(|step| step.route == Route::Listed) {
             return Some(Err(self.deny_listed(plan)));
@@ -279,13 +279,13 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Denies a request that this node has no room for.
-    fn deny(&self, plan: &CheckPlan, full: Vec<Violation>) -> SharedDenied {
+    fn deny(&self, plan: &CheckPlan, full: Vec<Violation>) -> Denied {
         let rules: Vec<u16> = {
             let planned: Vec<PlannedQuota<'_>> = self.planner.quotas(plan).collect();
             full.iter().map(|&(quota, _)| planned[quota].rule).collect()
         };
         self.planner.count_denied(&rules);
-        SharedDenied {
+        Denied {
             decided_by: DecidedBy::Local,
             reason: Reason::Spent,
             violations: full.into_iter().map(|(_, status)| status).collect(),
@@ -295,12 +295,12 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Denies a request whose key is on a list.
-    fn deny_listed(&self, plan: &CheckPlan) -> SharedDenied {
+    fn deny_listed(&self, plan: &CheckPlan) -> Denied {
         let planned = self.planner.quotas(plan);
         let listed: Vec<PlannedQuota<'_>> = planned.filter(|it| it.enforced && it.always_denied).collect();
         let rules: Vec<u16> = listed.iter().map(|planned| planned.rule).collect();
         self.planner.count_denied(&rules);
-        SharedDenied {
+        Denied {
             decided_by: DecidedBy::Rules,
             reason: Reason::Listed,
             violations: listed.iter().map(unknown_status).collect(),
@@ -314,7 +314,7 @@ impl<R: ?Sized> SharedRules<R> {
 struct NeedsStore;
 
 #[inline]
-fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<LocalCharge>) -> SharedAdmitted {
+fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<LocalCharge>) -> Admitted {
     let decided_by = if spends.is_empty() && charges.is_empty() {
         DecidedBy::Rules
     } else {
@@ -327,7 +327,7 @@ fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<LocalCharge>) -> Sha
             ..Details::default()
         })
     });
-    SharedAdmitted {
+    Admitted {
         decided_by,
         spends,
         details,

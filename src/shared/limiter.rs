@@ -5,7 +5,7 @@ use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::answer::{QuotaStatus, SharedAdmitted, SharedDenied};
+use super::answer::{Admitted, Denied, QuotaStatus};
 use super::lease::LeaseStats;
 use super::rules::SharedRules;
 use super::rules_builder::SharedRulesBuilder;
@@ -161,7 +161,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check(&self, key: impl AsRef<[u8]> + Send) -> Result<SharedAdmitted, SharedDenied> {
+    pub async fn check(&self, key: impl AsRef<[u8]> + Send) -> Result<Admitted, Denied> {
         self.check_n(key, 1).await
     }
 
@@ -170,11 +170,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When there is no room: see [`SharedRules::check`].
-    pub async fn check_n(
-        &self,
-        key: impl AsRef<[u8]> + Send,
-        permits: u64,
-    ) -> Result<SharedAdmitted, SharedDenied> {
+    pub async fn check_n(&self, key: impl AsRef<[u8]> + Send, permits: u64) -> Result<Admitted, Denied> {
         self.rules.check_times(key.as_ref(), permits).await
     }
 
@@ -185,7 +181,7 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_now(&self, key: impl AsRef<[u8]>) -> Option<Result<SharedAdmitted, SharedDenied>> {
+    pub fn check_now(&self, key: impl AsRef<[u8]>) -> Option<Result<Admitted, Denied>> {
         self.check_n_now(key, 1)
     }
 
@@ -196,11 +192,7 @@ impl SharedLimiter {
     ///
     /// When there is no room.
     #[must_use]
-    pub fn check_n_now(
-        &self,
-        key: impl AsRef<[u8]>,
-        permits: u64,
-    ) -> Option<Result<SharedAdmitted, SharedDenied>> {
+    pub fn check_n_now(&self, key: impl AsRef<[u8]>, permits: u64) -> Option<Result<Admitted, Denied>> {
         self.rules.check_times_now(key.as_ref(), permits)
     }
 
@@ -249,7 +241,7 @@ impl SharedLimiter {
     /// # Errors
     ///
     /// When the store does not answer.
-    pub async fn refund(&self, admitted: SharedAdmitted) -> Result<Settled, StoreError> {
+    pub async fn refund(&self, admitted: Admitted) -> Result<Settled, StoreError> {
         self.rules.refund(admitted).await
     }
 

@@ -2,7 +2,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::answer::{Details, QuotaStatus, SharedAdmitted, SharedDenied};
+use super::answer::{Admitted, Denied, Details, QuotaStatus};
 use super::convert::{check_length, counter_request, remote_status};
 use super::lease::{LeaseStats, LeaseTable};
 use super::store::{CounterRequest, CounterStore, StoreError};
@@ -122,7 +122,7 @@ impl<R: ?Sized> SharedRules<R> {
     pub fn check<'a>(
         &'a self,
         request: &R,
-    ) -> impl Future<Output = Result<SharedAdmitted, SharedDenied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
         self.check_times(request, 1)
     }
 
@@ -131,7 +131,7 @@ impl<R: ?Sized> SharedRules<R> {
         &'a self,
         request: &R,
         times: u64,
-    ) -> impl Future<Output = Result<SharedAdmitted, SharedDenied>> + Send + use<'a, R> {
+    ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
         let plan = self.planner.plan_quickly(request, times);
         let decided = self.decide_now(&plan).ok_or_else(|| {
             let mut plan = CheckPlan::from(plan);
@@ -156,17 +156,13 @@ impl<R: ?Sized> SharedRules<R> {
     /// When a rule has no room.
     #[inline]
     #[must_use]
-    pub fn check_now(&self, request: &R) -> Option<Result<SharedAdmitted, SharedDenied>> {
+    pub fn check_now(&self, request: &R) -> Option<Result<Admitted, Denied>> {
         self.check_times_now(request, 1)
     }
 
     /// Charges the request as if it were made this many times, if this node can decide at once.
     #[inline]
-    pub(super) fn check_times_now(
-        &self,
-        request: &R,
-        times: u64,
-    ) -> Option<Result<SharedAdmitted, SharedDenied>> {
+    pub(super) fn check_times_now(&self, request: &R, times: u64) -> Option<Result<Admitted, Denied>> {
         self.decide_now(&self.planner.plan_quickly(request, times))
     }
 
@@ -240,8 +236,8 @@ impl<R: ?Sized> SharedRules<R> {
     /// # Errors
     ///
     /// When the store does not answer. The permits may have been refunded then.
-    pub async fn refund(&self, admitted: SharedAdmitted) -> Result<Settled, StoreError> {
-        let SharedAdmitted { spends, details, .. } = admitted;
+    pub async fn refund(&self, admitted: Admitted) -> Result<Settled, StoreError> {
+        let Admitted { spends, details, .. } = admitted;
         let mut lost = self.refund_leases(&spends);
         if let Some(details) = details {
             let Details {

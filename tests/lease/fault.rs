@@ -4,17 +4,17 @@ pub(crate) enum Fault {
     None,
     /// A budget is granted beside the others, but not beside what is spent in the window.
     GrantsIgnoreTheWindow,
-    /// A hold is granted beside the window, but not beside the other holds.
+    /// A lease is granted beside the window, but not beside the other leases.
     GrantsIgnoreTheHolds,
-    /// A life may be granted fewer permits than it may have uncharged.
+    /// A lease may be granted fewer permits than it may have uncharged.
     GrantsIgnoreWhatIsUncharged,
-    /// A request that the server decides needs room in the window, but not beside the holds.
+    /// A request that the server decides needs room in the window, but not beside the leases.
     StrictIgnoresTheHolds,
-    /// The hold of a silent node is kept for W, and not for W after the last moment at which it may have spent.
+    /// The lease of a silent node is kept for W, and not for W after the last moment at which it may have spent.
     HoldsAreKeptForAWindow,
     /// It is kept for as long as the node may spend, and not until that has left every window.
     HoldsAreKeptForATerm,
-    /// A copy of a question that was answered does not renew the hold, but the node goes on from its answer.
+    /// A copy of a question that was answered does not renew the lease, but the node goes on from its answer.
     CopiesDoNotRenew,
     /// A copy of a question is charged again.
     CopiesAreCharged,

@@ -6,8 +6,8 @@ const SIXTEENTHS: u64 = 16;
 
 /// The word that a decider compares and exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Account {
-    life: u64,
+pub(crate) struct Lease {
+    lease_id: u64,
     /// The permits that may be uncharged.
     budget: u64,
     uncharged: u64,
@@ -20,24 +20,24 @@ pub(crate) struct Decider {
     /// When it goes on.
     pub(crate) wakes: u64,
     /// The word that it has read, unless it reads it when it wakes.
-    pub(crate) read: Option<Account>,
+    pub(crate) read: Option<Lease>,
 }
 
 /// The permits that were used, as needed to refund them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Receipt {
-    life: u64,
+    lease_id: u64,
     sequence: u64,
     permits: u64,
 }
 
-/// A process: it has one life after the other, and after a crash it is another.
+/// A process: it has one lease after the other, and after a crash it is another.
 #[derive(Debug)]
 pub(crate) struct Node {
     fault: Fault,
     term: u64,
     mode: Mode,
-    account: Account,
+    lease: Lease,
     /// Sixteenths in a tick.
     pace: u64,
     /// For how long its machine was suspended.
@@ -59,13 +59,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(fault: Fault, term: u64, mode: Mode, life: u64, pace: u64, now: u64) -> Self {
+    pub(crate) fn new(fault: Fault, term: u64, mode: Mode, lease_id: u64, pace: u64, now: u64) -> Self {
         Self {
             fault,
             term,
             mode,
-            account: Account {
-                life,
+            lease: Lease {
+                lease_id,
                 budget: 0,
                 uncharged: 0,
             },
@@ -83,16 +83,16 @@ impl Node {
         }
     }
 
-    pub(crate) fn life(&self) -> u64 {
-        self.account.life
+    pub(crate) fn lease_id(&self) -> u64 {
+        self.lease.lease_id
     }
 
     pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
 
-    pub(crate) fn account(&self) -> Account {
-        self.account
+    pub(crate) fn lease(&self) -> Lease {
+        self.lease
     }
 
     /// Its clock, which counts what its machine was suspended for.
@@ -119,13 +119,13 @@ impl Node {
     /// executed, then that.
     pub(crate) fn uses(&mut self, now: u64, decider: Decider) -> Option<(u64, Receipt)> {
         let Decider { permits, read, .. } = decider;
-        let seen = read.unwrap_or(self.account);
-        if seen != self.account || seen.uncharged + permits > seen.budget {
+        let seen = read.unwrap_or(self.lease);
+        if seen != self.lease || seen.uncharged + permits > seen.budget {
             return None;
         }
-        self.account.uncharged += permits;
+        self.lease.uncharged += permits;
         let receipt = Receipt {
-            life: seen.life,
+            lease_id: seen.lease_id,
             sequence: self.sequence,
             permits,
         };
@@ -145,14 +145,14 @@ impl Node {
     /// Gives back what was not used after all: exactly, if no question was asked since.
     pub(crate) fn gives_back(&mut self, receipt: Receipt) -> bool {
         let asked = self.asked.map_or(0, |asked| asked.charge);
-        let has = receipt.life == self.account.life
+        let has = receipt.lease_id == self.lease.lease_id
             && match self.fault {
-                Fault::WhatIsAskedIsGivenBack => self.account.uncharged >= receipt.permits,
-                Fault::WhatWasChargedIsGivenBack => self.account.uncharged >= receipt.permits + asked,
+                Fault::WhatIsAskedIsGivenBack => self.lease.uncharged >= receipt.permits,
+                Fault::WhatWasChargedIsGivenBack => self.lease.uncharged >= receipt.permits + asked,
                 _ => receipt.sequence == self.sequence,
             };
         if has {
-            self.account.uncharged -= receipt.permits;
+            self.lease.uncharged -= receipt.permits;
         }
         has
     }
@@ -166,21 +166,21 @@ impl Node {
                 asked.truly_sent = now;
                 return *asked;
             }
-            self.account.uncharged -= asked.charge.min(self.account.uncharged);
+            self.lease.uncharged -= asked.charge.min(self.lease.uncharged);
         }
         self.sequence += 1;
         // It keeps to it from here on.
-        let cap = self.account.budget.min(cap.max(self.account.uncharged));
+        let cap = self.lease.budget.min(cap.max(self.lease.uncharged));
         if self.fault != Fault::ShrinksWithoutStopping {
-            self.account.budget = cap;
+            self.lease.budget = cap;
         }
         let asked = Question {
             mode: self.mode,
-            life: self.account.life,
+            lease_id: self.lease.lease_id,
             sequence: self.sequence,
             sent,
             truly_sent: now,
-            charge: self.account.uncharged,
+            charge: self.lease.uncharged,
             cap,
             want,
             known: self.known,
@@ -189,21 +189,21 @@ impl Node {
         asked
     }
 
-    /// Says whether its life has ended.
+    /// Says whether its lease has ended.
     pub(crate) fn hears(&mut self, now: u64, answer: Answer) -> bool {
         let heard_late = self.fault == Fault::OldAnswersAreHeard;
         let asked = self
             .asked
             .filter(|asked| heard_late || asked.sequence == answer.sequence);
-        let Some(asked) = asked.filter(|_| answer.life == self.account.life) else {
+        let Some(asked) = asked.filter(|_| answer.lease_id == self.lease.lease_id) else {
             return false;
         };
         self.asked = None;
         let Some(budget) = answer.budget else {
             return true;
         };
-        self.account.uncharged -= asked.charge.min(self.account.uncharged);
-        self.account.budget = budget;
+        self.lease.uncharged -= asked.charge.min(self.lease.uncharged);
+        self.lease.budget = budget;
         self.known = true;
         self.executed = self.executed.max(answer.executed);
         let from = match self.fault {
@@ -220,21 +220,21 @@ impl Node {
         false
     }
 
-    /// Begins another life: what the one before had is gone. (What it has spent was covered for as long as it
+    /// Begins another lease: what the one before had is gone. (What it has spent was covered for as long as it
     /// counts, or is charged.)
-    pub(crate) fn begins(&mut self, life: u64) {
+    pub(crate) fn begins(&mut self, lease_id: u64) {
         *self = Self {
             suspended: self.suspended,
             deciders: core::mem::take(&mut self.deciders),
             asleep: self.asleep,
             cut_off: self.cut_off,
-            ..Self::new(self.fault, self.term, self.mode, life, self.pace, self.next)
+            ..Self::new(self.fault, self.term, self.mode, lease_id, self.pace, self.next)
         };
     }
 
-    /// Whether nothing is missing when its life ends: all is charged, and nothing more can be spent.
+    /// Whether nothing is missing when its lease ends: all is charged, and nothing more can be spent.
     pub(crate) fn is_idle(&self, now: u64) -> bool {
-        let spent = self.account.budget == 0 || !self.has_time(now);
-        self.asked.is_none() && self.account.uncharged == 0 && spent
+        let spent = self.lease.budget == 0 || !self.has_time(now);
+        self.asked.is_none() && self.lease.uncharged == 0 && spent
     }
 }

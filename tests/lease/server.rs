@@ -16,7 +16,7 @@ pub(crate) struct Times {
 /// The parameters of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// A hold, which the server keeps free.
+    /// A lease, which the server keeps free.
     Lease,
     /// A budget of so many permits at most, which it does not.
     Sync { pending: u64 },
@@ -26,7 +26,7 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) mode: Mode,
-    pub(crate) life: u64,
+    pub(crate) lease_id: u64,
     pub(crate) sequence: u64,
     /// When this copy was sent, by the node's clock, and in true time.
     pub(crate) sent: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Question {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    pub(crate) life: u64,
+    pub(crate) lease_id: u64,
     pub(crate) sequence: u64,
     /// When the copy was sent that this answers, by the node's clock.
     pub(crate) sent: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Answer {
     pub(crate) budget: Option<u64>,
 }
 
-/// The record of a life.
+/// The record of a lease.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     mode: Mode,
@@ -97,11 +97,11 @@ impl Server {
     }
 
     /// The permits that are registered for others.
-    fn held_beside(&self, life: u64, now: u64) -> u64 {
+    fn held_beside(&self, lease_id: u64, now: u64) -> u64 {
         let others = self
             .entries
             .iter()
-            .filter(|(name, entry)| **name != life && entry.mode == Mode::Lease && entry.until > now);
+            .filter(|(name, entry)| **name != lease_id && entry.mode == Mode::Lease && entry.until > now);
         others.map(|(_, entry)| entry.budget).sum()
     }
 
@@ -138,14 +138,14 @@ impl Server {
     }
 
     /// Decides a request by itself: without a budget, or of a lease that may have one.
-    pub(crate) fn decides(&mut self, now: u64, life: Option<u64>, permits: u64) -> bool {
+    pub(crate) fn decides(&mut self, now: u64, lease_id: Option<u64>, permits: u64) -> bool {
         let now = self.begin(now);
         let held = match self.fault {
             Fault::StrictIgnoresTheHolds => 0,
             _ => self.held_beside(u64::MAX, now),
         };
         // Registered permits are among those already.
-        let own = life.and_then(|life| self.entries.get(&life));
+        let own = lease_id.and_then(|lease_id| self.entries.get(&lease_id));
         let own = own
             .filter(|entry| entry.mode != Mode::Lease)
             .map_or(0, |entry| entry.budget);
@@ -164,7 +164,7 @@ impl Server {
     pub(crate) fn answers(&mut self, truly: u64, asked: Question) -> Answer {
         let now = self.begin(truly);
         let mut answer = Answer {
-            life: asked.life,
+            lease_id: asked.lease_id,
             sequence: asked.sequence,
             sent: asked.sent,
             executed: truly,
@@ -172,13 +172,13 @@ impl Server {
         };
         let Times { window, term } = self.times;
         // Budgets are granted at once: only their node relies on them.
-        let wary = asked.mode == Mode::Lease
+        let backing_off = asked.mode == Mode::Lease
             && now < self.born + window + term
             && self.fault != Fault::GrantsAtOnceAfterAWipe;
-        let known = self.entries.get(&asked.life);
+        let known = self.entries.get(&asked.lease_id);
         let mut entry = match known.filter(|entry| entry.until > now) {
             Some(entry) => *entry,
-            None if asked.known || wary => return answer,
+            None if asked.known || backing_off => return answer,
             None => Entry {
                 mode: asked.mode,
                 budget: 0,
@@ -211,7 +211,7 @@ impl Server {
             };
             let others = match self.fault {
                 Fault::GrantsIgnoreTheHolds => 0,
-                _ => self.held_beside(asked.life, now),
+                _ => self.held_beside(asked.lease_id, now),
             };
             let free = LIMIT.saturating_sub(spent + others);
             let most = match asked.mode {
@@ -224,7 +224,7 @@ impl Server {
                 _ => grant.max(kept),
             };
         }
-        self.entries.insert(asked.life, entry);
+        self.entries.insert(asked.lease_id, entry);
         answer.budget = Some(entry.budget);
         answer
     }

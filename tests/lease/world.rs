@@ -49,7 +49,7 @@ pub(crate) struct World {
     /// The messages on their way, by the time at which they arrive.
     mail: BTreeMap<(u64, u64), Message>,
     sent: u64,
-    lives: u64,
+    leases: u64,
     admissions: Vec<Admission>,
     /// The admissions that may be refunded, with their node.
     receipts: Vec<(usize, usize, Receipt)>,
@@ -69,7 +69,7 @@ impl World {
             born: vec![0; setup.modes.len()],
             mail: BTreeMap::new(),
             sent: 0,
-            lives: 0,
+            leases: 0,
             admissions: Vec::new(),
             receipts: Vec::new(),
             unregistered: Vec::new(),
@@ -96,13 +96,13 @@ impl World {
     }
 
     fn node(&mut self, mode: Mode, now: u64) -> Node {
-        self.lives += 1;
+        self.leases += 1;
         let pace = 14 + self.below(5);
         Node::new(
             self.setup.fault,
             self.setup.times.term,
             mode,
-            self.lives,
+            self.leases,
             pace,
             now,
         )
@@ -164,7 +164,7 @@ impl World {
             self.unregistered.push((self.born[at], now));
         }
         self.born[at] = now;
-        let name = self.nodes[at].life();
+        let name = self.nodes[at].lease_id();
         self.nodes[at] = self.node(mode, now);
         if self.setup.fault == Fault::LivesHaveOneName {
             self.nodes[at].begins(name);
@@ -201,8 +201,8 @@ impl World {
             }
         }
         if self.nodes[at].is_idle(now) && self.once_in(20) {
-            self.lives += 1;
-            self.nodes[at].begins(self.lives);
+            self.leases += 1;
+            self.nodes[at].begins(self.leases);
         }
         if self.once_in(400) {
             let Times { window, term } = self.setup.times;
@@ -220,8 +220,8 @@ impl World {
         };
         // Now and then a request without a budget goes to the server.
         if self.once_in(self.setup.asks) && !self.setup.wipes && now >= self.nodes[at].cut_off {
-            let life = self.nodes[at].life();
-            if self.server.decides(now, Some(life), permits) {
+            let lease_id = self.nodes[at].lease_id();
+            if self.server.decides(now, Some(lease_id), permits) {
                 self.admissions.push(Admission { at: now, permits });
             }
             return;
@@ -235,7 +235,7 @@ impl World {
             1 => now + self.below(2 * (window + term)),
             _ => now,
         };
-        let read = (!self.once_in(3)).then(|| self.nodes[at].account());
+        let read = (!self.once_in(3)).then(|| self.nodes[at].lease());
         self.nodes[at].deciders.push(Decider { permits, wakes, read });
     }
 
@@ -272,7 +272,10 @@ impl World {
                     self.post(now, Message::Answer(answer));
                 }
                 Message::Answer(answer) => {
-                    let at = self.nodes.iter().position(|node| node.life() == answer.life);
+                    let at = self
+                        .nodes
+                        .iter()
+                        .position(|node| node.lease_id() == answer.lease_id);
                     let Some(at) = at else { continue };
                     let (asleep, cut_off) = (self.nodes[at].asleep, self.nodes[at].cut_off);
                     if now < asleep.max(cut_off) {
@@ -283,9 +286,9 @@ impl World {
                                 .insert((asleep.max(cut_off), self.sent), Message::Answer(answer));
                         }
                     } else if self.nodes[at].hears(now, answer) {
-                        self.lives += 1;
-                        let life = self.lives;
-                        self.nodes[at].begins(life);
+                        self.leases += 1;
+                        let lease_id = self.leases;
+                        self.nodes[at].begins(lease_id);
                     }
                 }
             }
@@ -317,7 +320,8 @@ impl World {
                 within -= admissions[oldest].permits;
                 oldest += 1;
             }
-            let alive = |life: &&(u64, u64)| life.0 <= admission.at && life.1 + window > admission.at;
+            let alive =
+                |lease_id: &&(u64, u64)| lease_id.0 <= admission.at && lease_id.1 + window > admission.at;
             let nodes = self.unregistered.iter().filter(alive).count() as u64 + u64::from(others);
             // A server that has forgotten the budgets grants new ones. The old ones end within a term.
             let wiped = |at: &&u64| **at <= admission.at && **at + window + term > admission.at;

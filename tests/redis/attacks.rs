@@ -1,5 +1,5 @@
-//! Nodes in one process, and all at once that could break an account: requests for several permits, what is given back, few
-//! accounts for many keys, deciders that sleep between reading the clock and the exchange, nodes whose decisions are all
+//! Nodes in one process, and all at once that could break a lease: requests for several permits, what is given back, few
+//! leases for many keys, deciders that sleep between reading the clock and the exchange, nodes whose decisions are all
 //! the server's, and rules in different modes.
 
 use core::cell::Cell;
@@ -51,7 +51,7 @@ fn below(bound: u64) -> Option<u64> {
     Some((next >> 33) % bound)
 }
 
-/// A clock after whose reading some sleep, for longer than a hold is kept.
+/// A clock after whose reading some sleep, for longer than a lease is kept.
 #[derive(Clone, Debug)]
 struct Sleepy(Instant);
 
@@ -171,7 +171,7 @@ fn node(mode: Mode, clock: &Sleepy) -> SharedRulesBuilder<Asked> {
         .term_clock(clock.clone())
 }
 
-/// Three nodes with accounts, and one without; all of it at once, for few users and for many.
+/// Three nodes with leases, and one without; all of it at once, for few users and for many.
 fn all_at_once(mode: Mode, bound: u64) {
     let Some(server) = Server::start() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread()

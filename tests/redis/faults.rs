@@ -87,7 +87,7 @@ async fn the_server_is_killed_and_comes_back_empty() {
     comes_back(&limiter).await;
     let calls = load.end().await;
     assert!(errors(&calls, StoreErrorKind::Down) > 0);
-    // Forgotten up to three times; in each life the limit holds.
+    // Forgotten up to three times; in each run the limit holds.
     assert!(most_by_calls(&calls, WINDOW) <= 4 * LIMIT);
     assert!(store.health().connections >= 4);
 }

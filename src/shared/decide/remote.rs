@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use super::await_grant::{LeaseOutcome, OwnLease};
 use super::{LocalCharges, Remote, Violation, admitted};
 use crate::rules::{ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, Route, Step};
-use crate::shared::answer::{DecidedBy, Details, Reason, SharedAdmitted, SharedDenied};
+use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
 use crate::shared::convert::{check_length, counter_request, local_status, remote_status, unknown_status};
 use crate::shared::rules::SharedRules;
 use crate::shared::store::{CheckResult, CounterRequest, CounterStatus, StoreError};
 
 impl<R: ?Sized> SharedRules<R> {
-    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<SharedAdmitted, SharedDenied> {
+    pub(crate) async fn decide(&self, plan: CheckPlan) -> Result<Admitted, Denied> {
         let remote = Remote {
             plan: &plan,
             quotas: self.planner.quotas(&plan).collect(),
@@ -117,7 +117,7 @@ impl<R: ?Sized> SharedRules<R> {
         requests: Vec<CounterRequest>,
         charged: LocalCharges<'_, R>,
         result: CheckResult,
-    ) -> SharedAdmitted {
+    ) -> Admitted {
         let is_local = |target: usize| remote.route_of(target) == Route::Local;
         let charged_by = |quota| {
             let found = asked.iter().position(|&at| at == quota);
@@ -133,7 +133,7 @@ impl<R: ?Sized> SharedRules<R> {
         let quotas = asked.iter().map(|&at| &remote.quotas[at]);
         let statuses = quotas.zip(result.statuses()).map(remote_status).collect();
         let (spends, charges) = charged.keep();
-        SharedAdmitted {
+        Admitted {
             decided_by: DecidedBy::Store,
             spends,
             details: Some(Box::new(Details {
@@ -147,7 +147,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Denies a request that the store has no room for. The caller refunds what was charged on this node.
-    fn deny_by_store(&self, remote: &Remote<'_>, asked: &[usize], result: &CheckResult) -> SharedDenied {
+    fn deny_by_store(&self, remote: &Remote<'_>, asked: &[usize], result: &CheckResult) -> Denied {
         let status_of = |quota| {
             let at = asked.iter().position(|&at| at == quota);
             at.map(|at| result.statuses()[at])
@@ -169,7 +169,7 @@ impl<R: ?Sized> SharedRules<R> {
         let violations = full
             .into_iter()
             .map(|(at, status)| remote_status((&remote.quotas[at], status)));
-        SharedDenied {
+        Denied {
             decided_by: DecidedBy::Store,
             reason: Reason::Spent,
             violations: violations.collect(),
@@ -200,7 +200,7 @@ impl<R: ?Sized> SharedRules<R> {
         requests: Vec<CounterRequest>,
         mut charged: LocalCharges<'_, R>,
         error: StoreError,
-    ) -> Result<SharedAdmitted, SharedDenied> {
+    ) -> Result<Admitted, Denied> {
         let needs = |at: usize| {
             let step = &remote.steps[at];
             asked
@@ -212,7 +212,7 @@ impl<R: ?Sized> SharedRules<R> {
         let deny = |reason, full: Vec<Violation>| {
             let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
             self.planner.count_denied(&rules);
-            SharedDenied {
+            Denied {
                 decided_by: DecidedBy::Fallback,
                 reason,
                 violations: full.into_iter().map(|(_, status)| status).collect(),
@@ -256,7 +256,7 @@ impl<R: ?Sized> SharedRules<R> {
                     .charge_fallbacks(remote.plan, |at| !needs(at) && !is_local(at), charged_by);
                 self.planner.count_local(remote.plan, &charged.charges, is_local);
                 let (spends, charges) = charged.keep();
-                Ok(SharedAdmitted {
+                Ok(Admitted {
                     decided_by: DecidedBy::Fallback,
                     spends,
                     details: Some(Box::new(Details {

@@ -38,7 +38,7 @@ struct Crew {
 }
 
 impl Crew {
-    /// With the times that users get, each by its own way to the server; and with accounts that decide.
+    /// With the times that users get, each by its own way to the server; and with leases that decide.
     async fn new(sync: bool, urls: &[String]) -> Self {
         let mut stores = Vec::new();
         for url in urls {
@@ -279,7 +279,7 @@ async fn a_question_counts_once() {
     tokio::join!(one(false), one(true));
 }
 
-/// Nodes that are cut off by turns, and decide for themselves when their accounts have nothing left: no window holds more
+/// Nodes that are cut off by turns, and decide for themselves when their leases have nothing left: no window holds more
 /// than the mode's bound and what the nodes may admit without the store.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_decide_for_themselves() {
@@ -320,15 +320,15 @@ async fn nodes_decide_for_themselves() {
         }
         let calls = end_all(loads).await;
         let by = |by| calls.iter().filter(|it| it.admitted && it.by == by).count();
-        let (by_nodes, by_accounts) = (by(DecidedBy::Fallback), by(DecidedBy::Local));
+        let (by_nodes, by_leases) = (by(DecidedBy::Fallback), by(DecidedBy::Local));
         let beyond = if sync { (NODES - 1) * PENDING } else { 0 };
         let (most, bound) = (most_by_calls(&calls, WINDOW), 120 + beyond + NODES * alone);
         let mode = if sync { "sync" } else { "lease" };
         println!(
-            "cut off, {choice:?} ({mode}): worst window {most}, of {bound} allowed; admitted by accounts {by_accounts}, \
+            "cut off, {choice:?} ({mode}): worst window {most}, of {bound} allowed; admitted by leases {by_leases}, \
              without the store {by_nodes}"
         );
-        assert!(by_nodes > 0 && by_accounts > 0);
+        assert!(by_nodes > 0 && by_leases > 0);
         assert!(most <= bound, "{choice:?} ({mode}): {most}");
     };
     tokio::join!(

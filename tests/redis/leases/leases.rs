@@ -23,8 +23,8 @@ fn nodes_die_and_freeze() {
 }
 
 #[test]
-fn nodes_wake_with_holds() {
-    scenes::nodes_wake_with_holds(false);
+fn nodes_wake_with_leases() {
+    scenes::nodes_wake_with_leases(false);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ringgate::{Rule, Settled};
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, until};
 
-/// With terms so short that a server grants holds soon after it was started.
+/// With terms so short that a server grants leases soon after it was started.
 fn limiter(name: &str, quota: &str) -> SharedLimiterBuilder {
     SharedLimiter::builder(name, quota.parse().expect("a quota"))
         .term(Duration::from_millis(400))
@@ -21,7 +21,7 @@ fn limiter(name: &str, quota: &str) -> SharedLimiterBuilder {
         .on_error(OnError::Deny)
 }
 
-/// Asks until accounts decide.
+/// Asks until leases decide.
 async fn warm(limiter: &SharedLimiter, key: &str) {
     let began = Instant::now();
     loop {
@@ -30,11 +30,11 @@ async fn warm(limiter: &SharedLimiter, key: &str) {
             Ok(_) => {}
             Err(refused) => panic!("{refused}"),
         }
-        assert!(began.elapsed() < PATIENCE, "no account decides");
+        assert!(began.elapsed() < PATIENCE, "no lease decides");
     }
 }
 
-/// Waits until accounts are as they should be.
+/// Waits until leases are as they should be.
 async fn stands(limiter: &SharedLimiter, what: &str, is: impl Fn(&LeaseStats) -> bool) {
     until(what, || is(&limiter.lease_stats())).await;
 }
@@ -53,20 +53,20 @@ async fn a_hot_key_is_decided_on_the_node() {
     limiter.reset("key").await.expect("an answer");
     warm(&limiter, "key").await;
     let calls = store.health().calls;
-    let (mut by_account, mut by_store) = (1, 0);
+    let (mut by_lease, mut by_store) = (1, 0);
     for _ in 0..2000 {
         match limiter.check("key").await.expect("room").decided_by() {
-            DecidedBy::Local => by_account += 1,
+            DecidedBy::Local => by_lease += 1,
             _ => by_store += 1,
         }
     }
     assert!(
-        by_account >= 1000,
-        "{by_account} by the account, {by_store} by the store"
+        by_lease >= 1000,
+        "{by_lease} by the lease, {by_store} by the store"
     );
     assert!(store.health().calls - calls < 1000);
-    let standing = limiter.lease_stats();
-    assert_eq!((standing.leases, standing.denied), (1, 0), "{standing:?}");
+    let stats = limiter.lease_stats();
+    assert_eq!((stats.leases, stats.denied), (1, 0), "{stats:?}");
     limiter.flush().await.expect("an answer");
     stands(&limiter, "nothing is held", |it| {
         it.held == 0 && it.uncharged == 0
@@ -103,8 +103,8 @@ async fn a_budget_is_spent_to_the_last_permit() {
         }
     }
     assert_eq!(admitted, 500);
-    let standing = limiter.lease_stats();
-    assert!(standing.denied >= 1000, "{standing:?}");
+    let stats = limiter.lease_stats();
+    assert!(stats.denied >= 1000, "{stats:?}");
     assert!(store.health().calls < 500, "refusals do not reach the server");
     stands(&limiter, "all is charged", |it| it.uncharged == 0).await;
     let left = limiter.peek("key").await.expect("an answer");
@@ -133,18 +133,18 @@ async fn a_lease_is_exact() {
         let builder = if log { builder.log() } else { builder.cells(5) };
         let limiter = builder.build(server.store().await).expect("a limiter");
         assert_eq!(limiter.max_overshoot(7), Some(0));
-        let (mut by_account, first) = (0, Instant::now());
-        // Until holds are granted: the server was just started. And until it is done in less than a window.
+        let (mut by_lease, first) = (0, Instant::now());
+        // Until leases are granted: the server was just started. And until it is done in less than a window.
         for number in 0_u32.. {
-            assert!(first.elapsed() < 3 * PATIENCE, "no account decides");
+            assert!(first.elapsed() < 3 * PATIENCE, "no lease decides");
             let (key, began, mut admitted) = (format!("key {number}"), Instant::now(), 0);
             while let Ok(passed) = limiter.check(&key).await {
                 admitted += 1;
-                by_account += u64::from(passed.decided_by() == DecidedBy::Local);
+                by_lease += u64::from(passed.decided_by() == DecidedBy::Local);
             }
             if began.elapsed() < Duration::from_secs(2) {
                 assert_eq!(admitted, 100, "log: {log}");
-                if by_account > 100 {
+                if by_lease > 100 {
                     break;
                 }
             }
@@ -154,7 +154,7 @@ async fn a_lease_is_exact() {
 
 /// A lease without demand is given back.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_account_gives_its_hold_back() {
+async fn an_idle_lease_is_given_back() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     let limiter = limiter("idle", "10000/s")
@@ -177,9 +177,9 @@ async fn an_idle_account_gives_its_hold_back() {
     assert!(store.health().calls - calls <= 1, "and it is renewed no more");
 }
 
-/// A hold is not there for requests that the store decides: to them it is spent.
+/// A lease is not there for requests that the store decides: to them it is spent.
 #[tokio::test(flavor = "multi_thread")]
-async fn strict_requests_see_holds() {
+async fn strict_requests_see_leases() {
     let Some(server) = Server::start() else { return };
     let builder = || limiter("both", "1000000/s").period(Duration::from_millis(100));
     let lease = builder()
@@ -213,7 +213,7 @@ async fn strict_requests_see_holds() {
     }
 }
 
-/// Several modes in one request: when the server refuses, what was taken of accounts is given back.
+/// Several modes in one request: when the server refuses, what was taken of leases is given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_taken_for_a_refused_request_is_given_back() {
     let Some(server) = Server::start() else { return };
@@ -236,7 +236,7 @@ async fn what_was_taken_for_a_refused_request_is_given_back() {
         assert_eq!(passed.decided_by(), DecidedBy::Store);
     }
     assert_eq!(rules.lease_stats().uncharged, 50);
-    // Not so many that the account would ask for more.
+    // Not so many that the lease would ask for more.
     for _ in 0..300 {
         let refused = rules.check(&Request::of("alice", 1)).await.expect_err("spent");
         let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
@@ -300,9 +300,9 @@ async fn local_rules_ask_nobody() {
     );
 }
 
-/// A rule of several quotas has an account for each, and none of them is passed over, though one state stands in for all.
+/// A rule of several quotas has a lease for each, and none of them is passed over, though one state stands in for all.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_quota_has_an_account() {
+async fn every_quota_has_a_lease() {
     let Some(server) = Server::start() else { return };
     let limiter = limiter("quotas", "1000/s")
         .also("50/h".parse().expect("a quota"))
@@ -334,7 +334,7 @@ async fn every_quota_has_an_account() {
 
 /// Permits of a lease that were spent, and are in no request on its way, can be refunded once.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_gives_back_what_it_has_not_asked_about() {
+async fn a_lease_gives_back_what_it_has_not_asked_about() {
     let Some(server) = Server::start() else { return };
     let limiter = limiter("refund", "1000/h")
         .sync(Duration::from_secs(60), 100)
@@ -372,9 +372,9 @@ async fn a_reset_forgets_what_is_uncharged() {
     assert_eq!(left[0].remaining(), 100);
 }
 
-/// More keys than there is room for: what has no account is the store's, and none loses what it owes.
+/// More keys than there is room for: what has no lease is the store's, and none loses what it owes.
 #[tokio::test(flavor = "multi_thread")]
-async fn more_keys_than_accounts() {
+async fn more_keys_than_leases() {
     let Some(server) = Server::start() else { return };
     let limiter = limiter("many", "1000/h")
         .sync(Duration::from_millis(20), 10)
@@ -385,9 +385,9 @@ async fn more_keys_than_accounts() {
         for key in 0..100 {
             limiter.check(format!("key {key}")).await.expect("room");
         }
-        let standing = limiter.lease_stats();
-        assert_eq!(standing.capacity, 8);
-        assert!(standing.leases <= 8, "{standing:?} in round {round}");
+        let stats = limiter.lease_stats();
+        assert_eq!(stats.capacity, 8);
+        assert!(stats.leases <= 8, "{stats:?} in round {round}");
     }
     limiter.flush().await.expect("an answer");
     for key in 0..100 {
@@ -396,7 +396,7 @@ async fn more_keys_than_accounts() {
     }
 }
 
-/// The store goes away: a hold is spent until its term is over, and no longer.
+/// The store goes away: a lease is spent until its term is over, and no longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_term_ends_without_the_store() {
     let Some(mut server) = Server::start() else { return };
@@ -414,12 +414,12 @@ async fn a_term_ends_without_the_store() {
     server.kill();
     // Longer than the term, whatever was heard last.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let standing = limiter.lease_stats();
-    if standing.held > standing.uncharged {
+    let stats = limiter.lease_stats();
+    if stats.held > stats.uncharged {
         let decided = limiter.check_now("key");
         assert!(
             decided.is_none_or(|it| it.is_err()),
-            "the term is over: {standing:?}"
+            "the term is over: {stats:?}"
         );
     }
     let refused = limiter.check("key").await.expect_err("no server");
@@ -430,9 +430,9 @@ async fn a_term_ends_without_the_store() {
     limiter.flush().await.expect_err("no server");
 }
 
-/// And then this node's own limiter decides, which knows what the account has admitted.
+/// And then this node's own limiter decides, which knows what the lease has admitted.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stand_in_knows_what_accounts_have_admitted() {
+async fn the_fallback_knows_what_leases_have_admitted() {
     let Some(mut server) = Server::start() else { return };
     let limiter = limiter("warm", "100/h")
         .sync(Duration::from_millis(20), 60)
@@ -443,17 +443,17 @@ async fn the_stand_in_knows_what_accounts_have_admitted() {
         limiter.check("key").await.expect("room");
     }
     server.kill();
-    let (mut by_account, mut by_node) = (0, 0);
+    let (mut by_lease, mut by_node) = (0, 0);
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(1) {
         match limiter.check("key").await {
-            Ok(passed) if passed.decided_by() == DecidedBy::Local => by_account += 1,
+            Ok(passed) if passed.decided_by() == DecidedBy::Local => by_lease += 1,
             Ok(_) => by_node += 1,
             Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
         }
     }
-    assert!(by_account <= 40, "{by_account}");
-    assert_eq!(60 + by_account + by_node, 100);
+    assert!(by_lease <= 40, "{by_lease}");
+    assert_eq!(60 + by_lease + by_node, 100);
 }
 
 /// A store that only decides.
@@ -483,7 +483,7 @@ impl CounterStore for Plain {
 }
 
 #[tokio::test]
-async fn what_no_account_can_be_kept_for_is_not_built() {
+async fn what_no_lease_can_be_kept_for_is_not_built() {
     let field = |builder: SharedLimiterBuilder| {
         let error = builder.build(Arc::new(Plain)).expect_err("not built");
         (error.rule, error.error.field)
@@ -510,7 +510,7 @@ async fn what_no_account_can_be_kept_for_is_not_built() {
 }
 
 #[test]
-fn accounts_need_a_runtime() {
+fn leases_need_a_runtime() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let store = runtime.block_on(async { crate::server::ready_or_not("redis://127.0.0.1:1") });
     let error = limiter("lease", "1/s")

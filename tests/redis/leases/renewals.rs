@@ -1,4 +1,4 @@
-//! The script that settles accounts, in a real server with a time that the test says: random questions, copies of them that
+//! The script that settles leases, in a real server with a time that the test says: random questions, copies of them that
 //! come when others were asked, strict requests in between, and a clock that goes back. Charged permits and held permits are
 //! never more than the limit (while the clock does not go back), and what is used is never more in a window.
 
@@ -21,7 +21,7 @@ struct UsageReport {
     told: [u64; 5],
 }
 
-/// A life, as its node sees it.
+/// A lease, as its node sees it.
 #[derive(Clone, Debug, Default)]
 struct Life {
     name: u64,
@@ -59,12 +59,17 @@ fn charged(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
 /// The permits that are held.
 fn held(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
     let name = format!("{}:leases", part.key);
-    let lives: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query(client).expect("lives");
-    let numbers = lives.iter().map(|(_, life)| -> Vec<u64> {
-        let numbers = life.split(' ').map(|number| number.parse().expect("a number"));
+    let leases: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query(client).expect("leases");
+    let numbers = leases.iter().map(|(_, lease_id)| -> Vec<u64> {
+        let numbers = lease_id
+            .split(' ')
+            .map(|number| number.parse().expect("a number"));
         numbers.collect()
     });
-    numbers.filter(|life| life[3] > now).map(|life| life[0]).sum()
+    numbers
+        .filter(|lease_id| lease_id[3] > now)
+        .map(|lease_id| lease_id[0])
+        .sum()
 }
 
 #[test]
@@ -83,7 +88,7 @@ fn what_is_charged_and_held_is_never_more_than_the_limit() {
             _ => Asked::cells(&format!("cells {history}"), LIMIT, 4, WINDOW / 4),
         };
         let mut time = far_ahead(&mut client) + 1_000_000 * history;
-        let (mut behind, mut lives) = (0, 0);
+        let (mut behind, mut leases) = (0, 0);
         let mut nodes: Vec<Life> = vec![Life::default(); 3];
         let mut uses: Vec<(u64, u64)> = Vec::new();
         for _ in 0..250 {
@@ -121,8 +126,8 @@ fn what_is_charged_and_held_is_never_more_than_the_limit() {
                 }
                 2..5 => {
                     if node.name == 0 {
-                        lives += 1;
-                        node.name = 1000 * history + lives;
+                        leases += 1;
+                        node.name = 1000 * history + leases;
                     }
                     let question = node.open.unwrap_or_else(|| {
                         node.sequence += 1;
@@ -176,7 +181,7 @@ fn what_is_charged_and_held_is_never_more_than_the_limit() {
     assert!(granted > 1000 && most * 10 >= LIMIT * 8, "{granted}, {most}");
 }
 
-/// A server that grants holds, and the time.
+/// A server that grants leases, and the time.
 fn granting(client: &mut redis::Connection, part: &Asked) -> u64 {
     let now = far_ahead(client);
     let keep = TERM + WINDOW;
@@ -195,7 +200,7 @@ fn parts(name: &str) -> [Asked; 2] {
 
 /// Permits that have ended, and were granted to others, do not return when the clock goes back.
 #[test]
-fn a_hold_that_has_ended_is_not_revived() {
+fn a_lease_that_has_ended_is_not_revived() {
     let Some(server) = Server::start() else { return };
     let (settle, judge, mut client) = (settle(), judge(), server.client());
     let keep = TERM + WINDOW;
@@ -217,10 +222,10 @@ fn a_hold_that_has_ended_is_not_revived() {
     }
 }
 
-/// A first question that was answered, and is asked again when its life has ended, begins it once more: what is granted
+/// A first question that was answered, and is asked again when its lease has ended, begins it once more: what is granted
 /// is held.
 #[test]
-fn a_life_that_begins_once_more_is_registered() {
+fn a_lease_that_begins_once_more_is_registered() {
     let Some(server) = Server::start() else { return };
     let (settle, mut client) = (settle(), server.client());
     let keep = TERM + WINDOW;

@@ -1,4 +1,4 @@
-//! When a hold may no longer be spent, and when none is granted.
+//! When a lease may no longer be spent, and when none is granted.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -12,7 +12,7 @@ use crate::proxy::{LATE, Proxy, Route};
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, patient, ready, until};
 
-/// An account that was a budget's, which may be spent for long, is a hold's now, which may not.
+/// a lease that was a budget's, which may be spent for long, is a lease's now, which may not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_term_ends_with_its_key() {
     let Some(server) = Server::start() else { return };
@@ -42,7 +42,7 @@ async fn a_term_ends_with_its_key() {
         .leases(1)
         .build(store.clone())
         .expect("rules");
-    // All accounts are budgets', and nothing of these is uncharged.
+    // All leases are budgets', and nothing of these is uncharged.
     for address in 0..8 {
         rules.check(&Request::of("budget", address)).await.expect("room");
     }
@@ -58,7 +58,7 @@ async fn a_term_ends_with_its_key() {
         }
     };
     let stopping = async {
-        until("a hold is spent", || here.load(Ordering::Relaxed) > 500).await;
+        until("a lease is spent", || here.load(Ordering::Relaxed) > 500).await;
         server.signal("-STOP");
         asks.store(false, Ordering::Relaxed);
     };
@@ -66,10 +66,10 @@ async fn a_term_ends_with_its_key() {
     until("the loss is noticed", || !store.health().connected).await;
     // The last grant was sent before.
     tokio::time::sleep(term).await;
-    let standing = rules.lease_stats();
+    let stats = rules.lease_stats();
     let late = rules.check_now(&Request::of("hold", 0));
     server.signal("-CONT");
-    println!("when the term was over: {standing:?}");
+    println!("when the term was over: {stats:?}");
     assert!(!matches!(late, Some(Ok(_))), "the term is over: {late:?}");
 }
 
@@ -106,7 +106,7 @@ async fn a_term_begins_with_its_question() {
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(
             began.elapsed() < PATIENCE,
-            "no hold is granted: {:?}",
+            "no lease is granted: {:?}",
             limiter.lease_stats()
         );
     }
@@ -128,7 +128,7 @@ async fn a_term_begins_with_its_question() {
     }
 }
 
-/// After a restart with nothing of what there was, no hold is granted before all has left every window that may have been
+/// After a restart with nothing of what there was, no lease is granted before all has left every window that may have been
 /// forgotten.
 #[tokio::test(flavor = "multi_thread")]
 async fn none_is_granted_soon_after_a_restart() {
@@ -151,7 +151,7 @@ async fn none_is_granted_soon_after_a_restart() {
         while !decides().await {
             assert!(
                 began.elapsed() < PATIENCE,
-                "no hold is granted: {:?}",
+                "no lease is granted: {:?}",
                 limiter.lease_stats()
             );
         }
@@ -169,12 +169,12 @@ async fn none_is_granted_soon_after_a_restart() {
         while !decides().await {
             assert!(
                 began.elapsed() < PATIENCE,
-                "no hold is granted: {:?}",
+                "no lease is granted: {:?}",
                 limiter.lease_stats()
             );
         }
         let waited = began.elapsed();
-        println!("a hold is granted {waited:?} after a restart");
+        println!("a lease is granted {waited:?} after a restart");
         assert!(waited >= term + window, "{waited:?}");
     }
 }
@@ -202,7 +202,11 @@ async fn none_is_granted_soon_after_a_failover() {
             if passed.is_ok_and(|passed| passed.decided_by() == DecidedBy::Local) {
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "no hold: {:?}", limiter.lease_stats());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no lease: {:?}",
+                limiter.lease_stats()
+            );
         }
     };
     let mut client = replica.client();
@@ -224,7 +228,7 @@ async fn none_is_granted_soon_after_a_failover() {
     let _: () = follow(["NO", "ONE"]).query(&mut client).expect("an answer");
     granted(&at(&replica).await).await;
     let waited = began.elapsed();
-    println!("a hold is granted {waited:?} after a failover");
+    println!("a lease is granted {waited:?} after a failover");
     assert!(waited >= term + window, "{waited:?}");
 }
 

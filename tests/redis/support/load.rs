@@ -44,8 +44,8 @@ impl Load {
                 while !stop.load(Ordering::Relaxed) {
                     let call = call(&limiter).await;
                     calls.push(call);
-                    let by_account = call.admitted && call.by == DecidedBy::Local;
-                    here.fetch_add(u64::from(by_account), Ordering::Relaxed);
+                    let by_lease = call.admitted && call.by == DecidedBy::Local;
+                    here.fetch_add(u64::from(by_lease), Ordering::Relaxed);
                     if !call.admitted {
                         // Refusals and errors come at once, and more of them prove no more.
                         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -58,7 +58,7 @@ impl Load {
         Self { stop, here, tasks }
     }
 
-    /// How many calls accounts have admitted so far.
+    /// How many calls leases have admitted so far.
     pub(crate) fn here(&self) -> u64 {
         self.here.load(Ordering::Relaxed)
     }

@@ -206,8 +206,8 @@ fn entry() {
             }
             "flush" => {
                 let flushed = runtime.block_on(limiter.flush()).is_ok();
-                let standing = limiter.lease_stats();
-                let (uncharged, held) = (standing.uncharged, standing.held);
+                let stats = limiter.lease_stats();
+                let (uncharged, held) = (stats.uncharged, stats.held);
                 say(&format!("flushed {} {uncharged} {held}", u8::from(flushed)));
             }
             other => panic!("{other}"),

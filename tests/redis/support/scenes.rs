@@ -59,7 +59,7 @@ fn judge(what: &str, orders: &Orders, nodes: u64, outcome: &Outcome) {
 
 /// The limit is used, too: of the windows that can be judged, in the middle one.
 fn is_used(orders: &Orders, outcome: &Outcome, part: u64) {
-    // When holds were granted for a while.
+    // When leases were granted for a while.
     let term = u64::try_from(orders.term.as_micros()).expect("a term");
     let mut used = outcome.used(outcome.span.0 + 2 * window(orders) + term, window(orders));
     used.sort_unstable();
@@ -127,7 +127,7 @@ pub(crate) fn clocks_are_hours_apart(sync: bool) {
 }
 
 /// One is killed in the middle of it, and another takes its place; and all stand still now and then, for less than a
-/// term, and for more than a hold is kept.
+/// term, and for more than a lease is kept.
 pub(crate) fn nodes_die_and_freeze(sync: bool) {
     let Some(server) = Server::start() else { return };
     let orders = orders(&server, sync, true);
@@ -151,10 +151,10 @@ pub(crate) fn nodes_die_and_freeze(sync: bool) {
     judge("nodes die and freeze", &orders, NODES as u64 + 1, &outcome);
 }
 
-/// Nodes stand still with nearly all of their holds unspent, for longer than these are kept, and others are given them;
+/// Nodes stand still with nearly all of their leases unspent, for longer than these are kept, and others are given them;
 /// then they go on at once, and the store cannot be asked. For one of them it is as if its machine had been suspended: its
 /// monotonic clock has stood still, too, as that of most systems does.
-pub(crate) fn nodes_wake_with_holds(sync: bool) {
+pub(crate) fn nodes_wake_with_leases(sync: bool) {
     let Some(server) = Server::start() else { return };
     let Some(shim) = Shim::build() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -175,7 +175,7 @@ pub(crate) fn nodes_wake_with_holds(sync: bool) {
     });
     let all = [by_proxy.clone(), by_proxy, straight.clone(), straight.clone()];
     let outcome = hammer(&server, &all, &clocks, |nodes, _| {
-        // Until holds are granted, and what the nodes ask for is known.
+        // Until leases are granted, and what the nodes ask for is known.
         nodes[..2].iter_mut().for_each(Node::go_quietly);
         std::thread::sleep(Duration::from_millis(2300));
         nodes[..2].iter().for_each(|node| node.signal("-STOP"));
@@ -190,10 +190,10 @@ pub(crate) fn nodes_wake_with_holds(sync: bool) {
         proxy.go(Route::Pass);
         wait(1);
     });
-    judge("nodes wake with holds", &straight, NODES as u64, &outcome);
+    judge("nodes wake with leases", &straight, NODES as u64, &outcome);
 }
 
-/// An orderly end leaves nothing uncharged and no hold: the server has counted what was admitted, to the last, and all
+/// An orderly end leaves nothing uncharged and no lease: the server has counted what was admitted, to the last, and all
 /// that is left is free for other requests.
 pub(crate) fn nothing_is_left_behind(sync: bool) {
     let Some(server) = Server::start() else { return };

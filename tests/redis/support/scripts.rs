@@ -135,14 +135,14 @@ impl Script {
         (answer[0] == 1, found.collect())
     }
 
-    /// The permits that a life is granted for its request `[sequence, begins, cap, want, keep]` about a hold, whose charge is what the
+    /// The permits that a lease is granted for its request `[sequence, begins, cap, want, keep]` about a lease, whose charge is what the
     /// part costs; `None`: it is unknown.
     pub(crate) fn settle(
         &self,
         client: &mut redis::Connection,
         now: u64,
         part: &Asked,
-        (life, question): (u64, [u64; 5]),
+        (lease_id, question): (u64, [u64; 5]),
     ) -> Option<u64> {
         let (by, cells) = match part.counting {
             Counting::Cells(cells) => ("cells", cells),
@@ -157,7 +157,7 @@ impl Script {
             .arg(part.window)
             .arg(cells);
         call.arg(part.permits).arg(&[0, 0, 0, 0]);
-        call.arg(life)
+        call.arg(lease_id)
             .arg(sequence)
             .arg(begins)
             .arg(1)
