@@ -17,6 +17,8 @@ mod answers;
 mod formats;
 #[path = "replay/input.rs"]
 mod input;
+#[path = "replay/packed.rs"]
+mod packed;
 #[path = "replay/page.rs"]
 mod page;
 #[path = "replay/rules.rs"]

@@ -3,13 +3,13 @@
 use clap::ValueEnum;
 
 use crate::failure::Failure;
-use crate::input::common::{self, Common};
-use crate::input::csv::{Csv, Header};
-use crate::input::json::{self, Json};
-use crate::input::log_format::{LogFormat, WantedFields, first_lines};
-use crate::input::named_fields;
+use crate::input::format::common::{self, Common};
+use crate::input::format::csv::{Csv, Header};
+use crate::input::format::json::{self, Json};
+use crate::input::format::named_fields;
+use crate::input::format::syslog::{self, Syslog};
+use crate::input::format::{LogFormat, WantedFields, first_lines};
 use crate::input::row::Row;
-use crate::input::syslog::{self, Syslog};
 use crate::input::time::infer_year::YearInference;
 use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
 
@@ -78,7 +78,7 @@ fn detect(start: &[u8], wanted: &WantedFields) -> FormatArg {
 #[cfg(test)]
 mod tests {
     use super::{FormatArg, detect, open};
-    use crate::input::log_format::WantedFields;
+    use crate::input::format::WantedFields;
 
     fn wants(fields: &[&str], time: Option<&str>) -> WantedFields {
         WantedFields {

@@ -82,13 +82,11 @@ pub(super) fn judge(figures: &[Figures]) -> Finding {
         format!("{found}; {late} answers took longer than {LIMIT:?}"),
     )
     .means("With the default response_timeout these calls are errors, and OnError decides.")
-    .advise(
-        "Look for slow commands (SLOWLOG GET, LATENCY DOCTOR), or raise response_timeout and call_timeout.",
-    )
+    .advise("SLOWLOG GET and LATENCY DOCTOR show slow commands; or raise response_timeout and call_timeout.")
 }
 
 /// Microseconds as milliseconds.
-pub(super) fn millis(micros: u128) -> String {
+fn millis(micros: u128) -> String {
     format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10)
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 
 use super::finding::{Finding, Level};
-use super::latency::{Figures, millis};
+use super::latency::Figures;
 use super::server::Product;
 use crate::failure::Failure;
 
@@ -61,7 +61,7 @@ impl Report {
         Ok(object + "\n")
     }
 
-    /// A paragraph for each finding, a table of latencies, and the number of findings of each level.
+    /// A paragraph for each finding, and the number of findings of each level.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n", self.server);
         for finding in &self.findings {
@@ -74,30 +74,6 @@ impl Report {
             paragraph(&mut text, "", &finding.means);
             if !finding.advice.is_empty() {
                 paragraph(&mut text, "", &format!("-> {}", finding.advice));
-            }
-        }
-        if !self.latency.is_empty() {
-            line(
-                &mut text,
-                format_args!(
-                    "\n{:<14} {:>10} {:>10} {:>10} {:>8}",
-                    "latency", "p50", "p99", "max", "answers"
-                ),
-            );
-            for Figures {
-                what,
-                answers,
-                p50_us,
-                p99_us,
-                max_us,
-                ..
-            } in &self.latency
-            {
-                let [p50, p99, max] = [p50_us, p99_us, max_us].map(|micros| millis(*micros));
-                line(
-                    &mut text,
-                    format_args!("{what:<14} {p50:>10} {p99:>10} {max:>10} {answers:>8}"),
-                );
             }
         }
         let counts: Vec<String> = [Level::Problem, Level::Warning, Level::Note, Level::Ok]

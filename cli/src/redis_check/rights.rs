@@ -7,90 +7,54 @@ use super::finding::{Finding, Level};
 
 const CHECK: &str = "rights";
 
-/// A command, with arguments that change nothing: the key does not exist, or the server rejects the arguments after it
-/// has checked the rights. `KEY` stands for the key.
-struct Probe {
-    command: &'static str,
-    arguments: &'static [&'static str],
-    needed: Needed,
+/// Whether strict decisions work without a command.
+const REQUIRED: bool = false;
+const OPTIONAL: bool = true;
+
+/// Commands with the calls that need them, whether strict decisions work without, and arguments that change nothing: the
+/// key does not exist, or the server rejects the arguments after it has checked the rights. `KEY` stands for the key.
+const PROBES: &[Probe] = &[
+    (
+        "EVALSHA 0000000000000000000000000000000000000000 1 KEY",
+        "every decision",
+        REQUIRED,
+    ),
+    ("EVAL return(1) 1 KEY", "every decision", REQUIRED),
+    ("TIME", "every decision", REQUIRED),
+    ("PEXPIREAT KEY 1", "every decision", REQUIRED),
+    ("HGETALL KEY", "rules by cells (the default)", REQUIRED),
+    ("HINCRBY KEY field none", "rules by cells (the default)", REQUIRED),
+    (
+        "HSET KEY field value none",
+        "rules by cells (the default)",
+        REQUIRED,
+    ),
+    ("HDEL KEY field", "rules by cells (the default)", REQUIRED),
+    ("ZADD KEY none member", "rules by a log", REQUIRED),
+    ("ZCOUNT KEY 0 0", "rules by a log", REQUIRED),
+    ("ZRANGE KEY 0 0", "rules by a log", REQUIRED),
+    ("ZRANGEBYSCORE KEY 0 0", "rules by a log", REQUIRED),
+    ("ZREVRANGEBYSCORE KEY 0 0", "rules by a log", REQUIRED),
+    ("ZREMRANGEBYSCORE KEY 0 0", "rules by a log", REQUIRED),
+    ("GET KEY", "the modes lease and sync", OPTIONAL),
+    ("SET KEY value NX XX", "the modes lease and sync", OPTIONAL),
+    ("INFO server", "the modes lease and sync", OPTIONAL),
+    ("HGET KEY field", "refunds", REQUIRED),
+    ("ZREM KEY member", "refunds", REQUIRED),
+    ("DEL KEY", "reset", OPTIONAL),
+    ("PING", "the heartbeat", OPTIONAL),
+    (CLUSTER, "the slots of a cluster", REQUIRED),
+];
+
+type Probe = (&'static str, &'static str, bool);
+
+/// The probe that only a cluster needs.
+const CLUSTER: &str = "CLUSTER SLOTS";
+
+/// The command of a probe.
+fn name(probe: &Probe) -> &'static str {
+    probe.0.split(' ').next().unwrap_or_default()
 }
-
-/// The calls that need a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needed {
-    Always,
-    /// Rules that count by cells.
-    Cells,
-    /// Rules that count by a log.
-    Log,
-    /// `Mode::Lease` and `Mode::Sync`.
-    Leases,
-    Refunds,
-    Reset,
-    /// Detection of lost connections.
-    Heartbeat,
-    /// Discovery of the slots of a cluster.
-    Cluster,
-}
-
-impl Needed {
-    const fn by(self) -> &'static str {
-        match self {
-            Self::Always => "every decision",
-            Self::Cells => "rules by cells (the default)",
-            Self::Log => "rules by a log",
-            Self::Leases => "the modes lease and sync",
-            Self::Refunds => "refunds",
-            Self::Reset => "reset",
-            Self::Heartbeat => "the heartbeat",
-            Self::Cluster => "the slots of a cluster",
-        }
-    }
-
-    /// Whether strict decisions work without the command.
-    const fn is_optional(self) -> bool {
-        matches!(self, Self::Leases | Self::Reset | Self::Heartbeat)
-    }
-}
-
-const PROBES: &[Probe] = {
-    const fn probe(needed: Needed, command: &'static str, arguments: &'static [&'static str]) -> Probe {
-        Probe {
-            command,
-            arguments,
-            needed,
-        }
-    }
-    use Needed::{Always, Cells, Cluster, Heartbeat, Leases, Log, Refunds, Reset};
-    &[
-        probe(
-            Always,
-            "EVALSHA",
-            &["0000000000000000000000000000000000000000", "1", "KEY"],
-        ),
-        probe(Always, "EVAL", &["return 1", "1", "KEY"]),
-        probe(Always, "TIME", &[]),
-        probe(Always, "PEXPIREAT", &["KEY", "1"]),
-        probe(Cells, "HGETALL", &["KEY"]),
-        probe(Cells, "HINCRBY", &["KEY", "field", "no number"]),
-        probe(Cells, "HSET", &["KEY", "field", "value", "no value"]),
-        probe(Cells, "HDEL", &["KEY", "field"]),
-        probe(Log, "ZADD", &["KEY", "no number", "member"]),
-        probe(Log, "ZCOUNT", &["KEY", "0", "0"]),
-        probe(Log, "ZRANGE", &["KEY", "0", "0"]),
-        probe(Log, "ZRANGEBYSCORE", &["KEY", "0", "0"]),
-        probe(Log, "ZREVRANGEBYSCORE", &["KEY", "0", "0"]),
-        probe(Log, "ZREMRANGEBYSCORE", &["KEY", "0", "0"]),
-        probe(Leases, "GET", &["KEY"]),
-        probe(Leases, "SET", &["KEY", "value", "NX", "XX"]),
-        probe(Leases, "INFO", &["server"]),
-        probe(Refunds, "HGET", &["KEY", "field"]),
-        probe(Refunds, "ZREM", &["KEY", "member"]),
-        probe(Reset, "DEL", &["KEY"]),
-        probe(Heartbeat, "PING", &[]),
-        probe(Cluster, "CLUSTER", &["SLOTS"]),
-    ]
-};
 
 /// Tries each command with a key that does not exist.
 pub(super) async fn judge(
@@ -102,17 +66,12 @@ pub(super) async fn judge(
 ) -> Result<Finding, CallError> {
     let probes: Vec<&Probe> = PROBES
         .iter()
-        .filter(|probe| cluster || probe.needed != Needed::Cluster)
+        .filter(|probe| cluster || probe.0 != CLUSTER)
         .collect();
+    let word = |word| if word == "KEY" { key } else { word };
     let calls: Vec<Vec<&str>> = probes
         .iter()
-        .map(|probe| {
-            let arguments = probe
-                .arguments
-                .iter()
-                .map(|&argument| if argument == "KEY" { key } else { argument });
-            core::iter::once(probe.command).chain(arguments).collect()
-        })
+        .map(|probe| probe.0.split(' ').map(word).collect())
         .collect();
     let answers = connection.call_all(&calls).await?;
     Ok(conclude(user, prefix, &probes, &answers))
@@ -137,20 +96,15 @@ fn conclude(user: &str, prefix: &str, probes: &[&Probe], answers: &[Result<Value
         );
         return Finding::new(CHECK, Level::Ok, found).means("No call needs another right.");
     }
-    let commands = |probes: &[&Probe]| {
-        probes
-            .iter()
-            .map(|probe| probe.command)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
+    let commands = |probes: &[&Probe]| probes.iter().map(|probe| name(probe)).collect::<Vec<_>>();
     let (mut found, mut grants, mut advice) = (Vec::new(), Vec::new(), Vec::new());
     if !forbidden.is_empty() {
-        found.push(format!("the user {user:?} may not run {}", commands(&forbidden)));
+        let commands = commands(&forbidden);
+        found.push(format!("the user {user:?} may not run {}", commands.join(" ")));
         grants.extend(
-            forbidden
+            commands
                 .iter()
-                .map(|probe| format!("+{}", probe.command.to_lowercase())),
+                .map(|command| format!("+{}", command.to_lowercase())),
         );
     }
     if no_keys {
@@ -161,22 +115,25 @@ fn conclude(user: &str, prefix: &str, probes: &[&Probe], answers: &[Result<Value
         advice.push(format!("ACL SETUSER {user} {}", grants.join(" ")));
     }
     if !unknown.is_empty() {
-        found.push(format!("the server does not have {}", commands(&unknown)));
+        found.push(format!(
+            "the server does not have {}",
+            commands(&unknown).join(" ")
+        ));
         advice.push("Remove these commands from rename-command, or use another server.".to_owned());
     }
-    let mut needed: Vec<Needed> = no_keys.then_some(Needed::Always).into_iter().collect();
-    for probe in forbidden.iter().chain(&unknown) {
-        if !needed.contains(&probe.needed) {
-            needed.push(probe.needed);
+    let mut needed: Vec<&str> = no_keys.then_some("every decision").into_iter().collect();
+    for (_, purpose, _) in forbidden.iter().chain(&unknown) {
+        if !needed.contains(purpose) {
+            needed.push(purpose);
         }
     }
-    let by: Vec<&str> = needed.iter().map(|needed| needed.by()).collect();
-    let (level, means) = match needed.iter().all(|needed| needed.is_optional()) {
+    let optional = !no_keys && forbidden.iter().chain(&unknown).all(|probe| probe.2 == OPTIONAL);
+    let (level, means) = match optional {
         true => (Level::Warning, "Strict decisions work without."),
         false => (Level::Problem, "These calls are errors, and OnError decides."),
     };
     Finding::new(CHECK, level, found.join("; "))
-        .means(format!("Needed for {}. {means}", by.join(", ")))
+        .means(format!("Needed for {}. {means}", needed.join(", ")))
         .advise(advice.join(" "))
 }
 
@@ -198,7 +155,7 @@ mod tests {
                 let command = call.split('\'').next().expect("a name");
                 called += 1;
                 assert!(
-                    PROBES.iter().any(|probe| probe.command == command),
+                    PROBES.iter().any(|probe| name(probe) == command),
                     "{} calls {command}, which has no probe",
                     path.display()
                 );
@@ -216,7 +173,7 @@ mod tests {
 
     fn with(wrong: &[(&str, &str)]) -> Finding {
         let probes: Vec<&Probe> = PROBES.iter().collect();
-        let answer = |probe: &&Probe| match wrong.iter().find(|(command, _)| *command == probe.command) {
+        let answer = |probe: &&Probe| match wrong.iter().find(|(command, _)| *command == name(probe)) {
             Some((_, words)) => Err(error(words)),
             None => Err(error("ERR value is not an integer or out of range")),
         };

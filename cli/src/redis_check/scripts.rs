@@ -132,12 +132,15 @@ impl Scripts {
 /// The finding about an error of a decision.
 fn failed(message: &str) -> Finding {
     let advice = [
-        ("NOPERM", "Grant the missing rights."),
-        ("NO PERMISSIONS", "Grant the missing rights."),
+        ("NOPERM", "Type the command of the finding about rights."),
+        ("NO PERMISSIONS", "Type the command of the finding about rights."),
         ("READONLY", "Use the address of the primary."),
-        ("OOM", "Raise maxmemory, or free memory."),
+        ("OOM", "CONFIG SET maxmemory with a larger size, or free memory."),
         ("MISCONF", "See the server's log for why it cannot write to disk."),
-        ("NOREPLICAS", "Restore replicas, or lower min-replicas-to-write."),
+        (
+            "NOREPLICAS",
+            "Restore replicas, or CONFIG SET min-replicas-to-write 0.",
+        ),
         ("CLUSTERDOWN", "See the finding about the cluster."),
         ("NON DETERMINISTIC", "Upgrade to Redis 5 or later."),
     ];
@@ -153,5 +156,5 @@ fn failed(message: &str) -> Finding {
 pub(super) fn not_tried() -> Finding {
     Finding::new(CHECK, Level::Note, "not tried: rights are missing")
         .means("A script that stops in the middle could leave keys without an expiry.")
-        .advise("Grant the missing rights, and check again.")
+        .advise("Type the command of the finding about rights, and check again.")
 }

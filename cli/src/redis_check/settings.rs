@@ -30,22 +30,22 @@ pub(super) fn eviction(facts: &Facts) -> Option<Finding> {
     Some(match (policy, percent) {
         ("noeviction", None) => finding(Level::Note)
             .means("No count is evicted. The server may be killed when the machine has no memory left.")
-            .advise("Set maxmemory to the memory that the machine can spare."),
+            .advise("CONFIG SET maxmemory 1gb, or as much as the machine can spare."),
         ("noeviction", Some(NEARLY_FULL..)) => finding(Level::Warning)
             .means("No count is evicted. When memory is full, every call is an error, and OnError decides.")
-            .advise("Raise maxmemory, or use a server for limits alone."),
+            .advise("CONFIG SET maxmemory with a larger size, or use a server for limits alone."),
         ("noeviction", Some(_)) => finding(Level::Ok).means("No count is evicted."),
         (_, None) => finding(Level::Note)
             .means("No count is evicted as long as there is no maxmemory.")
-            .advise("Set maxmemory-policy noeviction before setting maxmemory."),
+            .advise("CONFIG SET maxmemory-policy noeviction, before maxmemory is set."),
         (_, Some(_)) => finding(Level::Problem)
             .means("Counts may be evicted. For each evicted key, up to L more are admitted in a window, in every mode.")
-            .advise("Set maxmemory-policy noeviction, or use a server for limits alone."),
+            .advise("CONFIG SET maxmemory-policy noeviction, or use a server for limits alone."),
     })
 }
 
 /// Advice where there is no append-only file.
-const APPEND: &str = "Set appendonly yes, unless windows are shorter than a restart.";
+const APPEND: &str = "CONFIG SET appendonly yes, unless windows are shorter than a restart.";
 
 /// Counts that a restart loses; `None` if the settings are unknown.
 pub(super) fn persistence(facts: &Facts) -> Option<Finding> {
@@ -86,12 +86,12 @@ pub(super) fn persistence(facts: &Facts) -> Option<Finding> {
         (None, true, "everysec") => (
             Level::Note,
             "A crash of the machine loses up to two seconds.",
-            "Set appendfsync always if this is too much. It writes to disk for each decision.",
+            "CONFIG SET appendfsync always if this is too much. It writes to disk for each decision.",
         ),
         (None, true, _) => (
             Level::Warning,
             "A crash of the machine loses half a minute or more.",
-            "Set appendfsync everysec.",
+            "CONFIG SET appendfsync everysec.",
         ),
         (None, false, _) if save.is_some_and(|save| !save.is_empty()) => (
             Level::Warning,
@@ -159,7 +159,7 @@ fn primary(facts: &Facts) -> Finding {
         .map_or(String::new(), |lag| format!(", largest lag {lag} s"));
     Finding::new("replication", Level::Note, format!("a primary with {replicas} replicas{lag}"))
         .means("Replication is asynchronous: a failover may lose the last counts. For each failover, up to L more are admitted in a window.")
-        .advise("Set min-replicas-to-write if this is too much. Without that many replicas, every call is an error.")
+        .advise("CONFIG SET min-replicas-to-write 1 if this is too much. Without a replica, every call is then an error.")
 }
 
 #[cfg(test)]

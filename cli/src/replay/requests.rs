@@ -5,8 +5,8 @@ use core::cell::Cell;
 
 use crate::failure::Failure;
 use crate::input::detect::{self, FormatArg};
+use crate::input::format::WantedFields;
 use crate::input::lines::{Line, Lines};
-use crate::input::log_format::WantedFields;
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::source::Source;
 use crate::input::time::timestamp::TimestampParser;

@@ -3,8 +3,8 @@
 use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
-use crate::input::log_format::{LogFormat, WantedFields, first_lines};
-use crate::input::named_fields::NamedFields;
+use crate::input::format::named_fields::NamedFields;
+use crate::input::format::{LogFormat, WantedFields, first_lines};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 

@@ -3,9 +3,9 @@
 use memchr::memchr;
 
 use crate::failure::Failure;
-use crate::input::common;
-use crate::input::common_field::CommonField;
-use crate::input::log_format::{LogFormat, WantedFields};
+use crate::input::format::common;
+use crate::input::format::common_field::CommonField;
+use crate::input::format::{LogFormat, WantedFields};
 use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -171,7 +171,7 @@ fn after_priority(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::{SyslogField, parse};
-    use crate::input::common_field::CommonField;
+    use crate::input::format::common_field::CommonField;
     use crate::input::row::Row;
     use crate::input::time::calendar;
     use crate::input::time::infer_year::YearInference;

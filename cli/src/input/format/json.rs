@@ -7,8 +7,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
-use crate::input::log_format::{LogFormat, WantedFields, first_lines};
-use crate::input::named_fields::NamedFields;
+use crate::input::format::named_fields::NamedFields;
+use crate::input::format::{LogFormat, WantedFields, first_lines};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 

@@ -1,4 +1,11 @@
-//! The interface of a log format.
+//! The interface of a log format; each format is a file in this folder.
+
+pub(crate) mod common;
+pub(crate) mod common_field;
+pub(crate) mod csv;
+pub(crate) mod json;
+pub(crate) mod named_fields;
+pub(crate) mod syslog;
 
 use core::fmt::Debug;
 

@@ -3,8 +3,8 @@
 use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
-use crate::input::common_field::CommonField;
-use crate::input::log_format::{LogFormat, WantedFields};
+use crate::input::format::common_field::CommonField;
+use crate::input::format::{LogFormat, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::clf_time::STAMP;
 use crate::input::time::timestamp::TimestampParser;
@@ -203,7 +203,7 @@ fn is_size(size: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::parse;
-    use crate::input::common_field::CommonField;
+    use crate::input::format::common_field::CommonField;
     use crate::input::row::Row;
     use crate::input::time::calendar::SECOND;
     use crate::input::time::infer_year::YearInference;

@@ -1,7 +1,7 @@
 //! Fields of formats that name them: which names the wanted fields and the time have in an input.
 
 use crate::failure::Failure;
-use crate::input::log_format::WantedFields;
+use crate::input::format::WantedFields;
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 

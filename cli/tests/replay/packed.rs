@@ -1,0 +1,217 @@
+//! Compressed, damaged and mixed inputs.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tempfile::TempDir;
+
+use crate::agreement::{models, says, shared_log};
+use crate::brute_force::{self, Ask, SECOND};
+use crate::formats::{asks, clf, combined, common, csv, json_lines, rfc3339, seconds, syslog, syslog_lines};
+use crate::log::Random;
+use crate::tool::{json, on_pipe, run, stderr, tool};
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(text: &[u8]) -> Vec<u8> {
+    compress_to_vec(text, CompressionLevel::Fastest)
+}
+
+/// Files in a directory, by their names.
+fn files(contents: &[(&str, Vec<u8>)]) -> (TempDir, Vec<PathBuf>) {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = contents.iter().map(|(name, content)| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    });
+    let paths = paths.collect();
+    (directory, paths)
+}
+
+fn with_paths(args: &str, paths: &[PathBuf]) -> std::process::Output {
+    let args = args.split_whitespace().map(Into::into);
+    let paths = paths.iter().map(|path| path.clone().into_os_string());
+    run(args.chain(paths))
+}
+
+#[test]
+fn files_of_several_formats_are_one_input() {
+    let asks = asks(3_000, 36, SECOND);
+    let free: Vec<Ask> = asks
+        .iter()
+        .map(|ask| Ask {
+            cost: 1,
+            ..ask.clone()
+        })
+        .collect();
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(|part| &asks[part * 750..][..750]);
+    let members = [
+        gzip(common(&second[..300]).as_bytes()),
+        gzip(common(&second[300..]).as_bytes()),
+    ];
+    // A skippable frame between two others.
+    let skipped = [
+        &b"\x53\x2a\x4d\x18\x03\0\0\0abc"[..],
+        &zstd(json_lines(&third[300..], rfc3339).as_bytes()),
+    ];
+    let frames = [
+        zstd(json_lines(&third[..300], rfc3339).as_bytes()),
+        skipped.concat(),
+    ];
+    let (_directory, paths) = files(&[
+        ("access.log", combined(first).into_bytes()),
+        ("access.log.1.gz", members.concat()),
+        ("empty.log", Vec::new()),
+        (
+            "fourth.csv.gz",
+            gzip(csv(fourth, rfc3339, ',').replace("from", "client").as_bytes()),
+        ),
+        ("third.json.zst", frames.concat()),
+    ]);
+    // Files in any order, with a name for the client that all formats have.
+    let object = json(&with_paths(
+        "replay --json --rule 20/60s --algorithm log",
+        &[
+            paths[3].clone(),
+            paths[0].clone(),
+            paths[2].clone(),
+            paths[1].clone(),
+        ],
+    ));
+    let without_third: Vec<Ask> = [&free[..1_500], &free[2_250..]].concat();
+    let expected = brute_force::replay(&without_third, 20, 60 * SECOND, brute_force::Model::Log);
+    says(&object, &expected, "three files");
+    assert_eq!(object["sources"].as_array().unwrap().len(), 4);
+    let object = json(&with_paths(
+        "replay --json --rule 20/60s --algorithm log --key http.from",
+        &paths[4..],
+    ));
+    let expected = brute_force::replay(&free[1_500..2_250], 20, 60 * SECOND, brute_force::Model::Log);
+    says(&object, &expected, "two frames");
+    // From a pipe, too.
+    let output = on_pipe(
+        &mut tool("--json --rule 20/60s --algorithm log --key http.from", None),
+        frames.concat(),
+    );
+    says(&json(&output), &expected, "a pipe");
+}
+
+#[test]
+fn damaged_files_are_errors() {
+    let whole = combined(&asks(3_000, 37, SECOND));
+    for (name, packed) in [
+        ("log.gz", gzip(whole.as_bytes())),
+        ("log.zst", zstd(whole.as_bytes())),
+    ] {
+        for damaged in [
+            packed[..packed.len() / 2].to_vec(),
+            packed[..packed.len() - 1].to_vec(),
+            packed[..20].to_vec(),
+            packed[..7].to_vec(),
+            [
+                &packed[..packed.len() / 2],
+                &[0x55; 64],
+                &packed[packed.len() / 2 + 64..],
+            ]
+            .concat(),
+            [&packed[..], &packed[..9]].concat(),
+        ] {
+            let (_directory, paths) = files(&[(name, damaged)]);
+            let output = with_paths("replay --rule 20/60s", &paths);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+            assert!(output.stdout.is_empty());
+            assert!(
+                said.starts_with("error: ") && said.contains(name) && said.contains("cannot read"),
+                "{said}"
+            );
+        }
+    }
+    let (_directory, paths) = files(&[("log.xz", b"\xfd7zXZ\0\0\x04".to_vec())]);
+    let said = stderr(&with_paths("replay --rule 20/60s", &paths));
+    assert!(said.contains("compression: xz (expected gzip, zstd"), "{said}");
+}
+
+#[test]
+fn garbage_is_unreadable_without_a_panic() {
+    let asks = asks(300, 38, SECOND);
+    let mut random = Random::new(39);
+    for (args, text) in [
+        ("", combined(&asks)),
+        ("--key http.from", json_lines(&asks, rfc3339)),
+        ("--key http.from", json_lines(&asks, seconds)),
+        ("--key from --cost bytes", csv(&asks, syslog, ',')),
+        ("--key program", syslog_lines(&asks)),
+    ] {
+        for format in [
+            "",
+            "--format combined",
+            "--format json",
+            "--format csv",
+            "--format syslog",
+        ] {
+            let mut bytes = text.clone().into_bytes();
+            for _ in 0..200 {
+                let at = random.below(bytes.len() as u64) as usize;
+                match random.below(4) {
+                    0 => bytes[at] = random.below(256) as u8,
+                    1 => drop(bytes.remove(at)),
+                    2 => bytes.insert(at, b"\"\\[]{},:\n 9"[random.below(11) as usize]),
+                    _ => bytes.truncate(bytes.len() - random.below(20) as usize),
+                }
+            }
+            let output = on_pipe(
+                &mut tool(&format!("--json --rule 20/60s {args} {format}"), None),
+                &bytes,
+            );
+            let said = stderr(&output);
+            assert!(
+                matches!(output.status.code(), Some(0 | 2)),
+                "{args} {format}: {said}"
+            );
+            assert!(!said.contains("panicked"), "{said}");
+            if output.status.code() == Some(0) {
+                let object = json(&output);
+                let read = object["requests"].as_u64().unwrap() + object["unreadable"].as_u64().unwrap();
+                let lines = object["lines"].as_u64().unwrap();
+                // Except for blank lines and a header.
+                assert!(read <= lines && read + 20 > lines, "{read} of {lines}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_shared_log_is_the_same_in_every_format() {
+    let Some(log) = shared_log() else {
+        return;
+    };
+    let asks = brute_force::asks(&log);
+    let expected = brute_force::replay(&asks, 20, 60 * SECOND, models(20, 60)[1].1);
+    for (args, input) in [
+        ("", gzip(log.as_bytes())),
+        ("", zstd(log.as_bytes())),
+        ("--key http.from", json_lines(&asks, rfc3339).into_bytes()),
+        (
+            "--key http.from",
+            json_lines(&asks, |at| at.to_string()).into_bytes(),
+        ),
+        ("--key from", csv(&asks, clf, ';').into_bytes()),
+        ("", syslog_lines(&asks).into_bytes()),
+    ] {
+        let output = on_pipe(
+            &mut tool(&format!("--json --rule 20/60s --year 2015 {args}"), None),
+            input,
+        );
+        says(&json(&output), &expected, args);
+    }
+}
