@@ -54,8 +54,9 @@ impl Served {
     const UNIT: u64 = 4_096;
 
     fn mark(hash: u64) -> u64 {
-        // Hashes of 0 and 2^64 - 1 are taken for 1.
-        1 << (if hash == 0 || hash == u64::MAX { 1 } else { hash } % 13)
+        // Hashes of 0, 2^64 - 2 and 2^64 - 1 are taken for 1.
+        let is_reserved = hash == 0 || hash >= u64::MAX - 1;
+        1 << (if is_reserved { 1 } else { hash } % 13)
     }
 
     fn until(&self) -> Nanos {
