@@ -40,13 +40,20 @@ impl OwnWords {
         self.number
     }
 
+    /// The words, and what fills their last line: a length of their own would be checked once more.
     #[inline]
     pub(crate) fn get(&self) -> &[AtomicU64] {
-        &self.memory[self.first..][..self.words]
+        &self.memory[self.first..]
     }
 
+    /// The words, for a thread that has them alone.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut [AtomicU64] {
-        &mut self.memory[self.first..][..self.words]
+        &mut self.memory[self.first..]
+    }
+
+    /// How many words the limiter has.
+    pub(crate) const fn len(&self) -> usize {
+        self.words
     }
 }

@@ -36,20 +36,20 @@ pub(super) struct PackedRing {
 
 /// The one word, and its transitions.
 #[derive(Clone, Copy)]
-struct State<W> {
+struct State<'a, W> {
     words: W,
-    layout: PackedLayout,
+    layout: &'a PackedLayout,
 }
 
-impl<W: Words> State<W> {
+impl<'a, W: Words> State<'a, W> {
     #[inline]
-    fn observe(self) -> PackedWord {
+    fn observe(self) -> PackedWord<'a> {
         // Relaxed: the word is the whole state, nothing is published beside it.
         self.layout.decode(self.words.load(0, Ordering::Relaxed))
     }
 
     #[inline]
-    fn replace(self, seen: PackedWord, new: PackedWord) -> bool {
+    fn replace(self, seen: PackedWord<'_>, new: PackedWord<'_>) -> bool {
         // Relaxed, both: as in `observe`; the exchange itself validates what was judged.
         self.words
             .exchange(0, seen.raw(), new.raw(), Ordering::Relaxed, Ordering::Relaxed)
@@ -87,17 +87,17 @@ impl PackedRing {
         &self.cells
     }
 
-    fn state<W: Words>(&self, words: W) -> State<W> {
+    fn state<W: Words>(&self, words: W) -> State<'_, W> {
         State {
             words,
-            layout: self.layout,
+            layout: &self.layout,
         }
     }
 
     /// The word carried to `tick`; to its own tick when that is newer (a clock that ran ahead of
     /// the caller's has published it).
     #[inline]
-    fn carried(word: PackedWord, tick: u64) -> PackedWord {
+    fn carried(word: PackedWord<'_>, tick: u64) -> PackedWord<'_> {
         if tick > word.tick() {
             word.advance(tick - word.tick())
         } else {
@@ -106,7 +106,7 @@ impl PackedRing {
     }
 
     #[inline]
-    fn room(&self, word: PackedWord) -> u64 {
+    fn room(&self, word: PackedWord<'_>) -> u64 {
         self.span.room(word.window(), word.tick(), || word.newest())
     }
 
@@ -188,7 +188,12 @@ impl PackedRing {
     }
 
     /// The first instant from `now` on at which the word, left alone, is as `wanted`.
-    fn first_at<W: Words>(&self, words: W, now: Nanos, wanted: impl Fn(PackedWord) -> bool) -> Option<Nanos> {
+    fn first_at<W: Words>(
+        &self,
+        words: W,
+        now: Nanos,
+        wanted: impl Fn(PackedWord<'_>) -> bool,
+    ) -> Option<Nanos> {
         let tick = self.cells.tick(now);
         let word = Self::carried(self.state(words).observe(), tick);
         if wanted(word) {

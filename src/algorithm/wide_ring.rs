@@ -26,6 +26,8 @@ pub(super) struct WideRing {
     /// The window that was given first: the only one in a ring with shares.
     first: Window,
     rest: Box<[Window]>,
+    /// Whether there is one window, without shares.
+    plain: bool,
 }
 
 impl WideRing {
@@ -37,12 +39,14 @@ impl WideRing {
             windows.push(Window::new(span, ticks, base));
             base += Window::words(&span);
         }
-        let rest = windows.split_off(1);
+        let rest = windows.split_off(1).into_boxed_slice();
+        let first = windows.swap_remove(0);
         Self {
             layout,
             cells: Cells::new(width, first_tick, layout.last_tick()),
-            first: windows.swap_remove(0),
-            rest: rest.into_boxed_slice(),
+            plain: rest.is_empty() && first.span.shares().is_none(),
+            first,
+            rest,
         }
     }
 
@@ -125,7 +129,7 @@ impl WideRing {
     /// Decides once, and returns the tick that is charged. Retry: the cell is not open, or another thread was faster.
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        if self.is_plain() {
+        if self.plain {
             self.attempt_where(
                 words,
                 tick,
@@ -171,12 +175,6 @@ impl WideRing {
             return Attempt::Denied;
         }
         Attempt::Retry
-    }
-
-    /// Whether there is one window, without shares.
-    #[inline]
-    fn is_plain(&self) -> bool {
-        self.rest.is_empty() && self.first.span.shares().is_none()
     }
 
     /// Whether every window has room at an open control word. Right only if it still is the control

@@ -42,7 +42,7 @@ impl Store {
     /// Makes the store as new.
     pub(crate) fn clear(&mut self) {
         self.table.clear();
-        self.catch_all = OwnWords::new(self.catch_all.get().len());
+        self.catch_all = OwnWords::new(self.catch_all.len());
         self.generation = self.generation.wrapping_add(1);
     }
 

@@ -19,9 +19,10 @@ use crate::algorithm::traits::FIRST_WORD_BITS;
 /// A sum stops at its field's largest value, which is above the limit: it then says "at least this
 /// much", which decides every request as the exact sum would.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::algorithm) struct PackedWord {
+pub(in crate::algorithm) struct PackedWord<'a> {
     raw: u64,
-    layout: PackedLayout,
+    /// By reference: a decision within a cell reads few of its fields.
+    layout: &'a PackedLayout,
 }
 
 /// The widths of a [`PackedWord`] word.
@@ -35,6 +36,8 @@ pub(in crate::algorithm) struct PackedLayout {
     window_at: u32,
     /// A one in every field: what adding one permit adds.
     ones: u64,
+    /// The value at which a sum stops: the mask of one field.
+    full: u64,
 }
 
 impl PackedLayout {
@@ -58,26 +61,22 @@ impl PackedLayout {
             sums_bits,
             window_at: sums_bits - sum_bits,
             ones,
+            full: (1 << sum_bits) - 1,
         })
     }
 
     /// The last tick that the word can hold.
-    pub(in crate::algorithm) const fn last_tick(self) -> u64 {
+    pub(in crate::algorithm) const fn last_tick(&self) -> u64 {
         u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.sums_bits)
     }
 
-    /// The value at which a sum stops.
-    const fn full(self) -> u64 {
-        (1 << self.sum_bits) - 1
-    }
-
     #[inline]
-    pub(in crate::algorithm) const fn decode(self, raw: u64) -> PackedWord {
+    pub(in crate::algorithm) const fn decode(&self, raw: u64) -> PackedWord<'_> {
         PackedWord { raw, layout: self }
     }
 }
 
-impl PackedWord {
+impl PackedWord<'_> {
     #[inline]
     pub(in crate::algorithm) const fn raw(self) -> u64 {
         self.raw
@@ -91,18 +90,18 @@ impl PackedWord {
     /// Permits in the whole window.
     #[inline]
     pub(in crate::algorithm) const fn window(self) -> u64 {
-        (self.raw >> self.layout.window_at) & self.layout.full()
+        (self.raw >> self.layout.window_at) & self.layout.full
     }
 
     /// Permits in the newest cell.
     #[inline]
     pub(in crate::algorithm) const fn newest(self) -> u64 {
-        self.raw & self.layout.full()
+        self.raw & self.layout.full
     }
 
     /// Whether some sum has stopped, so that what it stands for is not known exactly.
     pub(in crate::algorithm) const fn is_full(self) -> bool {
-        self.window() == self.layout.full()
+        self.window() == self.layout.full
     }
 
     /// This ring `ticks` cells later.
@@ -135,7 +134,7 @@ impl PackedWord {
 
     /// `permits` more in the newest cell; a sum without room stops at its largest value.
     pub(in crate::algorithm) fn charged(self, permits: u64) -> Self {
-        let full = self.layout.full();
+        let full = self.layout.full;
         let mut raw = self.raw;
         let mut at = 0;
         while at < self.layout.sums_bits {
@@ -148,15 +147,15 @@ impl PackedWord {
     }
 }
 
-impl fmt::Debug for PackedWord {
+impl fmt::Debug for PackedWord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        struct Sums(PackedWord);
-        impl fmt::Debug for Sums {
+        struct Sums<'a>(PackedWord<'a>);
+        impl fmt::Debug for Sums<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let layout = self.0.layout;
                 let fields = (0..layout.sums_bits)
                     .step_by(layout.sum_bits as usize)
-                    .map(|at| (self.0.raw >> at) & layout.full());
+                    .map(|at| (self.0.raw >> at) & layout.full);
                 f.debug_list().entries(fields).finish()
             }
         }

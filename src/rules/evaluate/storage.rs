@@ -45,7 +45,7 @@ pub(crate) struct StateDecision {
 impl fmt::Debug for StateStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Single(words) => f.debug_tuple("Single").field(&words.get()).finish(),
+            Self::Single(words) => f.debug_tuple("Single").field(words).finish(),
             Self::Keyed(store) => f.debug_tuple("Keyed").field(store).finish(),
         }
     }
