@@ -11,7 +11,7 @@ use crate::clock::DefaultClock;
 use crate::clock::QuantaClock;
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
 use crate::own_words::OwnWords;
-use crate::receipt::{Payer, Receipt, Settled};
+use crate::receipt::{ChargedTo, Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
@@ -261,7 +261,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let receipt = taken.into();
         let words = Shared::new(self.words.get());
-        let is_ours = receipt.payer() == Payer::Limiter(self.words.number());
+        let is_ours = receipt.charged_to() == ChargedTo::Limiter(self.words.number());
         if let Some(excess) = receipt.permits().checked_sub(actual) {
             if excess == 0 || is_ours && self.algorithm.refund(words, &receipt, excess) {
                 Settled::Exact

@@ -28,12 +28,12 @@ pub struct Receipt {
     at: Nanos,
     permits: u64,
     mark: u64,
-    payer: Payer,
+    charged_to: ChargedTo,
 }
 
 /// The state that a charge is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Payer {
+pub(crate) enum ChargedTo {
     /// Words that were passed to an algorithm, of no known limiter.
     Words,
     /// The limiter whose words have this number.
@@ -54,17 +54,17 @@ impl Receipt {
             at,
             permits,
             mark,
-            payer: Payer::Words,
+            charged_to: ChargedTo::Words,
         }
     }
 
     /// The receipt of the same charge, with its state.
-    pub(crate) fn paid_by(self, payer: Payer) -> Self {
-        Self { payer, ..self }
+    pub(crate) fn with_charged_to(self, charged_to: ChargedTo) -> Self {
+        Self { charged_to, ..self }
     }
 
-    pub(crate) const fn payer(&self) -> Payer {
-        self.payer
+    pub(crate) const fn charged_to(&self) -> ChargedTo {
+        self.charged_to
     }
 
     /// Returns the time that the decision used: the caller's reading, or a newer one that was published

@@ -204,7 +204,7 @@ fn files_stay_readable() {
     for module in floors() {
         for file in files_of(&module) {
             let lines = fs::read_to_string(&file).unwrap().lines().count();
-            assert!(lines <= 450, "{} has {lines} lines", file.display());
+            assert!(lines <= 400, "{} has {lines} lines", file.display());
         }
     }
 }
@@ -216,13 +216,15 @@ fn file_of(module: &[String]) -> Option<PathBuf> {
 }
 
 /// The paths that a file names with `crate::`, `super::` or a child module's name, as paths from the root of the crate. A
-/// list in braces is one path for each of its entries.
+/// list in braces is one path for each of its entries. A visibility (`pub(in crate::rules)`) names no module that the file
+/// uses.
 fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let code: String = text
         .lines()
         .map(|line| line.split("//").next().unwrap_or_default())
         .collect::<Vec<_>>()
         .join(" ");
+    let code = code.replace("pub(in crate::", "pub(in ");
     let children = code.split("mod ").skip(1).filter_map(|rest| rest.split_once(';'));
     let children = children.map(|(name, _)| format!("{name}::"));
     let starts = ["crate::", "super::"]
@@ -334,16 +336,7 @@ fn circles() -> Vec<Vec<PathBuf>> {
 }
 
 /// The modules whose files still name one another in circles. The list only gets shorter.
-const CIRCULAR: [&str; 8] = [
-    "algorithm",
-    "clock",
-    "decision",
-    "keyed",
-    "rules",
-    "striped",
-    "table",
-    "wait",
-];
+const CIRCULAR: [&str; 2] = ["rules", "striped"];
 
 #[test]
 fn no_files_name_one_another_in_a_circle() {

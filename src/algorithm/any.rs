@@ -155,16 +155,16 @@ impl Reclaim for AnyAlgorithm {
 impl AnyAlgorithm {
     /// The room of one of the windows that are decided as one, in their order.
     #[cfg(feature = "rules")]
-    pub(crate) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
+    pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match self {
-            Self::Counter(ring) => ring.room_of(window, words, now),
+            Self::Counter(ring) => ring.remaining_in(window, words, now),
             Self::Log(_) | Self::Gcra(_) => self.remaining(words, now),
         }
     }
 
     /// The earliest instant, `now` or later, at which one of the windows has room for `permits`.
     #[cfg(feature = "rules")]
-    pub(crate) fn room_at<W: Words>(
+    pub(crate) fn ready_in<W: Words>(
         &self,
         window: usize,
         words: W,
@@ -172,7 +172,7 @@ impl AnyAlgorithm {
         permits: u64,
     ) -> Option<Nanos> {
         match self {
-            Self::Counter(ring) => ring.room_at(window, words, now, permits),
+            Self::Counter(ring) => ring.ready_in(window, words, now, permits),
             Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
         }
     }

@@ -86,7 +86,7 @@ impl CellWindow {
 
     /// The permits left in a window that holds `sum`, of which `newest()` are in the cell at `tick`.
     #[inline]
-    pub(super) fn room(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
+    pub(super) fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
         let room = self.limit.saturating_sub(sum);
         match &self.shares {
             None => room,
@@ -140,12 +140,12 @@ mod tests {
     fn shares_of_consecutive_cells_add_up_to_the_limit() {
         for limit in 1..40 {
             for cells in 1..20 {
-                let span = CellWindow::new(Variant::Even, limit, cells);
-                let shares = span.shares().unwrap();
+                let window = CellWindow::new(Variant::Even, limit, cells);
+                let shares = window.shares().unwrap();
                 for first in 0..2 * cells {
                     let sum: u64 = (first..first + cells).map(|tick| shares.of(tick)).sum();
                     assert_eq!(sum, limit);
-                    assert!(shares.of(first) <= span.max_request());
+                    assert!(shares.of(first) <= window.max_request());
                 }
             }
         }

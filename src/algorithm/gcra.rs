@@ -43,14 +43,15 @@ use alloc::format;
 use core::time::Duration;
 
 use super::attempt::{Attempt, until_decided};
+use super::traits::Algorithm;
 use super::traits::FIRST_WORD_BITS;
-use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
+mod reclaim;
 mod state;
 
 use state::{State, Word};
@@ -81,7 +82,6 @@ use state::{State, Word};
 /// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "token bucket")]
-#[doc(alias = "leaky bucket")]
 pub struct Gcra {
     quota: Quota,
     burst: u64,
@@ -117,13 +117,15 @@ impl Gcra {
         Self::token_bucket(quota, quota.limit())
     }
 
-    /// The token bucket: holds `burst` tokens, and is refilled at the quota's rate.
+    /// The token bucket: holds `burst` tokens, and is refilled at the quota's rate. A leaky bucket as a meter that holds
+    /// `burst` requests and drains at that rate decides the same.
     ///
     /// # Errors
     ///
     /// - `limit`: more than one permit per nanosecond;
     /// - `burst`: zero, or more than the limit and so many permits that they take more than 366
     ///   days to refill.
+    #[doc(alias = "leaky bucket")]
     pub fn token_bucket(quota: Quota, burst: u64) -> Result<Self, ConfigError> {
         let (limit, window) = (quota.limit(), quota.window_nanos());
         if limit > window {
@@ -154,18 +156,6 @@ impl Gcra {
             permit,
             ahead,
         })
-    }
-
-    /// The leaky bucket as a meter: holds up to `capacity` requests, and drains at the quota's
-    /// rate. It equals the [token bucket](Self::token_bucket) with `capacity` tokens.
-    ///
-    /// # Errors
-    ///
-    /// - `limit`: more than one permit per nanosecond;
-    /// - `burst`: a `capacity` that is zero, or more than the limit and so many permits that they take more than
-    ///   366 days to refill.
-    pub fn leaky_bucket(quota: Quota, capacity: u64) -> Result<Self, ConfigError> {
-        Self::token_bucket(quota, capacity)
     }
 
     /// The most permits that an idle limiter gives at once.
@@ -332,9 +322,9 @@ impl Algorithm for Gcra {
         loop {
             let seen = state.observe();
             let room = LARGEST.saturating_sub(seen.time().max(units)) / self.permit;
-            let booked = permits.min(room);
-            if state.replace(seen, Word::charged(self.after(seen.time(), units, booked))) {
-                return booked;
+            let charged = permits.min(room);
+            if state.replace(seen, Word::charged(self.after(seen.time(), units, charged))) {
+                return charged;
             }
         }
     }
@@ -347,67 +337,5 @@ impl Algorithm for Gcra {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         let empty = State(words).observe().time();
         (empty <= LAST).then(|| now.max(Self::instant(empty)))
-    }
-}
-
-impl Reclaim for Gcra {
-    fn span(&self) -> Duration {
-        Duration::from_nanos(self.tolerance().div_ceil(UNITS))
-    }
-
-    #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        self.attempt_once(words, Self::units(now), permits)
-            .map(|before| Receipt::new(now, permits, before))
-    }
-
-    /// Only when the word is older than `now` by another [`span`](Reclaim::span) (or window, whichever
-    /// is longer): until then a word that a refund has taken back may be above `now`.
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        first == 0 || Word(first).time() + self.ahead < Self::units(now)
-    }
-
-    /// For a state that is not idle, this is above `first`, but not above a word that a refund has taken back: a table that
-    /// passes such a state on must refuse refunds that lower [`latest_time`](Reclaim::latest_time).
-    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        let later = Self::units(now).max(Word(first).time() + 1);
-        (later <= LARGEST).then(|| Word::charged(later).0)
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        if first == 0 {
-            return Some(Nanos::ZERO);
-        }
-        let idle = Word(first).time() + self.ahead + 1;
-        (idle <= LAST).then(|| Self::instant(idle))
-    }
-
-    /// An older reading finds the word further ahead, and is refused for it.
-    fn latest_time(&self, first: u64) -> Nanos {
-        Self::instant(Word(first).time())
-    }
-
-    /// The burst is lowered with the limit, in proportion, rounded down, and to no less than one permit.
-    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        let most = self.quota.limit();
-        if limit == 0 || limit > most {
-            return Err(ConfigError::new(
-                "limit",
-                format!("{limit}"),
-                format!("1 to {most} permits, the limit that is lowered"),
-            ));
-        }
-        let quota = Quota::new(limit, self.quota.window())?;
-        #[expect(clippy::cast_possible_truncation, reason = "at most the burst")]
-        let burst = (u128::from(self.burst) * u128::from(limit) / u128::from(most)) as u64;
-        Ok(Self {
-            quota,
-            burst: burst.max(1),
-            permit: (quota.window_nanos() * UNITS).div_ceil(limit),
-            ahead: self.ahead,
-        })
     }
 }

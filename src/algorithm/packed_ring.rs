@@ -10,7 +10,7 @@
 //! # Proof sketch
 //!
 //! An exchange succeeds only on the word that was judged, so the judgement holds at that
-//! instruction, and the word always equals the counts of the newest `span` cells
+//! instruction, and the word always equals the counts of the newest [`summed`](CellWindow::summed) cells
 //! (`sums_equal_counts` in the tests of the word). From there on the argument is the one of [the
 //! wide ring](super::counter_ring): strict sums the N + 1 cells that an interval of one window can
 //! touch. A stale word fails the exchange; the same word met again later is the same state, since
@@ -31,7 +31,7 @@ use crate::time::{Cells, Nanos};
 pub(super) struct PackedRing {
     layout: PackedLayout,
     cells: Cells,
-    span: CellWindow,
+    cell_window: CellWindow,
 }
 
 /// The one word, and its transitions.
@@ -59,28 +59,28 @@ impl<'a, W: Words> State<'a, W> {
 
 impl PackedRing {
     /// `None` when the sums leave too few bits for ticks that count `horizon` cells.
-    pub(super) fn new(span: CellWindow, width: u64, horizon: u64) -> Option<Self> {
-        let layout = PackedLayout::new(span.limit(), span.summed())?;
+    pub(super) fn new(cell_window: CellWindow, width: u64, horizon: u64) -> Option<Self> {
+        let layout = PackedLayout::new(cell_window.limit(), cell_window.summed())?;
         // Not 0, so that a written word is not; and a multiple of the cells that shares repeat after, so
         // that they fall on the same cells as in a wide ring.
-        let first_tick = span.summed();
+        let first_tick = cell_window.summed();
         (layout.last_tick() >= horizon + first_tick).then(|| Self {
             layout,
             cells: Cells::new(width, first_tick, layout.last_tick()),
-            span,
+            cell_window,
         })
     }
 
     /// This ring over its own word, with a lower limit.
     pub(super) fn with_limit(&self, limit: u64) -> Self {
         Self {
-            span: self.span.with_limit(limit),
+            cell_window: self.cell_window.with_limit(limit),
             ..*self
         }
     }
 
-    pub(super) const fn span(&self) -> &CellWindow {
-        &self.span
+    pub(super) const fn cell_window(&self) -> &CellWindow {
+        &self.cell_window
     }
 
     pub(super) const fn cells(&self) -> &Cells {
@@ -107,7 +107,8 @@ impl PackedRing {
 
     #[inline]
     fn room(&self, word: PackedWord<'_>) -> u64 {
-        self.span.room(word.window(), word.tick(), || word.newest())
+        self.cell_window
+            .capacity(word.window(), word.tick(), || word.newest())
     }
 
     /// Decides: the tick that is charged.
@@ -159,7 +160,7 @@ impl PackedRing {
 
     pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
         let word = self.layout.decode(first);
-        let empty = (1..=self.span.summed()).find(|&later| word.advance(later).window() == 0)?;
+        let empty = (1..=self.cell_window.summed()).find(|&later| word.advance(later).window() == 0)?;
         self.cells.start(word.tick() + empty)
     }
 
@@ -200,7 +201,11 @@ impl PackedRing {
             return Some(now);
         }
         // By then the window is empty and every share has come round.
-        let horizon = self.span.summed() + self.span.shares().map_or(0, super::cell_window::Shares::cells);
+        let horizon = self.cell_window.summed()
+            + self
+                .cell_window
+                .shares()
+                .map_or(0, super::cell_window::Shares::cells);
         (1..=horizon)
             .take_while(|later| word.tick() + later <= self.layout.last_tick())
             .find(|&later| wanted(word.advance(later)))

@@ -6,13 +6,14 @@ use core::time::Duration;
 use self::state::State;
 use self::word::{HeadWord, LogLayout, Position, SlotWord};
 use super::attempt::{Attempt, until_decided};
-use super::traits::{Algorithm, Reclaim};
+use super::traits::Algorithm;
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::{Divider, HORIZON, Nanos};
 
+mod reclaim;
 mod state;
 mod word;
 
@@ -117,7 +118,7 @@ impl TimestampRing {
 
     /// The time to judge at, rounded down.
     #[inline]
-    fn asked(&self, now: Nanos, head: HeadWord) -> u64 {
+    fn decision_time(&self, now: Nanos, head: HeadWord) -> u64 {
         let time = self.unit.quotient(now.get()) + self.first;
         // The newest time was rounded up: what is certain is that a clock has shown the unit before it.
         time.min(self.layout.last_time())
@@ -126,7 +127,7 @@ impl TimestampRing {
 
     /// The time to record, rounded up and never before what was recorded last.
     #[inline]
-    fn recorded(&self, now: Nanos, head: HeadWord) -> u64 {
+    fn record_time(&self, now: Nanos, head: HeadWord) -> u64 {
         let whole = self.unit.quotient(now.get());
         let part = u64::from(whole * self.unit.divisor() < now.get());
         let time = whole + part + self.first;
@@ -161,7 +162,7 @@ impl TimestampRing {
         let mut latest = 0;
         for offset in 0..permits {
             let position = self.layout.after(head.position(), offset);
-            latest = latest.max(state.settled(head, position)?.time());
+            latest = latest.max(state.filled(head, position)?.time());
         }
         Some(latest)
     }
@@ -171,10 +172,10 @@ impl TimestampRing {
     fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         let head = state.head();
-        let asked = self.asked(now, head);
+        let decided_at = self.decision_time(now, head);
         let position = head.position();
         let slot = state.slot(position);
-        let young = slot.time() + self.window > asked;
+        let young = slot.time() + self.window > decided_at;
         if permits != 1 || !slot.is_due(position.lap) || (young && state.head() != head) {
             return Attempt::Retry;
         }
@@ -182,7 +183,7 @@ impl TimestampRing {
             // The slot was read between two looks at one head: at the second, it was too young.
             return Attempt::Denied;
         }
-        let time = self.recorded(now, head);
+        let time = self.record_time(now, head);
         let next = head.at(time, self.layout.after(position, 1));
         if !state.claim(head, next) {
             return Attempt::Retry;
@@ -209,15 +210,15 @@ impl TimestampRing {
         }
         let state = self.state(words);
         let head = state.head();
-        let asked = self.asked(now, head);
+        let decided_at = self.decision_time(now, head);
         let Some(latest) = self.latest(state, head, permits) else {
             return Attempt::Retry;
         };
-        let young = latest + self.window > asked;
+        let young = latest + self.window > decided_at;
         if young && state.head() == head {
             return Attempt::Denied; // As in `attempt_one`.
         }
-        let time = self.recorded(now, head);
+        let time = self.record_time(now, head);
         let next = head.at(time, self.layout.after(head.position(), permits));
         if young || !state.claim(head, next) {
             return Attempt::Retry;
@@ -230,8 +231,8 @@ impl TimestampRing {
     #[inline(always)]
     fn receipt(&self, now: Nanos, permits: u64, claimed: u64) -> Receipt {
         // The claim advanced the head at most to its own reading, rounded up.
-        let asked = self.asked(now, self.layout.decode(claimed));
-        Receipt::new(now.max(self.instant(asked)), permits, claimed)
+        let decided_at = self.decision_time(now, self.layout.decode(claimed));
+        Receipt::new(now.max(self.instant(decided_at)), permits, claimed)
     }
 
     /// Works out something from one state of the words: again and again until the head stood still meanwhile.
@@ -298,7 +299,7 @@ impl Algorithm for TimestampRing {
                 return Some(now);
             };
             let ready = latest + self.window;
-            if ready <= self.asked(now, head) {
+            if ready <= self.decision_time(now, head) {
                 Some(now)
             } else {
                 (ready <= self.layout.last_time()).then(|| self.instant(ready))
@@ -308,8 +309,8 @@ impl Algorithm for TimestampRing {
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.observe(words, |head, times| {
-            let asked = self.asked(now, head);
-            times.take_while(|time| time + self.window <= asked).count() as u64
+            let decided_at = self.decision_time(now, head);
+            times.take_while(|time| time + self.window <= decided_at).count() as u64
         })
     }
 
@@ -322,11 +323,11 @@ impl Algorithm for TimestampRing {
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
         let state = self.state(words);
-        let mut booked = 0;
-        while booked < permits {
+        let mut charged = 0;
+        while charged < permits {
             let head = state.head();
-            let time = self.recorded(now, head);
-            let Some(slot) = state.settled(head, head.position()) else {
+            let time = self.record_time(now, head);
+            let Some(slot) = state.filled(head, head.position()) else {
                 continue;
             };
             if slot.time() >= time {
@@ -339,79 +340,20 @@ impl Algorithm for TimestampRing {
             let next = head.at(time, self.layout.after(head.position(), 1));
             if state.claim(head, next) {
                 self.record(state, head.position(), 1, time);
-                booked += 1;
+                charged += 1;
             }
         }
-        booked
+        charged
     }
 
     fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.observe(words, |head, times| {
-            let asked = self.asked(now, head);
-            times.filter(|time| time + self.window > asked).count() as u64
+            let decided_at = self.decision_time(now, head);
+            times.filter(|time| time + self.window > decided_at).count() as u64
         })
     }
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.ready_at(words, now, self.quota.limit())
-    }
-}
-
-impl Reclaim for TimestampRing {
-    fn span(&self) -> Duration {
-        // Rounding takes one unit; a slot whose claimer sleeps is filled with one unit after the newest time.
-        Duration::from_nanos((self.window + 2).saturating_mul(self.unit.divisor()))
-    }
-
-    #[inline(always)]
-    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
-        if permits == 0 {
-            return Attempt::Admitted(Receipt::new(now, 0, 0));
-        }
-        let attempt = match self.attempt_one(words, now, permits) {
-            Attempt::Retry => self.attempt_many(words, now, permits),
-            settled => settled,
-        };
-        attempt.map(|claimed| self.receipt(now, permits, claimed))
-    }
-
-    fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        let head = self.layout.decode(first);
-        // No slot was ever claimed later than at `newest`.
-        head.newest() + self.window < self.asked(now, head)
-    }
-
-    /// Keeps the position, and sets the newest time to now. A slot whose claimer still sleeps counts as claimed
-    /// now, because it is filled with that time.
-    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        let head = self.layout.decode(first);
-        let here = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
-        let newest = here.max(head.newest() + 1);
-        // A recorded reading is rounded up, so it may be a unit ahead.
-        (newest <= self.layout.last_time().min(here + 2)).then(|| head.at(newest, head.position()).raw())
-    }
-
-    fn idle_from(&self, first: u64) -> Option<Nanos> {
-        let idle = self.layout.decode(first).newest() + self.window + 1;
-        (idle <= self.layout.last_time()).then(|| self.instant(idle))
-    }
-
-    fn latest_time(&self, first: u64) -> Nanos {
-        // As in `asked`: only the unit before is certain.
-        self.instant(self.layout.decode(first).newest().saturating_sub(1))
-    }
-
-    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        if limit == self.quota.limit() {
-            return Ok(self.clone());
-        }
-        Err(ConfigError::new(
-            "limit",
-            format!("{limit}"),
-            format!(
-                "{} permits for this timestamp ring, which has a slot for each",
-                self.quota.limit()
-            ),
-        ))
     }
 }

@@ -108,7 +108,7 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool;
 
-    /// Charges `permits` at the time `now` whether they fit or not, and returns how many were booked:
+    /// Charges `permits` at the time `now` whether they fit or not, and returns how many were charged:
     /// all, unless the words cannot hold as much debt.
     ///
     /// # Panics

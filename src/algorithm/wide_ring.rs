@@ -31,20 +31,25 @@ pub(super) struct WideRing {
 }
 
 impl WideRing {
-    /// The spans, with the width of their cells in ticks.
-    pub(super) fn new(layout: TotalLayout, width: u64, first_tick: u64, spans: &[(CellWindow, u64)]) -> Self {
+    /// The windows, with the width of their cells in ticks.
+    pub(super) fn new(
+        layout: TotalLayout,
+        width: u64,
+        first_tick: u64,
+        cell_windows: &[(CellWindow, u64)],
+    ) -> Self {
         let mut base = 1;
-        let mut windows: Vec<Window> = Vec::with_capacity(spans.len());
-        for &(span, ticks) in spans {
-            windows.push(Window::new(span, ticks, base));
-            base += Window::words(&span);
+        let mut windows: Vec<Window> = Vec::with_capacity(cell_windows.len());
+        for &(cell_window, ticks) in cell_windows {
+            windows.push(Window::new(cell_window, ticks, base));
+            base += Window::words(&cell_window);
         }
         let rest = windows.split_off(1).into_boxed_slice();
         let first = windows.swap_remove(0);
         Self {
             layout,
             cells: Cells::new(width, first_tick, layout.last_tick()),
-            plain: rest.is_empty() && first.span.shares().is_none(),
+            plain: rest.is_empty() && first.cell_window.shares().is_none(),
             first,
             rest,
         }
@@ -55,23 +60,23 @@ impl WideRing {
         let mut ring = self.clone();
         let windows = core::iter::once(&mut ring.first).chain(&mut ring.rest);
         for (window, &limit) in windows.zip(limits) {
-            window.span = window.span.with_limit(limit);
+            window.cell_window = window.cell_window.with_limit(limit);
         }
         ring
     }
 
     /// The longest time that a cell is summed for, in ticks.
     pub(super) fn longest(&self) -> u64 {
-        let ticks = |window: &Window| window.span.summed() * window.ticks.divisor();
+        let ticks = |window: &Window| window.cell_window.summed() * window.ticks.divisor();
         self.windows().map(ticks).max().unwrap_or(0)
     }
 
-    pub(super) const fn span(&self) -> &CellWindow {
-        &self.first.span
+    pub(super) const fn cell_window(&self) -> &CellWindow {
+        &self.first.cell_window
     }
 
-    pub(super) fn spans(&self) -> impl Iterator<Item = &CellWindow> {
-        self.windows().map(|window| &window.span)
+    pub(super) fn cell_windows(&self) -> impl Iterator<Item = &CellWindow> {
+        self.windows().map(|window| &window.cell_window)
     }
 
     pub(super) const fn cells(&self) -> &Cells {
@@ -79,7 +84,7 @@ impl WideRing {
     }
 
     pub(super) fn words(&self) -> usize {
-        1 + self.spans().map(Window::words).sum::<usize>()
+        1 + self.cell_windows().map(Window::words).sum::<usize>()
     }
 
     #[inline]
@@ -188,7 +193,7 @@ impl WideRing {
     #[inline]
     fn room_in<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
-        let first = match self.first.span.shares() {
+        let first = match self.first.cell_window.shares() {
             None => Self::left(state, &self.first, seen),
             Some(_) => Self::left(state, &self.first, seen).min(self.share_left(state, seen)),
         };
@@ -200,7 +205,7 @@ impl WideRing {
     #[inline]
     fn left<W: Words>(state: State<W>, window: &Window, seen: TotalWord) -> u64 {
         let sum = seen.since(state.total(window.base));
-        window.span.limit().saturating_sub(sum)
+        window.cell_window.limit().saturating_sub(sum)
     }
 
     /// The rest of the share of the first window's current cell.
@@ -208,7 +213,7 @@ impl WideRing {
     fn share_left<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         let cell = self.first.cell(seen.tick());
         let newest = || seen.since(state.total(self.first.slot(cell)));
-        self.first.span.room(0, cell, newest)
+        self.first.cell_window.capacity(0, cell, newest)
     }
 
     /// Brings the control word nearer to being open at `tick`, unless it is open there or later.
@@ -257,7 +262,7 @@ impl WideRing {
         let (control, tick) = (self.layout.decode(first), self.cells.tick(now));
         // A cell that is being entered is not idle: a thread is about to charge it.
         let passed =
-            |window: &Window| window.cell(tick) >= window.cell(control.tick()) + window.span.summed();
+            |window: &Window| window.cell(tick) >= window.cell(control.tick()) + window.cell_window.summed();
         !control.entering() && self.windows().all(passed)
     }
 
@@ -275,8 +280,9 @@ impl WideRing {
         if control.entering() {
             return None;
         }
-        let passed =
-            |window: &Window| (window.cell(control.tick()) + window.span.summed()) * window.ticks.divisor();
+        let passed = |window: &Window| {
+            (window.cell(control.tick()) + window.cell_window.summed()) * window.ticks.divisor()
+        };
         self.cells.start(self.windows().map(passed).fold(0, u64::max))
     }
 
@@ -315,9 +321,9 @@ impl WideRing {
             }
             // Every window's sum must stay within what the total can tell apart.
             let room = |window: &Window| self.layout.largest_sum() - seen.since(state.total(window.base));
-            let booked = self.windows().map(room).fold(permits, u64::min);
-            if state.move_on(seen, seen.plus(booked)) {
-                return booked;
+            let charged = self.windows().map(room).fold(permits, u64::min);
+            if state.move_on(seen, seen.plus(charged)) {
+                return charged;
             }
         }
     }

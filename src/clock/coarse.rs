@@ -3,7 +3,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
-use super::Clock;
+use super::source::Clock;
 use crate::time::Nanos;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;

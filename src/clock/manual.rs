@@ -2,7 +2,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use super::Clock;
+use super::source::Clock;
 use crate::sync::AtomicU64;
 use crate::time::Nanos;
 

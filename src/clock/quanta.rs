@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use super::Clock;
+use super::source::Clock;
 use crate::time::Nanos;
 
 /// The default clock: the processor's time stamp counter, through [`quanta`](https://docs.rs/quanta).

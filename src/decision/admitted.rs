@@ -1,6 +1,6 @@
 use core::fmt;
 
-use super::Peek;
+use super::peek::Peek;
 use crate::algorithm::Algorithm;
 use crate::receipt::Receipt;
 use crate::time::Nanos;
@@ -38,7 +38,7 @@ impl<'a, A> Admitted<'a, A> {
     /// The receipt, which from here on says which limiter it is of: a caller that keeps none need not wait for that.
     fn named(self) -> Receipt {
         match self.peek.limiter() {
-            Some(limiter) => self.receipt.paid_by(limiter),
+            Some(limiter) => self.receipt.with_charged_to(limiter),
             None => self.receipt,
         }
     }

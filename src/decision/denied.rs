@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::Peek;
+use super::peek::Peek;
 use crate::algorithm::Algorithm;
 use crate::time::Nanos;
 

@@ -1,12 +1,11 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::StateRef;
-use super::state_ref::Look;
+use super::state_ref::{StateRef, StateWords};
 use crate::algorithm::Algorithm;
 #[cfg(feature = "rules")]
 use crate::algorithm::AnyAlgorithm;
-use crate::receipt::Payer;
+use crate::receipt::ChargedTo;
 use crate::time::Nanos;
 
 /// A read-only view of a limiter at one time. Each method computes its answer when it is called.
@@ -39,25 +38,29 @@ use crate::time::Nanos;
 #[must_use = "a peek works out nothing until it is asked"]
 pub struct Peek<'a, A> {
     algorithm: &'a A,
-    held: StateRef<'a>,
+    state: StateRef<'a>,
     now: Nanos,
 }
 
 impl<'a, A> Peek<'a, A> {
     #[inline]
-    pub(crate) fn new(algorithm: &'a A, held: StateRef<'a>, now: Nanos) -> Self {
-        Self { algorithm, held, now }
+    pub(crate) fn new(algorithm: &'a A, state: StateRef<'a>, now: Nanos) -> Self {
+        Self {
+            algorithm,
+            state,
+            now,
+        }
     }
 }
 
 impl<A> Peek<'_, A> {
-    fn look(&self) -> Look<'_> {
-        Look::new(self.held)
+    fn words(&self) -> StateWords<'_> {
+        StateWords::new(self.state)
     }
 
     /// See [`StateRef::limiter`].
-    pub(super) const fn limiter(&self) -> Option<Payer> {
-        self.held.limiter()
+    pub(super) const fn limiter(&self) -> Option<ChargedTo> {
+        self.state.limiter()
     }
 
     pub(super) const fn algorithm(&self) -> &A {
@@ -65,11 +68,15 @@ impl<A> Peek<'_, A> {
     }
 
     /// How long until a request for `permits` would be admitted; `ready_at` is as for [`StateRef::ready_at`].
-    fn after(&self, permits: u64, ready_at: impl Fn(&Look<'_>, Nanos) -> Option<Nanos>) -> Option<Duration> {
+    fn after(
+        &self,
+        permits: u64,
+        ready_at: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
+    ) -> Option<Duration> {
         if permits == 0 {
             return Some(Duration::ZERO);
         }
-        let ready = self.held.ready_at(self.now, ready_at)?;
+        let ready = self.state.ready_at(self.now, ready_at)?;
         Some(ready.saturating_since(self.now))
     }
 }
@@ -84,16 +91,16 @@ impl<A: Algorithm> Peek<'_, A> {
     /// Returns the most permits that one request would get.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        if self.held.has_no_room() {
+        if self.state.is_denied() {
             return 0;
         }
-        self.algorithm.remaining(&self.look(), self.now)
+        self.algorithm.remaining(&self.words(), self.now)
     }
 
     /// Returns the number of permits that still count. With debt it may exceed the limit.
     #[must_use]
     pub fn spent(&self) -> u64 {
-        self.algorithm.spent(&self.look(), self.now)
+        self.algorithm.spent(&self.words(), self.now)
     }
 
     /// Returns the time until a request for `permits` would be admitted, if no other requests come. Zero means now,
@@ -109,7 +116,7 @@ impl<A: Algorithm> Peek<'_, A> {
     /// before.
     #[cfg(feature = "tokio")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
-        let ready = self.algorithm.earliest(&self.look(), self.now, permits)?;
+        let ready = self.algorithm.earliest(&self.words(), self.now, permits)?;
         Some(ready.saturating_since(self.now))
     }
 
@@ -117,24 +124,24 @@ impl<A: Algorithm> Peek<'_, A> {
     /// [`OnFull`](crate::keyed::OnFull) applies. Always false for a limiter without keys.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
-        self.held.is_overflow()
+        self.state.is_overflow()
     }
 }
 
 #[cfg(feature = "rules")]
 impl Peek<'_, AnyAlgorithm> {
     /// The most permits that one of the windows has room for.
-    pub(crate) fn room_of(&self, window: usize) -> u64 {
-        if self.held.has_no_room() {
+    pub(crate) fn remaining_in(&self, window: usize) -> u64 {
+        if self.state.is_denied() {
             return 0;
         }
-        self.algorithm.room_of(window, &self.look(), self.now)
+        self.algorithm.remaining_in(window, &self.words(), self.now)
     }
 
     /// How long until one of the windows has room for `permits`, without other requests.
-    pub(crate) fn room_after(&self, window: usize, permits: u64) -> Option<Duration> {
+    pub(crate) fn retry_after_in(&self, window: usize, permits: u64) -> Option<Duration> {
         self.after(permits, |words, from| {
-            self.algorithm.room_at(window, words, from, permits)
+            self.algorithm.ready_in(window, words, from, permits)
         })
     }
 }

@@ -1,7 +1,7 @@
 use core::sync::atomic::Ordering;
 
 use crate::own_words::OwnWords;
-use crate::receipt::Payer;
+use crate::receipt::ChargedTo;
 use crate::sync::{AtomicU64, Shared, Words};
 use crate::table::{Entry, OccupiedWords};
 use crate::time::Nanos;
@@ -20,7 +20,7 @@ pub(crate) enum StateRef<'a> {
     /// A key that finds the table full, and is not limited.
     Unlimited,
     /// A key that finds the table full, and is refused until the given time.
-    NoRoom(Option<Nanos>),
+    Denied(Option<Nanos>),
 }
 
 /// When a key that shares the catch-all gets an entry of its own, if no other key asks.
@@ -48,67 +48,67 @@ impl StateRef<'_> {
     pub(super) fn ready_at(
         self,
         now: Nanos,
-        ready_at: impl Fn(&Look<'_>, Nanos) -> Option<Nanos>,
+        ready_at: impl Fn(&StateWords<'_>, Nanos) -> Option<Nanos>,
     ) -> Option<Nanos> {
-        let ready = || ready_at(&Look::new(self), now);
+        let ready = || ready_at(&StateWords::new(self), now);
         match self {
             Self::Own(_) => ready(),
             Self::Entry(..) | Self::Fresh | Self::Unlimited => ready(),
             Self::Shared(_, NextEntry { free, entered }) => match ready() {
                 Some(ready) if ready < free => Some(ready),
-                _ => ready_at(&Look::Fresh, now.max(free).max(entered)),
+                _ => ready_at(&StateWords::Fresh, now.max(free).max(entered)),
             },
-            Self::NoRoom(until) => ready_at(&Look::Fresh, now.max(until?)),
+            Self::Denied(until) => ready_at(&StateWords::Fresh, now.max(until?)),
         }
     }
 
     /// Whose state it is, if that is a limiter's; a table says it itself.
-    pub(super) const fn limiter(self) -> Option<Payer> {
+    pub(super) const fn limiter(self) -> Option<ChargedTo> {
         match self {
-            Self::Own(words) => Some(Payer::Limiter(words.number())),
-            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited | Self::NoRoom(_) => None,
+            Self::Own(words) => Some(ChargedTo::Limiter(words.number())),
+            Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited | Self::Denied(_) => None,
         }
     }
 
     /// Whether it is not the key's own state for want of an entry.
     pub(super) const fn is_overflow(self) -> bool {
-        matches!(self, Self::Shared(..) | Self::Unlimited | Self::NoRoom(_))
+        matches!(self, Self::Shared(..) | Self::Unlimited | Self::Denied(_))
     }
 
     /// Whether every request for permits is refused, for want of an entry.
-    pub(super) const fn has_no_room(self) -> bool {
+    pub(super) const fn is_denied(self) -> bool {
         match self {
             Self::Own(_) => false,
-            Self::NoRoom(_) => true,
+            Self::Denied(_) => true,
             Self::Entry(..) | Self::Fresh | Self::Shared(..) | Self::Unlimited => false,
         }
     }
 }
 
 /// A [`StateRef`] state as words that an algorithm may look at, and not change.
-pub(super) enum Look<'a> {
+pub(super) enum StateWords<'a> {
     Words(&'a [AtomicU64]),
     Entry(OccupiedWords<'a>),
     Fresh,
 }
 
-impl<'a> Look<'a> {
-    pub(super) fn new(held: StateRef<'a>) -> Self {
-        match held {
+impl<'a> StateWords<'a> {
+    pub(super) fn new(state: StateRef<'a>) -> Self {
+        match state {
             StateRef::Own(words) => Self::Words(words.get()),
             StateRef::Shared(words, _) => Self::Words(words),
             StateRef::Entry(entry, key) => Self::Entry(OccupiedWords::new(entry, key)),
-            StateRef::Fresh | StateRef::Unlimited | StateRef::NoRoom(_) => Self::Fresh,
+            StateRef::Fresh | StateRef::Unlimited | StateRef::Denied(_) => Self::Fresh,
         }
     }
 }
 
-impl Words for &Look<'_> {
+impl Words for &StateWords<'_> {
     fn load(self, index: usize, order: Ordering) -> u64 {
         match self {
-            Look::Words(words) => Shared::new(words).load(index, order),
-            Look::Entry(words) => words.load(index, order),
-            Look::Fresh => 0,
+            StateWords::Words(words) => Shared::new(words).load(index, order),
+            StateWords::Entry(words) => words.load(index, order),
+            StateWords::Fresh => 0,
         }
     }
 

@@ -2,9 +2,10 @@ use alloc::format;
 use alloc::vec::Vec;
 
 #[cfg(feature = "quanta")]
-use super::AnyKey;
+use super::keys::AnyKey;
+use super::limiter::KeyedRateLimiter;
 use super::on_full::OnFull;
-use super::{KeyedRateLimiter, Store};
+use super::store::Store;
 use crate::algorithm::{Algorithm, Reclaim};
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
@@ -144,5 +145,24 @@ impl<A: Reclaim> KeyedBuilder<A> {
             clock,
             keys,
         })
+    }
+}
+
+#[cfg(feature = "quanta")]
+impl<A: Reclaim> KeyedRateLimiter<A> {
+    /// Creates a limiter for `capacity` keys (1 to 2^32), with its own clock and random seeds.
+    ///
+    /// Further keys take over the entries of idle keys. If there are none, [`OnFull::Share`] applies.
+    ///
+    /// # Errors
+    ///
+    /// `capacity` or `algorithm`: invalid, as listed at [`KeyedBuilder::build_with`].
+    pub fn new(algorithm: A, capacity: u64) -> Result<Self, ConfigError> {
+        Self::builder(algorithm).capacity(capacity).build()
+    }
+
+    /// Returns a builder, which sets capacity, tiers, clock and seeds.
+    pub fn builder(algorithm: A) -> KeyedBuilder<A> {
+        KeyedBuilder::new(algorithm)
     }
 }

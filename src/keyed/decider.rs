@@ -3,7 +3,7 @@ use super::on_full::OnFull;
 use super::store::Store;
 use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
-use crate::receipt::{Payer, Receipt, Settled};
+use crate::receipt::{ChargedTo, Receipt, Settled};
 use crate::sync::Shared;
 use crate::table::{Entry, Event, Found, InsertOutcome, Insertion, OccupiedWords, View};
 use crate::time::Nanos;
@@ -77,8 +77,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         let words = OccupiedWords::new(entry, key);
         let receipt = match self.algorithm.attempt(&words, now, permits) {
             Attempt::Admitted(receipt) => {
-                let payer = Payer::Entry(entry.number(), self.store.generation);
-                Some(receipt.paid_by(payer))
+                let charged_to = ChargedTo::Entry(entry.number(), self.store.generation);
+                Some(receipt.with_charged_to(charged_to))
             }
             // A denial changes nothing, so no exchange has validated it.
             Attempt::Denied if words.are_valid() => None,
@@ -160,7 +160,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 self.decide_by_overflow(insertion, self.overflow(insertion), key, now, permits)
             }
             InsertOutcome::Barred(now, until) => {
-                self.decide_by_overflow(insertion, StateRef::NoRoom(Some(until)), key, now, permits)
+                self.decide_by_overflow(insertion, StateRef::Denied(Some(until)), key, now, permits)
             }
         }
     }
@@ -208,7 +208,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             OnFull::Share | OnFull::Forget => {
                 StateRef::Shared(self.store.catch_all.get(), NextEntry::UNKNOWN)
             }
-            OnFull::Deny => StateRef::NoRoom(insertion.room_at()),
+            OnFull::Deny => StateRef::Denied(insertion.evictable_at()),
             OnFull::Admit => StateRef::Unlimited,
         }
     }
@@ -221,12 +221,14 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 let free = match self.on_full {
                     // The key can take an entry over before it is idle.
                     OnFull::Forget => Nanos::ZERO,
-                    OnFull::Share | OnFull::Deny | OnFull::Admit => insertion.room_at().unwrap_or(Nanos::MAX),
+                    OnFull::Share | OnFull::Deny | OnFull::Admit => {
+                        insertion.evictable_at().unwrap_or(Nanos::MAX)
+                    }
                 };
                 StateRef::Shared(words, NextEntry { free, entered })
             }
-            (StateRef::NoRoom(until), Some(entered)) => {
-                StateRef::NoRoom(until.map(|until| until.max(entered)))
+            (StateRef::Denied(until), Some(entered)) => {
+                StateRef::Denied(until.map(|until| until.max(entered)))
             }
             (state, _) => state,
         }
@@ -243,7 +245,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     ) -> Attempt {
         let decision = match state {
             StateRef::Shared(..) => self.decide_with_others(insertion, key, now, permits),
-            StateRef::Unlimited => Attempt::Admitted(Receipt::new(now, permits, 0).paid_by(Payer::Uncounted)),
+            StateRef::Unlimited => {
+                Attempt::Admitted(Receipt::new(now, permits, 0).with_charged_to(ChargedTo::Uncounted))
+            }
             _ => Attempt::Denied,
         };
         if decision != Attempt::Retry {
@@ -265,7 +269,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
         if !insertion.is_entered_since(now) {
             return match receipt {
-                Some(receipt) => Attempt::Admitted(receipt.paid_by(Payer::Shared(self.store.generation))),
+                Some(receipt) => {
+                    Attempt::Admitted(receipt.with_charged_to(ChargedTo::Shared(self.store.generation)))
+                }
                 None => Attempt::Denied,
             };
         }
@@ -283,22 +289,22 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
             View::Fresh(now) => (StateRef::Fresh, now),
             View::Full(now) => (self.with_next_entry(self.overflow(&insertion), &insertion), now),
-            View::Barred(now, until) => (StateRef::NoRoom(Some(until)), now),
+            View::Barred(now, until) => (StateRef::Denied(Some(until)), now),
         };
         Peek::new(self.algorithm, state, now)
     }
 
     /// Gives back what was taken of `key`; false if that can no longer be done.
     pub(crate) fn refund(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
-        match receipt.payer() {
+        match receipt.charged_to() {
             _ if permits == 0 => true,
-            Payer::Uncounted => true,
-            Payer::Shared(generation) => {
+            ChargedTo::Uncounted => true,
+            ChargedTo::Shared(generation) => {
                 let words = Shared::new(self.store.catch_all.get());
                 // After clearing, the catch-all is fresh and holds nothing of the charge.
                 generation == self.store.generation && self.algorithm.refund(words, receipt, permits)
             }
-            Payer::Entry(number, generation) => {
+            ChargedTo::Entry(number, generation) => {
                 let own = self.insertion(key, receipt.at()).own_entry();
                 own.is_some_and(|entry| {
                     let words = OccupiedWords::new(entry, key);
@@ -316,7 +322,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 })
             }
             // The charge is not in this table.
-            Payer::Words | Payer::Limiter(_) => false,
+            ChargedTo::Words | ChargedTo::Limiter(_) => false,
         }
     }
 

@@ -10,16 +10,6 @@ use ahash::AHasher;
 #[derive(Clone)]
 pub struct KeyHasher(pub(super) AHasher);
 
-impl KeyHasher {
-    /// Returns a hasher that only checks whether a value can be hashed.
-    #[cfg(feature = "config")]
-    pub(crate) fn unseeded() -> Self {
-        use core::hash::BuildHasher;
-
-        super::SeededState::with_seeds([1, 2, 3, 4]).build_hasher()
-    }
-}
-
 impl fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The state would reveal the seeds, which are secret.

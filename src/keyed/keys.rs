@@ -1,7 +1,7 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
-use super::SeededState;
+use super::seeded_state::SeededState;
 
 /// How a table tells keys apart, and which tier of quotas each of them is in.
 ///

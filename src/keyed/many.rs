@@ -1,5 +1,5 @@
-use super::KeyedRateLimiter;
 use super::keys::Keys;
+use super::limiter::KeyedRateLimiter;
 use crate::algorithm::Reclaim;
 use crate::clock::Clock;
 use crate::decision::{Admitted, Denied};

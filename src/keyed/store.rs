@@ -68,7 +68,7 @@ impl Store {
     pub(crate) fn inherit_overflow(
         &self,
         from: &Self,
-        booker: &AnyAlgorithm,
+        charger: &AnyAlgorithm,
         gauge: &AnyAlgorithm,
         old: &AnyAlgorithm,
         now: Nanos,
@@ -82,8 +82,8 @@ impl Store {
         let spent = old.spent(Shared::new(from.catch_all.get()), at);
         let shared = Shared::new(self.catch_all.get());
         if spent > 0 {
-            booker.charge(shared, at, spent);
-            let end = at.saturating_add(booker.span());
+            charger.charge(shared, at, spent);
+            let end = at.saturating_add(charger.span());
             self.table.inherit_marks(&from.table, now, end);
         }
         Inherited {

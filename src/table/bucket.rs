@@ -1,8 +1,12 @@
+use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
-use super::Entry;
+use super::entry::Entry;
 use super::layout::WAYS;
-use crate::sync::AtomicU64;
+use crate::sync::{self, AtomicU64};
+
+/// Words of a cache line. (For the model checker, which pays for every word, there are no lines.)
+pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
 /// The entries of one cache line: four fingerprints side by side, then their states.
 ///
@@ -73,6 +77,6 @@ impl<'a> Bucket<'a> {
 
     /// Words of memory for one bucket of states of `words` words: whole lines.
     pub(super) const fn size(words: usize) -> usize {
-        (WAYS * (1 + words)).next_multiple_of(super::LINE)
+        (WAYS * (1 + words)).next_multiple_of(LINE)
     }
 }

@@ -1,8 +1,11 @@
 use super::counts::Event;
+use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
 use super::layout::WAYS;
+use super::memory::Table;
 use super::probe::{NO_ENTRY, Probe, Seen};
-use super::{Entry, OccupiedWords, Region, Table};
+use super::region::Region;
+use super::words::OccupiedWords;
 use crate::algorithm::{Attempt, Reclaim};
 use crate::time::Nanos;
 
@@ -30,7 +33,7 @@ pub(crate) enum InsertOutcome<'a> {
 
 /// An entry that can be given to another key, and what that is for the key that owns it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room<'a> {
+pub(super) struct Evictable<'a> {
     pub(super) seen: Seen<'a>,
     pub(super) event: Event,
 }
@@ -48,7 +51,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// The key's entry. A key that has none is inserted; with `forget` it gets, if there is no other room, the entry of
+    /// The key's entry. A key that has none is inserted; with `forget` it gets, if no other entry can be had, the entry of
     /// the key that has spent least.
     #[inline(always)]
     pub(crate) fn find_or_insert(&self, forget: bool) -> InsertOutcome<'a> {
@@ -105,7 +108,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     fn enter(&self, entry: Entry<'a>) -> u64 {
         match entry.enter(self.probe.key) {
             Ok(()) => {
-                self.table.counts.add(self.probe.key, Event::Filled);
+                self.table.counts().add(self.probe.key, Event::Filled);
                 self.probe.key
             }
             Err(owner) => owner,
@@ -151,10 +154,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// `None`: start over.
     #[inline(always)]
     pub(crate) fn evict(&self, forget: bool) -> Option<InsertOutcome<'a>> {
-        let room = self.find_room(forget, |seen| self.finish(seen));
+        let evictable = self.find_evictable(forget, |seen| self.finish(seen));
         // After the reads: if they missed an entry because the key has lost it, this is no earlier.
         let now = self.now.max(self.region.reclaimed());
-        let Some(Room { seen, event }) = room else {
+        let Some(Evictable { seen, event }) = evictable else {
             return Some(InsertOutcome::Full(now));
         };
         let Some(word) = self.algorithm.advance(seen.word.word(), now) else {
@@ -169,7 +172,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             self.table.region(seen.owner).reclaim_at(self.now);
         }
         let claimed = seen.entry.claim(seen.word, word)?;
-        self.table.counts.add(self.probe.key, event);
+        self.table.counts().add(self.probe.key, event);
         seen.entry.rename(self.probe.key);
         self.resolve(seen.entry, seen.entry.publish(claimed), now)
     }
@@ -223,7 +226,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             return false;
         };
         entry.rename(Entry::UNUSED);
-        self.table.counts.add(self.probe.key, Event::Emptied);
+        self.table.counts().add(self.probe.key, Event::Emptied);
         entry.open(claimed);
         true
     }
@@ -243,7 +246,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             if let Some(claimed) = own.entry.claim(own.word, word) {
                 own.entry.rename(Entry::TOMBSTONE);
                 own.entry.open(claimed);
-                self.table.counts.add(self.probe.key, Event::Emptied);
+                self.table.counts().add(self.probe.key, Event::Emptied);
                 return true;
             }
         }

@@ -1,9 +1,11 @@
 use core::ops::Range;
 
 use super::bucket::Bucket;
+use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
 use super::layout::{KeyBits, WAYS};
-use super::{Entry, Region, Table};
+use super::memory::Table;
+use super::region::Region;
 
 /// The buckets that one key may have its entry in.
 #[derive(Clone, Copy)]
@@ -11,25 +13,6 @@ pub(super) struct Probe<'a> {
     table: &'a Table,
     pub(super) key: u64,
     bits: KeyBits,
-}
-
-/// The fingerprints' answer about a key's entry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Found<'a> {
-    /// The entry that the key seems to own.
-    Entry(Entry<'a>),
-    /// No entry of the key. `full`: every one was looked at, and no entry of the front was vacant.
-    Nothing { full: bool },
-}
-
-#[cfg(test)]
-impl<'a> Found<'a> {
-    pub(crate) fn entry(self) -> Option<Entry<'a>> {
-        match self {
-            Self::Entry(entry) => Some(entry),
-            Self::Nothing { .. } => None,
-        }
-    }
 }
 
 /// No entry has this number.
@@ -48,33 +31,6 @@ impl<'a> Probe<'a> {
     pub(super) fn new(table: &'a Table, key: u64) -> Self {
         let bits = KeyBits::of(key);
         Self { table, key, bits }
-    }
-
-    /// *scan*: every entry that `key` may own, up to the first vacant one of the front.
-    #[inline(never)]
-    pub(super) fn scan(table: &'a Table, key: u64) -> Found<'a> {
-        let probe = Self::new(table, key);
-        for choice in probe.front() {
-            let bucket = probe.bucket(choice);
-            for way in 0..WAYS {
-                let owner = bucket.fingerprint(way);
-                if owner == key {
-                    return Found::Entry(bucket.entry(way));
-                }
-                if owner == Entry::VACANT {
-                    return Found::Nothing { full: false };
-                }
-            }
-        }
-        for choice in probe.backyard() {
-            let bucket = probe.bucket(choice);
-            for way in 0..WAYS {
-                if bucket.fingerprint(way) == key {
-                    return Found::Entry(bucket.entry(way));
-                }
-            }
-        }
-        Found::Nothing { full: true }
     }
 
     #[inline(always)]

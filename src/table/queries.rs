@@ -1,11 +1,12 @@
 use core::ops::Range;
 
 use super::counts::Event;
+use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
-use super::insert::{InsertOutcome, Insertion, Room};
+use super::insert::{Evictable, InsertOutcome, Insertion};
 use super::layout::WAYS;
 use super::probe::{NO_ENTRY, Seen};
-use super::{Entry, OccupiedWords};
+use super::words::OccupiedWords;
 use crate::algorithm::Reclaim;
 use crate::time::Nanos;
 
@@ -32,22 +33,22 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 _ => View::Entry(own.entry, self.probe.key, self.now),
             };
         }
-        let room = if self
+        let evictable = if self
             .probe
             .front()
             .any(|choice| self.probe.bucket(choice).has_vacancy())
         {
             None
         } else {
-            match self.find_room(forget, |_| false) {
-                Some(room) => Some(room),
+            match self.find_evictable(forget, |_| false) {
+                Some(evictable) => Some(evictable),
                 None => return View::Full(now),
             }
         };
-        match (self.barred_from_vacancy(), room) {
+        match (self.barred_from_vacancy(), evictable) {
             (Some(InsertOutcome::Barred(now, until)), _) => View::Barred(now, until),
-            (_, Some(room)) if matches!(room.event, Event::Forgotten) => {
-                View::Entry(room.seen.entry, room.seen.owner, now)
+            (_, Some(evictable)) if matches!(evictable.event, Event::Forgotten) => {
+                View::Entry(evictable.seen.entry, evictable.seen.owner, now)
             }
             _ => View::Fresh(now),
         }
@@ -61,22 +62,32 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// An entry that the key may take over: the first idle one in the order of its buckets, but in the backyard a vacant one
     /// first; with `forget` the one in which least is spent, if none is idle. `finish` finishes what another thread has begun in an entry.
     #[inline(always)]
-    pub(super) fn find_room(&self, forget: bool, finish: impl Fn(&Seen<'a>) -> bool) -> Option<Room<'a>> {
+    pub(super) fn find_evictable(
+        &self,
+        forget: bool,
+        finish: impl Fn(&Seen<'a>) -> bool,
+    ) -> Option<Evictable<'a>> {
         match self.idle_in(self.probe.front(), &finish) {
-            None => self.find_room_beyond(forget, &finish),
-            idle => idle.map(|seen| self.room(seen, Event::Reclaimed)),
+            None => self.find_evictable_beyond_front(forget, &finish),
+            idle => idle.map(|seen| self.evictable(seen, Event::Reclaimed)),
         }
     }
 
-    /// [`find_room`](Self::find_room), where no entry of the front is idle.
+    /// [`find_evictable`](Self::find_evictable), where no entry of the front is idle.
     #[inline(never)]
-    fn find_room_beyond(&self, forget: bool, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Room<'a>> {
+    fn find_evictable_beyond_front(
+        &self,
+        forget: bool,
+        finish: &impl Fn(&Seen<'a>) -> bool,
+    ) -> Option<Evictable<'a>> {
         let idle = self
             .vacant_in_backyard()
             .or_else(|| self.idle_in(self.probe.backyard(), finish));
         match idle {
-            None if forget => self.least_spent().map(|seen| self.room(seen, Event::Forgotten)),
-            idle => idle.map(|seen| self.room(seen, Event::Reclaimed)),
+            None if forget => self
+                .least_spent()
+                .map(|seen| self.evictable(seen, Event::Forgotten)),
+            idle => idle.map(|seen| self.evictable(seen, Event::Reclaimed)),
         }
     }
 
@@ -103,14 +114,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     #[inline(always)]
-    fn room(&self, seen: Seen<'a>, event: Event) -> Room<'a> {
+    fn evictable(&self, seen: Seen<'a>, event: Event) -> Evictable<'a> {
         // No key loses an entry that has no owner.
         let event = if Entry::is_key(seen.owner) {
             event
         } else {
             Event::Filled
         };
-        Room { seen, event }
+        Evictable { seen, event }
     }
 
     /// The entry, if it may be taken over, as far as can be seen.
@@ -170,14 +181,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     }
 
     /// When the first of the key's entries can be reclaimed, if no other request comes.
-    pub(crate) fn room_at(&self) -> Option<Nanos> {
+    pub(crate) fn evictable_at(&self) -> Option<Nanos> {
         let from = |seen: Seen<'a>| match seen.word.state() {
             EntryState::Open => self.algorithm.idle_from(seen.word.word()),
             // It is about to change: the time is not known.
             EntryState::Claimed | EntryState::Tentative => Some(self.now),
         };
         let all = self.probe.all().map(from);
-        all.min_by_key(|room| room.unwrap_or(Nanos::MAX)).flatten()
+        all.min_by_key(|time| time.unwrap_or(Nanos::MAX)).flatten()
     }
 
     /// Whether the key has an entry or is about to get one, or has lost one at a reading later than `now`.

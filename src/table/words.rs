@@ -1,7 +1,7 @@
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
-use super::Entry;
+use super::entry::Entry;
 use crate::sync::Words;
 
 /// The state words of an entry for as long as one key owns it.

@@ -57,6 +57,9 @@ struct Call {
     overflow: bool,
 }
 
+/// The fewest calls of one thread, which may get its first turn of the processor after the end.
+const LEAST_CALLS: u64 = 1_000;
+
 /// Calls of one thread: those that were admitted, and how many there were.
 fn ask(
     limiter: &KeyedRateLimiter<Any, QuantaClock>,
@@ -68,7 +71,7 @@ fn ask(
     let (mut calls, mut asked) = (Vec::new(), 0);
     loop {
         let before = limiter.clock().now();
-        if before >= end {
+        if before >= end && asked >= LEAST_CALLS {
             return (calls, asked);
         }
         let key = zipf.draw(&mut random);

@@ -2,7 +2,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{CounterRing, Repr};
+use super::ring::{CounterRing, Repr};
 use crate::algorithm::cell_window::{CellWindow, Variant};
 use crate::algorithm::packed_ring::PackedRing;
 use crate::algorithm::traits::FIRST_WORD_BITS;
@@ -132,21 +132,50 @@ impl CounterRingBuilder {
             ));
         }
         let (width, ticks) = ticks(&quotas, self.cells);
-        let spans: Vec<(CellWindow, u64)> = quotas
+        let windows: Vec<(CellWindow, u64)> = quotas
             .iter()
             .zip(ticks)
             .map(|(quota, ticks)| (CellWindow::new(self.variant, quota.limit(), self.cells), ticks))
             .collect();
         let horizon = HORIZON / width;
-        let form = match spans.as_slice() {
-            &[(span, _)] if self.packed => PackedRing::new(span, width, horizon).map(Repr::Packed),
+        let repr = match windows.as_slice() {
+            &[(cell_window, _)] if self.packed => {
+                PackedRing::new(cell_window, width, horizon).map(Repr::Packed)
+            }
             _ => None,
         };
-        let form = match form {
-            Some(form) => form,
-            None => Repr::Wide(wide(&quotas, width, horizon, &spans)?),
+        let repr = match repr {
+            Some(repr) => repr,
+            None => Repr::Wide(wide(&quotas, width, horizon, &windows)?),
         };
-        Ok(CounterRing { window, form })
+        Ok(CounterRing { window, repr })
+    }
+}
+
+impl CounterRing {
+    /// A strict ring of [`DEFAULT_CELLS`](Self::DEFAULT_CELLS) cells: at most the limit in any
+    /// interval of one window.
+    ///
+    /// # Errors
+    ///
+    /// `cells` or `limit`: invalid for the quota, as listed at [`CounterRingBuilder::build`].
+    pub fn new(quota: Quota) -> Result<Self, ConfigError> {
+        Self::builder(quota).build()
+    }
+
+    /// The fixed window: one cell, which begins anew at every multiple of the window. At most twice
+    /// the limit in any interval of one window, as much within an instant around the edge.
+    ///
+    /// # Errors
+    ///
+    /// `cells` or `limit`: invalid for the quota, as listed at [`CounterRingBuilder::build`].
+    pub fn fixed_window(quota: Quota) -> Result<Self, ConfigError> {
+        Self::builder(quota).classic().cells(1).build()
+    }
+
+    /// Returns a builder, which sets the cells and the way of counting.
+    pub fn builder(quota: Quota) -> CounterRingBuilder {
+        CounterRingBuilder::new(quota)
     }
 }
 
@@ -185,15 +214,15 @@ fn wide(
     quotas: &[Quota],
     width: u64,
     horizon: u64,
-    spans: &[(CellWindow, u64)],
+    windows: &[(CellWindow, u64)],
 ) -> Result<WideRing, ConfigError> {
     let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
-    // Later than one span of every window, so that a zeroed slot is in none; and a multiple of the
-    // span's cells, so that shares fall on the same cells as in a packed ring, whose first tick is
-    // one span.
-    let first_tick = spans
+    // Later than one sum of every window, so that a zeroed slot is in none; and a multiple of its
+    // cells, so that shares fall on the same cells as in a packed ring, whose first tick is
+    // one cell_window.
+    let first_tick = windows
         .iter()
-        .map(|(span, ticks)| 2 * span.summed() * ticks)
+        .map(|(cell_window, ticks)| 2 * cell_window.summed() * ticks)
         .max()
         .unwrap_or(0);
     let layout = TotalLayout::new(limit);
@@ -210,5 +239,5 @@ fn wide(
             ),
         ));
     }
-    Ok(WideRing::new(layout, width, first_tick, spans))
+    Ok(WideRing::new(layout, width, first_tick, windows))
 }

@@ -10,7 +10,7 @@ use crate::algorithm::traits::FIRST_WORD_BITS;
 /// |---|---|---|
 /// | 2 | | clear ([`FIRST_WORD_BITS`]) |
 /// | the rest | `tick` | the newest cell that was charged |
-/// | c each, `span` of them | `sums`, S(span − 1) down to S(0) | S(j): permits in the newest j + 1 cells |
+/// | c each, `cells` of them | `sums`, S(cells − 1) down to S(0) | S(j): permits in the newest j + 1 cells |
 ///
 /// Running sums instead of counts make every step one operation: the window sum is the top field, an
 /// admission adds to all fields by one multiplication, and entering the next cell is a shift, since
@@ -30,9 +30,9 @@ pub(in crate::algorithm) struct PackedWord<'a> {
 pub(in crate::algorithm) struct PackedLayout {
     /// c, the bits of one sum.
     sum_bits: u32,
-    /// c · span, the bits of all sums: where the tick begins.
+    /// c · cells, the bits of all sums: where the tick begins.
     sums_bits: u32,
-    /// c · (span − 1): where the window sum begins.
+    /// c · (cells − 1): where the window sum begins.
     window_at: u32,
     /// A one in every field: what adding one permit adds.
     ones: u64,
@@ -41,21 +41,21 @@ pub(in crate::algorithm) struct PackedLayout {
 }
 
 impl PackedLayout {
-    /// `span` sums of up to `limit`, each with one value to spare; `None` when they leave no bit for
+    /// `cells` sums of up to `limit`, each with one value to spare; `None` when they leave no bit for
     /// the tick.
-    pub(in crate::algorithm) const fn new(limit: u64, span: u64) -> Option<Self> {
+    pub(in crate::algorithm) const fn new(limit: u64, cells: u64) -> Option<Self> {
         let sum_bits = u64::BITS - (limit + 1).leading_zeros();
-        if span * sum_bits as u64 >= FIRST_WORD_BITS as u64 {
+        if cells * sum_bits as u64 >= FIRST_WORD_BITS as u64 {
             return None;
         }
         let mut ones = 0;
         let mut cell = 0;
-        while cell < span {
+        while cell < cells {
             ones = (ones << sum_bits) | 1;
             cell += 1;
         }
         #[expect(clippy::cast_possible_truncation, reason = "below 62, just seen")]
-        let sums_bits = span as u32 * sum_bits;
+        let sums_bits = cells as u32 * sum_bits;
         Some(Self {
             sum_bits,
             sums_bits,
@@ -174,10 +174,10 @@ mod tests {
     /// The word against a plain list of counts, over every step of a long walk.
     #[test]
     fn sums_equal_counts() {
-        for (limit, span) in [(1, 2), (5, 4), (6, 3), (7, 3), (100, 5), (1, 30), (1000, 1)] {
-            let layout = PackedLayout::new(limit, span).unwrap();
+        for (limit, cells) in [(1, 2), (5, 4), (6, 3), (7, 3), (100, 5), (1, 30), (1000, 1)] {
+            let layout = PackedLayout::new(limit, cells).unwrap();
             let mut word = layout.decode(0);
-            let mut counts: VecDeque<u64> = (0..span).map(|_| 0).collect();
+            let mut counts: VecDeque<u64> = (0..cells).map(|_| 0).collect();
             let mut noise = 1_u64;
             for _ in 0..5_000 {
                 noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -195,12 +195,12 @@ mod tests {
                         counts[0] = 0;
                     }
                     2 => {
-                        let ticks = (noise >> 30) % (span + 2);
+                        let ticks = (noise >> 30) % (cells + 2);
                         if word.tick() + ticks > layout.last_tick() {
                             break;
                         }
                         word = word.advance(ticks);
-                        for _ in 0..ticks.min(span) {
+                        for _ in 0..ticks.min(cells) {
                             counts.pop_back();
                             counts.push_front(0);
                         }

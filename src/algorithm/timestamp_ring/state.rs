@@ -78,7 +78,7 @@ impl<W: Words> State<W> {
     /// If it is not, the claimer sleeps between claim and store. No thread waits for it: the slot is filled with
     /// the newest time of all, which is no earlier than the claimer's, and `None` says to start over.
     #[inline]
-    pub(super) fn settled(self, head: HeadWord, position: Position) -> Option<SlotWord> {
+    pub(super) fn filled(self, head: HeadWord, position: Position) -> Option<SlotWord> {
         let slot = self.slot(position);
         if slot.is_due(position.lap) {
             return Some(slot);

@@ -45,17 +45,17 @@ impl WideRing {
     fn remaining_in_any_cell<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.observe(words, now, |state, seen, tick| {
             self.windows()
-                .map(|window| Self::room_at(state, window, seen, tick))
+                .map(|window| Self::capacity(state, window, seen, tick))
                 .min()
                 .unwrap_or(0)
         })
     }
 
     #[cfg(feature = "rules")]
-    pub(in crate::algorithm) fn room_of<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
+    pub(in crate::algorithm) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         let window = self.window(window);
         self.observe(words, now, |state, seen, tick| {
-            Self::room_at(state, window, seen, tick)
+            Self::capacity(state, window, seen, tick)
         })
     }
 
@@ -66,7 +66,7 @@ impl WideRing {
 
     /// The earliest instant at which one window has the capacity for `permits`.
     #[cfg(feature = "rules")]
-    pub(in crate::algorithm) fn room_from<W: Words>(
+    pub(in crate::algorithm) fn ready_in<W: Words>(
         &self,
         window: usize,
         words: W,
@@ -77,7 +77,7 @@ impl WideRing {
         if permits == 0 {
             return Some(now);
         }
-        if permits > window.span.max_request() {
+        if permits > window.cell_window.max_request() {
             return None;
         }
         self.observe(words, now, |state, seen, tick| {
@@ -87,10 +87,10 @@ impl WideRing {
     }
 
     /// The room in a window at `tick`, entered or not.
-    fn room_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64) -> u64 {
+    fn capacity<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64) -> u64 {
         let cell = window.cell(tick);
         let sum = Self::sum_at(state, window, seen, cell);
-        window.span.room(sum, cell, || {
+        window.cell_window.capacity(sum, cell, || {
             Self::slot_of(state, window, cell).map_or(0, |mark| seen.since(mark))
         })
     }
@@ -130,7 +130,7 @@ impl WideRing {
 
     /// The first tick from `tick` on at which a window's sum, left alone, leaves room for `permits`.
     fn roomy_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64, permits: u64) -> u64 {
-        let sum = window.span.limit().saturating_sub(permits);
+        let sum = window.cell_window.limit().saturating_sub(permits);
         Self::thinned_at(state, window, seen, tick, sum)
     }
 
@@ -145,10 +145,10 @@ impl WideRing {
         empty: u64,
     ) -> Option<Nanos> {
         // Shares come round after N cells; only the first window has any, and then there is no other.
-        let shared = match self.first.span.shares() {
+        let shared = match self.first.cell_window.shares() {
             None => Some(empty),
             Some(shares) => (empty..=empty + shares.cells())
-                .find(|&tick| permits <= Self::room_at(state, &self.first, seen, tick)),
+                .find(|&tick| permits <= Self::capacity(state, &self.first, seen, tick)),
         };
         self.instant(now, tick, shared?)
     }
@@ -174,7 +174,7 @@ impl WideRing {
             .find(|&cell| Self::slot_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
             .or_else(|| (Self::sum_at(state, window, seen, cell) > sum).then_some(oldest))
             .map_or(tick, |last| {
-                (last + window.span.summed()) * window.ticks.divisor()
+                (last + window.cell_window.summed()) * window.ticks.divisor()
             })
     }
 

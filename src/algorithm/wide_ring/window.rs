@@ -4,7 +4,7 @@ use crate::time::Divider;
 /// One window over the control word's running total: where its base and its slots are.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    pub(super) span: CellWindow,
+    pub(super) cell_window: CellWindow,
     /// Ticks of the control word in one cell of this window.
     pub(super) ticks: Divider,
     /// Slots: one fewer than cells are summed, because the base holds the total of the oldest; at least one.
@@ -15,23 +15,23 @@ pub(super) struct Window {
 
 impl Window {
     /// A window whose cells are `ticks` wide, with its words from `base` on.
-    pub(super) fn new(span: CellWindow, ticks: u64, base: usize) -> Self {
+    pub(super) fn new(cell_window: CellWindow, ticks: u64, base: usize) -> Self {
         Self {
-            span,
+            cell_window,
             ticks: Divider::new(ticks),
-            slots: Divider::new(Self::slots(&span)),
+            slots: Divider::new(Self::slots(&cell_window)),
             base,
         }
     }
 
     /// How many slots a window has.
-    fn slots(span: &CellWindow) -> u64 {
-        (span.summed() - 1).max(1)
+    fn slots(cell_window: &CellWindow) -> u64 {
+        (cell_window.summed() - 1).max(1)
     }
 
     /// How many words a window has: its base and its slots.
-    pub(super) fn words(span: &CellWindow) -> usize {
-        1 + usize::try_from(Self::slots(span)).expect("a span of a few thousand cells")
+    pub(super) fn words(cell_window: &CellWindow) -> usize {
+        1 + usize::try_from(Self::slots(cell_window)).expect("a window of a few thousand cells")
     }
 
     #[inline]
@@ -50,7 +50,7 @@ impl Window {
 
     /// The oldest cell that is summed when `cell` is the current one.
     pub(super) fn oldest(&self, cell: u64) -> u64 {
-        // Never below zero: the first tick of all is later than one span.
-        (cell + 1).saturating_sub(self.span.summed())
+        // Never below zero: the first tick of all is later than one cell_window.
+        (cell + 1).saturating_sub(self.cell_window.summed())
     }
 }

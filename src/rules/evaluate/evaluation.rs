@@ -279,7 +279,7 @@ impl<R: ?Sized> RuleStates<R> {
         let peek = state.peek(extracted, now);
         let (mut some, mut least) = (false, (u64::MAX, 0));
         for (quota, _) in (0_u16..).zip(&state.quotas) {
-            let left = peek.room_of(usize::from(quota));
+            let left = peek.remaining_in(usize::from(quota));
             least = least.min((left, quota));
             if extracted.denied || left < extracted.permits {
                 some = true;

@@ -145,7 +145,7 @@ impl<'a> RulePeek<'a> {
         if self.extracted.denied {
             return 0;
         }
-        self.peek.room_of(self.index)
+        self.peek.remaining_in(self.index)
     }
 
     /// Returns the permits that still count, for this quota and all that share its state.
@@ -171,7 +171,7 @@ impl<'a> RulePeek<'a> {
         if self.extracted.denied {
             return None;
         }
-        self.peek.room_after(self.index, permits)
+        self.peek.retry_after_in(self.index, permits)
     }
 }
 

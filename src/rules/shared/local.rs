@@ -187,7 +187,11 @@ impl<R: ?Sized> SharedPlanner<R> {
         };
         let quotas = (0..group.quotas.len()).map(|member| FullQuota {
             quota: first + member,
-            remaining: if subject.denied { 0 } else { peek.room_of(member) },
+            remaining: if subject.denied {
+                0
+            } else {
+                peek.remaining_in(member)
+            },
             retry_after,
         });
         let some = quotas

@@ -1,0 +1,74 @@
+use alloc::format;
+use core::time::Duration;
+
+use super::state::Word;
+use super::{Gcra, LARGEST, LAST, UNITS};
+use crate::algorithm::attempt::Attempt;
+use crate::algorithm::traits::Reclaim;
+use crate::error::ConfigError;
+use crate::quota::Quota;
+use crate::receipt::Receipt;
+use crate::sync::Words;
+use crate::time::Nanos;
+
+impl Reclaim for Gcra {
+    fn span(&self) -> Duration {
+        Duration::from_nanos(self.tolerance().div_ceil(UNITS))
+    }
+
+    #[inline(always)]
+    fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
+        if permits == 0 {
+            return Attempt::Admitted(Receipt::new(now, 0, 0));
+        }
+        self.attempt_once(words, Self::units(now), permits)
+            .map(|before| Receipt::new(now, permits, before))
+    }
+
+    /// Only when the word is older than `now` by another [`span`](Reclaim::span) (or window, whichever
+    /// is longer): until then a word that a refund has taken back may be above `now`.
+    fn is_idle(&self, first: u64, now: Nanos) -> bool {
+        first == 0 || Word(first).time() + self.ahead < Self::units(now)
+    }
+
+    /// For a state that is not idle, this is above `first`, but not above a word that a refund has taken back: a table that
+    /// passes such a state on must refuse refunds that lower [`latest_time`](Reclaim::latest_time).
+    fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
+        let later = Self::units(now).max(Word(first).time() + 1);
+        (later <= LARGEST).then(|| Word::charged(later).0)
+    }
+
+    fn idle_from(&self, first: u64) -> Option<Nanos> {
+        if first == 0 {
+            return Some(Nanos::ZERO);
+        }
+        let idle = Word(first).time() + self.ahead + 1;
+        (idle <= LAST).then(|| Self::instant(idle))
+    }
+
+    /// An older reading finds the word further ahead, and is refused for it.
+    fn latest_time(&self, first: u64) -> Nanos {
+        Self::instant(Word(first).time())
+    }
+
+    /// The burst is lowered with the limit, in proportion, rounded down, and to no less than one permit.
+    fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
+        let most = self.quota.limit();
+        if limit == 0 || limit > most {
+            return Err(ConfigError::new(
+                "limit",
+                format!("{limit}"),
+                format!("1 to {most} permits, the limit that is lowered"),
+            ));
+        }
+        let quota = Quota::new(limit, self.quota.window())?;
+        #[expect(clippy::cast_possible_truncation, reason = "at most the burst")]
+        let burst = (u128::from(self.burst) * u128::from(limit) / u128::from(most)) as u64;
+        Ok(Self {
+            quota,
+            burst: burst.max(1),
+            permit: (quota.window_nanos() * UNITS).div_ceil(limit),
+            ahead: self.ahead,
+        })
+    }
+}

@@ -1,0 +1,288 @@
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::decider::Decider;
+use super::keys::{AnyKey, Keys};
+use super::on_full::OnFull;
+use super::store::Store;
+use crate::algorithm::{CounterRing, Reclaim};
+use crate::clock::{Clock, DefaultClock};
+use crate::decision::{Admitted, Denied, Peek};
+use crate::receipt::{Receipt, Settled};
+use crate::table::TableCounts;
+use crate::time::Nanos;
+
+/// A rate limiter for each of many keys: clients, users, tenants, routes.
+///
+/// # Guarantee
+///
+/// For each key, at most [`bound`](Self::bound) permits are admitted in any interval of one window, by the
+/// readings that the decisions used. This holds for any number of other keys: a key keeps its entry and its
+/// spent permits until its window is over. ([`OnFull::Admit`] and [`OnFull::Forget`] make exceptions;
+/// [`counts`](Self::counts) returns how often.)
+///
+/// Keys are told apart by 64 bits of a seeded hash, and are not stored. Two keys with equal bits share one
+/// limiter, which is stricter for them. Among a million keys, the probability that any two do is one in
+/// 37 million.
+///
+/// # Cost
+///
+/// A decision for a key that has an entry is one hash, one reading of the clock, and what the algorithm needs: no lock, no
+/// allocation, no count of references. It writes nothing but the entry, and a denial writes nothing. With an algorithm of one
+/// word it touches one cache line for 82 % of the keys, two for 11 %, and up to five for the rest, in a table with as many keys
+/// as were asked for. The first decision of a key takes three exchanges where an entry is vacant, and five where it takes over
+/// the entry of an idle key; it waits for no other thread.
+///
+/// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes
+/// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells, and 0.25
+/// for what entries share. There are five entries for every four keys asked for.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
+///
+/// # #[cfg(feature = "quanta")]
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// // Five a minute for each user, of up to 100,000 users at once.
+/// let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::per_minute(5)?)?, 100_000)?;
+/// for _ in 0..5 {
+///     assert!(limiter.check("alice").is_ok());
+/// }
+/// assert!(limiter.check("alice").is_err());
+/// // Another user is not concerned.
+/// assert!(limiter.check("bob").is_ok());
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "quanta"))]
+/// # fn main() {}
+/// ```
+pub struct KeyedRateLimiter<A = CounterRing, C = DefaultClock, K = AnyKey> {
+    /// One for each tier, over the same words.
+    pub(super) algorithms: Box<[A]>,
+    pub(super) store: Store,
+    pub(super) on_full: OnFull,
+    pub(super) clock: C,
+    pub(super) keys: K,
+}
+
+impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
+    /// Takes one permit of `key` if there is capacity for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key has no capacity left, or finds no entry and [`OnFull`] denies it. Nothing is charged then.
+    ///
+    /// # Concurrency
+    ///
+    /// One atomic instruction takes the permit, and no other caller gets it. If two threads insert a key at
+    /// once, both use one entry.
+    #[inline(always)]
+    pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        self.check_n(key, 1)
+    }
+
+    /// Takes `permits` permits of `key` if there is capacity for all of them. Zero permits are always admitted,
+    /// and insert no key.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key has not enough capacity, or finds no entry and [`OnFull`] denies it. Nothing is charged
+    /// then. A request for more than the limit (for an even ring, the largest share; for GCRA, the burst) is never
+    /// admitted, and the answer says so.
+    ///
+    /// # Concurrency
+    ///
+    /// One atomic instruction takes the permits, and no other caller gets them. If two threads insert a key at
+    /// once, both use one entry.
+    #[inline(always)]
+    pub fn check_n<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        let fingerprint = self.fingerprint(key);
+        self.decider(key)
+            .decide(fingerprint, || self.clock.now(), permits)
+    }
+
+    /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
+    /// [clock](Self::clock): for loops that read the clock once for many decisions.
+    ///
+    /// Each key is decided like a [`RateLimiter`](crate::RateLimiter); see
+    /// [`RateLimiter::check_at`](crate::RateLimiter::check_at) for old and future times. For many keys at once,
+    /// see [`check_many`](Self::check_many).
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key has not enough capacity at that time, with the limits of [`check_n`](Self::check_n).
+    ///
+    /// # Concurrency
+    ///
+    /// If another thread has published a newer time for the key, the limiter uses that one.
+    #[inline(always)]
+    pub fn check_at<Q: ?Sized>(
+        &self,
+        key: &Q,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        self.decider(key).decide(self.fingerprint(key), || now, permits)
+    }
+
+    /// Returns a view of the state of `key` at the present time. Changes nothing, and does not insert the key.
+    ///
+    /// # Concurrency
+    ///
+    /// The methods of the [`Peek`] read the state. A key that has lost its entry by then is fresh.
+    pub fn peek<Q: ?Sized>(&self, key: &Q) -> Peek<'_, A>
+    where
+        K: Keys<Q>,
+    {
+        self.decider(key).peek(self.fingerprint(key), self.clock.now())
+    }
+
+    /// Refunds the permits of a receipt to `key`, under the conditions of
+    /// [`RateLimiter::refund`](crate::RateLimiter::refund) and with its answer.
+    ///
+    /// If the key has lost its entry since, the permits are forfeited. Its window is over then, so they no
+    /// longer count.
+    ///
+    /// `taken` must come from this limiter and be of this key. Another receipt may refund permits that were
+    /// never taken, and then the bound does not hold.
+    ///
+    /// # Concurrency
+    ///
+    /// One atomic instruction refunds the permits. Decisions before it count them, and decisions after it do not.
+    pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
+    where
+        K: Keys<Q>,
+    {
+        self.decider(key).give_back(self.fingerprint(key), &taken.into())
+    }
+
+    /// Forgets the spent permits of `key`, so that its next request finds a fresh state. Returns false if the
+    /// key had no entry.
+    ///
+    /// No key can take over the old entry before its state is idle. So if the table is full, [`OnFull`] may
+    /// apply to the next request of the key. Permits that the catch-all has admitted stay spent.
+    ///
+    /// # Concurrency
+    ///
+    /// A concurrent decision about the key takes effect before the reset or after it.
+    pub fn reset<Q: ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Keys<Q>,
+    {
+        self.decider(key).reset(self.fingerprint(key), self.clock.now())
+    }
+
+    /// Forgets all keys, and frees their memory.
+    ///
+    /// It needs exclusive access, because a concurrent decision must not be charged to the next key of its
+    /// entry. [`reset`](Self::reset) forgets one key and needs only shared access.
+    pub fn clear(&mut self) {
+        self.store.clear();
+    }
+
+    /// Returns the number of keys that have an entry: keys whose window runs, and idle keys that no new key has
+    /// replaced yet.
+    ///
+    /// # Concurrency
+    ///
+    /// Adds up counters of several cache lines one after the other, so it is exact only while no other thread
+    /// uses the table.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.counts().tracked
+    }
+
+    /// Returns whether no key has an entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of entries of the table: at least five for every four keys that were asked for.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.store.table().entries()
+    }
+
+    /// Returns the memory in bytes that all keys together can take.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.store.table().bytes()
+    }
+
+    /// Returns how full the table is, and the counts of its events since it was built or cleared.
+    ///
+    /// # Concurrency
+    ///
+    /// Adds up counters of several cache lines one after the other, so it is exact only while no other thread
+    /// uses the table.
+    #[must_use]
+    pub fn counts(&self) -> TableCounts {
+        self.store.table().counts().sum()
+    }
+
+    /// Returns the most permits of one key that are admitted in any interval of one window, by the readings that
+    /// the decisions used. With several tiers it is the bound of the highest.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.algorithms[0].bound()
+    }
+
+    /// Returns the algorithm; with several tiers, that of tier 0.
+    #[must_use]
+    pub fn algorithm(&self) -> &A {
+        &self.algorithms[0]
+    }
+
+    /// Returns the clock.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Returns the decider of the key.
+    #[inline]
+    pub(super) fn decider<Q: ?Sized>(&self, key: &Q) -> Decider<'_, A>
+    where
+        K: Keys<Q>,
+    {
+        // A tier that does not exist counts as tier 0.
+        let tier = self.keys.tier(key);
+        Decider {
+            store: &self.store,
+            algorithm: self.algorithms.get(tier).unwrap_or(&self.algorithms[0]),
+            on_full: self.on_full,
+        }
+    }
+
+    /// Returns the bits that identify the key.
+    #[inline]
+    pub(crate) fn fingerprint<Q: ?Sized>(&self, key: &Q) -> u64
+    where
+        K: Keys<Q>,
+    {
+        Store::fingerprint(self.keys.hash(key))
+    }
+}
+
+impl<A: fmt::Debug, C: fmt::Debug, K: fmt::Debug> fmt::Debug for KeyedRateLimiter<A, C, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedRateLimiter")
+            .field("algorithms", &self.algorithms)
+            .field("store", &self.store)
+            .field("on_full", &self.on_full)
+            .field("clock", &self.clock)
+            .field("keys", &self.keys)
+            .finish_non_exhaustive()
+    }
+}

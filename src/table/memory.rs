@@ -1,0 +1,147 @@
+use alloc::boxed::Box;
+use alloc::format;
+use core::fmt;
+use core::mem::size_of;
+
+use super::bucket::{Bucket, LINE};
+use super::counts::Counts;
+use super::layout::{TableLayout, WAYS};
+use super::region::Region;
+use crate::error::ConfigError;
+use crate::sync::{self, AtomicU64};
+
+/// Entries of inline states in one flat piece of memory, which the operating system provides when a line is first
+/// written.
+pub(crate) struct Table {
+    words: Box<[AtomicU64]>,
+    /// Where the first line begins.
+    first: usize,
+    pub(super) layout: TableLayout,
+    /// Words of a bucket.
+    bucket: usize,
+    /// Words of a state.
+    state: usize,
+    /// Whether times and marks may come from another table: then a state that begins meets them.
+    pub(super) inherits: bool,
+    regions: Box<[AtomicU64]>,
+    counts: Counts,
+}
+
+/// Entries that share a region: a sixty-fourth of 16 bytes is what it adds to an entry.
+const ENTRIES_PER_REGION: usize = 64;
+
+impl Table {
+    /// The most keys that can be asked for.
+    pub(crate) const MAX_KEYS: u64 = 1 << 32;
+
+    /// A table for `keys` keys of `state` words each: with a quarter more entries than that, so that nearly every key finds
+    /// one vacant (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it may take over times and marks of another.
+    pub(crate) fn new(keys: u64, state: usize, inherits: bool) -> Result<Self, ConfigError> {
+        if keys == 0 || keys > Self::MAX_KEYS {
+            return Err(ConfigError::new(
+                "capacity",
+                format!("{keys}"),
+                format!("1 to {} keys", Self::MAX_KEYS),
+            ));
+        }
+        let table = TableLayout::of(keys).and_then(|layout| Self::allocate(layout, state, inherits));
+        table.ok_or_else(|| {
+            ConfigError::new(
+                "capacity",
+                format!(
+                    "{keys} keys of {} bytes each",
+                    Bucket::size(state) / WAYS * size_of::<u64>()
+                ),
+                "what memory can be had for",
+            )
+        })
+    }
+
+    fn allocate(layout: TableLayout, state: usize, inherits: bool) -> Option<Self> {
+        let bucket = Bucket::size(state);
+        let size = layout.buckets().checked_mul(bucket)?;
+        // Room for moving the beginning to a line's.
+        let words: Box<[AtomicU64]> = sync::zeroed(size.checked_add(LINE)?)?;
+        // An interpreter may decline to say where a line begins; any place will do there.
+        let first = words.as_ptr().align_offset(64).min(LINE);
+        let entries = layout.buckets().checked_mul(WAYS)?;
+        let regions = sync::zeroed(Region::WORDS * entries.div_ceil(ENTRIES_PER_REGION))?;
+        Some(Self {
+            words,
+            first,
+            layout,
+            bucket,
+            state,
+            inherits,
+            regions,
+            counts: Counts::new(),
+        })
+    }
+
+    /// How many entries there are.
+    pub(crate) const fn entries(&self) -> usize {
+        self.layout.buckets() * WAYS
+    }
+
+    /// Bytes of all entries and regions, touched or not.
+    pub(crate) const fn bytes(&self) -> usize {
+        size_of::<u64>() * (self.words.len() + self.regions.len())
+    }
+
+    pub(crate) const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Makes every entry vacant, and gives the memory back.
+    pub(crate) fn clear(&mut self) {
+        match Self::allocate(self.layout, self.state, self.inherits) {
+            Some(fresh) => *self = fresh,
+            // There is no memory for a second table, so this one is wiped.
+            None => {
+                for word in self.words.iter_mut().chain(&mut self.regions) {
+                    *word = AtomicU64::new(0);
+                }
+                self.counts = Counts::new();
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn bucket(&self, number: usize) -> Bucket<'_> {
+        Bucket::new(&self.words[self.first + number * self.bucket..], self.state)
+    }
+
+    #[inline(always)]
+    pub(super) fn regions_len(&self) -> usize {
+        self.regions.len() / Region::WORDS
+    }
+
+    #[inline(always)]
+    pub(super) fn region_at(&self, index: usize) -> Region<'_> {
+        Region::new(&self.regions[Region::WORDS * index..][..Region::WORDS])
+    }
+
+    #[cfg(feature = "rules")]
+    pub(super) fn regions(&self) -> impl Iterator<Item = Region<'_>> {
+        self.regions.chunks_exact(Region::WORDS).map(Region::new)
+    }
+
+    /// Orders what this thread has entered before what it reads of its region next.
+    #[inline(always)]
+    pub(super) fn meet_inheritance(&self) {
+        if self.inherits {
+            // SeqCst: pairs with the one in `publish_inheritance`. If that comes first, this thread sees the times and marks
+            // that were inherited; if this one does, the inheriting thread sees the key that was entered.
+            sync::fence(sync::Ordering::SeqCst);
+        }
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("entries", &self.entries())
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
