@@ -131,7 +131,7 @@ fn o3_the_four_classics_state_their_bounds_and_reach_them() {
     every_tenth.extend([(millis(100), 1); 12]);
     assert_eq!(worst_second(token_bucket.into(), &every_tenth), 14);
 
-    let leaky_bucket = Gcra::leaky_bucket(quota("10/s"), 5).expect("a bucket");
+    let leaky_bucket = Gcra::token_bucket(quota("10/s"), 5).expect("a bucket");
     assert_eq!((leaky_bucket.max_request(), leaky_bucket.bound()), (5, 14));
     assert_eq!(worst_second(leaky_bucket.into(), &after_silence), 10);
 }

@@ -282,7 +282,7 @@ fn a_bad_configuration_is_refused_in_words() {
             "invalid burst: 0 (expected 1 to 366 permits, the limit or what 366 days refill)",
         ),
         (
-            Gcra::leaky_bucket(quota("1/day"), 367).map(drop),
+            Gcra::token_bucket(quota("1/day"), 367).map(drop),
             "invalid burst: 367 (expected 1 to 366 permits, the limit or what 366 days refill)",
         ),
     ] {
