@@ -11,6 +11,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
+use ringgate::striped::set_thread_index;
 use ringgate::{ConfigError, CounterRing, QuantaClock, Quota, RateLimiter, StripedLimiter};
 
 /// A limiter, as a bench asks it.
@@ -56,7 +57,8 @@ fn main() -> Result<(), ConfigError> {
         cases.push(Case {
             name: format!("own lanes, batches of {batch}"),
             check: Box::new(|worker, turns| {
-                let mut lane = limiter.lane(worker).local_stripe();
+                set_thread_index(worker);
+                let mut lane = limiter.local_stripe();
                 (0..turns)
                     .map(|_| u64::from(black_box(&mut lane).check().is_ok()))
                     .sum()

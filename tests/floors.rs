@@ -336,7 +336,7 @@ fn circles() -> Vec<Vec<PathBuf>> {
 }
 
 /// The modules whose files still name one another in circles. The list only gets shorter.
-const CIRCULAR: [&str; 2] = ["rules", "striped"];
+const CIRCULAR: [&str; 1] = ["rules"];
 
 #[test]
 fn no_files_name_one_another_in_a_circle() {

@@ -23,12 +23,24 @@ use std::thread;
 
 use common::Log;
 use proptest::prelude::*;
-use ringgate::striped::StripedBuilder;
+use ringgate::striped::{StripedBuilder, set_thread_index};
 use ringgate::{Clock, CounterRing, ManualClock, Nanos, Quota, RateLimiter, StripedLimiter};
 
 const WINDOW: Duration = Duration::from_millis(10);
 const CELLS: u32 = 5;
 const CELL: Duration = Duration::from_millis(2);
+
+/// Requests as the worker with a number, which has the stripe of that number.
+trait AsWorker {
+    fn as_worker(&self, worker: usize) -> &Self;
+}
+
+impl<C> AsWorker for StripedLimiter<C> {
+    fn as_worker(&self, worker: usize) -> &Self {
+        set_thread_index(worker);
+        self
+    }
+}
 
 fn builder(limit: u64) -> StripedBuilder {
     StripedBuilder::new(Quota::new(limit, WINDOW).expect("a quota")).cells(CELLS.into())
@@ -83,7 +95,7 @@ proptest! {
     #[test]
     fn one_caller_passes_as_many_as_the_plain_ring(
         (limit, stripes, batch) in shapes(),
-        lane in 0..100_usize,
+        worker in 0..100_usize,
         step in 0..10_000_u64,
         given: bool,
     ) {
@@ -93,9 +105,9 @@ proptest! {
         let here = passed(|| {
             clock.advance(step);
             if given {
-                limiter.lane(lane).check_at(clock.now(), 1).is_ok()
+                limiter.as_worker(worker).check_at(clock.now(), 1).is_ok()
             } else {
-                limiter.lane(lane).check().is_ok()
+                limiter.as_worker(worker).check().is_ok()
             }
         });
         let (ring, clock) = plain(limit);
@@ -114,11 +126,11 @@ proptest! {
     #[test]
     fn after_a_denial_and_a_silence_all_of_the_limit_passes(
         (limit, stripes, batch) in shapes(),
-        lanes in (0..100_usize, 0..100_usize),
+        workers in (0..100_usize, 0..100_usize),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
-        for lane in [lanes.0, lanes.1, lanes.0] {
-            prop_assert_eq!(passed(|| limiter.lane(lane).check().is_ok()), limit);
+        for worker in [workers.0, workers.1, workers.0] {
+            prop_assert_eq!(passed(|| limiter.as_worker(worker).check().is_ok()), limit);
             // A window, a cell, and the period that a date is rounded up by.
             clock.advance(WINDOW + CELL + WINDOW / 8);
         }
@@ -131,11 +143,11 @@ proptest! {
         uses in proptest::collection::vec(0..100_usize, 0..300),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
-        for lane in uses {
-            let _ = limiter.lane(lane).check();
+        for worker in uses {
+            let _ = limiter.as_worker(worker).check();
         }
         clock.advance(10 * WINDOW);
-        let passed = passed(|| limiter.lane(0).check().is_ok());
+        let passed = passed(|| limiter.as_worker(0).check().is_ok());
         prop_assert!(passed <= limit);
         prop_assert!(passed >= limit - stripes * batch, "{} of {}", passed, limit);
     }
@@ -149,7 +161,7 @@ proptest! {
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
         let mut log = Log::default();
-        for (lane, permits, pause, given) in calls {
+        for (worker, permits, pause, given) in calls {
             clock.advance(Duration::from_nanos(match pause {
                 0..3 => 0,
                 3 => 3_000,
@@ -159,8 +171,8 @@ proptest! {
             // Mostly few permits.
             let permits = if permits > 10 { permits } else { 1 + permits % 2 };
             let now = clock.now();
-            let lane = limiter.lane(lane);
-            let decision = if given { lane.check_at(now, permits) } else { lane.check_n(permits) };
+            let worker = limiter.as_worker(worker);
+            let decision = if given { worker.check_at(now, permits) } else { worker.check_n(permits) };
             match decision {
                 Ok(()) => log.add(now, permits),
                 Err(denied) => {
@@ -182,29 +194,29 @@ proptest! {
         prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
     }
 
-    /// A lane of one's own passes as many, again after each silence, and leaves what is left to the others.
+    /// A local stripe admits as many, again after each silence, and leaves the rest to the other workers.
     #[test]
     fn a_local_stripe_passes_as_many_as_the_plain_ring(
         (limit, stripes, batch) in shapes(),
-        lane in 0..100_usize,
+        worker in 0..100_usize,
         early in 0..50_u64,
         given: bool,
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
-        prop_assert_eq!(limiter.lane(lane).local_stripe().is_own(), stripes > 0);
+        prop_assert_eq!(limiter.as_worker(worker).local_stripe().is_own(), stripes > 0);
         for _ in 0..3 {
-            let mut own = limiter.lane(lane).local_stripe();
+            let mut own = limiter.as_worker(worker).local_stripe();
             let mut ask = || {
                 if given { own.check_at(clock.now(), 1).is_ok() } else { own.check().is_ok() }
             };
             let here = (0..early.min(limit)).filter(|_| ask()).count() as u64;
             prop_assert_eq!(here, early.min(limit));
             drop(own);
-            let others = passed(|| limiter.lane(lane + 1).check().is_ok());
+            let others = passed(|| limiter.as_worker(worker + 1).check().is_ok());
             prop_assert_eq!(here + others, limit);
             // A window, a cell, and the period that a date is rounded up by.
             clock.advance(WINDOW + CELL + WINDOW / 8);
-            let mut own = limiter.lane(lane).local_stripe();
+            let mut own = limiter.as_worker(worker).local_stripe();
             let all = passed(|| own.check().is_ok());
             prop_assert_eq!(all, limit);
             prop_assert_eq!(limiter.remaining(), 0);
@@ -219,7 +231,7 @@ proptest! {
         calls in proptest::collection::vec((0..6_usize, 0..4_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
-        let mut lanes = [const { None }; 4];
+        let mut workers = [const { None }; 4];
         let mut log = Log::default();
         for (what, worker, permits, pause, given) in calls {
             clock.advance(Duration::from_nanos(match pause {
@@ -230,14 +242,14 @@ proptest! {
             }));
             let permits = if permits > 10 { permits } else { 1 + permits % 2 };
             let now = clock.now();
-            let admitted = match (what, &mut lanes[worker]) {
-                (0, lane) => {
-                    *lane = lane.is_none().then(|| limiter.lane(worker).local_stripe());
+            let admitted = match (what, &mut workers[worker]) {
+                (0, local) => {
+                    *local = local.is_none().then(|| limiter.as_worker(worker).local_stripe());
                     continue;
                 }
                 (_, Some(own)) if given => own.check_at(now, permits).is_ok(),
                 (_, Some(own)) => own.check_n(permits).is_ok(),
-                (_, None) => limiter.lane(worker).check_n(permits).is_ok(),
+                (_, None) => limiter.as_worker(worker).check_n(permits).is_ok(),
             };
             if admitted {
                 log.add(now, permits);
@@ -249,22 +261,22 @@ proptest! {
     #[test]
     fn the_retry_time_is_honest(
         (limit, stripes, batch) in shapes(),
-        lane in 0..70_usize,
+        worker in 0..70_usize,
         permits in 1..40_u64,
         pauses in proptest::collection::vec(0..3_000_000_u64, 20),
     ) {
         let at_retry = |early: Duration| {
             let (limiter, clock) = striped(limit, stripes, batch);
             for pause in &pauses {
-                while limiter.lane(lane).check().is_ok() {}
+                while limiter.as_worker(worker).check().is_ok() {}
                 clock.advance(Duration::from_nanos(*pause));
             }
-            while limiter.lane(lane).check().is_ok() {}
-            let denied = limiter.lane(lane).check_n(permits).expect_err("all is used");
+            while limiter.as_worker(worker).check().is_ok() {}
+            let denied = limiter.as_worker(worker).check_n(permits).expect_err("all is used");
             let after = denied.retry_after();
             let wait = after?.saturating_sub(early);
             clock.advance(wait);
-            Some((wait, limiter.lane(lane).check_n(permits).is_ok()))
+            Some((wait, limiter.as_worker(worker).check_n(permits).is_ok()))
         };
         match at_retry(Duration::ZERO) {
             None => prop_assert!(permits > limit - stripes * batch),
@@ -282,17 +294,17 @@ proptest! {
         readings in proptest::collection::vec((any::<u64>(), 0..64_u32, 0..8_usize, any::<bool>()), 0..200),
     ) {
         let (limiter, clock) = striped(100, 4, 5);
-        for (reading, bits, lane, set) in readings {
+        for (reading, bits, worker, set) in readings {
             let now = Nanos::new(reading >> bits);
             if set {
                 clock.set(now);
             }
-            let _ = limiter.lane(lane).check_at(now, 1 + reading % 7);
-            let _ = limiter.lane(lane).check();
+            let _ = limiter.as_worker(worker).check_at(now, 1 + reading % 7);
+            let _ = limiter.as_worker(worker).check();
             let _ = limiter.remaining();
         }
         clock.set(Nanos::MAX);
-        prop_assert!(passed(|| limiter.lane(0).check().is_ok()) <= 100);
+        prop_assert!(passed(|| limiter.as_worker(0).check().is_ok()) <= 100);
     }
 }
 
@@ -316,13 +328,13 @@ fn what_was_kept_counts_for_a_window() {
     let (limiter, clock) = striped(100, 2, 10);
     // Late in a period of 1.25 ms, early in a cell of 2 ms.
     clock.advance(Duration::from_micros(1_200));
-    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 100);
+    assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 100);
     clock.advance(Duration::from_micros(9_500));
-    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0);
+    assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 0);
     // A window after the end of the period, and at the beginning of a cell, it no longer does.
     clock.advance(Duration::from_micros(1_300));
     assert_eq!(clock.now().get(), 12_000_000);
-    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 100);
+    assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 100);
 }
 
 /// A kept count that has expired is free at the first request after that, though the ring is full
@@ -332,19 +344,19 @@ fn what_is_over_is_free_while_the_ring_is_full() {
     for (limit, stripes, batch, form) in [(100, 2, 10, "Wide"), (5, 1, 2, "Packed")] {
         let (limiter, clock) = striped(limit, stripes, batch);
         assert!(format!("{limiter:?}").contains(form));
-        let (lane, all) = (limiter.lane(0), stripes * batch);
-        assert!(lane.check_n(limiter.max_request()).is_ok());
+        let (worker, all) = (limiter.as_worker(0), stripes * batch);
+        assert!(worker.check_n(limiter.max_request()).is_ok());
         clock.advance(Duration::from_millis(9));
-        assert_eq!(passed(|| lane.check().is_ok()), all);
+        assert_eq!(passed(|| worker.check().is_ok()), all);
         // The ring's turn is three milliseconds later than that of the stripes.
         clock.advance(Duration::from_millis(3));
-        assert!(lane.check_n(limiter.max_request()).is_ok());
+        assert!(worker.check_n(limiter.max_request()).is_ok());
         clock.advance(Duration::from_millis(8) - Duration::from_nanos(1));
-        let denied = lane.check().expect_err("all is used");
+        let denied = worker.check().expect_err("all is used");
         assert_eq!(denied.retry_after(), Some(Duration::from_nanos(1)));
         clock.advance(Duration::from_nanos(1));
         assert_eq!(limiter.remaining(), all);
-        assert_eq!(passed(|| lane.check().is_ok()), all);
+        assert_eq!(passed(|| worker.check().is_ok()), all);
     }
 }
 
@@ -352,9 +364,9 @@ fn what_is_over_is_free_while_the_ring_is_full() {
 #[test]
 fn a_clock_that_is_set_back_dates_nothing_earlier() {
     let (limiter, clock) = striped(100, 2, 10);
-    let passed = || passed(|| limiter.lane(0).check().is_ok());
+    let passed = || passed(|| limiter.as_worker(0).check().is_ok());
     clock.advance(3 * WINDOW);
-    assert!(limiter.lane(0).check_n(80).is_ok());
+    assert!(limiter.as_worker(0).check_n(80).is_ok());
     clock.set(Nanos::ZERO);
     assert_eq!(passed(), 20);
     clock.set(Nanos::from_duration(3 * WINDOW));
@@ -366,12 +378,12 @@ fn a_clock_that_is_set_back_dates_nothing_earlier() {
 #[test]
 fn a_denial_leaves_the_stripes_as_they_are() {
     let (limiter, clock) = striped(90, 1, 10);
-    assert!(limiter.lane(0).check_n(80).is_ok());
-    assert!(limiter.lane(0).check_n(5).is_ok());
+    assert!(limiter.as_worker(0).check_n(80).is_ok());
+    assert!(limiter.as_worker(0).check_n(5).is_ok());
     let before = counts(&limiter);
     for permits in [6, 10, 11, 80, 81, u64::MAX] {
-        assert!(limiter.lane(1).check_n(permits).is_err());
-        assert!(limiter.lane(0).check_at(clock.now(), permits).is_err());
+        assert!(limiter.as_worker(1).check_n(permits).is_err());
+        assert!(limiter.as_worker(0).check_at(clock.now(), permits).is_err());
     }
     assert_eq!(counts(&limiter), before);
 }
@@ -380,9 +392,9 @@ fn a_denial_leaves_the_stripes_as_they_are() {
 #[test]
 fn given_times_are_what_charges_go_by() {
     let (limiter, _) = striped(100, 2, 10);
-    let lane = limiter.lane(0);
+    let worker = limiter.as_worker(0);
     let check_at =
-        |micros, permits| lane.check_at(Nanos::from_duration(Duration::from_micros(micros)), permits);
+        |micros, permits| worker.check_at(Nanos::from_duration(Duration::from_micros(micros)), permits);
     // The ring is full, and then the stripes are.
     assert!(check_at(0, 80).is_ok());
     assert_eq!(passed(|| check_at(9_000, 1).is_ok()), 20);
@@ -402,18 +414,18 @@ fn given_times_are_what_charges_go_by() {
 fn nothing_stays_uncharged_while_somebody_goes_on() {
     for permits in [10, 3] {
         let (limiter, clock) = striped(1_000, 4, 10);
-        for lane in 1..4 {
-            assert!(limiter.lane(lane).check_n(7).is_ok());
+        for worker in 1..4 {
+            assert!(limiter.as_worker(worker).check_n(7).is_ok());
         }
         for _ in 0..40 {
             clock.advance(WINDOW / 16);
-            assert!(limiter.lane(0).check_n(permits).is_ok());
+            assert!(limiter.as_worker(0).check_n(permits).is_ok());
         }
         let debug = format!("{limiter:?}");
         assert!(debug.matches("count: 0").count() >= 3, "{debug}");
         // After a silence only what the caller's own stripe has uncharged is missing.
         clock.advance(2 * WINDOW);
-        assert!(passed(|| limiter.lane(3).check().is_ok()) > 990);
+        assert!(passed(|| limiter.as_worker(3).check().is_ok()) > 990);
     }
 }
 
@@ -424,11 +436,11 @@ fn a_decision_allocates_nothing() {
         for turn in 0..3_000 {
             clock.advance(Duration::from_micros(1));
             let _ = limiter.check();
-            let _ = limiter.lane(turn).check_n(3);
+            let _ = limiter.as_worker(turn).check_n(3);
             let _ = limiter
                 .check_at(clock.now(), 20)
                 .is_err_and(|denied| denied.retry_after().is_some());
-            let mut own = limiter.lane(turn).local_stripe();
+            let mut own = limiter.as_worker(turn).local_stripe();
             for _ in 0..turn % 30 {
                 let _ = own.check();
             }
@@ -443,8 +455,8 @@ fn a_decision_allocates_nothing() {
 #[test]
 fn what_a_local_stripe_has_left_is_its_own() {
     let (limiter, _) = striped(100, 2, 10);
-    let mut own = limiter.lane(0).local_stripe();
-    let other = limiter.lane(1).local_stripe();
+    let mut own = limiter.as_worker(0).local_stripe();
+    let other = limiter.as_worker(1).local_stripe();
     assert!(own.check_n(3).is_ok());
     assert_eq!(limiter.remaining(), 80);
     assert_eq!(passed(|| limiter.check().is_ok()), 80);
@@ -461,8 +473,8 @@ fn what_a_local_stripe_has_left_is_its_own() {
 #[test]
 fn a_stripe_is_one_local_stripes_at_a_time() {
     let (limiter, _) = striped(100, 2, 10);
-    let first = limiter.lane(0).local_stripe();
-    let mut second = limiter.lane(2).local_stripe();
+    let first = limiter.as_worker(0).local_stripe();
+    let mut second = limiter.as_worker(2).local_stripe();
     assert!(second.check().is_ok());
     assert_eq!((first.is_own(), second.is_own()), (true, false));
     drop(first);
@@ -478,7 +490,7 @@ fn a_stripe_is_one_local_stripes_at_a_time() {
 #[test]
 fn a_leaked_lane_takes_its_batch_along() {
     let (limiter, clock) = striped(100, 2, 10);
-    core::mem::forget(limiter.lane(0).local_stripe());
+    core::mem::forget(limiter.as_worker(0).local_stripe());
     for _ in 0..3 {
         assert_eq!(passed(|| limiter.check().is_ok()), 90);
         clock.advance(WINDOW + CELL + WINDOW / 8);

@@ -1,20 +1,21 @@
 use alloc::format;
+use core::time::Duration;
 use std::thread;
 
 use crossbeam_utils::CachePadded;
 
 use super::closed::Closed;
+use super::limiter::StripedLimiter;
 use super::ring::Ring;
 use super::stripe::Stripe;
 use super::word::StripeWord;
-use super::{StripedLimiter, periods};
 use crate::algorithm::CounterRing;
 use crate::clock::Clock;
 #[cfg(feature = "quanta")]
 use crate::clock::QuantaClock;
 use crate::error::ConfigError;
 use crate::quota::Quota;
-use crate::time::Nanos;
+use crate::time::{Cells, Nanos};
 
 /// A builder of a [`StripedLimiter`].
 ///
@@ -117,12 +118,12 @@ impl StripedBuilder {
     /// - `cells` and `limit`: see [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
     pub fn build_with<C: Clock>(self, clock: C) -> Result<StripedLimiter<C>, ConfigError> {
         let (stripes, batch) = self.shape()?;
-        let (limit, held) = (self.quota.limit(), stripes * batch);
-        let behind = Quota::new(limit - held, self.quota.window())?;
+        let (limit, reserved) = (self.quota.limit(), stripes * batch);
+        let behind = Quota::new(limit - reserved, self.quota.window())?;
         let ring = CounterRing::builder(behind).cells(self.cells).build();
         let ring = ring.map_err(|error| match error.field {
             // The error of the ring names the limit less all batches.
-            "limit" if held > 0 => ConfigError::new(
+            "limit" if reserved > 0 => ConfigError::new(
                 "limit",
                 format!("{limit} permits, without batches {}", error.given),
                 error.expected,
@@ -197,4 +198,46 @@ impl StripedBuilder {
 fn cores() -> u64 {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     cores.next_power_of_two().min(StripedBuilder::MAX_STRIPES)
+}
+
+/// The periods in which stripes are claimed and expire: eighths of the window, or longer, so that the periods of 20
+/// years can be numbered in a stripe word.
+fn periods(window: Duration) -> Cells {
+    const LEAST: Duration = Duration::from_nanos(2_048);
+    let width = Nanos::from_duration((window / 8).max(LEAST)).get();
+    // The first period is 1, so that a fresh stripe (period 0) is older than every period.
+    Cells::new(width, 1, StripeWord::LAST_TICK)
+}
+
+#[cfg(feature = "quanta")]
+impl StripedLimiter<QuantaClock> {
+    /// Creates a limiter with its own clock and as many stripes as there are cores.
+    ///
+    /// The first clock of a process calibrates the processor's counter, for up to 200 ms.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`StripedBuilder::build_with`].
+    pub fn new(quota: Quota) -> Result<Self, ConfigError> {
+        Self::builder(quota).build()
+    }
+
+    /// Returns a builder for the number of stripes, the batch and the cells.
+    pub fn builder(quota: Quota) -> StripedBuilder {
+        StripedBuilder::new(quota)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StripeWord, periods};
+    use crate::quota::Quota;
+    use crate::time::HORIZON;
+
+    #[test]
+    fn periods_last_twenty_years() {
+        for window in [Quota::MIN_WINDOW, Quota::MAX_WINDOW] {
+            assert!(HORIZON / periods(window).width() + 1 < StripeWord::LAST_TICK);
+        }
+    }
 }

@@ -1,27 +1,28 @@
 //! The decisions, which connect the stripes and the ring: see [the protocol](super).
 
+use super::denied::StripedDenied;
+use super::limiter::StripedLimiter;
 use super::stripe::{Stripe, TakeResult};
 use super::word::StripeWord;
-use super::{StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
 
 impl<C: Clock> StripedLimiter<C> {
-    pub(super) fn index(&self, lane: usize) -> usize {
-        lane & (self.stripes.len() - 1)
+    pub(super) fn index(&self, worker: usize) -> usize {
+        worker & (self.stripes.len() - 1)
     }
 
-    /// Decides a request, first by the stripe of `lane`.
+    /// Decides a request, first by the stripe of the thread with the number `worker`.
     #[inline(always)]
     pub(super) fn decide(
         &self,
-        lane: usize,
+        worker: usize,
         permits: u64,
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
         // Without stripes the batch is zero.
         if permits > 0 && permits <= self.batch {
-            let index = self.index(lane);
+            let index = self.index(worker);
             // The count of an expiring stripe may have expired, which cannot be decided without a clock reading.
             match self.take(index, permits, given, StripeWord::room_unless_expiring) {
                 TakeResult::Taken => return Ok(()),
@@ -32,20 +33,20 @@ impl<C: Clock> StripedLimiter<C> {
                 TakeResult::Exhausted => {}
             }
         }
-        self.decide_elsewhere(lane, permits, given)
+        self.decide_elsewhere(worker, permits, given)
     }
 
-    /// Decides a request for which the stripe of its lane has too little room.
+    /// Decides a request for which the stripe of its thread has too little room.
     #[inline(never)]
     fn decide_elsewhere(
         &self,
-        lane: usize,
+        worker: usize,
         permits: u64,
         given: Option<Nanos>,
     ) -> Result<(), StripedDenied<'_, C>> {
         match self.denied_at(permits, given) {
             Some(now) => Err(StripedDenied::new(self, now, permits)),
-            None => self.search(lane, permits, given),
+            None => self.search(worker, permits, given),
         }
     }
 
@@ -81,13 +82,13 @@ impl<C: Clock> StripedLimiter<C> {
     /// Searches all stripes and the ring for room, and denies the request if none has it.
     #[cold]
     #[inline(never)]
-    fn search(&self, lane: usize, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'_, C>> {
+    fn search(&self, worker: usize, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'_, C>> {
         if permits == 0 {
             return Ok(());
         }
         loop {
             let now = given.unwrap_or_else(|| self.clock.now());
-            if permits <= self.batch && self.take_anywhere(lane, permits, given, self.newest(now)) {
+            if permits <= self.batch && self.take_anywhere(worker, permits, given, self.newest(now)) {
                 return Ok(());
             }
             if self.ring.take(now, permits) {
@@ -134,12 +135,12 @@ impl<C: Clock> StripedLimiter<C> {
             .any(|stripe| permits <= self.room(stripe, now))
     }
 
-    /// Takes `permits` from the batch of any stripe, first from the one of `lane`. For each stripe it first tries the
+    /// Takes `permits` from the batch of any stripe, first from the one of `worker`. For each stripe it first tries the
     /// remaining batch, without an expired count, and then charges the count to the ring and tries again.
-    fn take_anywhere(&self, lane: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
+    fn take_anywhere(&self, worker: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut refused = u64::MAX;
         (0..self.stripes.len()).any(|step| {
-            let index = self.index(lane.wrapping_add(step));
+            let index = self.index(worker.wrapping_add(step));
             let stripe = &self.stripes[index];
             // An expired count is never charged.
             let still_counts = !self.is_past(stripe.look(), now) || self.forget(stripe, now);

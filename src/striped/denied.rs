@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::StripedLimiter;
+use super::limiter::StripedLimiter;
 use crate::clock::Clock;
 use crate::decision::never;
 use crate::time::Nanos;

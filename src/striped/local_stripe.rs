@@ -1,8 +1,10 @@
 use core::fmt;
 
+use super::denied::StripedDenied;
+use super::limiter::StripedLimiter;
 use super::stripe::Stripe;
+use super::thread_index;
 use super::word::StripeWord;
-use super::{StripedDenied, StripedLimiter};
 use crate::clock::Clock;
 use crate::time::Nanos;
 
@@ -10,9 +12,8 @@ use crate::time::Nanos;
 /// and without a clock reading.
 ///
 /// It suits runtimes with one thread per core that keep it as long as the thread runs.
-/// [`StripedLimiter::local_stripe`] creates it for the current thread, and
-/// [`Lane::local_stripe`](super::Lane::local_stripe) for a worker with a number. It can be sent to another thread, but
-/// only one thread at a time can use it.
+/// [`StripedLimiter::local_stripe`] claims the stripe of the current thread. It can be sent to another thread, but only
+/// one thread at a time can use it.
 ///
 /// # Guarantee
 ///
@@ -26,8 +27,8 @@ use crate::time::Nanos;
 /// callers are denied. Uncharged permits are missing from the limit until the owner makes a request or drops
 /// the stripe. If the value is leaked ([`core::mem::forget`]), its stripe and its permits are lost permanently.
 ///
-/// If the ring is full, the stripe is released for all callers. Requests are then decided as by a [`Lane`](super::Lane)
-/// until there is capacity again. The same happens while another thread has claimed the stripe.
+/// If the ring is full, the stripe is released for all callers. Requests are then decided as by
+/// [`StripedLimiter::check`] until there is capacity again. The same happens while another thread has claimed the stripe.
 ///
 /// # Cost
 ///
@@ -70,8 +71,8 @@ pub struct LocalStripe<'a, C: Clock> {
 }
 
 impl<'a, C: Clock> LocalStripe<'a, C> {
-    pub(super) fn new(limiter: &'a StripedLimiter<C>, worker: usize) -> Self {
-        let mut lane = Self {
+    fn new(limiter: &'a StripedLimiter<C>, worker: usize) -> Self {
+        let mut stripe = Self {
             limiter,
             worker,
             left: 0,
@@ -79,9 +80,9 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             latest_given: Nanos::ZERO,
         };
         if !limiter.stripes.is_empty() {
-            lane.claim(1, None);
+            stripe.claim(1, None);
         }
-        lane
+        stripe
     }
 
     /// Admits a request for one permit if there is capacity, see [`StripedLimiter::check`].
@@ -238,6 +239,24 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
 
     fn stripe(&self) -> &'a Stripe {
         &self.limiter.stripes[self.limiter.index(self.worker)]
+    }
+}
+
+impl<C: Clock> StripedLimiter<C> {
+    /// Claims the stripe of the current thread, which then admits without locked instructions. Dropping the result ends
+    /// the claim.
+    ///
+    /// # Concurrency
+    ///
+    /// If another thread has claimed the stripe, a later request claims it once it is free. Threads are assigned to
+    /// stripes in turn, so two threads can have one stripe, which only one of them can claim at a time: see
+    /// [`LocalStripe::is_own`]. A runtime that numbers its threads prevents that by
+    /// [`set_thread_index`](super::set_thread_index). Leave some stripes
+    /// ([`StripedBuilder::stripes`](super::StripedBuilder::stripes)) unclaimed for other callers. If all are claimed, the
+    /// ring decides the requests of those callers.
+    #[inline]
+    pub fn local_stripe(&self) -> LocalStripe<'_, C> {
+        LocalStripe::new(self, thread_index::get())
     }
 }
 

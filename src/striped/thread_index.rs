@@ -8,6 +8,9 @@ static THREADS: Tally = Tally::new();
 
 const UNASSIGNED: usize = usize::MAX;
 
+/// Only the lowest bits of an index select a stripe.
+const LARGEST: usize = usize::MAX >> 1;
+
 thread_local! {
     static INDEX: Cell<usize> = const { Cell::new(UNASSIGNED) };
 }
@@ -21,10 +24,42 @@ pub(super) fn get() -> usize {
     if index == UNASSIGNED { assign() } else { index }
 }
 
+/// Sets the number of the current thread, from 0, for all [striped limiters](crate::StripedLimiter).
+///
+/// The number selects the stripe of the thread. Numbers from the number of stripes on wrap around to the first stripe. This
+/// is for runtimes that number their threads or cores: no two workers share a stripe as long as there are
+/// [enough stripes](crate::StripedLimiter::stripes). Threads without a number get one in turn, by their first request, and
+/// may share a stripe with a numbered thread. A [`LocalStripe`](crate::striped::LocalStripe) keeps the stripe that it was
+/// created with.
+///
+/// # Examples
+///
+/// ```
+/// use ringgate::striped::{StripedBuilder, set_thread_index};
+/// use ringgate::{ManualClock, Quota};
+///
+/// # fn main() -> Result<(), ringgate::ConfigError> {
+/// let limiter = StripedBuilder::new(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
+/// std::thread::scope(|scope| {
+///     for worker in 0..4 {
+///         let limiter = &limiter;
+///         scope.spawn(move || {
+///             set_thread_index(worker);
+///             assert!(limiter.check().is_ok());
+///         });
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// ```
+pub fn set_thread_index(index: usize) {
+    INDEX.set(index & LARGEST);
+}
+
 #[cold]
 fn assign() -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "only its lowest bits are used")]
-    let index = THREADS.next() as usize & (usize::MAX >> 1);
+    let index = THREADS.next() as usize & LARGEST;
     INDEX.set(index);
     index
 }

@@ -11,7 +11,7 @@
 
 use core::time::Duration;
 
-use ringgate::striped::StripedBuilder;
+use ringgate::striped::{StripedBuilder, set_thread_index};
 use ringgate::{Clock, ManualClock, Nanos, Quota, StripedLimiter};
 
 #[cfg(not(ringgate_loom))]
@@ -27,14 +27,26 @@ use super::harness::{BOUNDED, FULL, Model};
 /// next. Long enough for the word that denies to name each cell.
 const W: u64 = 1_000_000;
 
+/// Requests as the worker with a number, which has the stripe of that number.
+trait AsWorker {
+    fn as_worker(&self, worker: usize) -> &Self;
+}
+
+impl<C> AsWorker for StripedLimiter<C> {
+    fn as_worker(&self, worker: usize) -> &Self {
+        set_thread_index(worker);
+        self
+    }
+}
+
 /// A step of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Requests so many permits on a lane.
+    /// Requests so many permits as a worker.
     Ask(usize, u64),
-    /// Requests so many permits on a lane at a given time.
+    /// Requests so many permits as a worker at a given time.
     AskAt(usize, u64, u64),
-    /// Has a lane to itself from here on.
+    /// Owns the stripe of a worker from here on.
     Own(usize),
     /// Requests so many permits on it at a given time.
     UseAt(u64, u64),
@@ -142,7 +154,7 @@ impl Scene {
                 .clock()
                 .advance(Duration::from_nanos(self.end.saturating_sub(now)));
             let end = self.end.max(now);
-            while limiter.lane(0).check().is_ok() {
+            while limiter.as_worker(0).check().is_ok() {
                 log.push((end, 1));
                 assert!(log.len() < 100, "no end of permits");
             }
@@ -168,21 +180,25 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
     let mut own = None;
     for step in steps {
         match *step {
-            Ask(lane, permits) => {
+            Ask(worker, permits) => {
                 let before = limiter.clock().now().get();
-                if limiter.lane(lane).check_n(permits).is_ok() {
+                if limiter.as_worker(worker).check_n(permits).is_ok() {
                     log.push((before, permits));
                 }
             }
-            AskAt(lane, at, permits) => {
-                if limiter.lane(lane).check_at(Nanos::new(at), permits).is_ok() {
+            AskAt(worker, at, permits) => {
+                if limiter
+                    .as_worker(worker)
+                    .check_at(Nanos::new(at), permits)
+                    .is_ok()
+                {
                     log.push((at, permits));
                 }
             }
-            Own(lane) => own = Some(limiter.lane(lane).local_stripe()),
+            Own(worker) => own = Some(limiter.as_worker(worker).local_stripe()),
             UseAt(at, permits) => {
-                let lane = own.as_mut().expect("a lane of its own");
-                if lane.check_at(Nanos::new(at), permits).is_ok() {
+                let stripe = own.as_mut().expect("a stripe of its own");
+                if stripe.check_at(Nanos::new(at), permits).is_ok() {
                     log.push((at, permits));
                 }
             }
@@ -470,7 +486,7 @@ fn striped_local_stripe_given_time() {
         .run(FULL);
 }
 
-/// No permits at a time that is far ahead are no use: what an own lane charges is of its own time.
+/// No permits at a time that is far ahead are no use: what an owned stripe charges is of its own time.
 #[test]
 fn striped_local_stripe_given_time_of_nothing() {
     Scene::new(

@@ -5,7 +5,7 @@ use core::time::Duration;
 use ringgate::striped::StripedBuilder;
 use ringgate::{Clock, Quota};
 
-use super::{CELL, WINDOW, closed, passed, striped};
+use super::{AsWorker, CELL, WINDOW, closed, passed, striped};
 
 #[test]
 fn a_denial_holds_for_as_many_permits_and_not_for_fewer() {
@@ -35,14 +35,14 @@ fn a_denial_holds_until_permits_come_free() {
     }
 }
 
-/// A lane of its own has what it has left, whatever the others are told.
+/// A local stripe has what remains of its batch, also while other callers are denied.
 #[test]
 fn a_lane_of_its_own_is_denied_as_others_are_when_it_has_nothing() {
     let (limiter, _) = striped(100, 2, 10);
-    let mut own = limiter.lane(0).local_stripe();
+    let mut own = limiter.as_worker(0).local_stripe();
     assert!(own.check_n(3).is_ok());
     assert!(limiter.check_n(80).is_ok());
-    assert_eq!(passed(|| limiter.lane(1).check().is_ok()), 10);
+    assert_eq!(passed(|| limiter.as_worker(1).check().is_ok()), 10);
     assert!(closed(&limiter));
     assert_eq!(passed(|| own.check().is_ok()), 7);
     // The end of its claim has opened the limiter, and its own denial has closed it.

@@ -6,18 +6,18 @@ use ringgate::striped::StripedBuilder;
 use ringgate::{Clock, ManualClock, Nanos, Quota};
 
 use super::common::Log;
-use super::{builder, counts, passed, striped};
+use super::{AsWorker, builder, counts, passed, striped};
 
 /// A denial writes nothing, and so no time that its caller brought along.
 #[test]
 fn a_denial_notes_no_time() {
     let (limiter, clock) = striped(90, 1, 10);
-    assert!(limiter.lane(0).check_n(80).is_ok());
-    assert!(limiter.lane(0).check_n(5).is_ok());
+    assert!(limiter.as_worker(0).check_n(80).is_ok());
+    assert!(limiter.as_worker(0).check_n(5).is_ok());
     let before = counts(&limiter);
     clock.advance(Duration::from_micros(1_500));
     for permits in [6, 10, 11, 80, 81, u64::MAX] {
-        assert!(limiter.lane(0).check_at(clock.now(), permits).is_err());
+        assert!(limiter.as_worker(0).check_at(clock.now(), permits).is_err());
     }
     clock.set(Nanos::ZERO);
     assert_eq!(counts(&limiter), before);
@@ -41,12 +41,12 @@ fn nothing_is_forgotten_because_time_ends() {
         let mut drain = |before_the_end| {
             clock.set(Nanos::new(Nanos::MAX.get() - before_the_end));
             for permits in [limiter.max_request(), 1] {
-                while limiter.lane(0).check_n(permits).is_ok() {
+                while limiter.as_worker(0).check_n(permits).is_ok() {
                     log.add(clock.now(), permits);
                 }
             }
             assert_eq!(limiter.remaining(), 0);
-            let denied = limiter.lane(0).check().expect_err("all is used");
+            let denied = limiter.as_worker(0).check().expect_err("all is used");
             assert_eq!(denied.retry_after(), None, "{before_the_end} before the end");
         };
         drain(2 * window / 3);

@@ -6,7 +6,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use ringgate::Clock;
 
-use super::{CELL, WINDOW, closed, passed, shapes, striped};
+use super::{AsWorker, CELL, WINDOW, closed, passed, shapes, striped};
 
 /// How the clock moves before a call: mostly not at all.
 fn pause() -> impl Strategy<Value = Duration> {
@@ -25,7 +25,7 @@ fn permits() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// As many single permits are admitted, on any lane, as [`remaining`](ringgate::StripedLimiter::remaining) returns. A
+    /// As many single permits are admitted, on any worker, as [`remaining`](ringgate::StripedLimiter::remaining) returns. A
     /// denial costs nothing, and an admission costs its permits.
     #[test]
     fn a_permit_is_had_exactly_while_one_remains(
@@ -33,15 +33,15 @@ proptest! {
         calls in proptest::collection::vec((0..70_usize, permits(), pause(), any::<bool>()), 1..300),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
-        for (lane, permits, pause, given) in calls {
+        for (worker, permits, pause, given) in calls {
             clock.advance(pause);
             let before = limiter.remaining();
             prop_assert!(before <= limit);
-            let lane = limiter.lane(lane);
+            let worker = limiter.as_worker(worker);
             let admitted = if given {
-                lane.check_at(clock.now(), permits).is_ok()
+                worker.check_at(clock.now(), permits).is_ok()
             } else {
-                lane.check_n(permits).is_ok()
+                worker.check_n(permits).is_ok()
             };
             let after = limiter.remaining() + if admitted { permits } else { 0 };
             if permits == 1 {
@@ -51,62 +51,62 @@ proptest! {
         }
     }
 
-    /// At one instant, with lanes that workers have to themselves for a while: whatever moves between them, the stripes and the
-    /// ring, what was had and what remains are the limit.
+    /// At one instant, with stripes that workers own for a while: admitted and remaining permits are the limit, whatever
+    /// moves between local stripes, stripes and ring.
     #[test]
     fn nothing_is_lost_or_made_at_one_instant(
         (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..6_usize, 0..4_usize, permits()), 1..300),
     ) {
         let (limiter, _) = striped(limit, stripes, batch);
-        let mut lanes = [const { None }; 4];
+        let mut workers = [const { None }; 4];
         let mut had = 0;
         for (what, worker, permits) in calls {
-            let admitted = match (what, &mut lanes[worker]) {
-                (0, lane) => {
-                    *lane = lane.is_none().then(|| limiter.lane(worker).local_stripe());
+            let admitted = match (what, &mut workers[worker]) {
+                (0, local) => {
+                    *local = local.is_none().then(|| limiter.as_worker(worker).local_stripe());
                     false
                 }
                 (_, Some(own)) => own.check_n(permits).is_ok(),
-                (_, None) => limiter.lane(worker).check_n(permits).is_ok(),
+                (_, None) => limiter.as_worker(worker).check_n(permits).is_ok(),
             };
             had += if admitted { permits } else { 0 };
-            let own = lanes.iter().flatten().filter(|lane| lane.is_own()).count() as u64;
+            let own = workers.iter().flatten().filter(|worker| worker.is_own()).count() as u64;
             let idle = had + limiter.remaining();
             prop_assert!(idle <= limit && idle + own * batch >= limit, "{} of {}", idle, limit);
         }
-        drop(lanes);
+        drop(workers);
         prop_assert_eq!(had + limiter.remaining(), limit);
         prop_assert_eq!(had + passed(|| limiter.check().is_ok()), limit);
     }
 
-    /// After any history, what a denial says is honest, for one permit and for several, on the lane that was denied: admitted
+    /// After any history, what a denial says is honest, for one permit and for several, on the worker that was denied: admitted
     /// then, and not a nanosecond before.
     #[test]
     fn a_denial_after_any_history_says_when(
         (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..70_usize, permits(), pause()), 1..200),
-        lane in 0..70_usize,
+        worker in 0..70_usize,
         permits in permits(),
     ) {
         let played = || {
             let (limiter, clock) = striped(limit, stripes, batch);
-            for (lane, permits, pause) in &calls {
+            for (worker, permits, pause) in &calls {
                 clock.advance(*pause);
-                let _ = limiter.lane(*lane).check_n(*permits);
+                let _ = limiter.as_worker(*worker).check_n(*permits);
             }
-            while limiter.lane(lane).check_n(permits).is_ok() {}
+            while limiter.as_worker(worker).check_n(permits).is_ok() {}
             (limiter, clock)
         };
         let (limiter, clock) = played();
-        let denied = limiter.lane(lane).check_n(permits).expect_err("all is used");
+        let denied = limiter.as_worker(worker).check_n(permits).expect_err("all is used");
         if let Some(wait) = denied.retry_after() {
             prop_assert!(permits <= limiter.max_request() && wait > Duration::ZERO);
             clock.advance(wait);
-            prop_assert!(limiter.lane(lane).check_n(permits).is_ok(), "too early: {:?}", wait);
+            prop_assert!(limiter.as_worker(worker).check_n(permits).is_ok(), "too early: {:?}", wait);
             let (limiter, clock) = played();
             clock.advance(wait - Duration::from_nanos(1));
-            prop_assert!(limiter.lane(lane).check_n(permits).is_err(), "too late: {:?}", wait);
+            prop_assert!(limiter.as_worker(worker).check_n(permits).is_err(), "too late: {:?}", wait);
         } else {
             prop_assert!(permits > limiter.max_request());
         }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use ringgate::Nanos;
 
-use super::{CELL, WINDOW, counts, passed, striped};
+use super::{AsWorker, CELL, WINDOW, counts, passed, striped};
 
 fn micros(micros: u64) -> Nanos {
     Nanos::from_duration(Duration::from_micros(micros))
@@ -21,32 +21,32 @@ fn a_batch_is_charged_at_the_newest_of_its_given_times() {
     for uses in [all_at_once, newer_at_last, older_at_last, older_between] {
         for is_own in [true, false] {
             let (limiter, _) = striped(100, 2, 10);
-            let lane = limiter.lane(0);
-            let mut own = is_own.then(|| lane.local_stripe());
+            let worker = limiter.as_worker(0);
+            let mut own = is_own.then(|| worker.local_stripe());
             for &(at, permits) in uses {
                 let admitted = match (at, &mut own) {
                     (Some(at), Some(own)) => own.check_at(micros(at), permits),
-                    (Some(at), None) => lane.check_at(micros(at), permits),
+                    (Some(at), None) => worker.check_at(micros(at), permits),
                     (None, Some(own)) => own.check_n(permits),
-                    (None, None) => lane.check_n(permits),
+                    (None, None) => worker.check_n(permits),
                 };
                 assert!(admitted.is_ok());
             }
             drop(own);
             // Nine milliseconds after the newest use, which is less than a window.
-            let left = passed(|| limiter.lane(1).check_at(micros(24_000), 1).is_ok());
+            let left = passed(|| limiter.as_worker(1).check_at(micros(24_000), 1).is_ok());
             assert_eq!(left, 90, "{uses:?}, own: {is_own}");
         }
     }
 }
 
-/// A lane that used nothing has changed nothing: what was kept, and until when that counts, stays as it was.
+/// A local stripe without admissions changes nothing: a kept count stays, and the time until which it counts.
 #[test]
 fn a_local_stripe_that_is_not_used_leaves_no_trace() {
     let (limiter, clock) = striped(30, 1, 10);
     clock.advance(CELL);
     assert!(limiter.check_n(20).is_ok());
-    let mut own = limiter.lane(0).local_stripe();
+    let mut own = limiter.as_worker(0).local_stripe();
     assert!(own.check_n(7).is_ok());
     // Too little is left, and the ring has no room: the seven are kept.
     assert!(own.check_n(5).is_err() && !own.is_own());
@@ -56,21 +56,21 @@ fn a_local_stripe_that_is_not_used_leaves_no_trace() {
         before.contains("count: 7, expiring: true, claimed: false"),
         "{before}"
     );
-    let own = limiter.lane(0).local_stripe();
+    let own = limiter.as_worker(0).local_stripe();
     assert!(own.is_own());
     drop(own);
     assert_eq!(counts(&limiter), before);
     // The seven no longer count, and so are not used along with what is left.
     clock.advance(2 * WINDOW);
     assert_eq!(limiter.remaining(), 30);
-    assert_eq!(passed(|| limiter.lane(0).local_stripe().check().is_ok()), 30);
+    assert_eq!(passed(|| limiter.as_worker(0).local_stripe().check().is_ok()), 30);
 }
 
 /// The stripe is released for all callers while the ring is full; when there is room, it is claimed again.
 #[test]
 fn a_local_stripe_takes_its_stripe_again() {
     let (limiter, clock) = striped(100, 2, 10);
-    let mut own = limiter.lane(0).local_stripe();
+    let mut own = limiter.as_worker(0).local_stripe();
     for _ in 0..3 {
         assert_eq!(passed(|| own.check().is_ok()), 100);
         assert!(!own.is_own());
@@ -78,9 +78,9 @@ fn a_local_stripe_takes_its_stripe_again() {
         assert!(own.check().is_ok());
         assert!(own.check().is_ok() && own.is_own());
         drop(own);
-        assert_eq!(passed(|| limiter.lane(1).check().is_ok()), 98);
+        assert_eq!(passed(|| limiter.as_worker(1).check().is_ok()), 98);
         clock.advance(2 * WINDOW);
-        own = limiter.lane(0).local_stripe();
+        own = limiter.as_worker(0).local_stripe();
     }
 }
 
@@ -88,10 +88,10 @@ fn a_local_stripe_takes_its_stripe_again() {
 #[test]
 fn nothing_stays_uncharged_while_a_local_stripe_goes_on() {
     let (limiter, clock) = striped(1_000, 4, 10);
-    for lane in 1..4 {
-        assert!(limiter.lane(lane).check_n(7).is_ok());
+    for worker in 1..4 {
+        assert!(limiter.as_worker(worker).check_n(7).is_ok());
     }
-    let mut own = limiter.lane(0).local_stripe();
+    let mut own = limiter.as_worker(0).local_stripe();
     for _ in 0..40 {
         clock.advance(WINDOW / 16);
         assert!(own.check_n(10).is_ok() && own.is_own());

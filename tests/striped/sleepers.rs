@@ -6,7 +6,7 @@ use std::thread;
 
 use ringgate::{Clock, Nanos};
 
-use super::{builder, passed};
+use super::{AsWorker, builder, passed};
 
 /// A clock at which a thread can be stopped.
 #[derive(Clone, Default)]
@@ -66,13 +66,17 @@ fn a_sleeper_keeps_one_stripe_from_the_others() {
         .expect("a limiter");
     let barrier = gate.stop_after(0);
     thread::scope(|scope| {
-        scope.spawn(|| (0..5).for_each(|_| assert!(limiter.lane(0).check().is_ok())));
+        scope.spawn(|| (0..5).for_each(|_| assert!(limiter.as_worker(0).check().is_ok())));
         barrier.wait();
         // Five are used; the sleeper's stripe holds no more.
-        assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 95);
+        assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 95);
         barrier.wait();
     });
-    assert_eq!(passed(|| limiter.lane(0).check().is_ok()), 0, "nothing was left");
+    assert_eq!(
+        passed(|| limiter.as_worker(0).check().is_ok()),
+        0,
+        "nothing was left"
+    );
 }
 
 /// A request that has found no room in a stripe, and then none in the ring, searches the stripes again: the stripe may have
@@ -85,14 +89,14 @@ fn what_has_come_free_meanwhile_is_had() {
         .batch(5)
         .build_with(gate.clone())
         .expect("a limiter");
-    let own = limiter.lane(0).local_stripe();
-    assert!(limiter.lane(1).check_n(4).is_ok());
+    let own = limiter.as_worker(0).local_stripe();
+    assert!(limiter.as_worker(1).check_n(4).is_ok());
     // The first reading is for the search, which finds one stripe taken; the second for the charge of the other.
     let barrier = gate.stop_after(1);
     thread::scope(|scope| {
-        let asker = scope.spawn(|| limiter.lane(0).check_n(2).is_ok());
+        let asker = scope.spawn(|| limiter.as_worker(0).check_n(2).is_ok());
         barrier.wait();
-        assert!(limiter.lane(0).check_n(90).is_ok(), "all that the ring has");
+        assert!(limiter.as_worker(0).check_n(90).is_ok(), "all that the ring has");
         drop(own);
         barrier.wait();
         assert!(asker.join().expect("no panic"), "five were free");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ringgate::algorithm::{CounterRingBuilder, Reclaim};
 use ringgate::clock::CoarseClock;
 use ringgate::keyed::AnyKey;
+use ringgate::striped::set_thread_index;
 use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, Quota, RateLimiter, StripedLimiter, TimestampRing};
 
 use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
@@ -24,7 +25,7 @@ const GCRA_COARSE: &str = "ringgate, Gcra, coarse clock";
 
 pub(super) const STRIPED: &str = "ringgate, StripedLimiter";
 
-pub(super) const STRIPED_LANE: &str = "ringgate, StripedLimiter, lanes";
+pub(super) const STRIPED_LANE: &str = "ringgate, StripedLimiter, numbered threads";
 
 pub(super) const STRIPED_OWN: &str = "ringgate, StripedLimiter, own lanes";
 
@@ -64,7 +65,10 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
     all.push(
         Contestant::numbered(STRIPED_LANE, Side::Ours, room, |room| {
             let limiter = striped(room);
-            move |worker| black_box(&limiter).lane(worker).check().is_ok()
+            move |worker| {
+                set_thread_index(worker);
+                black_box(&limiter).check().is_ok()
+            }
         })
         .allows(LIMIT, BOUND),
     );

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::hint::black_box;
 
-use ringgate::striped::LocalStripe;
+use ringgate::striped::{LocalStripe, set_thread_index};
 use ringgate::{QuantaClock, StripedLimiter};
 
 use crate::contestant::{Contestant, Decide, LIMIT, Room, Side};
@@ -47,7 +47,8 @@ fn place(lanes: &mut Vec<(usize, LocalStripe<'static, QuantaClock>)>, limiter: &
         .iter()
         .position(|lane| lane.0 == address)
         .unwrap_or_else(|| {
-            lanes.push((address, limiter.lane(worker()).local_stripe()));
+            set_thread_index(worker());
+            lanes.push((address, limiter.local_stripe()));
             lanes.len() - 1
         })
 }
@@ -57,7 +58,7 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
     let leaked = |limiter: StripedLimiter| -> &'static _ { Box::leak(Box::new(limiter)) };
     let spent = || {
         let limiter = striped(Room::None);
-        while limiter.lane(0).check().is_ok() {}
+        while limiter.check().is_ok() {}
         limiter
     };
     let limiters = match room {
