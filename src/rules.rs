@@ -20,11 +20,12 @@ pub(crate) mod condition;
 mod config;
 pub(crate) mod evaluate;
 pub(crate) mod key;
+#[cfg(feature = "shared")]
+mod key_parts;
 mod live;
 mod migration;
 pub(crate) mod rule;
 pub(crate) mod set;
-mod share;
 #[cfg(feature = "shared")]
 mod shared;
 #[cfg(feature = "watch")]
@@ -45,6 +46,8 @@ pub use evaluate::decision::{Admitted, Denied};
 pub use evaluate::peek::RulePeek;
 pub use evaluate::reservation::Reservation;
 pub use key::{Key, OnMissingKey};
+#[cfg(feature = "shared")]
+pub use key_parts::KeyParts;
 pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
 pub use rule::Rule;
 pub use rule::algorithm::RuleAlgorithm;
@@ -57,8 +60,6 @@ pub use set::builder::RuleSetBuilder;
 pub use set::counts::RuleCounts;
 #[cfg(feature = "observe")]
 pub use set::live_counts::LiveCounts;
-#[cfg(feature = "shared")]
-pub use shared::KeyParts;
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatchError};
 

@@ -34,7 +34,7 @@ pub struct Key<R: ?Sized> {
     on_missing: OnMissingKey,
     parse_list_entry: Arc<HashTextFn>,
     #[cfg(feature = "shared")]
-    shared: Option<Arc<super::shared::PartsOf<R>>>,
+    shared: Option<Arc<super::key_parts::PartsOf<R>>>,
 }
 
 /// The treatment of a request that lacks the rule's key: see [`Key::optional`].
@@ -159,7 +159,10 @@ impl<R: ?Sized> Key<R> {
     /// equal, one by one: `["ab", "c"]` is not `["a", "bc"]`.
     #[cfg(feature = "shared")]
     #[must_use]
-    pub fn shared_as(self, parts: impl Fn(&R, &mut super::shared::KeyParts) + Send + Sync + 'static) -> Self {
+    pub fn shared_as(
+        self,
+        parts: impl Fn(&R, &mut super::key_parts::KeyParts) + Send + Sync + 'static,
+    ) -> Self {
         Self {
             shared: Some(Arc::new(parts)),
             ..self
@@ -167,7 +170,7 @@ impl<R: ?Sized> Key<R> {
     }
 
     #[cfg(feature = "shared")]
-    pub(crate) fn parts(&self) -> Option<&super::shared::PartsOf<R>> {
+    pub(crate) fn parts(&self) -> Option<&super::key_parts::PartsOf<R>> {
         self.shared.as_deref()
     }
 

@@ -3,9 +3,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::evaluate::key_hashes::Seeds;
 use super::evaluate::rule_state::RuleState;
 use super::evaluate::rule_states::{NamedCounts, RuleStates};
-use super::evaluate::seeds::Seeds;
 use super::rule::Rule;
 use super::rule::error::RuleError;
 use super::set::compile;

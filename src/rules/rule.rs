@@ -12,12 +12,14 @@ use crate::rules::condition::{Condition, Cost, TierOf};
 use crate::rules::key::Key;
 
 pub(crate) mod algorithm;
+pub(crate) mod enforcement;
 pub(crate) mod error;
 pub(crate) mod mode;
 pub(crate) mod on_error;
 pub(crate) mod view;
 
 use algorithm::RuleAlgorithm;
+use enforcement::Enforcement;
 use mode::Mode;
 use on_error::OnError;
 
@@ -69,14 +71,6 @@ pub struct Rule<R: ?Sized> {
     pub(crate) deny: Vec<ListEntry>,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
-}
-
-/// The keys for which a rule is enforced.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Enforcement {
-    All,
-    None,
-    Percent(f64),
 }
 
 /// A key of a list: feeds itself to a hasher.

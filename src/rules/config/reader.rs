@@ -10,7 +10,7 @@ use super::mode_field;
 use super::parse::node::{Node, Value};
 use crate::error::ConfigError;
 use crate::quota::Quota;
-use crate::rules::evaluate::seeds::Seeds;
+use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::state_algorithms::StateAlgorithms;
 use crate::rules::migration;
 use crate::rules::rule::Rule;

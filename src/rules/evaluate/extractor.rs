@@ -1,15 +1,15 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::hash::{BuildHasher, Hasher};
 use std::collections::HashSet;
 
-use super::key_hashes::KeyHashes;
-use super::seeds::Seeds;
-use super::tier_index::TierIndex;
+use super::key_hashes::{KeyHashes, Seeds};
 use crate::error::ConfigError;
 use crate::keyed::{SeededState, Store};
 use crate::rules::condition::{Condition, Cost, TierOf};
 use crate::rules::key::{Key, OnMissingKey};
-use crate::rules::rule::{Enforcement, ListEntry, Rule};
-use crate::rules::share::Share;
+use crate::rules::rule::enforcement::{Enforcement, KeyFraction};
+use crate::rules::rule::{ListEntry, Rule};
 
 /// The part of a request that one state needs before its words are read.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +54,14 @@ pub(crate) struct Extractor<R: ?Sized> {
     when: Option<Condition<R>>,
     tier_of: Option<TierOf<R>>,
     tiers: TierIndex,
-    enforced: Share,
+    enforced: KeyFraction,
     allow: HashSet<u64, SeededState>,
     deny: HashSet<u64, SeededState>,
 }
 
 impl<R: ?Sized> Extractor<R> {
     pub(crate) fn new(rule: &Rule<R>, seeds: &Seeds) -> Result<Self, ConfigError> {
-        let enforced = Share::of(rule.enforced)?;
+        let enforced = KeyFraction::new(rule.enforced)?;
         let needs_key = [
             (
                 "enforce",
@@ -86,7 +86,7 @@ impl<R: ?Sized> Extractor<R> {
                 && rule.tiers.is_empty()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
-                && enforced == Share::ALL,
+                && enforced == KeyFraction::ALL,
             key: rule.key.clone(),
             cost: rule.cost.clone(),
             when: rule.when.clone(),
@@ -151,7 +151,7 @@ impl<R: ?Sized> Extractor<R> {
         if let Some(cost) = &self.cost {
             extracted.permits = (cost.0.function())(request);
         }
-        extracted.enforced = self.enforced != Share::NONE;
+        extracted.enforced = self.enforced != KeyFraction::NONE;
         if let Some(key) = &self.key {
             let hash = match hash(key) {
                 Some(hash) => hash,
@@ -167,10 +167,10 @@ impl<R: ?Sized> Extractor<R> {
             }
             extracted.denied = !self.deny.is_empty() && self.deny.contains(&hash)
                 || extracted.lacks_key && key.on_missing() == OnMissingKey::Deny;
-            if self.enforced != Share::ALL && extracted.enforced {
+            if self.enforced != KeyFraction::ALL && extracted.enforced {
                 let hash = key.hash(request, &seeds.percent);
                 let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.percent));
-                extracted.enforced = self.enforced.has(hash);
+                extracted.enforced = self.enforced.contains(hash);
             }
         }
         if let Some(tier_of) = &self.tier_of {
@@ -231,4 +231,42 @@ fn hashes(list: &[ListEntry], seeds: &Seeds) -> HashSet<u64, SeededState> {
     let mut hashes = HashSet::with_hasher(seeds.tables.clone());
     hashes.extend(list.iter().map(hash));
     hashes
+}
+
+/// The tiers of a rule by their names: a request compares at most log₂ n + 1 of n names.
+#[derive(Clone, Debug)]
+struct TierIndex {
+    /// In the order of the rule.
+    limits: Box<[u64]>,
+    /// In the order of the names, each with the number of its tier, from 1.
+    numbers: Box<[(Arc<str>, usize)]>,
+}
+
+impl TierIndex {
+    /// Indexes tiers whose names differ.
+    fn new(tiers: &[(Arc<str>, u64)]) -> Self {
+        let names = tiers.iter().map(|(name, _)| Arc::clone(name));
+        let mut numbers: Box<[_]> = names.zip(1..).collect();
+        numbers.sort_unstable();
+        Self {
+            limits: tiers.iter().map(|&(_, limit)| limit).collect(),
+            numbers,
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    const fn is_empty(&self) -> bool {
+        self.limits.is_empty()
+    }
+
+    /// The number of the tier with this name, from 1.
+    fn number(&self, name: &str) -> Option<usize> {
+        let found = self.numbers.binary_search_by(|(tier, _)| (**tier).cmp(name));
+        found.ok().map(|index| self.numbers[index].1)
+    }
+
+    /// The limit of the tier with this number; `None` for 0, which is no tier.
+    fn limit(&self, number: usize) -> Option<u64> {
+        Some(self.limits[number.checked_sub(1)?])
+    }
 }

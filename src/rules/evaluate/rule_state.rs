@@ -6,7 +6,7 @@ use core::hash::BuildHasher;
 
 use super::extractor::{Extracted, Extractor};
 use super::key_hashes::KeyHashes;
-use super::seeds::Seeds;
+use super::key_hashes::Seeds;
 use super::state_algorithms::StateAlgorithms;
 use super::storage::{CapacityLeft, Charged, KeyDecider, StateDecision, StateStorage, StorageLookup};
 use crate::algorithm::AnyAlgorithm;

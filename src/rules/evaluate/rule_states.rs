@@ -1,8 +1,8 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
+use super::key_hashes::Seeds;
 use super::rule_state::RuleState;
-use super::seeds::Seeds;
 use crate::rules::set::sharded_counts::ShardedCounts;
 
 /// The states by which the rules of a set decide, and the rules' names and counts: a rule set without its clock.

@@ -1,9 +1,10 @@
 use alloc::vec::Vec;
 
+use super::Rule;
 use super::algorithm::RuleAlgorithm;
+use super::enforcement::Enforcement;
 use super::mode::Mode;
 use super::on_error::OnError;
-use super::{Enforcement, Rule};
 use crate::keyed::OnFull;
 use crate::quota::Quota;
 

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::clock::QuantaClock;
 #[cfg(feature = "quanta")]
 use crate::keyed::random_seeds;
-use crate::rules::evaluate::seeds::Seeds;
+use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::migration::{self, Migration};
 use crate::rules::rule::Rule;
 use crate::rules::rule::error::RuleError;

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 use std::collections::HashSet;
 
 use crate::error::ConfigError;
+use crate::rules::evaluate::key_hashes::Seeds;
 use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
-use crate::rules::evaluate::seeds::Seeds;
+use crate::rules::rule::Rule;
+use crate::rules::rule::enforcement::Enforcement;
 use crate::rules::rule::error::RuleError;
-use crate::rules::rule::{Enforcement, Rule};
 
 /// The most rules of a set.
 pub(crate) const MAX_RULES: usize = 1000;

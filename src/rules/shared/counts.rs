@@ -1,18 +1,19 @@
 //! The counts of shared rules on this node.
 
-use super::{CheckPlan, SharedPlanner};
+use super::plan::CheckPlan;
+use super::planner::SharedPlanner;
 #[cfg(feature = "observe")]
 use crate::rules::set::live_counts::LiveCounts;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 
 impl<R: ?Sized> SharedPlanner<R> {
-    /// Counts a request that this node decides because the store did not answer. `asked` says for which targets the store
-    /// was asked.
-    pub(crate) fn count_fallback(&self, plan: &CheckPlan, asked: impl Fn(usize) -> bool) {
+    /// Counts a request that this node decides because the store did not answer. `from_store` says which targets the store
+    /// was to decide.
+    pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(usize) -> bool) {
         let shard = ShardId::current();
         for (at, target) in plan.targets.iter().enumerate() {
-            if asked(at) && target.subject.permits > 0 && !target.subject.denied {
-                self.group(target).count(shard, RuleEvent::ByNode);
+            if from_store(at) && target.extracted.permits > 0 && !target.extracted.denied {
+                self.state(target).count(shard, RuleEvent::ByNode);
             }
         }
     }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use super::SharedPlanner;
+use super::planner::SharedPlanner;
 use crate::clock::{Clock, QuantaClock};
 use crate::rules::evaluate::rule_state::{RuleState, StateCharger};
 use crate::rules::rule::on_error::OnError;
@@ -18,8 +18,8 @@ pub(crate) struct FallbackLimiters {
 
 impl FallbackLimiters {
     /// Charges a key what was admitted elsewhere, whether there is room or not.
-    pub(crate) fn charge(&self, group: u16, key: u64, tier: usize, permits: u64) {
-        if let Some(state) = &self.states[usize::from(group)] {
+    pub(crate) fn charge(&self, state: u16, key: u64, tier: usize, permits: u64) {
+        if let Some(state) = &self.states[usize::from(state)] {
             state.charge_debt(key, Some(tier), self.clock.now(), permits);
         }
     }
@@ -34,9 +34,9 @@ impl fmt::Debug for FallbackLimiters {
 impl<R: ?Sized> SharedPlanner<R> {
     /// The fallback limiters of these rules.
     pub(crate) fn fallbacks(&self) -> FallbackLimiters {
-        let state = |group: &Arc<RuleState<R>>| {
-            let rule = &self.rules[usize::from(group.quotas[0].rule)].rule;
-            (rule.on_error != OnError::Admit).then(|| group.charger())
+        let state = |state: &Arc<RuleState<R>>| {
+            let rule = &self.rules[usize::from(state.quotas[0].rule)].rule;
+            (rule.on_error != OnError::Admit).then(|| state.charger())
         };
         FallbackLimiters {
             states: self.local.states.iter().map(state).collect(),

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use core::cell::LazyCell;
 use core::time::Duration;
 
-use super::{CheckPlan, SharedPlanner, Target};
+use super::plan::{CheckPlan, Target};
+use super::planner::SharedPlanner;
 use crate::clock::Clock;
 use crate::receipt::Receipt;
 use crate::rules::evaluate::extractor::Extracted;
@@ -25,8 +26,8 @@ pub(crate) struct FullQuota {
 #[derive(Debug)]
 pub(crate) struct LocalCharge {
     target: usize,
-    group: u16,
-    subject: Extracted,
+    state: u16,
+    extracted: Extracted,
     receipt: Receipt,
 }
 
@@ -46,9 +47,9 @@ impl<R: ?Sized> SharedPlanner<R> {
             if !which(at) || !self.is_counted(target) {
                 continue;
             }
-            let (group, subject) = (self.group(target), &target.subject);
-            let room = group.capacity_left(subject, group.find(subject), now).permits;
-            if subject.enforced && (subject.denied || room < subject.permits) {
+            let (state, extracted) = (self.state(target), &target.extracted);
+            let room = state.capacity_left(extracted, state.find(extracted), now).permits;
+            if extracted.enforced && (extracted.denied || room < extracted.permits) {
                 self.name_full(plan, target, &mut full);
             }
         }
@@ -72,19 +73,19 @@ impl<R: ?Sized> SharedPlanner<R> {
         let shard = ShardId::current();
         let mut charges = Vec::new();
         for (at, target) in targets {
-            let (group, subject) = (self.group(target), &target.subject);
-            let taken = match subject.denied {
+            let (state, extracted) = (self.state(target), &target.extracted);
+            let taken = match extracted.denied {
                 true => Err(false),
-                false => group.charge(subject, group.find(subject), now),
+                false => state.charge(extracted, state.find(extracted), now),
             };
             match taken {
                 Ok(taken) => charges.push(LocalCharge {
                     target: at,
-                    group: target.group,
-                    subject: *subject,
+                    state: target.state,
+                    extracted: *extracted,
                     receipt: taken.receipt,
                 }),
-                Err(_) if !subject.enforced => group.count(shard, RuleEvent::ShadowDenied),
+                Err(_) if !extracted.enforced => state.count(shard, RuleEvent::ShadowDenied),
                 Err(_) => {
                     self.refund_local(charges);
                     self.name_full(plan, target, &mut full);
@@ -98,9 +99,9 @@ impl<R: ?Sized> SharedPlanner<R> {
     /// Refunds charges, and returns how many permits could not be refunded.
     pub(crate) fn refund_local(&self, charges: Vec<LocalCharge>) -> u64 {
         let lost = charges.into_iter().filter_map(|charge| {
-            let group = &self.local.states[usize::from(charge.group)];
-            let permits = charge.subject.permits;
-            let refunded = group.refund(&charge.subject, &charge.receipt, permits);
+            let state = &self.local.states[usize::from(charge.state)];
+            let permits = charge.extracted.permits;
+            let refunded = state.refund(&charge.extracted, &charge.receipt, permits);
             (!refunded).then_some(permits)
         });
         lost.sum()
@@ -117,8 +118,8 @@ impl<R: ?Sized> SharedPlanner<R> {
         for (at, target) in plan.targets.iter().enumerate() {
             let is_charged = || charges.iter().any(|charge| charge.target == at);
             if which(at) && (!self.is_counted(target) || is_charged()) {
-                self.group(target)
-                    .count(shard, RuleEvent::Admitted(target.subject.permits));
+                self.state(target)
+                    .count(shard, RuleEvent::Admitted(target.extracted.permits));
             }
         }
     }
@@ -126,13 +127,13 @@ impl<R: ?Sized> SharedPlanner<R> {
     /// Counts a target of an admitted request.
     #[inline]
     pub(crate) fn count_admitted(&self, target: &Target) {
-        self.group(target)
-            .count(ShardId::current(), RuleEvent::Admitted(target.subject.permits));
+        self.state(target)
+            .count(ShardId::current(), RuleEvent::Admitted(target.extracted.permits));
     }
 
     /// Whether a limiter of this node is charged at all.
     fn is_counted(&self, target: &Target) -> bool {
-        self.modes[usize::from(target.group)] == Mode::Local || self.on_error(target) != OnError::Admit
+        self.modes[usize::from(target.state)] == Mode::Local || self.on_error(target) != OnError::Admit
     }
 
     /// Counts what the store has admitted, and charges it to the fallback limiters, whether they have room or not.
@@ -146,58 +147,58 @@ impl<R: ?Sized> SharedPlanner<R> {
         let (now, shard) = (LazyCell::new(|| self.clock.now()), ShardId::current());
         let mut quota = 0;
         for (at, target) in plan.targets.iter().enumerate() {
-            let (group, subject) = (self.group(target), &target.subject);
+            let (state, extracted) = (self.state(target), &target.extracted);
             let charged = charged(quota);
             if !which(at) {
                 // Counted elsewhere.
-            } else if charged != ChargedBy::Nothing || subject.permits == 0 {
-                group.count(shard, RuleEvent::Admitted(subject.permits));
+            } else if charged != ChargedBy::Nothing || extracted.permits == 0 {
+                state.count(shard, RuleEvent::Admitted(extracted.permits));
                 // The lease charges its use when it reports it to the store.
                 if charged != ChargedBy::Lease && self.on_error(target) != OnError::Admit {
-                    group.charge_debt(subject.key, Some(subject.tier), *now, subject.permits);
+                    state.charge_debt(extracted.key, Some(extracted.tier), *now, extracted.permits);
                 }
             } else {
                 // The rule would have denied the request, but it is not enforced.
-                group.count(shard, RuleEvent::ShadowDenied);
+                state.count(shard, RuleEvent::ShadowDenied);
             }
-            quota += group.quotas.len();
+            quota += state.quotas.len();
         }
     }
 
     /// The fallback of a target. The rules of one state agree in it.
     fn on_error(&self, target: &Target) -> OnError {
-        let first = usize::from(self.group(target).quotas[0].rule);
+        let first = usize::from(self.state(target).quotas[0].rule);
         self.rules[first].rule.on_error
     }
 
     /// Adds the quotas of a target that have no room, at least one.
     fn name_full(&self, plan: &CheckPlan, target: &Target, full: &mut Vec<FullQuota>) {
-        let (group, subject) = (self.group(target), &target.subject);
+        let (state, extracted) = (self.state(target), &target.extracted);
         let before = plan
             .targets
             .iter()
-            .take_while(|other| other.group != target.group)
-            .map(|other| self.group(other).quotas.len());
+            .take_while(|other| other.state != target.state)
+            .map(|other| self.state(other).quotas.len());
         let first: usize = before.sum();
-        let peek = group.peek(subject, self.clock.now());
-        let retry_after = if subject.denied {
+        let peek = state.peek(extracted, self.clock.now());
+        let retry_after = if extracted.denied {
             None
         } else {
-            peek.retry_after(subject.permits)
+            peek.retry_after(extracted.permits)
         };
-        let quotas = (0..group.quotas.len()).map(|member| FullQuota {
-            quota: first + member,
-            remaining: if subject.denied {
+        let quotas = (0..state.quotas.len()).map(|position| FullQuota {
+            quota: first + position,
+            remaining: if extracted.denied {
                 0
             } else {
-                peek.remaining_in(member)
+                peek.remaining_in(position)
             },
             retry_after,
         });
         let some = quotas
             .clone()
-            .any(|quota| subject.denied || quota.remaining < subject.permits);
-        full.extend(quotas.filter(|quota| !some || subject.denied || quota.remaining < subject.permits));
+            .any(|quota| extracted.denied || quota.remaining < extracted.permits);
+        full.extend(quotas.filter(|quota| !some || extracted.denied || quota.remaining < extracted.permits));
     }
 
     /// Counts a request that these rules have denied.
@@ -217,11 +218,11 @@ impl<R: ?Sized> SharedPlanner<R> {
         let shard = ShardId::current();
         let mut quota = 0;
         for target in &plan.targets {
-            let group = self.group(target);
-            if !target.subject.enforced && (quota..quota + group.quotas.len()).any(&full) {
-                group.count(shard, RuleEvent::ShadowDenied);
+            let state = self.state(target);
+            if !target.extracted.enforced && (quota..quota + state.quotas.len()).any(&full) {
+                state.count(shard, RuleEvent::ShadowDenied);
             }
-            quota += group.quotas.len();
+            quota += state.quotas.len();
         }
     }
 }

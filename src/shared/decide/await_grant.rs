@@ -197,6 +197,6 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
         term,
         margin: node.table.clock.margin(term),
         // Of several quotas of one state, the first one charges it.
-        fallback: (planned.member == 0).then_some((planned.group, planned.key, planned.tier)),
+        fallback: (planned.state_quota == 0).then_some((planned.state, planned.key, planned.tier)),
     }
 }

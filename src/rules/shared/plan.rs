@@ -1,0 +1,130 @@
+//! What one request is checked against.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use smallvec::SmallVec;
+
+use crate::quota::Quota;
+use crate::rules::evaluate::extractor::Extracted;
+use crate::rules::rule::mode::Mode;
+use crate::rules::rule::on_error::OnError;
+
+/// The quotas that a request is checked against, as far as a decision on this node needs it.
+#[derive(Debug)]
+pub(crate) enum QuickPlan {
+    /// One lease, since there is one state with one quota. No list is made.
+    One(Target, Step),
+    /// Any number of states.
+    Many(CheckPlan),
+}
+
+/// The quotas that a request is checked against.
+#[derive(Debug)]
+pub(crate) struct CheckPlan {
+    pub(super) targets: SmallVec<[Target; 4]>,
+    /// The hashes of their keys in the store, once they are computed.
+    pub(super) key_hashes: Vec<u128>,
+}
+
+/// A state of this node, for one request. It stands for one or several quotas.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    /// The position of the state.
+    pub(super) state: u16,
+    pub(super) extracted: Extracted,
+}
+
+/// How a target is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Not at all: it costs nothing, or its rule is in shadow mode and its key on a list.
+    Free,
+    /// By a list, which denies it.
+    Listed,
+    /// By the limiter of this node.
+    Local,
+    /// By leases, one for each quota.
+    Lease,
+    /// By the store.
+    Store,
+}
+
+/// A target, and how it is decided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) target: usize,
+    pub(crate) route: Route,
+    pub(crate) permits: u64,
+    /// Its first quota among all [quotas](super::planner::SharedPlanner::quotas) of the request, and how many it has.
+    pub(crate) first: usize,
+    pub(crate) quotas: usize,
+    /// A hash of the key and its tier, but not of the quota.
+    pub(super) key: u64,
+    pub(super) state: u16,
+}
+
+impl Step {
+    /// The number of the lease of one quota and the key on this node.
+    ///
+    /// Two keys share a lease only if 64 bits of hashes with secret seeds agree.
+    #[inline]
+    pub(crate) const fn lease_key(&self, quota: usize) -> u64 {
+        let quota = (self.state as u64) << 8 | quota as u64;
+        match self
+            .key
+            .wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        {
+            // 0 is no key. The key whose number it would be shares another's, as one in 2^64 does.
+            0 => 1,
+            key => key,
+        }
+    }
+}
+
+/// One quota that a request is checked against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlannedQuota<'a> {
+    /// The state of this node for the quota, and the key and tier there.
+    pub(crate) state: u16,
+    pub(crate) key: u64,
+    pub(crate) tier: usize,
+    /// The position in that state.
+    pub(crate) state_quota: usize,
+    /// The rule's name, and its position in the rule set.
+    pub(crate) name: &'a Arc<str>,
+    pub(crate) rule: u16,
+    /// The position among the rule's quotas.
+    pub(crate) index: usize,
+    pub(crate) quota: Quota,
+    /// The limit, of the key's tier if it is in one.
+    pub(crate) limit: u64,
+    /// Cells per window. `None`: a log.
+    pub(crate) cells: Option<u64>,
+    /// A hash of the key, equal on all machines.
+    pub(crate) key_hash: u128,
+    pub(crate) permits: u64,
+    pub(crate) enforced: bool,
+    /// Whether the key is on the rule's list of keys that are always denied.
+    pub(crate) always_denied: bool,
+    pub(crate) on_error: OnError,
+    pub(crate) mode: Mode,
+}
+
+impl FromIterator<Target> for CheckPlan {
+    fn from_iter<I: IntoIterator<Item = Target>>(targets: I) -> Self {
+        Self {
+            targets: targets.into_iter().collect(),
+            key_hashes: Vec::new(),
+        }
+    }
+}
+
+impl From<QuickPlan> for CheckPlan {
+    fn from(plan: QuickPlan) -> Self {
+        match plan {
+            QuickPlan::One(target, _) => [target].into_iter().collect(),
+            QuickPlan::Many(plan) => plan,
+        }
+    }
+}

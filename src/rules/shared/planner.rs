@@ -1,0 +1,228 @@
+//! The rules whose counts are kept by a store, and the plan of a request.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use smallvec::SmallVec;
+
+use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
+use super::validate::{cells, fallback, overshoot};
+use crate::clock::QuantaClock;
+use crate::keyed::random_seeds;
+use crate::rules::evaluate::rule_state::RuleState;
+use crate::rules::evaluate::rule_states::RuleStates;
+use crate::rules::key_parts::KeyParts;
+use crate::rules::rule::Rule;
+use crate::rules::rule::error::RuleError;
+use crate::rules::rule::mode::Mode;
+use crate::rules::set::builder::RuleSetBuilder;
+use crate::rules::set::compile;
+use crate::rules::set::counts::RuleCounts;
+
+/// Rules over counts that a store keeps.
+pub(crate) struct SharedPlanner<R: ?Sized> {
+    pub(super) rules: Box<[SharedRule<R>]>,
+    /// The limiters of this node.
+    pub(super) local: RuleStates<R>,
+    /// The mode of each state of this node.
+    pub(super) modes: Box<[Mode]>,
+    pub(super) clock: QuantaClock,
+    pub(super) secret: [u64; 2],
+}
+
+/// A rule as the store keeps it.
+pub(super) struct SharedRule<R: ?Sized> {
+    pub(super) rule: Rule<R>,
+    /// Cells per window. `None`: a log.
+    pub(super) cells: Option<u64>,
+}
+
+impl<R: ?Sized> SharedPlanner<R> {
+    /// Rules for this number of nodes, which all have the secret.
+    pub(crate) fn new(builder: &RuleSetBuilder<R>, nodes: u64, secret: [u64; 2]) -> Result<Self, RuleError> {
+        let mut local = RuleSetBuilder::new();
+        let mut rules = Vec::new();
+        // First, so that an error names the rule itself and not its fallback.
+        compile::validate(builder.rules())?;
+        for rule in builder.rules() {
+            let wrong = |error| RuleError {
+                rule: String::from(rule.name()),
+                error,
+            };
+            let cells = cells(rule).map_err(wrong)?;
+            local = local.rule(fallback(rule, nodes).map_err(wrong)?);
+            rules.push(SharedRule {
+                rule: rule.clone(),
+                cells,
+            });
+        }
+        let local = local.build_with(QuantaClock::new(), random_seeds())?;
+        let mode = |state: &Arc<RuleState<R>>| builder.rules()[usize::from(state.quotas[0].rule)].mode;
+        Ok(Self {
+            rules: rules.into_boxed_slice(),
+            modes: local.states.states.iter().map(mode).collect(),
+            local: local.states,
+            clock: local.clock,
+            secret,
+        })
+    }
+
+    /// The quotas that the request is checked against, if it is made this many times at once.
+    #[inline(always)]
+    pub(crate) fn plan_quickly(&self, request: &R, times: u64) -> QuickPlan {
+        if let [_] = &*self.local.states {
+            let target = self.target(0, request, times);
+            if let Some(target) = target {
+                let step = self.step(0, &target, 0);
+                if step.route == Route::Lease && step.quotas == 1 {
+                    return QuickPlan::One(target, step);
+                }
+            }
+            return QuickPlan::Many(target.into_iter().collect());
+        }
+        QuickPlan::Many(self.plan(request, times))
+    }
+
+    /// The quotas that the request is checked against, as a list. It is empty if no rule applies. Key hashes are not computed yet.
+    #[inline(never)]
+    pub(crate) fn plan(&self, request: &R, times: u64) -> CheckPlan {
+        let mut targets = SmallVec::new();
+        for (state, _) in (0..).zip(&self.local.states) {
+            if let Some(target) = self.target(state, request, times) {
+                targets.push(target);
+            }
+        }
+        CheckPlan {
+            targets,
+            key_hashes: Vec::new(),
+        }
+    }
+
+    /// The request for one state. `None`: none of its rules applies.
+    #[inline(always)]
+    fn target(&self, state: u16, request: &R, times: u64) -> Option<Target> {
+        let rules = &self.local.states[usize::from(state)];
+        let mut extracted = rules.extract(request, &self.local.seeds)?;
+        extracted.permits = extracted.permits.saturating_mul(times);
+        Some(Target { state, extracted })
+    }
+
+    /// Computes the hashes of the keys, unless they are.
+    pub(crate) fn hash_keys(&self, plan: &mut CheckPlan, request: &R) {
+        if plan.key_hashes.is_empty() {
+            let rule = |target: &Target| &self.rules[usize::from(self.state(target).quotas[0].rule)].rule;
+            let hashes = plan
+                .targets
+                .iter()
+                .map(|target| self.key_hash(rule(target), request));
+            plan.key_hashes = hashes.collect();
+        }
+    }
+
+    /// How each target is decided.
+    #[inline]
+    pub(crate) fn steps<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = Step> + 'a {
+        let mut first = 0;
+        plan.targets.iter().enumerate().map(move |(at, target)| {
+            let step = self.step(at, target, first);
+            first += step.quotas;
+            step
+        })
+    }
+
+    /// How a target is decided, whose first quota is `first`.
+    #[inline]
+    fn step(&self, at: usize, target: &Target, first: usize) -> Step {
+        let Target { state, extracted } = target;
+        let route = match self.modes[usize::from(*state)] {
+            _ if extracted.denied && extracted.enforced => Route::Listed,
+            _ if extracted.denied || extracted.permits == 0 => Route::Free,
+            Mode::Local => Route::Local,
+            Mode::Lease { .. } | Mode::Sync { .. } if extracted.enforced => Route::Lease,
+            Mode::Lease { .. } | Mode::Sync { .. } | Mode::Strict => Route::Store,
+        };
+        Step {
+            target: at,
+            route,
+            permits: extracted.permits,
+            first,
+            quotas: self.state(target).quotas.len(),
+            // The tier in bits of its own, since another tier has another limit.
+            key: extracted.key.wrapping_add((extracted.tier as u64) << 32),
+            state: *state,
+        }
+    }
+
+    fn key_hash(&self, rule: &Rule<R>, request: &R) -> u128 {
+        let mut parts = KeyParts::new(self.secret);
+        if let Some(key) = &rule.key {
+            parts.part(key.name());
+            if let Some(parts_of) = key.parts() {
+                parts_of(request, &mut parts);
+            }
+        }
+        parts.finish()
+    }
+
+    pub(super) fn state(&self, target: &Target) -> &RuleState<R> {
+        &self.local.states[usize::from(target.state)]
+    }
+
+    /// Every quota that the request is checked against.
+    pub(crate) fn quotas<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = PlannedQuota<'a>> {
+        plan.targets.iter().enumerate().flat_map(move |(at, target)| {
+            let state_quotas = self.state(target).quotas.iter().enumerate();
+            state_quotas.map(move |(position, state_quota)| {
+                let SharedRule { rule, cells } = &self.rules[usize::from(state_quota.rule)];
+                let quota = rule.quotas[state_quota.index];
+                let tier = target.extracted.tier.checked_sub(1);
+                PlannedQuota {
+                    state: target.state,
+                    key: target.extracted.key,
+                    tier: target.extracted.tier,
+                    state_quota: position,
+                    name: &rule.name,
+                    rule: state_quota.rule,
+                    index: state_quota.index,
+                    quota,
+                    limit: tier.map_or(quota.limit(), |tier| rule.tiers[tier].1),
+                    cells: *cells,
+                    key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
+                    permits: target.extracted.permits,
+                    enforced: target.extracted.enforced,
+                    always_denied: target.extracted.denied,
+                    on_error: rule.on_error,
+                    mode: rule.mode,
+                }
+            })
+        })
+    }
+
+    /// How many permits more than its limit each rule may admit in a window, on this number of nodes together.
+    pub(crate) fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
+        self.rules
+            .iter()
+            .map(move |SharedRule { rule, .. }| (&*rule.name, overshoot(rule, nodes)))
+    }
+
+    /// The counts of each rule on this node.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
+        self.local
+            .rules
+            .iter()
+            .map(|rule| (&*rule.name, rule.counts.sum()))
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for SharedPlanner<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the secret.
+        let rules: Vec<_> = self.rules.iter().map(|shared| &shared.rule).collect();
+        f.debug_struct("SharedPlanner")
+            .field("rules", &rules)
+            .finish_non_exhaustive()
+    }
+}
