@@ -1,4 +1,4 @@
-//! What one request is checked against.
+//! The targets that a request is checked against, and how each is decided.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
