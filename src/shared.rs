@@ -1,4 +1,4 @@
-#![doc = include_str!("shared.md")]
+#![doc = include_str!("shared/protocol.md")]
 
 mod answer;
 pub mod conformance;

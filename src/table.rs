@@ -1,4 +1,4 @@
-#![doc = include_str!("table.md")]
+#![doc = include_str!("table/protocol.md")]
 
 mod bucket;
 mod counts;

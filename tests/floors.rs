@@ -209,6 +209,47 @@ fn files_stay_readable() {
     }
 }
 
+/// Documents name files as `src/…`, `tests/…` or `ci/…` in backticks.
+#[test]
+fn files_that_documents_name_exist() {
+    let root = source().join("..");
+    let mut documents = vec![root.join("CONTRIBUTING.md"), root.join("README.md")];
+    let mut folders = vec![source()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                documents.push(path);
+            }
+        }
+    }
+    // The published package has no ci/.
+    let tops = ["src/", "tests/", "ci/"]
+        .into_iter()
+        .filter(|top| root.join(top).is_dir());
+    let tops: Vec<&str> = tops.collect();
+    let mut seen = 0;
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_path = name.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+            // foo is any module.
+            let is_path = is_path && !name.contains("foo");
+            if is_path && tops.iter().any(|top| name.starts_with(top)) {
+                seen += 1;
+                assert!(
+                    root.join(name).exists(),
+                    "{}: `{name}` does not exist",
+                    document.display()
+                );
+            }
+        }
+    }
+    assert!(seen > 20, "only {seen} names were found");
+}
+
 /// The file of the module with this path below `src`: `["rules", "key"]` is `rules/key.rs`.
 fn file_of(module: &[String]) -> Option<PathBuf> {
     let file = source().join(module.join("/")).with_extension("rs");

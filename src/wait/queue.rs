@@ -1,4 +1,4 @@
-#![doc = include_str!("queue.md")]
+#![doc = include_str!("queue/protocol.md")]
 
 mod coop_budget;
 mod deferred_wakes;

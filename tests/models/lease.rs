@@ -1,6 +1,6 @@
 //! Models of the state of a lease, against its manager and a store.
 //!
-//! The store here is as plain as can be: one thread asks, and hears what follows from the protocol of `src/shared.md`.
+//! The store here is as plain as can be: one thread asks, and hears what follows from the protocol of `src/shared/protocol.md`.
 //! Each model asserts of every execution, after the threads have ended:
 //!
 //! - *cover*: what was spent and is not charged is never more than the store holds for it: at each answer, and in the end;

@@ -118,7 +118,7 @@ impl StateStorage {
     /// The latest time that the key's words have recorded, or zero if they record none: no clock should be behind it.
     pub(crate) fn latest_time(&self, algorithm: &AnyAlgorithm, key: u64) -> Nanos {
         let first = match self {
-            // Relaxed: the caller has synchronized with the writers that it needs to see (*grace* in rules.md).
+            // Relaxed: the caller has synchronized with the writers that it needs to see (*grace* in rules/protocol.md).
             Self::Single(words) => words.get()[0].load(Ordering::Relaxed),
             Self::Keyed(store) => store.first_word(key),
         };

@@ -1,4 +1,4 @@
-#![doc = include_str!("state.md")]
+#![doc = include_str!("state/protocol.md")]
 
 // The paths are explicit because the models are built of this file too, from another folder.
 #[path = "state/balance.rs"]
