@@ -69,7 +69,7 @@ impl Store {
         &self,
         from: &Self,
         charger: &AnyAlgorithm,
-        gauge: &AnyAlgorithm,
+        usage: &AnyAlgorithm,
         old: &AnyAlgorithm,
         now: Nanos,
     ) -> Inherited {
@@ -88,7 +88,7 @@ impl Store {
         }
         Inherited {
             spent: (spent > 0).then_some((spent, at)),
-            is_remembered: gauge.spent(shared, at) >= spent,
+            is_remembered: usage.spent(shared, at) >= spent,
         }
     }
 

@@ -24,7 +24,7 @@ impl<C: Clock> StripedLimiter<C> {
         if permits > 0 && permits <= self.batch {
             let index = self.index(worker);
             // The count of an expiring stripe may have expired, which cannot be decided without a clock reading.
-            match self.take(index, permits, given, StripeWord::room_unless_expiring) {
+            match self.take(index, permits, given, StripeWord::capacity_unless_expiring) {
                 TakeResult::Taken => return Ok(()),
                 TakeResult::Filled(word) => {
                     self.flush(index, word);
@@ -36,7 +36,7 @@ impl<C: Clock> StripedLimiter<C> {
         self.decide_elsewhere(worker, permits, given)
     }
 
-    /// Decides a request for which the stripe of its thread has too little room.
+    /// Decides a request for which the stripe of its thread has too little capacity.
     #[inline(never)]
     fn decide_elsewhere(
         &self,
@@ -59,27 +59,27 @@ impl<C: Clock> StripedLimiter<C> {
         (self.newest(now) < until).then_some(now)
     }
 
-    /// Takes `permits` from the batch of a stripe if it has that much `room`, a function of the stripe word and the batch.
+    /// Takes `permits` from the batch of a stripe if it has that much `capacity`, a function of the stripe word and the batch.
     #[inline(always)]
     fn take(
         &self,
         index: usize,
         permits: u64,
         given: Option<Nanos>,
-        room: impl Fn(StripeWord, u64) -> u64,
+        capacity: impl Fn(StripeWord, u64) -> u64,
     ) -> TakeResult {
         let stripe = &self.stripes[index];
         if let Some(given) = given {
-            // Without room the time is not stored, so that a denial writes nothing.
-            if permits > room(stripe.look(), self.batch) {
+            // Without capacity the time is not stored, so that a denial writes nothing.
+            if permits > capacity(stripe.load(), self.batch) {
                 return TakeResult::Exhausted;
             }
             stripe.note(given);
         }
-        stripe.take(permits, self.batch, room)
+        stripe.take(permits, self.batch, capacity)
     }
 
-    /// Searches all stripes and the ring for room, and denies the request if none has it.
+    /// Searches all stripes and the ring for capacity, and denies the request if none has it.
     #[cold]
     #[inline(never)]
     fn search(&self, worker: usize, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'_, C>> {
@@ -94,10 +94,10 @@ impl<C: Clock> StripedLimiter<C> {
             if self.ring.take(now, permits) {
                 return Ok(());
             }
-            // The stripes had no room, and then the ring had none. If the stripes still have none, they had none at
+            // The stripes had no capacity, and then the ring had none. If the stripes still have none, they had none at
             // the moment when the ring had none. Otherwise another thread has charged a stripe in between, or published
             // a time at which the count of a stripe has expired.
-            if !self.any_has_room(permits, now) {
+            if !self.any_has_capacity(permits, now) {
                 self.close(permits, now);
                 return Err(StripedDenied::new(self, now, permits));
             }
@@ -127,28 +127,28 @@ impl<C: Clock> StripedLimiter<C> {
         now.max(self.ring.latest_time())
     }
 
-    /// Whether a stripe has room for `permits` at the newest of `now` and the time that the ring has published.
-    fn any_has_room(&self, permits: u64, now: Nanos) -> bool {
+    /// Whether a stripe has capacity for `permits` at the newest of `now` and the time that the ring has published.
+    fn any_has_capacity(&self, permits: u64, now: Nanos) -> bool {
         let now = self.newest(now);
         self.stripes
             .iter()
-            .any(|stripe| permits <= self.room(stripe, now))
+            .any(|stripe| permits <= self.capacity(stripe, now))
     }
 
     /// Takes `permits` from the batch of any stripe, first from the one of `worker`. For each stripe it first tries the
     /// remaining batch, without an expired count, and then charges the count to the ring and tries again.
     fn take_anywhere(&self, worker: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
-        let mut refused = u64::MAX;
+        let mut denied = u64::MAX;
         (0..self.stripes.len()).any(|step| {
             let index = self.index(worker.wrapping_add(step));
             let stripe = &self.stripes[index];
             // An expired count is never charged.
-            let still_counts = !self.is_past(stripe.look(), now) || self.forget(stripe, now);
+            let still_counts = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
             if self.take_and_charge(index, permits, given) {
                 return true;
             }
-            let since = stripe.look().tick();
-            if !(still_counts && self.empty(index, now, &mut refused)) {
+            let since = stripe.load().tick();
+            if !(still_counts && self.empty(index, now, &mut denied)) {
                 return false;
             }
             let taken = self.take_and_charge(index, permits, given);
@@ -158,7 +158,7 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     fn take_and_charge(&self, index: usize, permits: u64, given: Option<Nanos>) -> bool {
-        match self.take(index, permits, given, StripeWord::room) {
+        match self.take(index, permits, given, StripeWord::capacity) {
             TakeResult::Taken => true,
             TakeResult::Filled(word) => {
                 self.flush(index, word);
@@ -168,17 +168,17 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges the count of a stripe if the ring has room for it; returns whether it did. `refused` is the smallest count
+    /// Charges the count of a stripe if the ring has capacity for it; returns whether it did. `denied` is the smallest count
     /// that the ring has denied so far.
-    fn empty(&self, index: usize, now: Nanos, refused: &mut u64) -> bool {
+    fn empty(&self, index: usize, now: Nanos, denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
-        let seen = stripe.look();
+        let seen = stripe.load();
         if !seen.is_chargeable() {
             return false;
         }
         // The ring is read first, so that a denied request does not claim the stripe in vain.
-        if seen.count() >= *refused || self.ring.refuses(now, seen.count()) {
-            *refused = seen.count().min(*refused);
+        if seen.count() >= *denied || self.ring.denies(now, seen.count()) {
+            *denied = seen.count().min(*denied);
             return false;
         }
         stripe
@@ -188,33 +188,33 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Removes an expired count from a stripe; returns whether it did.
     pub(super) fn forget(&self, stripe: &Stripe, now: Nanos) -> bool {
-        let seen = stripe.look();
+        let seen = stripe.load();
         // The time is published first. Otherwise a clock that steps back could make the count current again.
-        self.is_past(seen, now) && self.is_over(seen, self.ring.reach(now)) && stripe.forget(seen)
+        self.is_forgettable(seen, now) && self.is_expired(seen, self.ring.publish(now)) && stripe.forget(seen)
     }
 
     /// Whether the stripe has an unclaimed count, and all of it has expired at `now`.
-    fn is_past(&self, word: StripeWord, now: Nanos) -> bool {
-        word.is_chargeable() && self.is_over(word, now)
+    fn is_forgettable(&self, word: StripeWord, now: Nanos) -> bool {
+        word.is_chargeable() && self.is_expired(word, now)
     }
 
     /// Whether the whole count of a stripe has expired at the beginning of the cell that contains `at`, which is the time
     /// that the ring can publish for `at`.
-    fn is_over(&self, word: StripeWord, at: Nanos) -> bool {
-        self.over_at(word)
-            .is_some_and(|over| over <= at && over <= self.ring.cell_start(at))
+    fn is_expired(&self, word: StripeWord, at: Nanos) -> bool {
+        self.expires_at(word)
+            .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
     }
 
     /// Returns the time at which the whole count of a stripe has expired; `None` if the stripe is not expiring, or if that
     /// is after the last time.
-    fn over_at(&self, word: StripeWord) -> Option<Nanos> {
+    fn expires_at(&self, word: StripeWord) -> Option<Nanos> {
         if !word.is_expiring() {
             return None;
         }
         // Every permit was admitted before the end of the period.
         let end = self.periods.start(word.tick() + 1)?;
-        let over = end.get() + self.window;
-        (over <= Nanos::MAX.get()).then_some(Nanos::new(over))
+        let expiry = end.get() + self.window;
+        (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
     }
 
     /// Charges a claimed stripe, and once in a period charges other stripes that have not been charged for long.
@@ -262,37 +262,37 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges stripes whose count has been uncharged for a whole period, as far as the ring has room, and removes expired
+    /// Charges stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes expired
     /// counts. It does so once in a period: not if `at` is in the period `since`, that of the last time.
     pub(super) fn empty_old(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {
             return;
         }
-        let mut refused = u64::MAX;
+        let mut denied = u64::MAX;
         for (index, stripe) in self.stripes.iter().enumerate() {
-            let seen = stripe.look();
-            if self.is_past(seen, at) {
+            let seen = stripe.load();
+            if self.is_forgettable(seen, at) {
                 self.forget(stripe, at);
             } else if seen.is_chargeable() && seen.tick() + 1 < tick {
-                self.empty(index, at, &mut refused);
+                self.empty(index, at, &mut denied);
             }
         }
     }
 
-    /// Returns the room of a stripe at the time `now`, for a caller that removes an expired count first.
-    pub(super) fn room(&self, stripe: &Stripe, now: Nanos) -> u64 {
-        let seen = stripe.look();
-        if self.is_past(seen, now) {
+    /// Returns the capacity of a stripe at the time `now`, for a caller that removes an expired count first.
+    pub(super) fn capacity(&self, stripe: &Stripe, now: Nanos) -> u64 {
+        let seen = stripe.load();
+        if self.is_forgettable(seen, now) {
             self.batch
         } else {
-            seen.room(self.batch)
+            seen.capacity(self.batch)
         }
     }
 
     /// Returns the earliest time, `now` or later, at which `permits` would be admitted without concurrent requests.
     pub(super) fn ready_at(&self, now: Nanos, permits: u64) -> Option<Nanos> {
-        if self.any_has_room(permits, now) {
+        if self.any_has_capacity(permits, now) {
             return Some(now);
         }
         if permits > self.batch {
@@ -301,14 +301,15 @@ impl<C: Clock> StripedLimiter<C> {
         let words = || {
             self.stripes
                 .iter()
-                .map(|stripe| stripe.look())
+                .map(|stripe| stripe.load())
                 .filter(|seen| seen.is_chargeable())
         };
-        // The request is admitted when the ring has room for it or for the count of a stripe, or when the count of a
+        // The request is admitted when the ring has capacity for it or for the count of a stripe, or when the count of a
         // stripe has expired.
         let needed = words().map(StripeWord::count).fold(permits, u64::min);
-        let over = words().filter_map(|seen| self.over_at(seen));
-        over.filter_map(|over| self.ring.next_cell_start(over))
+        let expiries = words().filter_map(|seen| self.expires_at(seen));
+        expiries
+            .filter_map(|expiry| self.ring.next_cell_start(expiry))
             .chain(self.ring.ready_at(now, needed))
             .min()
     }

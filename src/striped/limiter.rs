@@ -108,26 +108,26 @@ impl<C: Clock> StripedLimiter<C> {
     #[must_use]
     pub fn remaining(&self) -> u64 {
         let now = self.newest(self.clock.now());
-        let in_stripes: u64 = self.stripes.iter().map(|stripe| self.room(stripe, now)).sum();
+        let in_stripes: u64 = self.stripes.iter().map(|stripe| self.capacity(stripe, now)).sum();
         self.ring.remaining(now) + in_stripes
     }
 
     /// Returns the maximum number of permits that are admitted in any interval of one window, which is the limit.
     #[must_use]
     pub fn bound(&self) -> u64 {
-        self.ring.policy().bound() + self.reserved()
+        self.ring.algorithm().bound() + self.reserved()
     }
 
     /// Returns the maximum number of permits of one request, which is the limit less all batches.
     #[must_use]
     pub fn max_request(&self) -> u64 {
-        self.ring.policy().max_request()
+        self.ring.algorithm().max_request()
     }
 
     /// Returns the bound in true time, for the window less the clock's error.
     #[must_use]
     pub fn promise(&self) -> Promise {
-        let window = self.ring.policy().window();
+        let window = self.ring.algorithm().window();
         Promise {
             permits: self.bound(),
             interval: window.saturating_sub(self.clock.error(window)),
@@ -161,7 +161,7 @@ impl<C: Clock> StripedLimiter<C> {
 impl<C: fmt::Debug> fmt::Debug for StripedLimiter<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StripedLimiter")
-            .field("ring", self.ring.policy())
+            .field("ring", self.ring.algorithm())
             .field("batch", &self.batch)
             .field("stripes", &self.stripes)
             .field("closed", &*self.closed)

@@ -143,9 +143,9 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             return Err(StripedDenied::new(self.limiter, now, permits));
         }
         if permits > 0 && permits <= self.limiter.batch {
-            // An owner makes room by charging its count to the ring. Otherwise a current count is left for other
-            // threads to charge, so the stripe is claimed only if it has room beside that count.
-            let has_room = self.take(permits, given) || {
+            // An owner frees capacity by charging its count to the ring. Otherwise a current count is left for other
+            // threads to charge, so the stripe is claimed only if it has capacity beside that count.
+            let has_capacity = self.take(permits, given) || {
                 let ready = if self.is_own() {
                     self.charge()
                 } else {
@@ -153,7 +153,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
                 };
                 ready && self.take(permits, given)
             };
-            if has_room {
+            if has_capacity {
                 return Ok(());
             }
         }
@@ -184,36 +184,36 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         let (index, since) = (self.limiter.index(self.worker), word.tick());
         match self.limiter.charge_claimed(index, word, self.latest_given) {
             Ok((at, charged)) => {
-                self.have(charged.claimed());
+                self.own(charged.claimed());
                 self.limiter.empty_old(since, at);
                 true
             }
             Err(kept) => {
-                self.give_back(kept);
+                self.release(kept);
                 false
             }
         }
     }
 
-    /// Claims the stripe if no other thread has, and if its batch has room for `permits` after an expired count is removed.
+    /// Claims the stripe if no other thread has, and if its batch has capacity for `permits` after an expired count is removed.
     fn claim(&mut self, permits: u64, given: Option<Nanos>) -> bool {
         let stripe = self.stripe();
-        if stripe.look().is_expiring() {
+        if stripe.load().is_expiring() {
             let now = given.unwrap_or_else(|| self.limiter.clock.now());
             self.limiter.forget(stripe, now);
         }
-        let seen = stripe.look();
-        if permits > seen.room(self.limiter.batch) {
+        let seen = stripe.load();
+        if permits > seen.capacity(self.limiter.batch) {
             return false;
         }
         let claimed = stripe.claim(seen);
         if let Some(word) = claimed {
-            self.have(word);
+            self.own(word);
         }
         claimed.is_some()
     }
 
-    fn have(&mut self, word: StripeWord) {
+    fn own(&mut self, word: StripeWord) {
         self.left = self.limiter.batch - word.count();
         self.claimed = Some(word);
     }
@@ -230,7 +230,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
     }
 
     /// Ends the claim.
-    fn give_back(&mut self, word: StripeWord) {
+    fn release(&mut self, word: StripeWord) {
         self.claimed = None;
         self.left = 0;
         self.stripe().note(self.latest_given);
@@ -264,7 +264,7 @@ impl<C: Clock> Drop for LocalStripe<'_, C> {
     /// Releases the stripe with its uncharged count, which other callers can charge.
     fn drop(&mut self) {
         if let Some(word) = self.word() {
-            self.give_back(word.released());
+            self.release(word.released());
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::time::Nanos;
 
 /// The strict ring that the stripes charge, with its words.
 pub(super) struct Ring {
-    policy: CounterRing,
+    algorithm: CounterRing,
     words: OwnWords,
     /// Nanoseconds in a cell.
     cell: u64,
@@ -15,9 +15,9 @@ pub(super) struct Ring {
 
 /// Read-only words: every exchange fails.
 #[derive(Clone, Copy)]
-struct Sealed<W>(W);
+struct ReadOnly<W>(W);
 
-impl<W: Words> Words for Sealed<W> {
+impl<W: Words> Words for ReadOnly<W> {
     fn load(self, index: usize, order: Ordering) -> u64 {
         self.0.load(index, order)
     }
@@ -35,62 +35,62 @@ impl<W: Words> Words for Sealed<W> {
 }
 
 impl Ring {
-    pub(super) fn new(policy: CounterRing) -> Self {
-        let words = OwnWords::new(policy.words());
-        let cell = Nanos::from_duration(policy.cell()).get();
-        let last = policy.advance(0, Nanos::MAX);
-        let last = last.map_or(Nanos::ZERO, |last| policy.latest_time(last));
+    pub(super) fn new(algorithm: CounterRing) -> Self {
+        let words = OwnWords::new(algorithm.words());
+        let cell = Nanos::from_duration(algorithm.cell()).get();
+        let last = algorithm.advance(0, Nanos::MAX);
+        let last = last.map_or(Nanos::ZERO, |last| algorithm.latest_time(last));
         Self {
-            policy,
+            algorithm,
             words,
             cell,
             last,
         }
     }
 
-    pub(super) const fn policy(&self) -> &CounterRing {
-        &self.policy
+    pub(super) const fn algorithm(&self) -> &CounterRing {
+        &self.algorithm
     }
 
     fn words(&self) -> Shared<'_> {
         Shared::new(self.words.get())
     }
 
-    /// Charges `permits` at the time `now` if there is room for all of them; returns whether it did.
+    /// Charges `permits` at the time `now` if there is capacity for all of them; returns whether it did.
     pub(super) fn take(&self, now: Nanos, permits: u64) -> bool {
-        self.policy.decide(self.words(), now, permits).is_some()
+        self.algorithm.decide(self.words(), now, permits).is_some()
     }
 
-    /// Whether the ring certainly has no room for `permits`. This costs as much as a decision and changes nothing. If it
-    /// returns false, the ring may have room.
-    pub(super) fn refuses(&self, now: Nanos, permits: u64) -> bool {
-        let attempt = self.policy.attempt(Sealed(self.words()), now, permits);
+    /// Whether the ring certainly has no capacity for `permits`. This costs as much as a decision and changes nothing. If it
+    /// returns false, the ring may have capacity.
+    pub(super) fn denies(&self, now: Nanos, permits: u64) -> bool {
+        let attempt = self.algorithm.attempt(ReadOnly(self.words()), now, permits);
         matches!(attempt, Attempt::Denied)
     }
 
     pub(super) fn remaining(&self, now: Nanos) -> u64 {
-        self.policy.remaining(self.words(), now)
+        self.algorithm.remaining(self.words(), now)
     }
 
     pub(super) fn ready_at(&self, now: Nanos, permits: u64) -> Option<Nanos> {
-        self.policy.ready_at(self.words(), now, permits)
+        self.algorithm.ready_at(self.words(), now, permits)
     }
 
     /// Returns the published time: every later decision is made at that time or later.
     pub(super) fn latest_time(&self) -> Nanos {
-        self.policy.latest_time(self.first())
+        self.algorithm.latest_time(self.first())
     }
 
     /// Publishes the time `now`, rounded down to the [beginning](Self::cell_start) of its cell. Returns the time that is
     /// published afterwards.
-    pub(super) fn reach(&self, now: Nanos) -> Nanos {
+    pub(super) fn publish(&self, now: Nanos) -> Nanos {
         // This decision makes a ring of several words enter the cell. A ring of one word is unchanged, because it
         // publishes the time by admissions only.
-        let _ = self.policy.decide(self.words(), now, u64::MAX);
-        if self.policy.words() == 1 {
+        let _ = self.algorithm.decide(self.words(), now, u64::MAX);
+        if self.algorithm.words() == 1 {
             let first = self.first();
-            let later = self.policy.advance(first, now);
-            if let Some(later) = later.filter(|&later| self.policy.latest_time(later) <= now) {
+            let later = self.algorithm.advance(first, now);
+            if let Some(later) = later.filter(|&later| self.algorithm.latest_time(later) <= now) {
                 // Relaxed, both: the word is the whole state. If the exchange fails, another thread has published a
                 // time, which is loaded below.
                 let _ = self

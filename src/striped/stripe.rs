@@ -32,18 +32,23 @@ impl Stripe {
 
     /// Loads the stripe word.
     #[inline]
-    pub(super) fn look(&self) -> StripeWord {
+    pub(super) fn load(&self) -> StripeWord {
         // Relaxed: every compare-exchange below validates the value.
         StripeWord::from_raw(self.word.load(Ordering::Relaxed))
     }
 
-    /// Takes `permits` from the batch if `room`, a function of the stripe word and the batch, is as large. If that fills the
+    /// Takes `permits` from the batch if `capacity`, a function of the stripe word and the batch, is as large. If that fills the
     /// batch, the same exchange claims the stripe.
     #[inline(always)]
-    pub(super) fn take(&self, permits: u64, batch: u64, room: impl Fn(StripeWord, u64) -> u64) -> TakeResult {
-        let mut seen = self.look();
+    pub(super) fn take(
+        &self,
+        permits: u64,
+        batch: u64,
+        capacity: impl Fn(StripeWord, u64) -> u64,
+    ) -> TakeResult {
+        let mut seen = self.load();
         loop {
-            if permits > room(seen, batch) {
+            if permits > capacity(seen, batch) {
                 return TakeResult::Exhausted;
             }
             let used = seen.used(permits, batch);
@@ -117,7 +122,7 @@ impl Stripe {
 impl fmt::Debug for Stripe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stripe")
-            .field("word", &self.look())
+            .field("word", &self.load())
             .field("latest_given", &self.latest_given())
             .finish()
     }

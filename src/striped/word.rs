@@ -51,7 +51,7 @@ impl StripeWord {
     }
 
     /// Returns the remaining permits of the batch, and zero while the stripe is claimed.
-    pub(super) const fn room(self, batch: u64) -> u64 {
+    pub(super) const fn capacity(self, batch: u64) -> u64 {
         if self.is_claimed() {
             0
         } else {
@@ -62,7 +62,7 @@ impl StripeWord {
     /// Returns the remaining permits of the batch for a caller without a clock reading, and zero while the stripe is
     /// claimed or expiring. The count of an expiring stripe may have expired, and an admission would make all of it
     /// current again.
-    pub(super) const fn room_unless_expiring(self, batch: u64) -> u64 {
+    pub(super) const fn capacity_unless_expiring(self, batch: u64) -> u64 {
         if self.0 & (Self::CLAIMED | Self::EXPIRING) == 0 {
             batch.saturating_sub(self.count())
         } else {
@@ -141,7 +141,10 @@ mod tests {
                     .used(count, StripeWord::MAX_BATCH);
                 assert_eq!((open.tick(), open.count()), (tick, count));
                 assert!(!open.is_expiring() && !open.is_claimed());
-                assert_eq!(open.room(StripeWord::MAX_BATCH), StripeWord::MAX_BATCH - count);
+                assert_eq!(
+                    open.capacity(StripeWord::MAX_BATCH),
+                    StripeWord::MAX_BATCH - count
+                );
                 let kept = open.claimed().kept(StripeWord::LAST_TICK);
                 assert_eq!((kept.tick(), kept.count()), (StripeWord::LAST_TICK, count));
                 assert!(kept.is_expiring() && !kept.is_claimed());
@@ -157,7 +160,7 @@ mod tests {
         let full = StripeWord::from_raw(0).used(StripeWord::MAX_BATCH, StripeWord::MAX_BATCH);
         assert_eq!(full.count(), StripeWord::MAX_BATCH);
         assert!(full.is_claimed() && !full.is_chargeable());
-        assert_eq!(full.room(StripeWord::MAX_BATCH), 0);
+        assert_eq!(full.capacity(StripeWord::MAX_BATCH), 0);
         assert_eq!(full.charged(7).raw(), 7 << 15);
         let one_less = StripeWord::from_raw(0).used(StripeWord::MAX_BATCH - 1, StripeWord::MAX_BATCH);
         assert!(one_less.is_chargeable());

@@ -186,7 +186,7 @@ impl StateAlgorithms {
         Ok(Self::of_buckets(&buckets, &usage, layout))
     }
 
-    /// Buckets over one word. Each is told how far ahead of the clock the others may leave it.
+    /// Buckets over one word. Each knows how far ahead of the clock the others may leave it.
     fn of_buckets(buckets: &[Gcra], usage: &Gcra, layout: WordLayout) -> Self {
         let informed = |bucket: &Gcra| {
             let all = buckets.iter();
@@ -223,7 +223,7 @@ impl StateAlgorithms {
                     return None;
                 };
                 if (quota, burst, tiers) == (old_quota, old_burst, old_tiers) {
-                    // `before` may have been told of algorithms from earlier reloads.
+                    // `before` may follow algorithms of earlier reloads.
                     return Some(before.clone());
                 }
                 self.bucket_over(before)

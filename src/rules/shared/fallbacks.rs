@@ -17,7 +17,7 @@ pub(crate) struct FallbackLimiters {
 }
 
 impl FallbackLimiters {
-    /// Charges a key what was admitted elsewhere, whether there is room or not.
+    /// Charges a key what was admitted elsewhere, whether there is capacity or not.
     pub(crate) fn charge(&self, state: u16, key: u64, tier: usize, permits: u64) {
         if let Some(state) = &self.states[usize::from(state)] {
             state.charge_debt(key, Some(tier), self.clock.now(), permits);

@@ -13,7 +13,7 @@ use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 
-/// A quota of a limiter of this node that has no room.
+/// A quota of a limiter of this node that has no capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullQuota {
     /// Its position among the [quotas](SharedPlanner::quotas) of the request.
@@ -40,7 +40,7 @@ pub(crate) enum ChargedBy {
 }
 
 impl<R: ?Sized> SharedPlanner<R> {
-    /// The quotas of these targets that have no room in this node's limiters.
+    /// The quotas of these targets that have no capacity in this node's limiters.
     pub(crate) fn peek_local(&self, plan: &CheckPlan, which: impl Fn(usize) -> bool) -> Vec<FullQuota> {
         let (now, mut full) = (self.clock.now(), Vec::new());
         for (at, target) in plan.targets.iter().enumerate() {
@@ -48,8 +48,8 @@ impl<R: ?Sized> SharedPlanner<R> {
                 continue;
             }
             let (state, extracted) = (self.state(target), &target.extracted);
-            let room = state.capacity_left(extracted, state.find(extracted), now).permits;
-            if extracted.enforced && (extracted.denied || room < extracted.permits) {
+            let capacity = state.capacity_left(extracted, state.find(extracted), now).permits;
+            if extracted.enforced && (extracted.denied || capacity < extracted.permits) {
                 self.name_full(plan, target, &mut full);
             }
         }
@@ -136,7 +136,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         self.modes[usize::from(target.state)] == Mode::Local || self.on_error(target) != OnError::Admit
     }
 
-    /// Counts what the store has admitted, and charges it to the fallback limiters, whether they have room or not.
+    /// Counts what the store has admitted, and charges it to the fallback limiters, whether they have capacity or not.
     /// `which` says for which targets, `charged` what was charged for each quota.
     pub(crate) fn charge_fallbacks(
         &self,
@@ -171,7 +171,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         self.rules[first].rule.on_error
     }
 
-    /// Adds the quotas of a target that have no room, at least one.
+    /// Adds the quotas of a target that have no capacity, at least one.
     fn name_full(&self, plan: &CheckPlan, target: &Target, full: &mut Vec<FullQuota>) {
         let (state, extracted) = (self.state(target), &target.extracted);
         let before = plan
