@@ -11,16 +11,10 @@ extern crate alloc;
 mod failure;
 #[path = "../../cli/src/input"]
 mod input {
-    pub(crate) mod common;
-    pub(crate) mod common_field;
-    pub(crate) mod csv;
     pub(crate) mod detect;
-    pub(crate) mod json;
+    pub(crate) mod format;
     pub(crate) mod lines;
-    pub(crate) mod log_format;
-    pub(crate) mod named_fields;
     pub(crate) mod row;
-    pub(crate) mod syslog;
     pub(crate) mod time {
         pub(crate) mod calendar;
         pub(crate) mod clf_time;
@@ -30,8 +24,8 @@ mod input {
 }
 
 use input::detect::{self, FormatArg};
+use input::format::WantedFields;
 use input::lines::Lines;
-use input::log_format::WantedFields;
 use input::row::{self, Row};
 use input::time::infer_year::YearInference;
 use input::time::timestamp::{TimestampFormat, TimestampParser};
