@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example guard
-//! cargo run --release --example guard -- --seconds 0.5
+//! cargo run --release --example guard -- --seconds 10
 //! ```
 //!
 //! One worker per core asks as fast as it can, so nearly all decisions are denials: a limiter that
@@ -62,11 +62,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// How long each algorithm is on guard: three seconds, or what `--seconds` says, up to an hour.
+/// How long each algorithm is on guard: one second, or what `--seconds` says, up to an hour.
 fn seconds() -> Result<Duration, Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     match (arguments.next().as_deref(), arguments.next()) {
-        (None, _) => Ok(Duration::from_secs(3)),
+        (None, _) => Ok(Duration::from_secs(1)),
         (Some("--seconds"), Some(number)) => {
             let seconds = number
                 .parse()

@@ -2,6 +2,7 @@
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 
 use proptest::prelude::*;
 use ringgate::algorithm::{Attempt, Reclaim};
@@ -491,4 +492,34 @@ fn a_limit_is_lowered_within_its_range() {
     // The burst in proportion, and at least one.
     let bursts = [10, 9, 2, 1].map(|limit| bucket.with_limit(limit).expect("fewer").burst());
     assert_eq!(bursts, [5, 4, 1, 1]);
+}
+
+/// A bucket whose limit is lowered has a longer burst: a permit takes longer, which is rounded up. A state is idle only
+/// when every word that a refund may have taken back is below the next one.
+#[test]
+fn a_lowered_bucket_is_idle_after_all_that_a_refund_took_back() {
+    for (limit, window, burst) in [(1_000, 1_000, 1), (7, 1_000, 7), (60, 1_001, 3)] {
+        let bucket = Gcra::token_bucket(quota_of(limit, window), burst).unwrap();
+        for lowered in 1..=limit {
+            let lower = bucket.with_limit(lowered).unwrap();
+            let state = State::fresh(&lower);
+            let all = lower.max_request();
+            let receipt = lower
+                .decide(state.shared(), Nanos::new(5), all)
+                .expect("a fresh bucket");
+            let highest = first(&state);
+            assert!(lower.refund(state.shared(), &receipt, all));
+            for it in [&bucket, &lower] {
+                let idle = it.idle_from(first(&state)).expect("long before time ends");
+                assert!(
+                    it.advance(first(&state), idle) > Some(highest),
+                    "{burst} of {limit} in {window} ns, lowered to {lowered}"
+                );
+            }
+        }
+    }
+}
+
+fn quota_of(limit: u64, window: u64) -> Quota {
+    Quota::new(limit, Duration::from_nanos(window)).unwrap()
 }
