@@ -9,6 +9,8 @@ searched again with every name as a placeholder, in its file and then in all fil
 method or file does not lose the mutation. It must be found exactly once.
 """
 
+import itertools
+import json
 import os
 import queue
 import re
@@ -17,20 +19,22 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 COPIED = ["Cargo.toml", "Cargo.lock", "src", "tests", "benches", "cli", "examples", "README.md"]
 WORKERS = int(os.environ.get("MUTANT_WORKERS", os.cpu_count() or 1))
-LIMIT = int(os.environ.get("MUTANT_SECONDS", "180"))
+LIMIT = int(os.environ.get("MUTANT_SECONDS", "120"))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.abspath(os.environ.get("MUTANTS_DIR", os.path.join(ROOT, "target", "mutants")))
 
-LOOM = "cargo test --quiet --profile models --features rules,tokio --test models"
+# The features and the target that a kind of test is built with. Others than these are files of tests.
+LOOM = ("rules,tokio", ["--profile", "models", "--test", "models"])
 KINDS = {
     "loom": LOOM,
-    "lib": "cargo test --quiet --features rules,tokio --lib",
-    "shared": "cargo test --quiet --features shared --test shared",
-    "redis-lib": "cargo test --quiet --features redis --lib",
-    "redis": "cargo test --quiet --features redis,redis-cluster --test redis",
+    "lib": ("rules,tokio", ["--lib"]),
+    "shared": ("shared", ["--test", "shared"]),
+    "redis-lib": ("redis", ["--lib"]),
+    "redis": ("redis,redis-cluster", ["--test", "redis"]),
 }
 
 TOKEN = re.compile(
@@ -141,10 +145,11 @@ def read(path):
 def environment(worker, kind):
     env = dict(os.environ)
     env.update(
-        CARGO_TARGET_DIR=os.path.join(WORK, f"target-{worker}"),
+        # Of each worker: cargo would take the copies of two workers for one package.
+        CARGO_TARGET_DIR=os.path.join(worker, "target"),
         CARGO_INCREMENTAL="1",
+        CARGO_PROFILE_DEV_DEBUG="0",
         CARGO_PROFILE_MODELS_OPT_LEVEL="1",
-        CARGO_PROFILE_MODELS_CODEGEN_UNITS="16",
         # Whether a mutation is noticed must not depend on luck.
         PROPTEST_RNG_SEED="1",
     )
@@ -154,56 +159,107 @@ def environment(worker, kind):
     return env
 
 
+def build_test(worker, kind):
+    """Builds the tests of a kind: whether that succeeds, and cargo's output."""
+    features, target = KINDS.get(kind, ("rules,tokio", ["--test", kind]))
+    command = ["cargo", "test", "--quiet", "--locked", "--features", features, *target]
+    build = subprocess.run(
+        [*command, "--no-run", "--message-format", "json-render-diagnostics"],
+        cwd=os.path.join(worker, "copy"), env=environment(worker, kind), capture_output=True, text=True,
+    )
+    return build.returncode == 0, build
+
+
+def run_test(worker, test):
+    """Builds the copy's test and runs it: (outcome, output), with an outcome of passed, failed, or why neither."""
+    kind, _, name = test.partition(" ")
+    built, build = build_test(worker, kind)
+    if not built:
+        return "does not compile", build.stderr
+    programs = [json.loads(line).get("executable") for line in build.stdout.splitlines() if line.startswith("{")]
+    program = [path for path in programs if path][-1]
+    run = subprocess.Popen(
+        [program, *name.split()],
+        cwd=os.path.join(worker, "copy"), env=environment(worker, kind), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        # A session of its own: servers that the test has started end with it.
+        start_new_session=True,
+    )
+    try:
+        output, _ = run.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        return f"not ended after {LIMIT} s", ""
+    if "running 0 tests" in output:
+        return "there is no such test", ""
+    if run.returncode == 0:
+        return "passed", output
+    if "test result: FAILED" in output or "panicked at" in output:
+        return "failed", output
+    return "the test did not run", output
+
+
+def last_lines(text):
+    return "".join(f"\n    {line}" for line in text.splitlines()[-12:])
+
+
 def try_out(worker, mutation, sources):
     """The outcome of one mutation, as a line."""
     place = sources.find(mutation)
-    what = (f"[{mutation['claim']}] " if "claim" in mutation else "") + f"{mutation['what']} ({mutation['test']})"
+    what = f"[{mutation['claim']}] {mutation['what']} ({mutation['test']})"
     if isinstance(place, str):
         return False, f"STALE     {what}: {place}: {mutation['from']}"
     file, start, end, names, how = place
     note = "" if how == "as written" else f", {how}: {file}"
-    copy = os.path.join(WORK, f"copy-{worker}")
     text = sources.texts[file][0]
     to = mutation["to"]
     if names:
         to = re.sub(r"[A-Za-z_][A-Za-z_0-9]*", lambda name: names.get(name.group(), name.group()), to)
-    path = os.path.join(copy, file)
+    path = os.path.join(worker, "copy", file)
     with open(path, "w", encoding="utf-8") as mutated:
         mutated.write(text[:start] + to + text[end:])
-    kind, _, name = mutation["test"].partition(" ")
-    command = KINDS.get(kind, f"cargo test --quiet --features rules,tokio --test {kind}").split()
-    env = environment(worker, kind)
     try:
-        build = subprocess.run([*command, "--no-run"], cwd=copy, env=env, capture_output=True, text=True)
-        if build.returncode != 0:
-            errors = "\n".join(build.stderr.splitlines()[-12:])
-            return False, f"BROKEN    {what}: does not compile{note}\n{errors}"
-        # In a session of its own: cargo alone would leave the test running.
-        run = subprocess.Popen(
-            [*command, *name.split()],
-            cwd=copy,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output, _ = run.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            run.communicate()
-            return False, f"UNDECIDED {what}: not ended after {LIMIT} s{note}"
-        if run.returncode == 0:
-            if re.search(r"running 0 tests", output) and not re.search(r"running [1-9]", output):
-                return False, f"BROKEN    {what}: there is no such test{note}"
-            return False, f"SURVIVED  {what}{note}"
-        if "test result: FAILED" in output or "panicked at" in output:
-            return True, f"caught    {what}{note}"
-        return False, f"BROKEN    {what}: the test did not run{note}\n" + "\n".join(output.splitlines()[-5:])
+        outcome, output = run_test(worker, mutation["test"])
     finally:
         with open(path, "w", encoding="utf-8") as restored:
             restored.write(text)
+    if outcome == "failed":
+        return True, f"caught    {what}{note}"
+    if outcome == "passed":
+        return False, f"SURVIVED  {what}{note}"
+    return False, f"UNDECIDED {what}: {outcome}{note}{last_lines(output)}"
+
+
+def try_unchanged(worker, test):
+    """Whether a test passes without any mutation: a test that always fails notices nothing."""
+    outcome, output = run_test(worker, test)
+    if outcome == "passed":
+        return True, f"passes    {test}"
+    return False, f"BROKEN    {test}, without a mutation: {outcome}{last_lines(output)}"
+
+
+def prepare(kinds):
+    """Makes the folders of the workers. The first one builds the tests, and the others get copies of what it has built."""
+    workers = [os.path.join(WORK, f"worker-{number}") for number in range(WORKERS)]
+    for worker in workers:
+        copy = os.path.join(worker, "copy")
+        shutil.rmtree(copy, ignore_errors=True)
+        os.makedirs(copy)
+        for item in COPIED:
+            path = os.path.join(ROOT, item)
+            if os.path.isdir(path):
+                shutil.copytree(path, os.path.join(copy, item), ignore=shutil.ignore_patterns("target"))
+            elif os.path.exists(path):
+                shutil.copy2(path, os.path.join(copy, item))
+    for kind in kinds:
+        build_test(workers[0], kind)
+    for worker in workers[1:]:
+        for target in ("target", "target-loom"):
+            built, copied = os.path.join(workers[0], target), os.path.join(worker, target)
+            if os.path.exists(built) and not os.path.exists(copied):
+                # With the times of the files, by which cargo sees that nothing has changed.
+                shutil.copytree(built, copied, symlinks=True)
+    return workers
 
 
 def main(arguments):
@@ -222,40 +278,45 @@ def main(arguments):
                 print(f"{place[4]:9} {mutation['what']}: {place[0]}")
         print(f"{len(mutations) - stale} of {len(mutations)} mutations apply")
         return 1 if stale or not mutations else 0
-    # Mutations of one kind of test follow one another, which keeps builds small.
+    # Tests of one kind follow one another, which keeps builds small. `ci/loom.sh` shows that all models pass.
     waiting, lines = queue.Queue(), threading.Lock()
-    for mutation in sorted(mutations, key=lambda m: (m["test"].split()[0], m["file"])):
-        waiting.put(mutation)
-    caught = 0
+    by_kind = sorted(mutations, key=lambda m: (m["test"].split()[0], m["file"]))
+    for kind, group in itertools.groupby(by_kind, key=lambda m: m["test"].split()[0]):
+        group = list(group)
+        if kind != "loom":
+            for test in sorted({mutation["test"] for mutation in group}):
+                waiting.put(test)
+        for mutation in group:
+            waiting.put(mutation)
+    caught = broken = 0
 
     def work(worker):
-        nonlocal caught
-        copy = os.path.join(WORK, f"copy-{worker}")
-        shutil.rmtree(copy, ignore_errors=True)
-        os.makedirs(copy)
-        for item in COPIED:
-            path = os.path.join(ROOT, item)
-            if os.path.isdir(path):
-                shutil.copytree(path, os.path.join(copy, item), ignore=shutil.ignore_patterns("target"))
-            elif os.path.exists(path):
-                shutil.copy2(path, os.path.join(copy, item))
+        nonlocal caught, broken
         while True:
             try:
-                mutation = waiting.get_nowait()
+                job = waiting.get_nowait()
             except queue.Empty:
                 return
-            good, line = try_out(worker, mutation, sources)
+            began = time.monotonic()
+            if isinstance(job, str):
+                good, line = try_unchanged(worker, job)
+            else:
+                good, line = try_out(worker, job, sources)
             with lines:
-                caught += good
-                print(line, flush=True)
+                if isinstance(job, str):
+                    broken += not good
+                else:
+                    caught += good
+                print(f"{time.monotonic() - began:5.1f} s  {line}", flush=True)
 
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(min(WORKERS, len(mutations) or 1))]
+    workers = prepare(sorted({mutation["test"].split()[0] for mutation in mutations}))
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    print(f"{caught} of {len(mutations)} mutations caught")
-    return 0 if caught == len(mutations) > 0 else 1
+    print(f"{caught} of {len(mutations)} mutations caught" + (f"; {broken} tests fail without any" if broken else ""))
+    return 0 if caught == len(mutations) > 0 and not broken else 1
 
 
 sys.exit(main(sys.argv[1:]))

@@ -452,7 +452,7 @@ fn striped_local_stripe() {
             &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
         ],
     )
-    .run(FULL);
+    .run(BOUNDED);
 }
 
 /// Two want the same stripe for themselves.
@@ -474,7 +474,7 @@ fn striped_local_stripe_twice() {
 fn striped_local_stripe_kept() {
     Scene::new(1, 2, &[&[Own(0), UseAt(0, 1), UseAt(0, 2)], &[AskAt(0, 0, 1)]])
         .before(&[AskAt(0, 0, 3)])
-        .run(FULL);
+        .run(BOUNDED);
 }
 
 /// A local stripe is used at a given time and released: another thread charges it no earlier.
