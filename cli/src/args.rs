@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use ringgate::rules::RuleAlgorithm;
 
-use crate::input::detect::FormatArg;
+use crate::input::choice::FormatArg;
 use crate::input::time::timestamp::TimestampFormat;
 use crate::redis_check::RedisCommand;
 
@@ -44,17 +44,33 @@ macro_rules! input_notes {
 
     common, combined  address ident user [17/May/2015:10:05:03 +0000] "request" status size "referer" "user-agent"
                       Fields: client, ident, user, request, method, target, path, protocol, status, size, referer,
-                      agent (or nginx's names for them). The address is printable ASCII. " does not end a quoted text.
-    json              {"time": "2015-05-17T10:05:03Z", "client": "1.2.3.4", "user": {"id": 7}}
-                      Fields: those of the object. user.id is a field of a field. A null field is missing.
+                      agent (or nginx's names for them), and vhost if each line begins with a virtual host. A client
+                      is an address, or a host name if clients of the first lines are; its port is left out.
+    json, logfmt      {"time": "2015-05-17T10:05:03Z", "client": "1.2.3.4", "user": {"id": 7}}
+                      time=2015-05-17T10:05:03Z client=1.2.3.4 user=7
+                      Fields: those of the line. user.id is a field of a field. A null field is missing. client, method,
+                      path, status and so on also stand for the names that nginx, Caddy, Traefik and others use.
     csv               The first line names the columns. Commas, tabs, semicolons or bars separate values, which may be
                       quoted. A record is one line.
-    syslog            <13>May 17 10:05:03 host program[pid]: message
-                      Fields: host, program, pid, message, and those of common if the message is such a line.
+    w3c               IIS, CloudFront: #Fields: date time c-ip cs-method ..
+    alb, elb, s3, envoy, haproxy
+                      Access logs in the documented order of fields. Fields: those of common, or the documented names.
+    syslog, rfc5424, journald
+                      Fields: host, program, pid, message, and those of a message in one of the other formats.
+    docker, cri, timed
+                      Lines of containers. Fields: stream, and those of the message.
+    --log-format '$remote_addr [$time_local] "$request" $status'
+                      As in nginx's directive. Fields: the variables, and those of common that they have.
+    --pattern 'Failed password for .* from (?<address>\S+)'
+                      Lines that a regular expression matches; others are no requests. Fields: the named groups. The
+                      time is that of a group "time", or of the line around the message.
 
-  Files may be compressed by gzip or zstd. A line that is not a request, or exceeds 64 KiB, is unreadable: it is counted
-  and skipped. The first three are shown on standard error. Blank lines are skipped. Requests without the field of a
-  key share one key.
+  A message's own time counts, unless the line around it has a year and the message has none.
+
+  Files may be compressed by gzip or zstd; of one that was cut, the result so far is printed. A line that is not a
+  request, or exceeds 64 KiB, is unreadable: it is counted and skipped. The first three are shown on standard error.
+  With more of them than requests, the input is an error unless --lenient is given. Blank lines are skipped. Requests
+  without the field of a key share one key.
 
 Time:
   17/May/2015:10:05:03 +0000, RFC 3339 (without a zone: --utc-offset), seconds, milliseconds, microseconds or
@@ -69,7 +85,7 @@ const INPUT_NOTES: &str = concat!(
     r#"
 
 Exit status:
-  0, or 2 if an argument is invalid, or the input cannot be read or has no request."#
+  0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input cannot be read or has no request."#
 );
 
 const REPLAY_NOTES: &str = concat!(
@@ -97,7 +113,7 @@ Memory:
   time of that window are in memory.
 
 Exit status:
-  0, or 2 if an argument is invalid, or the input cannot be read or has no request."#
+  0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input cannot be read or has no request."#
 );
 
 #[derive(Debug, clap::Args)]
@@ -110,7 +126,15 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) format: FormatArg,
 
-    /// Field of the time in JSON and CSV [default: time, ts, ..]
+    /// String of nginx's log_format, as in '$remote_addr [$time_local]'
+    #[arg(long, value_name = "STRING", conflicts_with = "pattern")]
+    pub(crate) log_format: Option<String>,
+
+    /// Regular expression whose named groups are fields
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) pattern: Option<String>,
+
+    /// Field of the time [default: time, ts, ..]
     #[arg(long, value_name = "FIELD")]
     pub(crate) time_field: Option<String>,
 
@@ -125,6 +149,18 @@ pub(crate) struct InputArgs {
     /// UTC offset of timestamps without a time zone
     #[arg(long, value_name = "OFFSET", default_value = "Z", allow_hyphen_values = true)]
     pub(crate) utc_offset: String,
+
+    /// Leave out requests before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<String>,
+
+    /// Leave out requests from this time on
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<String>,
+
+    /// Accept inputs with more unreadable lines than requests
+    #[arg(long)]
+    pub(crate) lenient: bool,
 
     /// Name in rules for a field, as in user=client (repeatable)
     #[arg(long, value_name = "NAME=FIELD")]

@@ -28,7 +28,21 @@ pub(crate) enum Failure {
     Empty {
         /// Lines that could not be parsed.
         unreadable: u64,
+        /// Requests outside of `--from` and `--to`.
+        cut: u64,
+        /// Lines that are no requests of the format.
+        others: u64,
         /// The first of them, with their errors.
+        examples: Vec<String>,
+    },
+    /// An input has more unreadable lines than requests.
+    Illegible {
+        input: String,
+        unreadable: u64,
+        lines: u64,
+        /// The format and the reason for it.
+        format: String,
+        /// The first unreadable lines, with their errors.
         examples: Vec<String>,
     },
     /// The input spans more time than a limiter can represent.
@@ -102,13 +116,41 @@ impl fmt::Display for Failure {
             Self::Rules(error) => error.fmt(f),
             Self::Message(message) => f.write_str(message),
             Self::Io { operation, error } => write!(f, "{operation}: {error}"),
-            Self::Empty { unreadable, examples } => {
+            Self::Empty {
+                unreadable,
+                cut,
+                others,
+                examples,
+            } => {
                 write!(f, "no requests in the input ({unreadable} unreadable lines)")?;
+                if *cut > 0 {
+                    write!(f, "; {cut} requests are outside of --from and --to")?;
+                }
+                if *others > 0 {
+                    write!(f, "; {others} lines are no requests of the format")?;
+                }
+                if *unreadable > 0 {
+                    write!(f, "; --format, --log-format or --pattern say how lines are read")?;
+                }
+                examples.iter().try_for_each(|example| write!(f, "\n{example}"))
+            }
+            Self::Illegible {
+                input,
+                unreadable,
+                lines,
+                format,
+                examples,
+            } => {
+                write!(
+                    f,
+                    "{unreadable} of {lines} lines of {input} are unreadable as {format} (--format, --log-format or --pattern \
+                     say how lines are read; --lenient leaves them out)"
+                )?;
                 examples.iter().try_for_each(|example| write!(f, "\n{example}"))
             }
             Self::TooLong { first, last, days } => write!(
                 f,
-                "input spans {first} to {last} (expected at most {days} days with these windows)"
+                "input spans {first} to {last} (expected at most {days} days with these windows; --from and --to leave requests out)"
             ),
             Self::Unreachable { server, reason } => write!(f, "cannot check {server}: {reason}"),
         }
@@ -122,7 +164,11 @@ impl Error for Failure {
             Self::Rule(error) => Some(error),
             Self::Rules(error) => Some(error),
             Self::Io { error, .. } => Some(error),
-            Self::Message(_) | Self::Empty { .. } | Self::TooLong { .. } | Self::Unreachable { .. } => None,
+            Self::Message(_)
+            | Self::Empty { .. }
+            | Self::Illegible { .. }
+            | Self::TooLong { .. }
+            | Self::Unreachable { .. } => None,
         }
     }
 }

@@ -16,7 +16,7 @@ mod suggest;
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,6 +26,7 @@ use serde::Serialize;
 
 use args::{Args, Command, InputArgs, ReplayArgs, SuggestArgs};
 use failure::Failure;
+use input::choice::{Choice, Own};
 use input::source::Source;
 use input::time::calendar;
 use input::time::infer_year::YearInference;
@@ -47,8 +48,8 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let outcome = match command {
-        Command::Replay(args) => replay(&args).map(|()| ExitCode::SUCCESS),
-        Command::Suggest(args) => suggest(&args).map(|()| ExitCode::SUCCESS),
+        Command::Replay(args) => replay(&args),
+        Command::Suggest(args) => suggest(&args),
         Command::Redis(RedisCommand::Check(args)) => redis_check(&args),
     };
     outcome.unwrap_or_else(|failure| {
@@ -74,7 +75,7 @@ fn redis_check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(checked.problem)))
 }
 
-fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     // The rules come first, so that an error in them is reported before a long input is read.
     let aliases = aliases(&args.input)?;
     let plan = match &args.rules {
@@ -86,21 +87,52 @@ fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         compare: args.compare,
     };
     let inputs = inputs(&args.input)?;
+    if let Some(path) = &args.html {
+        reject_input(
+            path,
+            inputs
+                .sources
+                .iter()
+                .cloned()
+                .chain(args.rules.as_deref().map(Source::of)),
+        )?;
+    }
     let mut progress = Progress::new(inputs.size(), args.input.quiet);
     let (report, unreadable) = replay::replay(&plan, inputs, depth, &mut progress)?;
     drop(progress);
+    let status = status(report.truncated);
     unreadable.iter().for_each(|example| print_error(example));
     if let Some(path) = &args.html {
         write(path, &page::render(&to_json(&report)?)?)?;
     }
     if !args.json {
-        return print(&tables::render(&report));
+        return print(&tables::render(&report)).map(|()| status);
     }
-    print_notes(&report.notes);
-    print(&(to_json(&report)? + "\n"))
+    print_notes(&report.warnings, &report.notes);
+    print(&(to_json(&report)? + "\n"))?;
+    Ok(status)
 }
 
-fn suggest(args: &SuggestArgs) -> Result<(), Failure> {
+/// The exit status of a result: 1 if it is that of a part of the input.
+fn status(truncated: bool) -> ExitCode {
+    ExitCode::from(u8::from(truncated))
+}
+
+/// Refuses to write over a file that is read.
+fn reject_input(output: &Path, sources: impl IntoIterator<Item = Source>) -> Result<(), Failure> {
+    for source in sources {
+        if source.is_file(output) {
+            return Err(Failure::argument(
+                "--html",
+                output.display(),
+                format!("another file than the input {}", source.name()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn suggest(args: &SuggestArgs) -> Result<ExitCode, Failure> {
     let rules = suggest::rules(&args.window, args.when.as_deref())?;
     let plan = Plan::of_args(&rules, &args.count, aliases(&args.input)?)?;
     let shares: Vec<Share> = match args.deny.as_slice() {
@@ -116,10 +148,11 @@ fn suggest(args: &SuggestArgs) -> Result<(), Failure> {
     drop(progress);
     unreadable.iter().for_each(|example| print_error(example));
     if !args.json {
-        return print(&suggestions.text());
+        return print(&suggestions.text()).map(|()| status(suggestions.truncated));
     }
-    print_notes(&suggestions.notes);
-    print(&(to_json(&suggestions)? + "\n"))
+    print_notes(&suggestions.warnings, &suggestions.notes);
+    print(&(to_json(&suggestions)? + "\n"))?;
+    Ok(status(suggestions.truncated))
 }
 
 fn inputs(args: &InputArgs) -> Result<Inputs, Failure> {
@@ -127,18 +160,40 @@ fn inputs(args: &InputArgs) -> Result<Inputs, Failure> {
         Failure::argument(
             "--utc-offset",
             format!("{:?}", args.utc_offset),
-            "hours and minutes, as in +02:00",
+            "-14:00 to +14:00, as in +02:00",
         )
     })?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.ok().and_then(|now| i64::try_from(now.as_nanos()).ok());
+    let instant = |name: &str, text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => calendar::instant(text, offset).map(Some).ok_or_else(|| {
+            Failure::argument(
+                name,
+                format!("{text:?}"),
+                "a date or a time, as in 2015-05-17 or 2015-05-17T10:05:03Z",
+            )
+        }),
+    };
     let mut sources: Vec<Source> = args.files.iter().map(|path| Source::of(path)).collect();
     if sources.is_empty() {
         sources.push(Source::StandardInput);
     }
+    if !args.quiet && sources.contains(&Source::StandardInput) && io::stdin().is_terminal() {
+        print_error(
+            "reading lines from the terminal; Ctrl-D ends the input (files are arguments: see --help)",
+        );
+    }
+    let own = args.log_format.clone().map(Own::LogFormat);
     Ok(Inputs {
         sources,
-        format: args.format,
+        choice: Choice {
+            format: args.format,
+            own: own.or_else(|| args.pattern.clone().map(Own::Pattern)),
+        },
+        from: instant("--from", &args.from)?,
+        to: instant("--to", &args.to)?,
+        lenient: args.lenient,
         time_field: args.time_field.clone(),
         timestamps: TimestampParser::new(
             args.time_format,
@@ -180,7 +235,10 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-fn print_notes(notes: &[String]) {
+fn print_notes(warnings: &[String], notes: &[String]) {
+    warnings
+        .iter()
+        .for_each(|warning| print_error(&format!("warning: {warning}")));
     notes
         .iter()
         .for_each(|note| print_error(&format!("note: {note}")));

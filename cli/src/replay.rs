@@ -2,6 +2,7 @@
 
 pub(crate) mod by_key;
 mod evaluator;
+mod findings;
 mod key_request;
 mod lazy_words;
 pub(crate) mod requests;
@@ -69,9 +70,9 @@ pub(crate) fn replay(
         let layout = plan.fields.layout();
         inputs.read(&layout, progress)?
     };
-    let mut notes = requests.notes();
-    let windows = plan.entries.iter().map(PlanEntry::window);
-    let span = Span::new(requests.first, requests.last, windows)?;
+    let mut notes = requests.findings.notes();
+    let mut warnings = requests.findings.warnings();
+    let span = requests.span(plan.entries.iter().map(PlanEntry::window))?;
     let mut evaluated = evaluate(plan, requests.events, requests.names.at_most(), span, progress)?;
     for (rule, count) in &evaluated.overflowed {
         notes.push(format!(
@@ -83,6 +84,7 @@ pub(crate) fn replay(
     let mut report = Report {
         version: VERSION,
         sources,
+        formats: requests.formats,
         lines: requests.lines,
         requests: evaluated_requests,
         admitted: evaluated_requests - denied,
@@ -97,12 +99,15 @@ pub(crate) fn replay(
         chosen: Vec::new(),
         what_if: Vec::new(),
         compare: Vec::new(),
+        warnings: Vec::new(),
         notes: Vec::new(),
+        truncated: !requests.findings.truncated.is_empty(),
     };
     let mut top = Vec::new();
     for (place, entry) in plan.entries.iter().enumerate() {
         let mut by_key = ByKey::of(&mut evaluated, entry, place, progress)?;
         report.rules.push(found(entry, &by_key)?);
+        warnings.extend(entry.warnings(by_key.requests(), by_key.survey.above, by_key.survey.largest));
         if depth.compare {
             let compared = compare(entry, &mut by_key, span, progress)?;
             report.compare.extend(compared.found);
@@ -121,6 +126,7 @@ pub(crate) fn replay(
     if depth.charts {
         curves(&mut report, plan, &mut evaluated, &top, span)?;
     }
+    report.warnings = warnings;
     report.notes = notes;
     Ok((report, requests.unreadable.examples))
 }

@@ -17,6 +17,8 @@ pub(crate) struct Report {
     pub(crate) version: u32,
     /// The names of the inputs.
     pub(crate) sources: Vec<String>,
+    /// The formats of the inputs that are not empty, with the reason for each.
+    pub(crate) formats: Vec<String>,
     pub(crate) lines: u64,
     pub(crate) requests: u64,
     /// Requests that all rules admitted, and those that one or more denied.
@@ -38,8 +40,11 @@ pub(crate) struct Report {
     pub(crate) what_if: Vec<WhatIfReport>,
     /// Each rule by itself with every algorithm.
     pub(crate) compare: Vec<ComparisonReport>,
-    /// Notes about the input and the rules.
+    /// Reasons to doubt the figures, and notes about the input and the rules.
+    pub(crate) warnings: Vec<String>,
     pub(crate) notes: Vec<String>,
+    /// Whether an input ended within compressed data, so that the figures are those of its beginning.
+    pub(crate) truncated: bool,
 }
 
 /// A rule, or one of its quotas if it has several.

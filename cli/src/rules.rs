@@ -43,6 +43,8 @@ pub(crate) struct PlanEntry {
     pub(crate) cost: Option<usize>,
     /// The bit of a record that tells whether the rule's condition holds.
     when: Option<Place>,
+    /// The condition as it is written.
+    condition: Option<String>,
     /// Whether the rule is enforced for no key, or for a part of the keys.
     pub(crate) shadow: bool,
     /// Whether the rule has a list of keys that it always admits.
@@ -146,6 +148,7 @@ impl Plan {
                         .and_then(|name| Some((name.to_string(), layout.key_word(name)?))),
                     cost: view.cost.and_then(|name| layout.cost_word(name)),
                     when: view.when.and_then(|name| layout.condition_place(name)),
+                    condition: view.when.map(ToString::to_string),
                     shadow: view.enforced < 100.0,
                     lists: view.allowed > 0,
                     tiers: view.tiers.iter().map(|(_, limit)| *limit).collect(),
@@ -212,6 +215,32 @@ impl PlanEntry {
     /// When the algorithm cannot be built.
     pub(crate) fn bound(&self) -> Result<u64, ConfigError> {
         Ok(self.algorithms()?.iter().map(Algorithm::bound).max().unwrap_or(0))
+    }
+
+    /// The largest cost of a request that the algorithm can admit.
+    pub(crate) fn max_request(&self) -> u64 {
+        self.algorithms().map_or(u64::MAX, |all| {
+            all.iter().map(Algorithm::max_request).max().unwrap_or(u64::MAX)
+        })
+    }
+
+    /// Warnings about a rule that applies to this number of requests, of which so many cost more than it can admit.
+    pub(crate) fn warnings(&self, requests: u64, above: u64, largest: u64) -> Vec<String> {
+        let rule = &self.name;
+        let mut warnings = Vec::new();
+        if requests == 0 {
+            warnings.push(match &self.condition {
+                Some(condition) => format!("rule {rule:?} applies to no request: {condition:?} never holds"),
+                None => format!("rule {rule:?} applies to no request"),
+            });
+        }
+        if above > 0 {
+            warnings.push(format!(
+                "rule {rule:?} always denies {above} requests: they cost up to {largest}, and it admits at most {} at once",
+                self.max_request()
+            ));
+        }
+        warnings
     }
 
     /// The algorithms for each tier and for no tier.

@@ -67,10 +67,13 @@ impl Share {
 pub(crate) struct Suggestions {
     version: u32,
     sources: Vec<String>,
+    formats: Vec<String>,
     lines: u64,
     unreadable: u64,
     suggestions: Vec<Suggestion>,
+    pub(crate) warnings: Vec<String>,
     pub(crate) notes: Vec<String>,
+    pub(crate) truncated: bool,
 }
 
 /// The limits for one window and one share.
@@ -118,19 +121,22 @@ pub(crate) fn suggest(
         let layout = plan.fields.layout();
         inputs.read(&layout, progress)?
     };
-    let windows = plan.entries.iter().map(PlanEntry::window);
-    let span = Span::new(requests.first, requests.last, windows)?;
+    let span = requests.span(plan.entries.iter().map(PlanEntry::window))?;
     let mut found = Suggestions {
         version: VERSION,
         sources,
+        formats: requests.formats.clone(),
         lines: requests.lines,
         unreadable: requests.unreadable.count,
         suggestions: Vec::new(),
-        notes: requests.notes(),
+        warnings: requests.findings.warnings(),
+        notes: requests.findings.notes(),
+        truncated: !requests.findings.truncated.is_empty(),
     };
     for entry in &plan.entries {
         let by_key = ByKey::of_events(&mut requests.events, entry, progress)?;
         let (requests, keys) = (by_key.requests(), by_key.survey.keys);
+        found.warnings.extend(entry.warnings(requests, 0, 0));
         let top = entry.counting.enough(by_key.survey.demand_in_two);
         let mut search = Search {
             entry,
@@ -238,8 +244,14 @@ impl Suggestions {
     /// Renders a table for each window.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        for note in &self.notes {
-            text += &format!("note       {note}\n");
+        for (name, lines) in [
+            ("warning", &self.warnings),
+            ("format", &self.formats),
+            ("note", &self.notes),
+        ] {
+            for line in lines {
+                text += &format!("{name:<10} {line}\n");
+            }
         }
         let mut window = None;
         let first = self.suggestions.iter().filter(|one| {
@@ -248,7 +260,7 @@ impl Suggestions {
             new
         });
         for (number, one) in first.enumerate() {
-            if number > 0 || !self.notes.is_empty() {
+            if number > 0 || !text.is_empty() {
                 text.push('\n');
             }
             text += &format!(

@@ -21,5 +21,11 @@ mod input;
 mod packed;
 #[path = "replay/page.rs"]
 mod page;
+#[path = "replay/own_formats.rs"]
+mod own_formats;
+#[path = "replay/told.rs"]
+mod told;
+#[path = "replay/truth.rs"]
+mod truth;
 #[path = "replay/rules.rs"]
 mod rules;

@@ -1,143 +1,181 @@
-//! The format of an input: given, or detected from its first lines.
-
-use clap::ValueEnum;
+//! Detection of formats.
 
 use crate::failure::Failure;
-use crate::input::format::common::{self, Common};
-use crate::input::format::csv::{Csv, Header};
-use crate::input::format::json::{self, Json};
-use crate::input::format::named_fields;
-use crate::input::format::syslog::{self, Syslog};
-use crate::input::format::{LogFormat, WantedFields, first_lines};
-use crate::input::row::Row;
+use crate::input::choice::FormatArg;
+use crate::input::client;
+use crate::input::format::alb::{ALB, ELB};
+use crate::input::format::common::field::CommonField;
+use crate::input::format::common::{self, Layout};
+use crate::input::format::envoy::ENVOY;
+use crate::input::format::haproxy::Haproxy;
+use crate::input::format::named::csv::Header;
+use crate::input::format::named::{caddy, fields, json, logfmt, traefik};
+use crate::input::format::s3::S3;
+use crate::input::format::words::{self, Words};
+use crate::input::format::wrapper::container::{Cri, Docker, Timed};
+use crate::input::format::wrapper::journald::Journald;
+use crate::input::format::wrapper::rfc5424::Rfc5424;
+use crate::input::format::wrapper::syslog::Syslog;
+use crate::input::format::wrapper::{Envelope, Parts};
+use crate::input::format::{LogFormat, WantedFields};
+use crate::input::row::{Row, shown};
 use crate::input::time::infer_year::YearInference;
 use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
 
-/// The value of `--format`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    /// Detected from the first lines of each input
-    #[default]
-    Auto,
-    /// Apache, nginx: address ident user [time] "request" status size
-    Common,
-    /// As common, followed by "referer" "user-agent"
-    Combined,
-    /// One object a line, with named fields
-    Json,
-    /// Values separated by commas, tabs, semicolons or bars; names in the first line
-    Csv,
-    /// Time, host and program before a message, which may be a line of the common or combined format
-    Syslog,
+/// The first lines of an input with their numbers.
+pub(crate) type Lines = [(usize, Vec<u8>)];
+
+/// A parser of timestamps whose results are not kept.
+pub(crate) fn parser() -> TimestampParser {
+    TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0)
 }
 
-/// Opens the format of an input that begins with `start`.
-///
-/// # Errors
-///
-/// When the format does not have a wanted field.
-pub(crate) fn open(
-    format: FormatArg,
-    start: &[u8],
-    wanted: &WantedFields,
-) -> Result<Box<dyn LogFormat>, Failure> {
-    Ok(match format {
-        FormatArg::Auto => return open(detect(start, wanted), start, wanted),
-        FormatArg::Common | FormatArg::Combined => Box::new(Common::new(wanted)?),
-        FormatArg::Json => Box::new(Json::new(start, wanted)?),
-        FormatArg::Csv => Box::new(Csv::new(start, wanted)?),
-        FormatArg::Syslog => Box::new(Syslog::new(wanted)?),
-    })
-}
-
-/// The format of the first line that is one of a known format; never `Auto`.
-fn detect(start: &[u8], wanted: &WantedFields) -> FormatArg {
-    let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
-    let mut row = Row::new(0);
-    for line in first_lines(start) {
-        if line.trim_ascii_start().starts_with(b"{") && !json::names(line).is_empty() {
-            return FormatArg::Json;
-        }
-        // Syslog is tried before common: a syslog line may look like a common line with a long user name.
-        if syslog::parse(line, &mut timestamps, (&[], &[]), &mut row).is_ok() {
-            return FormatArg::Syslog;
-        }
-        if common::parse(line, 0, &mut timestamps, &[], &mut row).is_ok() {
-            return FormatArg::Combined;
+/// Refuses a log in which most users are addresses: another format, with the client in that place.
+pub(crate) fn reject_address_as_user(lines: &Lines) -> Result<(), Failure> {
+    let mut timestamps = parser();
+    let layout = Layout {
+        names: true,
+        vhost: false,
+    };
+    let (mut all, mut addresses, mut example) = (0, 0, None);
+    for (number, line) in lines {
+        let mut row = Row::new(1);
+        if common::parse(line, layout, &mut timestamps, &[(CommonField::User, 0)], &mut row).is_ok() {
+            all += 1;
+            let user = row.get(0).unwrap_or_default();
+            if user
+                .split(|byte| b" ,".contains(byte))
+                .any(|word| client::address(word).is_some())
+            {
+                addresses += 1;
+                example.get_or_insert((number, shown(user)));
+            }
         }
     }
-    let header = first_lines(start).next().map(Header::parse);
-    match header {
-        Some(Ok(header)) if header.names.len() > 1 && named_fields::has_time(&header.names, wanted) => {
-            FormatArg::Csv
-        }
-        _ => FormatArg::Combined,
+    match example {
+        Some((number, user)) if 2 * addresses > all => Err(Failure::new(format!(
+            "line {number} is of no known format: the user is the address \"{user}\" \
+             (expected --log-format to say which address is the client, or --format combined if this is a user)"
+        ))),
+        _ => Ok(()),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{FormatArg, detect, open};
-    use crate::input::format::WantedFields;
-
-    fn wants(fields: &[&str], time: Option<&str>) -> WantedFields {
-        WantedFields {
-            fields: fields.iter().map(ToString::to_string).collect(),
-            time: time.map(ToString::to_string),
+/// The format of the first line that is one of a known format, and the number of that line; never `Auto`.
+pub(crate) fn detect(lines: &Lines, wanted: &WantedFields) -> Option<(FormatArg, usize)> {
+    let mut timestamps = parser();
+    let has_directives = lines.iter().any(|(_, line)| line.starts_with(b"#Fields:"));
+    for (number, line) in lines {
+        if has_directives && line.starts_with(b"#") {
+            return Some((FormatArg::W3c, *number));
+        }
+        let kind = detect_line(line, &mut timestamps, wanted);
+        if let Some(kind) = kind {
+            return Some((kind, *number));
         }
     }
+    let (number, first) = lines.first()?;
+    let header = Header::parse(first).ok()?;
+    (header.names.len() > 1 && fields::has_time(&header.names, wanted)).then_some((FormatArg::Csv, *number))
+}
 
-    #[test]
-    fn formats_are_detected_from_the_first_lines() {
-        let log = "a - - [17/May/2015:10:05:03 +0000] \"GET /\" 200 5\n";
-        for (start, time, expected) in [
-            (log.to_string(), None, FormatArg::Combined),
-            (format!("\nnonsense, more\n{log}"), None, FormatArg::Combined),
-            ("{\"time\":1}\n".into(), None, FormatArg::Json),
-            (format!("{{broken\n  {{\"x\":1}}\r\n{log}"), None, FormatArg::Json),
-            (
-                format!("<13>May 17 10:05:03 web nginx: {log}"),
-                None,
-                FormatArg::Syslog,
-            ),
-            ("ts,ip\n1,2\n".into(), None, FormatArg::Csv),
-            ("when;ip\n1;2\n".into(), Some("when"), FormatArg::Csv),
-            ("when,ip\n1,2\n".into(), None, FormatArg::Combined),
-            (String::new(), None, FormatArg::Combined),
-            ("\u{1b}\u{0}".into(), None, FormatArg::Combined),
-        ] {
-            assert_eq!(detect(start.as_bytes(), &wants(&[], time)), expected, "{start}");
-        }
-    }
-
-    #[test]
-    fn errors_about_fields_name_the_known_fields() {
-        let error = |format, start: &str, wants: &WantedFields| {
-            open(format, start.as_bytes(), wants)
-                .expect_err("an error")
-                .to_string()
+fn detect_line(line: &[u8], timestamps: &mut TimestampParser, wanted: &WantedFields) -> Option<FormatArg> {
+    if line.trim_ascii_start().starts_with(b"{") {
+        let names = json::names(line);
+        return match () {
+            () if names.is_empty() => None,
+            () if Docker::is(&names) => Some(FormatArg::Docker),
+            () if Journald::is(&names) => Some(FormatArg::Journald),
+            () if caddy::is(&names) => Some(FormatArg::Caddy),
+            () if traefik::is(&names) => Some(FormatArg::Traefik),
+            () => Some(FormatArg::Json),
         };
-        for (format, start, wants, said) in [
-            (
-                FormatArg::Common,
-                "",
-                wants(&["usr"], None),
-                "client, ident, user",
-            ),
-            (
-                FormatArg::Common,
-                "",
-                wants(&[], Some("t")),
-                "invalid --time-field",
-            ),
-            (FormatArg::Syslog, "", wants(&["usr"], None), "host, program"),
-            (FormatArg::Csv, "a,b", wants(&[], None), "fields a, b"),
-            (FormatArg::Csv, "a,b", wants(&["c"], Some("a")), "a, b"),
-            (FormatArg::Csv, "a,\"b", wants(&[], None), "column 3"),
-            (FormatArg::Json, "{\"a\":1}", wants(&[], None), "fields a "),
-        ] {
-            let error = error(format, start, &wants);
-            assert!(error.contains(said), "{error}");
+    }
+    if let Some(kind) = envelope_of(line, timestamps, false) {
+        return Some(kind);
+    }
+    let nothing = WantedFields::default();
+    let mut row = Row::new(1);
+    let layouts: [(words::Layout, FormatArg); 4] = [
+        (ALB, FormatArg::Alb),
+        (ELB, FormatArg::Elb),
+        (S3, FormatArg::S3),
+        (ENVOY, FormatArg::Envoy),
+    ];
+    for (layout, kind) in layouts {
+        // The client is there, and is an address.
+        let with_client = WantedFields {
+            fields: vec![("client".to_owned(), 0)],
+            time_place: 1,
+            time: None,
+        };
+        let wanted = if kind == FormatArg::S3 || kind == FormatArg::Envoy {
+            &nothing
+        } else {
+            &with_client
+        };
+        if Words::new(layout, wanted).is_ok_and(|mut words| words.parse(line, timestamps, &mut row).is_ok()) {
+            return Some(kind);
         }
     }
+    if Haproxy::new(&nothing).is_ok_and(|mut format| format.parse(line, timestamps, &mut row).is_ok()) {
+        return Some(FormatArg::Haproxy);
+    }
+    let names = Layout {
+        names: true,
+        vhost: false,
+    };
+    if common::parse(line, names, timestamps, &[], &mut row).is_ok() {
+        return Some(FormatArg::Combined);
+    }
+    if let Some(kind) = envelope_of(line, timestamps, true) {
+        return Some(kind);
+    }
+    fields::has_time(&logfmt::names(line), wanted).then_some(FormatArg::Logfmt)
+}
+
+/// The envelope of a line in text. Those that begin with a full time are tried after formats that do so too.
+fn envelope_of(line: &[u8], timestamps: &mut TimestampParser, full_time: bool) -> Option<FormatArg> {
+    let mut parts = Parts::default();
+    if full_time {
+        if Timed.split(line, &mut parts).is_ok() && timestamps.detected(&parts.time).is_some() {
+            let names = Layout {
+                names: false,
+                vhost: false,
+            };
+            let is_line = common::parse(&parts.message, names, timestamps, &[], &mut Row::new(0)).is_ok()
+                || !json::names(&parts.message).is_empty();
+            if is_line {
+                return Some(FormatArg::Timed);
+            }
+        }
+        let mut parts = Parts::default();
+        let is_syslog = Syslog { without_year: false }.split(line, &mut parts).is_ok();
+        return (is_syslog && timestamps.detected(&parts.time).is_some()).then_some(FormatArg::Syslog);
+    }
+    if Cri.split(line, &mut parts).is_ok() {
+        return Some(FormatArg::Cri);
+    }
+    if Rfc5424.split(line, &mut parts).is_ok() {
+        return Some(FormatArg::Rfc5424);
+    }
+    let mut parts = Parts::default();
+    let is_syslog = Syslog { without_year: true }.split(line, &mut parts).is_ok();
+    (is_syslog && timestamps.syslog(&parts.time).is_some()).then_some(FormatArg::Syslog)
+}
+
+/// The envelope of the first line that has one.
+pub(crate) fn detect_envelope(lines: &Lines) -> Option<(FormatArg, usize)> {
+    let mut timestamps = parser();
+    lines.iter().find_map(|(number, line)| {
+        let names = json::names(line);
+        let kind = match () {
+            () if Docker::is(&names) => Some(FormatArg::Docker),
+            () if Journald::is(&names) => Some(FormatArg::Journald),
+            () => {
+                envelope_of(line, &mut timestamps, false).or_else(|| envelope_of(line, &mut timestamps, true))
+            }
+        };
+        Some((kind?, *number))
+    })
 }

@@ -1,11 +1,17 @@
 //! The interface of a log format; each format is a file in this folder.
 
+pub(crate) mod alb;
+pub(crate) mod columns;
 pub(crate) mod common;
-pub(crate) mod common_field;
-pub(crate) mod csv;
-pub(crate) mod json;
-pub(crate) mod named_fields;
-pub(crate) mod syslog;
+pub(crate) mod envoy;
+pub(crate) mod haproxy;
+pub(crate) mod nginx;
+pub(crate) mod pattern;
+pub(crate) mod s3;
+pub(crate) mod w3c;
+pub(crate) mod words;
+pub(crate) mod named;
+pub(crate) mod wrapper;
 
 use core::fmt::Debug;
 
@@ -14,12 +20,31 @@ use crate::input::row::{Row, Unreadable};
 use crate::input::time::timestamp::TimestampParser;
 
 /// The fields that rules name, and the field of the time where it is given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WantedFields {
-    /// In the order of their places in a row.
-    pub(crate) fields: Vec<String>,
+    /// The names, each with its place in a row.
+    pub(crate) fields: Vec<(String, usize)>,
+    /// The place of the time's text, behind all fields.
+    pub(crate) time_place: usize,
     /// The value of `--time-field`.
     pub(crate) time: Option<String>,
+}
+
+/// The meaning of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parsed {
+    /// A request, which is in the row.
+    Request,
+    /// No request: a directive, a part of a longer line, or a line that a pattern does not match.
+    Other,
+}
+
+/// How complete the times of a format are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TimeKind {
+    Absent,
+    WithoutYear,
+    Full,
 }
 
 /// A parser of the lines of one input.
@@ -29,11 +54,30 @@ pub(crate) trait LogFormat: Debug {
     /// # Errors
     ///
     /// When the line is not a request in this format.
-    fn parse(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Result<(), Unreadable>;
+    fn parse(
+        &mut self,
+        line: &[u8],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<Parsed, Unreadable>;
+
+    /// How complete the times are.
+    fn time_kind(&self) -> TimeKind {
+        TimeKind::Full
+    }
 
     /// Whether the first line that is not blank names the fields.
     fn has_header(&self) -> bool {
         false
+    }
+
+    /// Ends the input.
+    ///
+    /// # Errors
+    ///
+    /// When the last message of the input is incomplete.
+    fn finish(&mut self) -> Result<(), Unreadable> {
+        Ok(())
     }
 
     /// Clears the row and reads a line into it.
@@ -42,11 +86,11 @@ pub(crate) trait LogFormat: Debug {
     ///
     /// When the line is not a request in this format, or was cut because of its length.
     fn read(
-        &self,
+        &mut self,
         line: Line<'_>,
         timestamps: &mut TimestampParser,
         row: &mut Row,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<Parsed, Unreadable> {
         row.clear();
         if !line.whole {
             return Err(Unreadable::line("line exceeds 64 KiB"));
@@ -56,13 +100,14 @@ pub(crate) trait LogFormat: Debug {
 }
 
 /// Lines that detection looks at.
-const INSPECTED: usize = 20;
+const INSPECTED: usize = 200;
 
-/// The first lines of an input that are not blank.
-pub(crate) fn first_lines(start: &[u8]) -> impl Iterator<Item = &[u8]> {
-    start
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.trim_ascii().is_empty())
+/// The first lines of an input that are not blank, with their numbers from 1.
+pub(crate) fn first_lines(start: &[u8]) -> Vec<(usize, Vec<u8>)> {
+    let lines = (1..).zip(start.split(|&byte| byte == b'\n'));
+    lines
+        .filter(|(_, line)| !line.trim_ascii().is_empty())
         .take(INSPECTED)
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .map(|(number, line)| (number, line.strip_suffix(b"\r").unwrap_or(line).to_vec()))
+        .collect()
 }

@@ -22,6 +22,8 @@ pub(crate) struct Lines<R> {
     start: usize,
     end: usize,
     ended: bool,
+    /// The error of the reader. It is returned behind the last whole line.
+    failed: Option<io::Error>,
     number: u64,
 }
 
@@ -55,6 +57,7 @@ impl<R: Read> Lines<R> {
             start: 0,
             end: 0,
             ended: false,
+            failed: None,
             number: 0,
         }
     }
@@ -89,6 +92,13 @@ impl<R: Read> Lines<R> {
             }
             self.fill()?;
         };
+        if length.is_none()
+            && let Some(error) = self.failed.take()
+        {
+            // The line may have been cut, so it is not returned.
+            self.start = self.end;
+            return Err(error);
+        }
         let (start, rest) = (self.start, self.end - self.start);
         let (mut length, mut whole) = match length {
             Some(length) => {
@@ -125,6 +135,11 @@ impl<R: Read> Lines<R> {
         }))
     }
 
+    /// Whether the reader has failed, and the error was not returned yet.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// The number of lines so far.
     pub(crate) const fn count(&self) -> u64 {
         self.number
@@ -150,7 +165,10 @@ impl<R: Read> Lines<R> {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(read) => return Ok(read),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    (self.ended, self.failed) = (true, Some(error));
+                    return Ok(0);
+                }
             }
         }
     }

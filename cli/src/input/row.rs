@@ -40,6 +40,21 @@ impl Row {
         self.values[to] = self.values[from];
     }
 
+    /// Replaces a value by a part of it.
+    pub(crate) fn narrow(&mut self, field: usize, part: impl FnOnce(&[u8]) -> &[u8]) {
+        if let Some((start, end)) = self.values[field] {
+            let text = &self.text[start..end];
+            let part = part(text);
+            // An empty part may be of another text.
+            let from = if part.is_empty() {
+                0
+            } else {
+                part.as_ptr().addr() - text.as_ptr().addr()
+            };
+            self.values[field] = Some((start + from, start + from + part.len()));
+        }
+    }
+
     #[inline]
     pub(crate) fn get(&self, field: usize) -> Option<&[u8]> {
         self.values[field].map(|(start, end)| &self.text[start..end])

@@ -2,7 +2,7 @@
 
 use alloc::rc::Rc;
 use core::cell::Cell;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,21 @@ impl Source {
         match self {
             Self::File(path) => path.display().to_string(),
             Self::StandardInput => "standard input".into(),
+        }
+    }
+
+    /// Whether the source is the file at a path, also by a link or as a redirected standard input.
+    pub(crate) fn is_file(&self, path: &Path) -> bool {
+        let Ok(other) = path.metadata() else {
+            return false;
+        };
+        match self {
+            Self::File(own) => {
+                let same_path = own.canonicalize().ok().zip(path.canonicalize().ok());
+                same_path.is_some_and(|(own, path)| own == path)
+                    || own.metadata().is_ok_and(|own| is_same(&own, &other))
+            }
+            Self::StandardInput => standard_input().is_some_and(|own| is_same(&own, &other)),
         }
     }
 
@@ -104,6 +119,31 @@ impl Source {
             Box::new(Plain(whole))
         })
     }
+}
+
+/// Whether both are one file.
+#[cfg(unix)]
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Unknown here; paths are compared.
+#[cfg(not(unix))]
+fn is_same(_one: &Metadata, _other: &Metadata) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn standard_input() -> Option<Metadata> {
+    use std::os::fd::AsFd;
+    let input = io::stdin().as_fd().try_clone_to_owned().ok()?;
+    File::from(input).metadata().ok()
+}
+
+#[cfg(not(unix))]
+fn standard_input() -> Option<Metadata> {
+    None
 }
 
 /// The bytes that were read ahead, then the rest, without another copy.

@@ -1,5 +1,6 @@
 //! Zstandard with several frames in a row, as parallel and appending tools write it.
 
+use core::error::Error;
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -11,7 +12,12 @@ pub(crate) struct Zstd<R> {
     frame: FrameDecoder,
     /// Whether a frame has begun and its checksum was not compared yet.
     open: bool,
+    /// The error at the end of a source that was cut. It is returned behind all whole blocks.
+    cut: Option<io::Error>,
 }
+
+/// An empty last block and a checksum. The decoder keeps the last blocks of a frame back until the frame ends.
+const END: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 impl<R> Zstd<R> {
     /// Whether `start` begins a frame.
@@ -20,12 +26,26 @@ impl<R> Zstd<R> {
     }
 }
 
+/// The error of a decoder. If the source ended too early, the kind says so.
+fn of_decoder(error: FrameDecoderError) -> io::Error {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if kind == Some(io::ErrorKind::UnexpectedEof) {
+            return io::Error::new(io::ErrorKind::UnexpectedEof, "unexpected end of file");
+        }
+        cause = error.source();
+    }
+    io::Error::other(error)
+}
+
 impl<R: BufRead> Zstd<R> {
     pub(crate) fn new(source: R) -> Self {
         Self {
             source,
             frame: FrameDecoder::new(),
             open: false,
+            cut: None,
         }
     }
 
@@ -49,7 +69,7 @@ impl<R: BufRead> Zstd<R> {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
-                Err(error) => return Err(io::Error::other(error)),
+                Err(error) => return Err(of_decoder(error)),
             }
         }
     }
@@ -62,10 +82,23 @@ impl<R: BufRead> Read for Zstd<R> {
                 return self.frame.read(buffer);
             }
             if self.open && !self.frame.is_finished() {
-                self.frame
-                    .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                    .map_err(io::Error::other)?;
+                let one = BlockDecodingStrategy::UptoBlocks(1);
+                if let Err(error) = self.frame.decode_blocks(&mut self.source, one) {
+                    let error = of_decoder(error);
+                    if error.kind() != io::ErrorKind::UnexpectedEof {
+                        return Err(error);
+                    }
+                    if !self.frame.is_finished() {
+                        let one = BlockDecodingStrategy::UptoBlocks(1);
+                        self.frame.decode_blocks(END, one).map_err(of_decoder)?;
+                    }
+                    self.cut = Some(error);
+                }
                 continue;
+            }
+            if let Some(error) = self.cut.take() {
+                self.open = false;
+                return Err(error);
             }
             if self.open {
                 self.open = false;

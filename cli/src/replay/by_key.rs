@@ -88,7 +88,7 @@ impl ByKey {
 
     fn surveyed(mut records: Sorted, entry: &PlanEntry, progress: &mut Progress) -> Result<Self, Failure> {
         let mut surveying = Surveying {
-            survey: Survey::new(entry.window()),
+            survey: Survey::new(entry.window(), entry.max_request()),
             most: Sorter::new(1 + 1),
             failed: None,
         };

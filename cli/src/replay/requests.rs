@@ -2,17 +2,23 @@
 
 use alloc::rc::Rc;
 use core::cell::Cell;
+use std::io::ErrorKind;
 
 use crate::failure::Failure;
-use crate::input::detect::{self, FormatArg};
-use crate::input::format::WantedFields;
+use crate::input::choice::Choice;
+use crate::input::client;
+use crate::input::format::{Parsed, WantedFields};
 use crate::input::lines::{Line, Lines};
+use crate::input::open;
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::source::Source;
+use crate::input::time::calendar;
 use crate::input::time::timestamp::TimestampParser;
 use crate::key_names::KeyNames;
 use crate::progress::Progress;
-use crate::rules::key::{NONE, name};
+use crate::replay::findings::{Findings, Location};
+use crate::replay::span::Span;
+use crate::rules::key::name;
 use crate::rules::record_layout::{RecordLayout, time_of_word};
 use crate::sorter::{Sorted, Sorter};
 
@@ -26,12 +32,11 @@ pub(crate) struct Requests {
     pub(crate) lines: u64,
     pub(crate) unreadable: UnreadableLines,
     /// The time of the first request and of the last.
-    pub(crate) first: i64,
-    pub(crate) last: i64,
-    /// Requests that were earlier than the request on the line before.
-    pub(crate) out_of_order: u64,
-    /// Wanted fields that no line has.
-    pub(crate) absent: Vec<String>,
+    first: i64,
+    last: i64,
+    /// The formats of the inputs, with the reason for each.
+    pub(crate) formats: Vec<String>,
+    pub(crate) findings: Findings,
 }
 
 /// Lines that could not be parsed.
@@ -61,9 +66,14 @@ impl UnreadableLines {
 #[derive(Debug)]
 pub(crate) struct Inputs {
     pub(crate) sources: Vec<Source>,
-    pub(crate) format: FormatArg,
+    pub(crate) choice: Choice,
     pub(crate) time_field: Option<String>,
     pub(crate) timestamps: TimestampParser,
+    /// Requests before the first time, and from the second on, are left out.
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
+    /// Whether an input may have more unreadable lines than requests.
+    pub(crate) lenient: bool,
 }
 
 /// Lines between two updates of the progress line.
@@ -79,7 +89,7 @@ impl Inputs {
     ///
     /// # Errors
     ///
-    /// When an input cannot be read, or no input has a request.
+    /// When an input cannot be read, no input has a request, or one has more unreadable lines than requests.
     pub(crate) fn read(
         mut self,
         layout: &RecordLayout,
@@ -87,7 +97,8 @@ impl Inputs {
     ) -> Result<Requests, Failure> {
         progress.begin("reading");
         let wanted = WantedFields {
-            fields: layout.fields.clone(),
+            fields: layout.fields.iter().cloned().zip(0..).collect(),
+            time_place: layout.fields.len(),
             time: self.time_field.take(),
         };
         let mut collector = Collector {
@@ -97,60 +108,138 @@ impl Inputs {
             events: Sorter::new(layout.words()),
             names: KeyNames::new(),
             last: None,
-            out_of_order: 0,
             seen: vec![false; wanted.fields.len()],
+            lines: 0,
+            unreadable: UnreadableLines::default(),
+            formats: Vec::new(),
+            findings: Findings::default(),
+            truncated: None,
         };
-        let mut unreadable = UnreadableLines::default();
-        let mut lines = 0;
         let read = Rc::new(Cell::new(0));
-        for source in &self.sources {
-            // Messages name the input only where there are several.
-            let input = match self.sources.len() {
-                1 => String::new(),
-                _ => format!("{}, ", source.name()),
+        let sources = core::mem::take(&mut self.sources);
+        let several = sources.len() > 1;
+        for source in &sources {
+            self.read_source(source, several, &wanted, &read, &mut collector, progress)?;
+        }
+        collector.findings.assumed_year = self.timestamps.assumed_year();
+        collector.finish(wanted)
+    }
+
+    fn read_source(
+        &mut self,
+        source: &Source,
+        several: bool,
+        wanted: &WantedFields,
+        read: &Rc<Cell<u64>>,
+        collector: &mut Collector<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        // Messages name the input only where there are several.
+        let input = if several {
+            format!("{}, ", source.name())
+        } else {
+            String::new()
+        };
+        let mut reader = Lines::new(source.open(Rc::clone(read))?);
+        reader.pass_mark().map_err(|error| source.failure(error))?;
+        reader.peek().map_err(|error| source.failure(error))?;
+        let has_failed = reader.has_failed();
+        let start = reader.peek().map_err(|error| source.failure(error))?;
+        if start.is_empty() && !has_failed {
+            return Ok(());
+        }
+        let mut opened = open::open(&self.choice, start, wanted).map_err(|failure| match several {
+            true => Failure::new(format!("{}: {failure}", source.name())),
+            false => failure,
+        })?;
+        collector
+            .formats
+            .push(format!("{}{}", input.replace(", ", ": "), opened.chosen));
+        collector
+            .findings
+            .notes
+            .extend(opened.notes.drain(..).map(|note| format!("{input}{note}")));
+        let format = &mut opened.format;
+        if format.has_header() {
+            let failed = |error| source.failure(error);
+            while reader.read().map_err(failed)?.is_some_and(Line::is_blank) {}
+        }
+        let (mut requests, unreadable_before) = (0, collector.unreadable.count);
+        loop {
+            let number = reader.count();
+            if number.is_multiple_of(LINES_PER_UPDATE) {
+                progress.read(read.get());
+            }
+            let line = match reader.read() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => {
+                    let kind = error.kind();
+                    let operation = format!("cannot read {} after line {number}", source.name());
+                    let failure = Failure::io(operation, error);
+                    // A compressed file that was cut: what was read is right.
+                    if kind != ErrorKind::UnexpectedEof {
+                        return Err(failure);
+                    }
+                    collector.findings.truncated.push(format!(
+                        "{} ends within compressed data: the figures are those of its first {number} lines",
+                        source.name()
+                    ));
+                    collector.truncated.get_or_insert(failure);
+                    break;
+                }
             };
-            let mut reader = Lines::new(source.open(Rc::clone(&read))?);
-            reader.pass_mark().map_err(|error| source.failure(error))?;
-            let start = reader.peek().map_err(|error| source.failure(error))?;
-            if start.is_empty() {
+            if line.is_blank() {
                 continue;
             }
-            let format =
-                detect::open(self.format, start, &wanted).map_err(|failure| match self.sources.len() {
-                    1 => failure,
-                    _ => Failure::new(format!("{}: {failure}", source.name())),
-                })?;
-            if format.has_header() {
-                let failed = |error| source.failure(error);
-                while reader.read().map_err(failed)?.is_some_and(Line::is_blank) {}
-            }
-            loop {
-                let number = reader.count();
-                if number.is_multiple_of(LINES_PER_UPDATE) {
-                    progress.read(read.get());
-                }
-                let line = match reader.read() {
-                    Ok(Some(line)) => line,
-                    Ok(None) => break,
-                    Err(error) => {
-                        let operation = format!("cannot read {} after line {number}", source.name());
-                        return Err(Failure::io(operation, error));
-                    }
-                };
-                if line.is_blank() {
+            let parsed = format.read(line, &mut self.timestamps, &mut collector.row);
+            let parsed = match parsed {
+                Ok(Parsed::Request) if self.is_cut(collector.row.time) => {
+                    collector.findings.cut += 1;
+                    requests += 1;
                     continue;
                 }
-                let parsed = format
-                    .read(line, &mut self.timestamps, &mut collector.row)
-                    .and_then(|()| layout.record(&collector.row, &mut collector.record));
-                match parsed {
-                    Ok(()) => collector.push()?,
-                    Err(reason) => unreadable.add(&input, line, &reason),
+                Ok(Parsed::Request) => collector.layout.record(&collector.row, &mut collector.record),
+                Ok(Parsed::Other) => {
+                    collector.findings.others += 1;
+                    continue;
                 }
+                Err(reason) => Err(reason),
+            };
+            match parsed {
+                Ok(()) => {
+                    requests += 1;
+                    collector.push(&input, line.number)?;
+                }
+                Err(reason) => collector.unreadable.add(&input, line, &reason),
             }
-            lines += reader.count();
         }
-        collector.finish(lines, unreadable, wanted)
+        let number = reader.count();
+        if let Err(reason) = format.finish() {
+            let line = Line {
+                number,
+                bytes: b"",
+                whole: true,
+            };
+            collector.unreadable.add(&input, line, &reason);
+        }
+        collector.lines += number;
+        let unreadable = collector.unreadable.count - unreadable_before;
+        collector.findings.readable += requests;
+        if !self.lenient && unreadable > requests && (several || requests > 0) {
+            return Err(Failure::Illegible {
+                input: source.name(),
+                unreadable,
+                lines: requests + unreadable,
+                format: opened.chosen,
+                examples: core::mem::take(&mut collector.unreadable.examples),
+            });
+        }
+        Ok(())
+    }
+
+    fn is_cut(&self, time: i64) -> bool {
+        self.from.is_some_and(|from| time < from) || self.to.is_some_and(|to| time >= to)
     }
 }
 
@@ -162,74 +251,96 @@ struct Collector<'l> {
     events: Sorter,
     names: KeyNames,
     last: Option<u64>,
-    out_of_order: u64,
     seen: Vec<bool>,
+    lines: u64,
+    unreadable: UnreadableLines,
+    formats: Vec<String>,
+    findings: Findings,
+    /// The failure of the first input that was cut, if no input has a request.
+    truncated: Option<Failure>,
 }
 
 impl Collector<'_> {
     /// Adds the request in `row` and `record`.
     #[inline]
-    fn push(&mut self) -> Result<(), Failure> {
+    fn push(&mut self, input: &str, line: u64) -> Result<(), Failure> {
         for (word, fields) in self.layout.keys() {
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields))?;
+                if let Some(field) = fields.iter().find(|&&field| {
+                    let value = self.row.get(field).unwrap_or_default();
+                    client::has_port(value) && client::address(value).is_some()
+                }) {
+                    self.findings.with_port.insert(self.layout.fields[*field].clone());
+                }
             }
         }
         for (field, seen) in self.seen.iter_mut().enumerate() {
             *seen = *seen || self.row.get(field).is_some();
         }
         let time = self.record[0];
-        self.out_of_order += u64::from(self.last.is_some_and(|last| time < last));
+        self.findings.out_of_order += u64::from(self.last.is_some_and(|last| time < last));
         self.last = Some(time);
+        self.findings.locate(self.row.time, input, line);
         self.events.push(&self.record)
     }
 
-    fn finish(
-        self,
-        lines: u64,
-        unreadable: UnreadableLines,
-        wanted: WantedFields,
-    ) -> Result<Requests, Failure> {
+    fn finish(mut self, wanted: WantedFields) -> Result<Requests, Failure> {
         let mut events = self.events.finish()?;
         let mut reader = events.read()?;
         let Some(first) = reader.next()?.map(|record| record[0]) else {
-            return Err(Failure::Empty {
-                unreadable: unreadable.count,
-                examples: unreadable.examples,
-            });
+            return Err(self.truncated.unwrap_or(Failure::Empty {
+                unreadable: self.unreadable.count,
+                cut: self.findings.cut,
+                others: self.findings.others,
+                examples: self.unreadable.examples,
+            }));
         };
+        self.findings.gaps.next(time_of_word(first));
+        while let Some(record) = reader.next()? {
+            self.findings.gaps.next(time_of_word(record[0]));
+        }
         drop(reader);
         let last = events.last().unwrap_or(first);
+        self.findings.unreadable = self.unreadable.count;
         let fields = wanted.fields.into_iter().zip(self.seen);
+        self.findings.absent = fields
+            .filter(|(_, seen)| !seen)
+            .map(|((name, _), _)| name)
+            .collect();
         Ok(Requests {
             names: self.names,
-            lines,
-            unreadable,
+            lines: self.lines,
+            unreadable: self.unreadable,
             first: time_of_word(first),
             last: time_of_word(last),
-            out_of_order: self.out_of_order,
-            absent: fields.filter(|(_, seen)| !seen).map(|(name, _)| name).collect(),
+            formats: self.formats,
+            findings: self.findings,
             events,
         })
     }
 }
 
 impl Requests {
-    /// Notes about the input for the report.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.out_of_order > 0 {
-            notes.push(format!(
-                "input not in order of time: {} requests were earlier than the one before (all were sorted)",
-                self.out_of_order
-            ));
-        }
-        for field in &self.absent {
-            notes.push(format!(
-                "no line has the field {field:?}: its value is {NONE} for all requests"
-            ));
-        }
-        notes
+    /// The span of the requests.
+    ///
+    /// # Errors
+    ///
+    /// When the span is longer than a limiter can represent.
+    pub(crate) fn span(&self, windows: impl Iterator<Item = i64>) -> Result<Span, Failure> {
+        Span::new(self.first, self.last, windows).map_err(|days| {
+            let shown = |time, location: &Option<Location>| {
+                let place = location
+                    .as_ref()
+                    .map_or_else(String::new, |location| format!(" ({location})"));
+                format!("{}{place}", calendar::text(time))
+            };
+            Failure::TooLong {
+                first: shown(self.first, &self.findings.first),
+                last: shown(self.last, &self.findings.last),
+                days: days.0,
+            }
+        })
     }
 }

@@ -84,11 +84,10 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::{MOST, Series};
-    use crate::failure::Failure;
-    use crate::replay::span::Span;
+    use crate::replay::span::{Span, TooLong};
 
     #[test]
-    fn the_number_of_steps_is_bounded() -> Result<(), Failure> {
+    fn the_number_of_steps_is_bounded() -> Result<(), TooLong> {
         const MILLI: i64 = 1_000_000;
         for (length, step, steps) in [
             (0, 1, 1),

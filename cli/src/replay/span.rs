@@ -2,9 +2,6 @@
 
 use ringgate::Nanos;
 
-use crate::failure::Failure;
-use crate::input::time::calendar;
-
 /// The times of the first and of the last request, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
@@ -13,6 +10,10 @@ pub(crate) struct Span {
     /// The reading at `first`: the distance from the last common multiple of the windows.
     phase: u64,
 }
+
+/// The span is longer than this number of days.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooLong(pub(crate) u64);
 
 /// Twenty years in nanoseconds, which every algorithm can represent, its window included.
 const HORIZON: u64 = 20 * 366 * DAY;
@@ -28,7 +29,7 @@ impl Span {
     /// # Errors
     ///
     /// When the span is longer than a limiter can represent.
-    pub(crate) fn new(first: i64, last: i64, windows: impl Iterator<Item = i64>) -> Result<Self, Failure> {
+    pub(crate) fn new(first: i64, last: i64, windows: impl Iterator<Item = i64>) -> Result<Self, TooLong> {
         let windows: Vec<u64> = windows.filter_map(|window| u64::try_from(window).ok()).collect();
         let longest = windows.iter().copied().max().unwrap_or(1);
         let common = windows.iter().try_fold(1, |common, &window| {
@@ -42,11 +43,7 @@ impl Span {
         let phase = u64::try_from(i128::from(first).rem_euclid(i128::from(period))).unwrap_or(0);
         let most = HORIZON - longest - phase;
         if first.abs_diff(last) > most {
-            return Err(Failure::TooLong {
-                first: calendar::text(first),
-                last: calendar::text(last),
-                days: most / DAY,
-            });
+            return Err(TooLong(most / DAY));
         }
         Ok(Self { first, last, phase })
     }
@@ -67,16 +64,15 @@ fn greatest_divisor(mut one: u64, mut other: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{DAY, Span};
-    use crate::failure::Failure;
+    use super::{DAY, Span, TooLong};
     use ringgate::Nanos;
 
     const SECOND: i64 = 1_000_000_000;
 
     #[test]
-    fn readings_count_from_a_multiple_of_the_windows() -> Result<(), Failure> {
+    fn readings_count_from_a_multiple_of_the_windows() -> Result<(), TooLong> {
         let reading = |first: i64, windows: &[i64], at: i64| {
-            Ok::<_, Failure>(Span::new(first, at, windows.iter().copied())?.reading(at).get())
+            Ok::<_, TooLong>(Span::new(first, at, windows.iter().copied())?.reading(at).get())
         };
         let minute = 60 * SECOND;
         assert_eq!(reading(125 * SECOND, &[minute], 126 * SECOND)?, 6_000_000_000);
@@ -96,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_windows_leave_eighteen_years() -> Result<(), Failure> {
+    fn the_longest_windows_leave_eighteen_years() -> Result<(), TooLong> {
         let year = i64::try_from(366 * DAY).unwrap_or(i64::MAX);
         let span = Span::new(-1, 18 * year - 2, [year].into_iter())?;
         assert_eq!(

@@ -35,6 +35,10 @@ pub(crate) struct Survey {
     pub(crate) worst: u64,
     /// The most permits that a key requested in two windows.
     pub(crate) demand_in_two: u64,
+    /// The largest cost that can be admitted, the largest cost, and the requests that cost more than can be admitted.
+    cap: u64,
+    pub(crate) largest: u64,
+    pub(crate) above: u64,
     top: BinaryHeap<Reverse<Ranked>>,
     present: KeySummary,
     demand: Window,
@@ -61,9 +65,12 @@ impl Ord for Ranked {
 }
 
 impl Survey {
-    /// A survey for a window in nanoseconds.
-    pub(crate) fn new(window: i64) -> Self {
+    /// A survey for a window in nanoseconds, of an algorithm that admits requests up to the cost `cap`.
+    pub(crate) fn new(window: i64, cap: u64) -> Self {
         Self {
+            cap,
+            largest: 0,
+            above: 0,
             keys: 0,
             admitted: 0,
             denied: 0,
@@ -88,6 +95,8 @@ impl Survey {
     #[inline]
     pub(crate) fn request(&mut self, request: KeyRequest) {
         self.present.requests += 1;
+        self.largest = self.largest.max(request.permits);
+        self.above += u64::from(request.permits > self.cap);
         self.demand.push(request.time, request.permits);
         self.in_two.push(request.time, request.permits);
         if request.denied {

@@ -9,7 +9,12 @@ const LISTED: usize = 20;
 /// Renders all tables.
 pub(crate) fn render(report: &Report) -> String {
     let mut text = String::new();
-    let mut totals = vec![
+    let mut totals: Vec<_> = report
+        .warnings
+        .iter()
+        .map(|warning| ("warning", warning.clone()))
+        .collect();
+    totals.extend([
         ("requests", report.requests.to_string()),
         ("admitted", report.admitted.to_string()),
         ("denied", report.denied.to_string()),
@@ -17,7 +22,8 @@ pub(crate) fn render(report: &Report) -> String {
         ("unreadable", report.unreadable.to_string()),
         ("first", of_millis(report.from)),
         ("last", of_millis(report.to)),
-    ];
+    ]);
+    totals.extend(report.formats.iter().map(|format| ("format", format.clone())));
     totals.extend(report.notes.iter().map(|note| ("note", note.clone())));
     for (name, value) in totals {
         text += &format!("{name:<10} {value}\n");

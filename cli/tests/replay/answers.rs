@@ -37,7 +37,7 @@ fn errors_name_the_argument_and_the_expected_values() {
         ),
         (
             "--rule 1/s --utc-offset 2",
-            "invalid --utc-offset: \"2\" (expected hours",
+            "invalid --utc-offset: \"2\" (expected -14:00 to +14:00",
         ),
         ("--rule 1/s --year 1", "1678"),
         ("--rule 1/s --format xml", "syslog"),
@@ -72,7 +72,8 @@ fn the_json_object_has_these_fields() {
     ));
     let output = tool("--json --rule 1/s", Some(log.path())).output().unwrap();
     let expected = concat!(
-        r#"{"version":1,"sources":["FILE"],"lines":7,"requests":7,"admitted":3,"denied":4,"unreadable":0,"#,
+        r#"{"version":1,"sources":["FILE"],"#,
+        r#""formats":["combined, by line 1: an address, a time in brackets and a quoted request"],"lines":7,"requests":7,"admitted":3,"denied":4,"unreadable":0,"#,
         r#""from":1582932600000,"to":1582932600000,"step":1,"#,
         r#""rules":[{"name":"1/s","quota":"1/1s","limit":1,"window":1000,"algorithm":"counter","cells":5,"#,
         r#""key":"client","shadow":false,"requests":7,"admitted":3,"denied":4,"worst":1,"bound":1,"bytes":8,"keys":3}],"#,
@@ -87,7 +88,7 @@ fn the_json_object_has_these_fields() {
         output.ends_with(concat!(
             r#""asked":[[1582932600000,2]],"admitted":[[1582932600000,1]],"near":null}],"#,
             r#""what_if":[{"rule":"1/s","limits":[1,2,3],"denied":[4,1,0],"keys_denied":[3,1,0],"requests":7,"keys":3}],"#,
-            r#""compare":[],"notes":[]}"#,
+            r#""compare":[],"warnings":[],"notes":["clients may be host names, as \"b\" in line 1"],"truncated":false}"#,
             "\n"
         )),
         "{output}"
@@ -96,7 +97,8 @@ fn the_json_object_has_these_fields() {
 
 #[test]
 fn the_text_is_tables() {
-    let log = text(&["b", "2001:db8::aaaa:1", "2001:db8::aaaa:1"].map(|address| line(address, START)));
+    let log =
+        text(&["192.0.2.1", "2001:db8::aaaa:1", "2001:db8::aaaa:1"].map(|address| line(address, START)));
     let output = on_file("--compare --rule 1/60s --algorithm classic --cells 4", log);
     let expected = "\
 requests   3
@@ -106,6 +108,7 @@ lines      3
 unreadable 0
 first      2020-02-28T23:30:00Z
 last       2020-02-28T23:30:00Z
+format     combined, by line 1: an address, a time in brackets and a quoted request
 
 rule   quota   algorithm         key     keys  requests  admitted  denied  peak usage  bound  bytes/key
 1/60s  1/1min  classic, 4 cells  client     2         3         2       1           1      2          8
@@ -148,7 +151,7 @@ fn a_closed_pipe_is_no_error() {
         // The pipe is closed before the tool has read a line, so before it writes.
         drop(child.stdout.take());
         let mut input = child.stdin.take().unwrap();
-        input.write_all(line("a", START).as_bytes()).unwrap();
+        input.write_all(line("192.0.2.1", START).as_bytes()).unwrap();
         drop(input);
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();

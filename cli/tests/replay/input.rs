@@ -70,6 +70,8 @@ fn line_ends_and_blank_lines_have_no_effect() {
         ];
         assert!(seen["lines"].as_u64() >= expected["lines"].as_u64());
         (seen["lines"], expected["lines"]) = (0.into(), 0.into());
+        // The line that shows the format.
+        (seen["formats"], expected["formats"]) = (0.into(), 0.into());
         assert_eq!(seen, expected);
     }
 }
@@ -181,10 +183,13 @@ fn unreadable_lines_are_counted_and_three_are_shown() {
     assert_eq!(
         shown,
         [
-            "line 2: column 1: no client address of printable ASCII: \u{fffd}\u{fffd}\\0 - - nothing",
+            "line 2: column 1: no client address at the beginning: \"\u{fffd}\u{fffd}\\0\" (expected an address, or HOST:PORT \
+             and an address): \u{fffd}\u{fffd}\\0 - - nothing",
             "line 4: column 8: invalid time: \"31/Feb/2015:10:05:03 +0000\" (expected an existing time such as \
              17/May/2015:10:05:03 +0000): a - - [31/Feb/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 5",
             &format!("line 6: line exceeds 64 KiB: {}…", "x".repeat(80)),
+            "warning: 5 of 11 lines (45.5 %) are unreadable and not counted (standard error shows the first)",
+            "note: clients may be host names, as \"a\" in line 1",
         ]
     );
 }
@@ -197,8 +202,13 @@ fn an_input_without_a_request_is_an_error() {
         assert!(output.stdout.is_empty());
         let said = stderr(&output);
         assert!(said.starts_with("error: no requests in the input"), "{said}");
+        let hint = if unreadable > 0 {
+            "; --format, --log-format or --pattern say"
+        } else {
+            "\n"
+        };
         assert!(
-            said.contains(&format!("({unreadable} unreadable lines)\n")),
+            said.contains(&format!("({unreadable} unreadable lines){hint}")),
             "{said}"
         );
         assert_eq!(said.lines().count(), 1 + unreadable.min(3), "{said}");

@@ -105,16 +105,44 @@ fn files_of_several_formats_are_one_input() {
     says(&json(&output), &expected, "a pipe");
 }
 
+/// The lines before the cut are read exactly, and the exit status says that they are a part. A damaged file is an error.
 #[test]
-fn damaged_files_are_errors() {
+fn files_that_were_cut_give_the_result_so_far() {
     let whole = combined(&asks(3_000, 37, SECOND));
     for (name, packed) in [
         ("log.gz", gzip(whole.as_bytes())),
         ("log.zst", zstd(whole.as_bytes())),
     ] {
+        for (cut, least) in [
+            (packed[..packed.len() / 2].to_vec(), 500),
+            (packed[..packed.len() - 1].to_vec(), 2_999),
+            ([&packed[..], &packed[..9]].concat(), 2_999),
+        ] {
+            let (_directory, paths) = files(&[(name, cut)]);
+            let output = with_paths("replay --json --rule 20/60s", &paths);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+            assert!(
+                said.contains("warning: ") && said.contains("ends within compressed data"),
+                "{said}"
+            );
+            let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            let requests = object["requests"].as_u64().unwrap();
+            // A line that was cut is not one of a shorter request.
+            let log: String = whole
+                .lines()
+                .take(requests as usize)
+                .flat_map(|line| [line, "\n"])
+                .collect();
+            let prefix = brute_force::replay(&brute_force::asks(&log), 20, 60 * SECOND, models(20, 60)[1].1);
+            assert!(requests >= least && requests <= 3_000, "{requests}");
+            assert_eq!(object["denied"], prefix.denied, "{name}");
+            assert_eq!(
+                (&object["truncated"], &object["unreadable"]),
+                (&true.into(), &0.into())
+            );
+        }
         for damaged in [
-            packed[..packed.len() / 2].to_vec(),
-            packed[..packed.len() - 1].to_vec(),
             packed[..20].to_vec(),
             packed[..7].to_vec(),
             [
@@ -123,7 +151,6 @@ fn damaged_files_are_errors() {
                 &packed[packed.len() / 2 + 64..],
             ]
             .concat(),
-            [&packed[..], &packed[..9]].concat(),
         ] {
             let (_directory, paths) = files(&[(name, damaged)]);
             let output = with_paths("replay --rule 20/60s", &paths);

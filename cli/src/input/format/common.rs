@@ -1,74 +1,97 @@
-//! The common and the combined log format.
+//! The common and the combined log format, with or without a virtual host before them.
+
+pub(crate) mod field;
 
 use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
-use crate::input::format::common_field::CommonField;
-use crate::input::format::{LogFormat, WantedFields};
+use crate::input::client;
+use crate::input::format::common::field::CommonField;
+use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::clf_time::STAMP;
 use crate::input::time::timestamp::TimestampParser;
 
-/// The wanted fields, with their places in a row.
-pub(crate) type Wanted = [(CommonField, usize)];
+/// The first words of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Whether a client may be a host name.
+    pub(crate) names: bool,
+    /// Whether each line begins with a virtual host. Without this, only lines do whose second word is an address.
+    pub(crate) vhost: bool,
+}
 
 /// The common and the combined format of Apache and nginx.
 #[derive(Debug)]
-pub(crate) struct Common(Vec<(CommonField, usize)>);
+pub(crate) struct Common {
+    wanted: Vec<(CommonField, usize)>,
+    layout: Layout,
+}
 
 impl Common {
     /// # Errors
     ///
     /// When the format does not have a wanted field.
-    pub(crate) fn new(wanted: &WantedFields) -> Result<Self, Failure> {
+    pub(crate) fn new(wanted: &WantedFields, layout: Layout) -> Result<Self, Failure> {
         if let Some(time) = &wanted.time {
             return Err(Failure::new(format!(
                 "invalid --time-field: {time:?} (the common and the combined format have a fixed time field)"
             )));
         }
-        let fields = wanted.fields.iter().zip(0..);
-        let known = fields.map(|(name, place)| match CommonField::named(name) {
-            Some(field) => Ok((field, place)),
-            None => Err(Failure::argument(
-                "field",
-                format!("{name:?}"),
-                format!(
-                    "a field of the common or combined format: {}",
-                    CommonField::names()
-                ),
-            )),
-        });
-        known.collect::<Result<_, _>>().map(Self)
+        let known = wanted
+            .fields
+            .iter()
+            .map(|(name, place)| match CommonField::named(name) {
+                Some(field) => Ok((field, *place)),
+                None => Err(Failure::argument(
+                    "field",
+                    format!("{name:?}"),
+                    format!(
+                        "a field of the common or combined format: {}",
+                        CommonField::names()
+                    ),
+                )),
+            });
+        Ok(Self {
+            wanted: known.collect::<Result<_, _>>()?,
+            layout,
+        })
     }
 }
 
 impl LogFormat for Common {
-    fn parse(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Result<(), Unreadable> {
-        parse(line, 0, timestamps, &self.0, row)
+    fn parse(
+        &mut self,
+        line: &[u8],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<Parsed, Unreadable> {
+        parse(line, self.layout, timestamps, &self.wanted, row)?;
+        Ok(Parsed::Request)
     }
 }
 
-/// Parses `address ident user [time] "request" status size` from `offset` on. More may follow after a space, as `"referer"
-/// "agent"` does in the combined format.
+/// Parses `address ident user [time] "request" status size`, or `host:port address ident user ...`. More may follow after a
+/// space, as `"referer" "agent"` does in the combined format.
 ///
 /// # Errors
 ///
 /// When the line has another form.
 pub(crate) fn parse(
     line: &[u8],
-    offset: usize,
+    layout: Layout,
     timestamps: &mut TimestampParser,
-    wanted: &Wanted,
+    wanted: &[(CommonField, usize)],
     row: &mut Row,
 ) -> Result<(), Unreadable> {
-    let text = &line[offset..];
     // The offset of a suffix of the line.
     let place = |rest: &[u8]| line.len() - rest.len();
     let wrong = |rest: &[u8], what: &str| Err(Unreadable::at(place(rest), what));
-    let Some((address, rest)) = word(text).filter(|(address, _)| address.iter().all(u8::is_ascii_graphic))
-    else {
-        return wrong(text, "no client address of printable ASCII");
-    };
+    let First {
+        host,
+        client: address,
+        rest,
+    } = First::of(line, layout)?;
     let Some((ident, after_ident)) = word(rest) else {
         return wrong(rest, "no identity after the address");
     };
@@ -109,6 +132,8 @@ pub(crate) fn parse(
     row.time = time;
     for &(field, at) in wanted {
         let value = match field {
+            CommonField::Host if host.is_empty() => continue,
+            CommonField::Host => host,
             CommonField::Client => address,
             CommonField::Ident => ident,
             CommonField::User => user,
@@ -134,6 +159,85 @@ pub(crate) fn parse(
         row.set(at, value);
     }
     Ok(())
+}
+
+/// The words before the identity.
+struct First<'l> {
+    host: &'l [u8],
+    client: &'l [u8],
+    rest: &'l [u8],
+}
+
+impl<'l> First<'l> {
+    /// Splits the virtual host and the client from a line.
+    fn of(line: &'l [u8], layout: Layout) -> Result<Self, Unreadable> {
+        const EXPECTED: &str = "no client address at the beginning";
+        let Some((first, rest)) = word(line) else {
+            return Err(Unreadable::at(0, EXPECTED));
+        };
+        let second = word(rest);
+        // In nearly all lines the second word is the missing identity.
+        let second_address = match second {
+            None | Some((b"-", _)) => None,
+            Some((second, _)) => client::address(second),
+        };
+        let plain = |client| Self {
+            host: b"",
+            client,
+            rest,
+        };
+        match (client::address(first), second_address) {
+            (Some(client), None) if !layout.vhost => Ok(plain(client)),
+            (Some(_), Some(_)) if !layout.vhost && !client::has_port(first) => Err(Unreadable::at(
+                0,
+                "two addresses at the beginning (expected one; --log-format says which is the client)",
+            )),
+            (_, Some(address)) if client::is_virtual_host(first) => Ok(Self {
+                host: first,
+                client: address,
+                rest: second.map_or(&b""[..], |(_, rest)| rest),
+            }),
+            // A mark such as "|" is that of a program that writes a name before each line.
+            (None, None)
+                if layout.names
+                    && !layout.vhost
+                    && client::is_name(first)
+                    && second.is_none_or(|(second, _)| second == b"-" || client::is_name(second)) =>
+            {
+                Ok(plain(first))
+            }
+            _ => {
+                let given = shown(first);
+                Err(Unreadable::at(
+                    0,
+                    format!("{EXPECTED}: \"{given}\" (expected an address, or HOST:PORT and an address)"),
+                ))
+            }
+        }
+    }
+}
+
+/// Whether the client of a line is a host name, and the line is well formed otherwise.
+pub(crate) fn has_name(line: &[u8], timestamps: &mut TimestampParser) -> bool {
+    let names = Layout {
+        names: true,
+        vhost: false,
+    };
+    let addresses = Layout {
+        names: false,
+        vhost: false,
+    };
+    let mut row = Row::new(1);
+    if parse(line, addresses, timestamps, &[], &mut row).is_ok()
+        || parse(line, names, timestamps, &[(CommonField::User, 0)], &mut row).is_err()
+    {
+        return false;
+    }
+    // An address among the other words is that of the client, and the name is a prefix of another program.
+    let user = row.get(0).unwrap_or_default();
+    !user
+        .split(|&byte| byte == b' ')
+        .any(|word| client::address(word).is_some())
 }
 
 /// The first word, and the text behind the space after it; `None` if the word is empty.
@@ -201,190 +305,4 @@ fn is_size(size: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::parse;
-    use crate::input::format::common_field::CommonField;
-    use crate::input::row::Row;
-    use crate::input::time::calendar::SECOND;
-    use crate::input::time::infer_year::YearInference;
-    use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
-
-    /// The time in seconds and these fields of a line.
-    fn fields<const N: usize>(
-        line: &str,
-        wanted: [CommonField; N],
-    ) -> Result<(i64, [Option<String>; N]), String> {
-        let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
-        let mut row = Row::new(N);
-        let places: Vec<_> = wanted.into_iter().zip(0..).collect();
-        parse(line.as_bytes(), 0, &mut timestamps, &places, &mut row).map_err(|error| error.to_string())?;
-        let text = |at| row.get(at).map(|text| String::from_utf8_lossy(text).into_owned());
-        Ok((row.time / SECOND, core::array::from_fn(text)))
-    }
-
-    fn client(line: &str) -> Result<(i64, [Option<String>; 1]), String> {
-        fields(line, [CommonField::Client])
-    }
-
-    #[test]
-    fn both_formats_are_parsed() {
-        for (line, address) in [
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET / HTTP/1.1" 200 5"#,
-                "1.2.3.4",
-            ),
-            (
-                r#"1.2.3.4 - - [01/Jan/1970:00:00:09 +0000] "GET / HTTP/1.1" 304 -"#,
-                "1.2.3.4",
-            ),
-            (
-                r#"::1 - - [01/Jan/1970:01:00:09 +0100] "-" 408 0 "-" "curl/8""#,
-                "::1",
-            ),
-            (
-                r#"a.example id me [01/Jan/1970:00:00:09 +0000] "" 400 0 "r" "a \" b" 0.01"#,
-                "a.example",
-            ),
-            (
-                r#"x - - [01/Jan/1970:00:00:09 +0000] "GET /\"q\\" 200 1 cut "off"#,
-                "x",
-            ),
-        ] {
-            assert_eq!(client(line), Ok((9, [Some(address.into())])), "{line}");
-        }
-    }
-
-    #[test]
-    fn every_field_is_found() {
-        use CommonField::{
-            Agent, Client, Ident, Method, Path, Protocol, Referer, Request, Size, Status, Target, User,
-        };
-        let line = r#"a id a b [01/Jan/1970:00:00:09 +0000] "GET /p?q=\"1 HTTP/1.1" 200 17 "r\"f" "agent""#;
-        let wanted = [
-            Client, Ident, User, Request, Method, Target, Path, Protocol, Status, Size, Referer, Agent,
-        ];
-        let expected = [
-            "a",
-            "id",
-            "a b",
-            r#"GET /p?q=\"1 HTTP/1.1"#,
-            "GET",
-            r#"/p?q=\"1"#,
-            "/p",
-            "HTTP/1.1",
-            "200",
-            "17",
-            r#"r\"f"#,
-            "agent",
-        ];
-        assert_eq!(
-            fields(line, wanted),
-            Ok((9, expected.map(|text| Some(text.into()))))
-        );
-        // The common format has no referer and no agent, and a request may be any text.
-        let line = r#"a - - [01/Jan/1970:00:00:09 +0000] "-" 200 -"#;
-        let some = |text: &str| Some(text.to_string());
-        assert_eq!(
-            fields(line, [Method, Path, Size, Referer, Agent]),
-            Ok((9, [some("-"), some(""), some("-"), None, None]))
-        );
-    }
-
-    #[test]
-    fn a_user_name_may_have_spaces_and_brackets() {
-        for user in [
-            "John Doe",
-            "[",
-            "a [b] c",
-            "x [01/Jan/1970:00:00:01 +0000] y",
-            r#"x [01/Jan/1970:00:00:01 +0000] \"GET"#,
-        ] {
-            let line = format!(r#"1.2.3.4 - {user} [01/Jan/1970:00:00:09 +0000] "GET /" 200 5"#);
-            assert_eq!(
-                fields(&line, [CommonField::User]),
-                Ok((9, [Some(user.into())])),
-                "{line}"
-            );
-        }
-    }
-
-    #[test]
-    fn missing_parts_are_named_with_their_column() {
-        let stamp = "[01/Jan/1970:00:00:09 +0000]";
-        for (line, column, missing) in [
-            ("", 1, "no client address"),
-            ("1.2.3.4", 8, "no identity"),
-            ("1.2.3.4 ", 9, "no identity"),
-            (&format!(r#" - - {stamp} "GET /" 200 5"#), 1, "no client address"),
-            (
-                &format!("h\u{f6}st - - {stamp} \"GET /\" 200 5"),
-                1,
-                "no client address",
-            ),
-            (
-                &format!("a\u{1b}[1m - - {stamp} \"GET /\" 200 5"),
-                1,
-                "no client address",
-            ),
-            ("1.2.3.4 -", 10, "no user and [time]"),
-            ("1.2.3.4 - me", 11, "no user and [time]"),
-            (&format!(r#"1.2.3.4  - {stamp} "GET /" 200 5"#), 9, "no identity"),
-            (
-                &format!(r#"1.2.3.4 - {stamp} "GET /" 200 5"#),
-                11,
-                "no user and [time]",
-            ),
-            (
-                r#"1.2.3.4 - - 01/Jan/1970:00:00:09 +0000 "GET /" 200 5"#,
-                11,
-                "no user and [time]",
-            ),
-            (
-                r#"1.2.3.4 - - [1970-01-01T00:00:09Z] "GET /" 200 5"#,
-                11,
-                "no user and [time]",
-            ),
-            (
-                r#"1.2.3.4 - - [31/Feb/1970:00:00:09 +0000] "GET /" 200 5"#,
-                14,
-                "invalid time: \"31/Feb/1970:00:00:09 +0000\" (expected an existing time",
-            ),
-            (&format!("1.2.3.4 - - {stamp}"), 41, "no quoted request"),
-            (
-                &format!("1.2.3.4 - - {stamp} GET / 200 5"),
-                41,
-                "no quoted request",
-            ),
-            (
-                &format!(r#"1.2.3.4 - - {stamp} "GET / 200 5"#),
-                43,
-                "no end of the quoted",
-            ),
-            (
-                &format!(r#"1.2.3.4 - - {stamp} "GET /\" 200 5"#),
-                43,
-                "no end of the quoted",
-            ),
-            (
-                &format!(r#"1.2.3.4 - - {stamp} "GET /\"#),
-                43,
-                "no end of the quoted",
-            ),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /""#), 49, "no status"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /"200 5"#), 49, "no status"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 20 5"#), 49, "no status"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 2000 5"#), 49, "no status"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /" abc 5"#), 49, "no status"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200"#), 53, "no size"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200 "#), 54, "no size"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200 5x"#), 54, "no size"),
-            (&format!(r#"1.2.3.4 - - {stamp} "GET /" 200 --"#), 54, "no size"),
-        ] {
-            let error = client(line).expect_err(line);
-            assert!(
-                error.starts_with(&format!("column {column}: {missing}")),
-                "{line}: {error}"
-            );
-        }
-    }
-}
+mod tests;

@@ -53,16 +53,27 @@ pub(crate) fn utc_offset(text: &[u8]) -> Option<i64> {
         _ => return None,
     };
     let (hours, minutes) = (i64::from(two(h0, h1)?), i64::from(two(m0, m1)?));
+    let east = hours * 3600 + minutes * 60;
     // Offsets in use are from -12 to +14 hours.
-    if hours > 25 || minutes > 59 {
+    if east > 14 * 3600 || minutes > 59 {
         return None;
     }
-    let east = hours * 3600 + minutes * 60;
     match sign {
         b'+' => Some(east),
         b'-' => Some(-east),
         _ => None,
     }
+}
+
+/// Parses a date such as `2015-05-17`, or a time such as `2015-05-17T10:05:03Z`, into nanoseconds since 1970. Without an
+/// offset of its own, it has the given one, in seconds.
+pub(crate) fn instant(text: &str, offset: i64) -> Option<i64> {
+    if let Ok(timestamp) = text.parse::<Timestamp>() {
+        return i64::try_from(timestamp.as_nanosecond()).ok();
+    }
+    let local: DateTime = text.parse().ok()?;
+    let nanos = Offset::UTC.to_timestamp(local).ok()?.as_nanosecond();
+    i64::try_from(nanos - i128::from(offset) * i128::from(SECOND)).ok()
 }
 
 /// The UTC year of an instant.
@@ -97,6 +108,10 @@ mod tests {
             ("-05:30", Some(-19_800)),
             ("+1345", Some(49_500)),
             ("+02", Some(7200)),
+            ("+14:00", Some(50_400)),
+            ("-14:00", Some(-50_400)),
+            ("+14:01", None),
+            ("+25:00", None),
             ("+0060", None),
             ("+9900", None),
             ("0000", None),

@@ -29,25 +29,18 @@ impl ClfTimes {
 
 /// Checks the form; `calendar` checks that the time exists.
 fn instant(text: &[u8; STAMP]) -> Option<i64> {
-    let &[
-        d0,
-        d1,
-        b'/',
-        m0,
-        m1,
-        m2,
-        b'/',
-        c0,
-        c1,
-        y0,
-        y1,
-        b':',
-        ref time @ ..,
-    ] = text
-    else {
+    let (local, [b' ', zone @ ..]) = local(text)? else {
         return None;
     };
-    let &[h0, h1, b':', n0, n1, b':', s0, s1, b' ', ref zone @ ..] = time else {
+    Some(local - calendar::utc_offset(zone)?)
+}
+
+/// The second of `17/May/2015:10:05:03` as if it was in UTC, and the rest of the text.
+pub(crate) fn local(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (&[d0, d1, b'/', m0, m1, m2, b'/', c0, c1, y0, y1, b':'], time) = text.split_first_chunk()? else {
+        return None;
+    };
+    let (&[h0, h1, b':', n0, n1, b':', s0, s1], rest) = time.split_first_chunk()? else {
         return None;
     };
     let date = calendar::Date {
@@ -55,8 +48,8 @@ fn instant(text: &[u8; STAMP]) -> Option<i64> {
         month: calendar::month([m0, m1, m2])?,
         day: two(d0, d1)?,
     };
-    let local = calendar::second(date, [two(h0, h1)?, two(n0, n1)?, two(s0, s1)?])?;
-    Some(local - calendar::utc_offset(zone)?)
+    let second = calendar::second(date, [two(h0, h1)?, two(n0, n1)?, two(s0, s1)?])?;
+    Some((second, rest))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) struct YearInference {
     /// Nanoseconds since 1970.
     now: i64,
     last: Option<i64>,
+    assumed: Option<i16>,
 }
 
 /// The largest distance of the first timestamp after now, for clocks and zones that differ.
@@ -25,7 +26,13 @@ impl YearInference {
             said,
             now,
             last: None,
+            assumed: None,
         }
+    }
+
+    /// The year of the first timestamp, if it was not given.
+    pub(crate) const fn assumed(&self) -> Option<i16> {
+        self.assumed
     }
 
     /// The instant in the inferred year, where `at` converts a year to an instant; `None` if no candidate year has it.
@@ -46,7 +53,9 @@ impl YearInference {
                 let year = calendar::year(self.now);
                 let past = |time: &i64| *time <= self.now.saturating_add(AHEAD);
                 // 29 February recurs within eight years.
-                (0..=8).find_map(|ago| at(year - ago).filter(past))?
+                let time = (0..=8).find_map(|ago| at(year - ago).filter(past))?;
+                self.assumed = Some(calendar::year(time));
+                time
             }
         };
         self.last = Some(time);

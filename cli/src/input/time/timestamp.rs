@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use crate::input::time::calendar::{self, Date, SECOND, two};
-use crate::input::time::clf_time::{ClfTimes, STAMP};
+use crate::input::time::clf_time::{self, ClfTimes, STAMP};
 use crate::input::time::infer_year::YearInference;
 
 /// The value of `--time-format`.
@@ -57,9 +57,9 @@ impl TimestampParser {
     #[inline]
     pub(crate) fn read(&mut self, text: &[u8]) -> Option<i64> {
         match self.format {
-            TimestampFormat::Auto => self.guess(text),
+            TimestampFormat::Auto => self.detected(text),
             TimestampFormat::Clf => self.clf(text),
-            TimestampFormat::Rfc3339 => rfc3339(text, self.zone),
+            TimestampFormat::Rfc3339 => self.rfc3339(text),
             TimestampFormat::Seconds => epoch(text, Some(SECOND)),
             TimestampFormat::Millis => epoch(text, Some(1_000_000)),
             TimestampFormat::Micros => epoch(text, Some(1_000)),
@@ -95,15 +95,35 @@ impl TimestampParser {
         self.inference.resolve(at)
     }
 
-    fn clf(&mut self, text: &[u8]) -> Option<i64> {
-        let inner = text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
-        self.stamp(inner.unwrap_or(text).try_into().ok()?)
+    /// The year that was assumed for the first timestamp without one, if none was given.
+    pub(crate) const fn assumed_year(&self) -> Option<i16> {
+        self.inference.assumed()
     }
 
-    fn guess(&mut self, text: &[u8]) -> Option<i64> {
+    /// Parses `2015-05-17T10:05:03.123+00:00`, whatever the chosen format is.
+    pub(crate) fn rfc3339(&self, text: &[u8]) -> Option<i64> {
+        rfc3339(text, self.zone)
+    }
+
+    /// Parses `17/May/2015:10:05:03 +0000`, and `17/May/2015:10:05:03.123` of HAProxy.
+    fn clf(&mut self, text: &[u8]) -> Option<i64> {
+        let inner = text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
+        let text = inner.unwrap_or(text);
+        if let Ok(stamp) = text.try_into() {
+            return self.stamp(stamp);
+        }
+        let (second, rest) = clf_time::local(text)?;
+        let ([b'.', ..], Some((fraction, []))) = (rest, fraction(rest)) else {
+            return None;
+        };
+        (second - self.zone).checked_mul(SECOND)?.checked_add(fraction)
+    }
+
+    /// Parses a timestamp by its form, whatever the chosen format is.
+    pub(crate) fn detected(&mut self, text: &[u8]) -> Option<i64> {
         match *text {
             [b'[', ..] | [_, _, b'/', ..] => self.clf(text),
-            [_, _, _, _, b'-', _, _, b'-', ..] => rfc3339(text, self.zone),
+            [_, _, _, _, b'-', _, _, b'-', ..] => self.rfc3339(text),
             [b'A'..=b'Z', ..] => self.syslog(text),
             _ => epoch(text, None),
         }
@@ -217,6 +237,7 @@ mod tests {
         for (format, text, expected) in [
             (Clf, "17/May/2015:10:05:03 +0000", AT),
             (Clf, "[17/May/2015:12:05:03 +0200]", AT),
+            (Clf, "17/May/2015:11:05:03.655", AT + 655_000_000),
             (Rfc3339, "2015-05-17T10:05:03Z", AT),
             (Rfc3339, "2015-05-17t10:05:03.5z", AT + 500_000_000),
             (Rfc3339, "2015-05-17 12:35:03,000000001 +02:30", AT + 1),
@@ -261,6 +282,9 @@ mod tests {
             "2015-05-17T10:05:03.Z",
             "2015-05-17T10:05:03 ",
             "2015-05-17T10:05:03+2",
+            "2015-05-17T10:05:03+25:00",
+            "17/May/2015:10:05:03.",
+            "17/May/2015:10:05:03.5x",
             "2015-13-17T10:05:03Z",
             "1600-05-17T10:05:03Z",
             "2300-05-17T10:05:03Z",

@@ -9,6 +9,15 @@ const ANSWERED: usize = 3;
 /// The key that was denied most, when, and the limit that denies at most one percent of the requests.
 pub(super) fn answers(data: &Data) -> String {
     let mut html = String::new();
+    for warning in &data.warnings {
+        append(
+            &mut html,
+            format_args!(
+                "<p class=\"warning\" role=\"alert\"><b>Warning:</b> {}.</p>\n",
+                plain(warning)
+            ),
+        );
+    }
     match data.keys.first().filter(|most| most.denied > 0) {
         None => html.push_str(r#"<p id="most-limited">No request was denied.</p>"#),
         Some(most) => {

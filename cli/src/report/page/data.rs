@@ -20,6 +20,8 @@ pub(super) struct Data {
     pub(super) chosen: Vec<Chosen>,
     pub(super) what_if: Vec<WhatIf>,
     pub(super) compare: Vec<Compared>,
+    #[serde(default)]
+    pub(super) warnings: Vec<String>,
     pub(super) notes: Vec<String>,
 }
 

@@ -1,8 +1,9 @@
 //! The fields of a line in the common or combined format.
 
-/// A field of a line; those of the combined format may be missing.
+/// A field of a line; those of the combined format, and the virtual host, may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommonField {
+    Host,
     Client,
     Ident,
     User,
@@ -19,8 +20,9 @@ pub(crate) enum CommonField {
 
 impl CommonField {
     /// The fields with their names: the tool's own, and nginx's.
-    const NAMES: [(&str, &str, Self); 12] = [
+    const NAMES: [(&str, &str, Self); 13] = [
         ("client", "remote_addr", Self::Client),
+        ("vhost", "server_name", Self::Host),
         ("ident", "ident", Self::Ident),
         ("user", "remote_user", Self::User),
         ("request", "request", Self::Request),

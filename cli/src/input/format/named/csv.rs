@@ -3,8 +3,8 @@
 use memchr::{memchr, memchr2};
 
 use crate::failure::Failure;
-use crate::input::format::named_fields::NamedFields;
-use crate::input::format::{LogFormat, WantedFields, first_lines};
+use crate::input::format::named::fields::NamedFields;
+use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -18,24 +18,56 @@ pub(crate) struct Csv {
 }
 
 impl Csv {
+    /// For an input with these first lines.
+    ///
     /// # Errors
     ///
-    /// When the header cannot be read, lacks a wanted field, or no column is known to be the time.
-    pub(crate) fn new(start: &[u8], wanted: &WantedFields) -> Result<Self, Failure> {
-        let line = first_lines(start).next().unwrap_or_default();
+    /// When the header cannot be read, names a column twice, lacks a wanted field, or no column is known to be the time.
+    pub(crate) fn new(lines: &[(usize, Vec<u8>)], wanted: &WantedFields) -> Result<Self, Failure> {
+        let (line, rest) = match lines.split_first() {
+            Some(((_, line), rest)) => (&line[..], rest),
+            None => (&b""[..], lines),
+        };
         let header =
             Header::parse(line).map_err(|error| Failure::new(format!("invalid CSV header: {error}")))?;
-        let has = |name: &str| header.names.iter().any(|known| known == name);
-        let (named, fields) = NamedFields::resolve(wanted, &header.names, has)?;
+        let position = |name: &str| header.names.iter().position(|known| known == name);
+        let values = |name: &str| {
+            let Some(column) = position(name) else {
+                return Vec::new();
+            };
+            let mut places = vec![None; header.names.len()];
+            places[column] = Some(0);
+            let mut row = Row::new(1);
+            let value = |(_, line): &(usize, Vec<u8>)| {
+                row.clear();
+                header.read(line, &places, &mut row).ok()?;
+                row.get(0).map(<[u8]>::to_vec)
+            };
+            let found: Vec<Vec<u8>> = rest.iter().filter_map(value).collect();
+            // A column without a readable value still has its name.
+            if found.is_empty() {
+                vec![b"?".to_vec()]
+            } else {
+                found
+            }
+        };
+        let (named, fields) = NamedFields::resolve(wanted, &header.names, values)?;
         let mut places = vec![None; header.names.len()];
         for (name, place) in fields {
-            let Some(column) = header.names.iter().position(|known| *known == name) else {
+            let Some(column) = position(&name) else {
                 return Err(Failure::argument(
                     "field",
                     format!("{name:?}"),
                     format!("a column of the header: {}", header.names.join(", ")),
                 ));
             };
+            if let Some(other) = header.names[column + 1..].iter().position(|known| *known == name) {
+                return Err(Failure::new(format!(
+                    "invalid CSV header: the columns {} and {} are both called {name:?} (expected each name once)",
+                    column + 1,
+                    column + 2 + other
+                )));
+            }
             places[column] = Some(place);
         }
         Ok(Self {
@@ -47,9 +79,15 @@ impl Csv {
 }
 
 impl LogFormat for Csv {
-    fn parse(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Result<(), Unreadable> {
+    fn parse(
+        &mut self,
+        line: &[u8],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<Parsed, Unreadable> {
         self.header.read(line, &self.places, row)?;
-        self.named.complete(timestamps, row)
+        self.named.complete(timestamps, row)?;
+        Ok(Parsed::Request)
     }
 
     fn has_header(&self) -> bool {

@@ -7,8 +7,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
-use crate::input::format::named_fields::NamedFields;
-use crate::input::format::{LogFormat, WantedFields, first_lines};
+use crate::input::format::named::fields::NamedFields;
+use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
@@ -20,20 +20,28 @@ pub(crate) struct Json {
 }
 
 impl Json {
+    /// For an input with these first lines.
+    ///
     /// # Errors
     ///
     /// When no field is known to be the time, or rules name too many fields.
-    pub(crate) fn new(start: &[u8], wanted: &WantedFields) -> Result<Self, Failure> {
+    pub(crate) fn new(lines: &[(usize, Vec<u8>)], wanted: &WantedFields) -> Result<Self, Failure> {
         // Several lines: the first often reports the start of a program, and lines may lack fields.
-        let mut names: Vec<String> = first_lines(start).flat_map(names).collect();
-        names.sort_unstable();
-        names.dedup();
-        let has = |name: &str| {
-            let top = name.split('.').next().unwrap_or(name);
-            names.iter().any(|known| known == name || known == top)
+        let mut all: Vec<String> = lines.iter().flat_map(|(_, line)| names(line)).collect();
+        all.sort_unstable();
+        all.dedup();
+        let values = |name: &str| {
+            let paths = Paths::new([(name, 0)].into_iter());
+            let mut row = Row::new(1);
+            let value = |(_, line): &(usize, Vec<u8>)| {
+                row.clear();
+                parse(line, &paths, &mut row).ok()?;
+                row.get(0).map(<[u8]>::to_vec)
+            };
+            lines.iter().filter_map(value).collect::<Vec<_>>()
         };
-        let (named, fields) = NamedFields::resolve(wanted, &names, has)?;
-        if wanted.fields.len() >= Paths::MOST {
+        let (named, fields) = NamedFields::resolve(wanted, &all, values)?;
+        if fields.len() > Paths::MOST {
             return Err(Failure::argument(
                 "number of fields in rules",
                 wanted.fields.len().to_string(),
@@ -46,9 +54,15 @@ impl Json {
 }
 
 impl LogFormat for Json {
-    fn parse(&self, line: &[u8], timestamps: &mut TimestampParser, row: &mut Row) -> Result<(), Unreadable> {
+    fn parse(
+        &mut self,
+        line: &[u8],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<Parsed, Unreadable> {
         parse(line, &self.paths, row)?;
-        self.named.complete(timestamps, row)
+        self.named.complete(timestamps, row)?;
+        Ok(Parsed::Request)
     }
 }
 
@@ -90,12 +104,14 @@ impl Paths {
     fn step(&self, open: Open, depth: usize, name: &str) -> Step {
         let mut step = Step {
             here: None,
+            path: 0,
             deeper: 0,
         };
         for (number, path) in self.0.iter().enumerate() {
             if open & (1 << number) != 0 && path.steps.get(depth).is_some_and(|step| **step == *name) {
                 if path.steps.len() == depth + 1 {
                     step.here = Some(path.place);
+                    step.path = number;
                 } else {
                     step.deeper |= 1 << number;
                 }
@@ -107,8 +123,13 @@ impl Paths {
 
 struct Step {
     here: Option<usize>,
+    /// The number of the path that ends here.
+    path: usize,
     deeper: Open,
 }
+
+/// The beginning of an error about a field that an object has twice.
+const TWICE: &str = "twice";
 
 /// Reads the wanted fields of an object into a row. A null field is missing.
 ///
@@ -123,6 +144,7 @@ pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Result<(), Unr
         paths,
         open: Open::MAX,
         depth: 0,
+        seen: &mut 0,
         row,
     };
     object
@@ -133,7 +155,10 @@ pub(crate) fn parse(line: &[u8], paths: &Paths, row: &mut Row) -> Result<(), Unr
             let column = error.column().max(1);
             let said = error.to_string();
             let what = said.split(" at line ").next().unwrap_or_default();
-            Unreadable::at(column - 1, format!("no JSON object: {what}"))
+            match what.strip_prefix(TWICE) {
+                Some(name) => Unreadable::at(column - 1, format!("the field{name} is there twice")),
+                None => Unreadable::at(column - 1, format!("no JSON object: {what}")),
+            }
         })
 }
 
@@ -150,6 +175,8 @@ struct Object<'p, 'r> {
     paths: &'p Paths,
     open: Open,
     depth: usize,
+    /// The paths that were read.
+    seen: &'r mut Open,
     row: &'r mut Row,
 }
 
@@ -177,6 +204,12 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
         while let Some(step) = map.next_key_seed(name(self.open))? {
             if let Some(place) = step.here {
                 let raw: &'de RawValue = map.next_value()?;
+                let bit = 1 << step.path;
+                if *self.seen & bit != 0 {
+                    let name = self.paths.0[step.path].steps.join(".");
+                    return Err(serde::de::Error::custom(format!("{TWICE} {name:?}")));
+                }
+                *self.seen |= bit;
                 set(self.row, place, raw.get());
             } else if step.deeper != 0 {
                 let raw: &'de RawValue = map.next_value()?;
@@ -186,6 +219,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
                         paths: self.paths,
                         open: step.deeper,
                         depth: self.depth + 1,
+                        seen: self.seen,
                         row: self.row,
                     };
                     let mut json = serde_json::Deserializer::from_str(raw.get());
@@ -210,6 +244,11 @@ fn set(row: &mut Row, place: usize, raw: &str) {
             Err(_) => row.set(place, raw.as_bytes()),
         },
         None if raw == "null" => {}
+        // Caddy writes headers as arrays.
+        None if raw.starts_with('[') => match serde_json::from_str::<[String; 1]>(raw) {
+            Ok([text]) => row.set(place, text.as_bytes()),
+            Err(_) => row.set(place, raw.as_bytes()),
+        },
         None => row.set(place, raw.as_bytes()),
     }
 }
@@ -298,6 +337,10 @@ mod tests {
             (b"{\"a\":1}}", "column 8: no JSON object: trailing"),
             (b"{\"a\":}", "column 6: no JSON object: expected value"),
             (b"{\"a\":\"\xff\"}", "column 7: not UTF-8"),
+            (
+                b"{\"a\":1,\"b\":2,\"a\":3}",
+                "column 19: the field \"a\" is there twice",
+            ),
             (b"{\"o\":{\"a\":{]}}", "column 12: no JSON object: key must be"),
         ] {
             let error = fields(line, ["a", "o.a.b"]).expect_err("no object");

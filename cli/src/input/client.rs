@@ -1,0 +1,124 @@
+//! The client of a request: an address, or a host name where the format says so.
+
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+/// The address in `1.2.3.4`, `1.2.3.4:5678`, `::1`, `[::1]` or `[::1]:5678`, without the port; `None` for another text.
+#[inline]
+pub(crate) fn address(text: &[u8]) -> Option<&[u8]> {
+    if is_address(text) {
+        return Some(text);
+    }
+    if let Some(inner) = text.strip_prefix(b"[") {
+        let end = inner.iter().position(|&byte| byte == b']')?;
+        let (inner, rest) = (&inner[..end], &inner[end + 1..]);
+        let is_port = rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port);
+        return (is_port && is_address(inner)).then_some(inner);
+    }
+    without_port(text)
+}
+
+/// The address in `1.2.3.4:5678`, or in `::1:5678` of formats that always write a port and no brackets.
+pub(crate) fn without_port(text: &[u8]) -> Option<&[u8]> {
+    let colon = text.iter().rposition(|&byte| byte == b':')?;
+    let (host, port) = (&text[..colon], &text[colon + 1..]);
+    let inner = host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]"));
+    let host = inner.unwrap_or(host);
+    (is_port(port) && is_address(host)).then_some(host)
+}
+
+/// Whether a text is an address of IP without a port. nginx writes `unix:` for the client of a socket.
+#[inline]
+pub(crate) fn is_address(text: &[u8]) -> bool {
+    // The longest is an IPv6 address with an IPv4 address at its end and a zone.
+    if text.is_empty() || text.len() > 64 {
+        return false;
+    }
+    let text = str::from_utf8(text).unwrap_or_default();
+    if text.parse::<Ipv4Addr>().is_ok() {
+        return true;
+    }
+    let (bare, zone) = text.split_once('%').unwrap_or((text, "0"));
+    (bare.contains(':') && !zone.is_empty() && bare.parse::<Ipv6Addr>().is_ok()) || text == "unix:"
+}
+
+fn is_port(text: &[u8]) -> bool {
+    (1..=5).contains(&text.len()) && text.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether a text may be a host name, without a port.
+pub(crate) fn is_name(text: &[u8]) -> bool {
+    let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    text.iter().all(of_name) && text.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Whether a text is a virtual host: a name or an address, with or without a port.
+pub(crate) fn is_virtual_host(text: &[u8]) -> bool {
+    is_name(text) || address(text).is_some() || has_port(text)
+}
+
+/// Whether a text is a name or an address with a port.
+pub(crate) fn has_port(text: &[u8]) -> bool {
+    match text.iter().rposition(|&byte| byte == b':') {
+        Some(colon) => {
+            let host = &text[..colon];
+            is_port(&text[colon + 1..])
+                && (is_name(host) || without_port(text).is_some())
+                && !is_address(text)
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address, has_port, is_name};
+
+    #[test]
+    fn addresses_lose_their_port() {
+        for (text, expected) in [
+            ("1.2.3.4", Some("1.2.3.4")),
+            ("1.2.3.4:5678", Some("1.2.3.4")),
+            ("::1", Some("::1")),
+            ("2001:db8::1:443", Some("2001:db8::1:443")),
+            ("[2001:db8::1]:443", Some("2001:db8::1")),
+            ("[::1]", Some("::1")),
+            ("fe80::1%eth0", Some("fe80::1%eth0")),
+            ("unix:", Some("unix:")),
+            ("1.2.3", None),
+            ("1.2.3.4.5", None),
+            ("1.2.3.256", None),
+            ("1.2.3.4:", None),
+            ("1.2.3.4:x", None),
+            ("[::1]x", None),
+            ("[1.2.3.4", None),
+            ("10.9.9.9,", None),
+            ("www.example.com:443", None),
+            ("fe80::1%", None),
+            ("-", None),
+            ("", None),
+        ] {
+            assert_eq!(address(text.as_bytes()), expected.map(str::as_bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_told_from_addresses() {
+        for (text, name, port) in [
+            ("www.example.com", true, false),
+            ("www.example.com:443", false, true),
+            ("1.2.3.4:443", false, true),
+            ("[::1]:443", false, true),
+            ("::1:443", false, false),
+            ("12345", false, false),
+            ("-", false, false),
+            ("a b", false, false),
+            ("10.9.9.9,", false, false),
+        ] {
+            assert_eq!(
+                (is_name(text.as_bytes()), has_port(text.as_bytes())),
+                (name, port),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Values in a fixed order: which of them are the wanted fields and the time.
+
+use crate::failure::Failure;
+use crate::input::client;
+use crate::input::format::WantedFields;
+use crate::input::row::{Row, Unreadable};
+use crate::input::time::timestamp::TimestampParser;
+
+/// The part of a value that a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// An address, without its port if it has one.
+    Address,
+    /// An address before the last colon.
+    AddressBeforePort,
+    /// A word of a request such as `GET /path HTTP/1.1`.
+    Word(usize),
+    /// The path of a target, without scheme, host and query.
+    Path,
+    /// The path of the target of a request.
+    PathOfRequest,
+}
+
+/// A field under the tool's own name, the name of its value in the format, and the part of that value.
+pub(crate) type Standard = (&'static str, &'static str, Part);
+
+/// Places of the wanted values.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    takes: Vec<(usize, Part, usize)>,
+    names: Vec<String>,
+    /// The column of the time, or those of the date and of the time.
+    time: Vec<usize>,
+    /// Whether "-" is a missing value.
+    dash_is_missing: bool,
+}
+
+const TIME: &str = "an existing time, as in 2015-05-17T10:05:03Z or 17/May/2015:10:05:03 +0000";
+
+impl Columns {
+    /// Resolves the wanted fields among the values with these names. The time is the first of `times` that exists, unless
+    /// `--time-field` is given; a name with a space is that of two columns, for the date and the time of day.
+    ///
+    /// # Errors
+    ///
+    /// When a wanted field does not exist.
+    pub(crate) fn new<N: AsRef<str>>(
+        title: &str,
+        names: &[N],
+        standard: &[Standard],
+        times: &[&str],
+        wanted: &WantedFields,
+    ) -> Result<Self, Failure> {
+        let position = |name: &str| names.iter().position(|known| known.as_ref() == name);
+        let mut takes = Vec::new();
+        for (name, place) in &wanted.fields {
+            let mut of_standard = standard.iter().filter(|(ours, _, _)| ours == name);
+            let found = of_standard.find_map(|(_, native, part)| Some((position(native)?, *part)));
+            let found = found.or_else(|| Some((position(name)?, Part::Whole)));
+            let Some((column, part)) = found else {
+                let mut known: Vec<&str> = standard
+                    .iter()
+                    .filter(|(_, native, _)| position(native).is_some())
+                    .map(|(ours, _, _)| *ours)
+                    .collect();
+                known.extend(names.iter().map(AsRef::as_ref).filter(|name| !name.is_empty()));
+                let mut seen = Vec::new();
+                known.retain(|name| {
+                    !seen.contains(name) && {
+                        seen.push(name);
+                        true
+                    }
+                });
+                return Err(Failure::argument(
+                    "field",
+                    format!("{name:?}"),
+                    format!("a field of {title}: {}", known.join(", ")),
+                ));
+            };
+            takes.push((column, part, *place));
+        }
+        let columns_of = |time: &str| -> Option<Vec<usize>> { time.split(' ').map(position).collect() };
+        let time = match &wanted.time {
+            Some(time) => columns_of(time).ok_or_else(|| {
+                Failure::argument("--time-field", format!("{time:?}"), format!("a field of {title}"))
+            })?,
+            None => times.iter().find_map(|time| columns_of(time)).unwrap_or_default(),
+        };
+        Ok(Self {
+            takes,
+            names: names.iter().map(|name| name.as_ref().to_owned()).collect(),
+            time,
+            dash_is_missing: false,
+        })
+    }
+
+    pub(crate) fn with_missing_dash(mut self) -> Self {
+        self.dash_is_missing = true;
+        self
+    }
+
+    /// Whether a column is known to be the time.
+    pub(crate) fn has_time(&self) -> bool {
+        !self.time.is_empty()
+    }
+
+    /// Reads the wanted fields and the time into a row. `value` returns the value of a column.
+    ///
+    /// # Errors
+    ///
+    /// When the time or an address is none.
+    pub(crate) fn fill<'v>(
+        &self,
+        value: impl Fn(usize) -> Option<&'v [u8]>,
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<(), Unreadable> {
+        match self.time[..] {
+            [] => {}
+            [column] => {
+                let text = value(column).unwrap_or_default();
+                row.time = timestamps
+                    .read(text)
+                    .ok_or_else(|| Unreadable::field(&self.names[column], text, TIME))?;
+            }
+            [date, time, ..] => {
+                let date = value(date).unwrap_or_default();
+                let text = [date, b"T", value(time).unwrap_or_default(), b"Z"].concat();
+                row.time = timestamps
+                    .rfc3339(&text)
+                    .ok_or_else(|| Unreadable::field("date and time", &text, TIME))?;
+            }
+        }
+        for &(column, part, place) in &self.takes {
+            let Some(text) = value(column).filter(|text| !(self.dash_is_missing && *text == b"-")) else {
+                continue;
+            };
+            let taken = match part {
+                Part::Whole => text,
+                Part::Address => client::address(text).ok_or_else(|| self.no_address(column, text))?,
+                Part::AddressBeforePort => {
+                    client::without_port(text).ok_or_else(|| self.no_address(column, text))?
+                }
+                Part::Word(number) => word(text, number),
+                Part::Path => path(text),
+                Part::PathOfRequest => path(word(text, 1)),
+            };
+            row.set(place, taken);
+        }
+        Ok(())
+    }
+
+    fn no_address(&self, column: usize, text: &[u8]) -> Unreadable {
+        let expected = if text.contains(&b',') {
+            "one address; for a list, name the field itself as the key"
+        } else {
+            "an address of the client"
+        };
+        Unreadable::field(&self.names[column], text, expected)
+    }
+}
+
+/// A word of a request by its number; empty if there is none.
+pub(crate) fn word(request: &[u8], number: usize) -> &[u8] {
+    request
+        .split(|&byte| byte == b' ')
+        .nth(number)
+        .unwrap_or_default()
+}
+
+/// The path of a target: `/p` of `/p?q` and of `https://host:443/p?q`.
+pub(crate) fn path(target: &[u8]) -> &[u8] {
+    let scheme =
+        memchr::memmem::find(target, b"://").filter(|&at| target[..at].iter().all(u8::is_ascii_alphabetic));
+    let target = match scheme {
+        Some(at) if at > 0 => {
+            let rest = &target[at + 3..];
+            rest.iter()
+                .position(|&byte| byte == b'/')
+                .map_or(&b"/"[..], |slash| &rest[slash..])
+        }
+        _ => target,
+    };
+    &target[..memchr::memchr(b'?', target).unwrap_or(target.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn paths_have_no_host_and_no_query() {
+        for (target, expected) in [
+            ("/p?q", "/p"),
+            ("https://h:443/p?u=http://x/y", "/p"),
+            ("http://h", "/"),
+            ("/go?u=http://x/y", "/go"),
+            ("*", "*"),
+        ] {
+            assert_eq!(path(target.as_bytes()), expected.as_bytes(), "{target}");
+        }
+    }
+}

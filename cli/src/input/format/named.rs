@@ -1,0 +1,8 @@
+//! Formats that name their fields.
+
+pub(crate) mod caddy;
+pub(crate) mod csv;
+pub(crate) mod fields;
+pub(crate) mod json;
+pub(crate) mod logfmt;
+pub(crate) mod traefik;

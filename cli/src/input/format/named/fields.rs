@@ -1,0 +1,261 @@
+//! Fields of formats that name them: which names the wanted fields and the time have in an input.
+
+use crate::failure::Failure;
+use crate::input::client;
+use crate::input::format::WantedFields;
+use crate::input::format::columns::{Part, path, word};
+use crate::input::row::{Row, Unreadable, shown};
+use crate::input::time::timestamp::TimestampParser;
+
+/// Names of the client's address, for rules that count by `client`. Of several, the first whose value is an address.
+const CLIENT: [&str; 16] = [
+    "client",
+    "remote_addr",
+    "client_ip",
+    "clientip",
+    "remote_ip",
+    "ip",
+    "address",
+    "client.ip",
+    "source.ip",
+    "addr",
+    "ClientHost",
+    "request.client_ip",
+    "request.remote_ip",
+    "request.remote_addr",
+    "httpRequest.remoteIp",
+    HOST,
+];
+
+/// A name that is also that of servers and virtual hosts, so it is that of the client only if it is an address.
+const HOST: &str = "host";
+
+/// Names of the time, where `--time-field` is not given.
+const TIME: [&str; 12] = [
+    "StartUTC",
+    "time",
+    "timestamp",
+    "@timestamp",
+    "ts",
+    "datetime",
+    "date",
+    "time_iso8601",
+    "time_local",
+    "start_time",
+    "msec",
+    "t",
+];
+
+/// Other names of the tool's own fields, in the order of preference, and the part of the value that the field is.
+const OTHERS: [(&str, &str, Part); 47] = [
+    ("user", "remote_user", Part::Whole),
+    ("user", "user_id", Part::Whole),
+    ("user", "username", Part::Whole),
+    ("user", "ClientUsername", Part::Whole),
+    ("method", "request_method", Part::Whole),
+    ("method", "RequestMethod", Part::Whole),
+    ("method", "request.method", Part::Whole),
+    ("method", "http.request.method", Part::Whole),
+    ("method", "httpRequest.requestMethod", Part::Whole),
+    ("method", "request", Part::Word(0)),
+    ("target", "request_uri", Part::Whole),
+    ("target", "RequestPath", Part::Whole),
+    ("target", "request.uri", Part::Whole),
+    ("target", "url", Part::Whole),
+    ("target", "request", Part::Word(1)),
+    ("path", "RequestPath", Part::Path),
+    ("path", "request.uri", Part::Path),
+    ("path", "request_uri", Part::Path),
+    ("path", "uri", Part::Path),
+    ("path", "url.path", Part::Path),
+    ("path", "url", Part::Path),
+    ("path", "target", Part::Path),
+    ("path", "httpRequest.requestUrl", Part::Path),
+    ("path", "request", Part::PathOfRequest),
+    ("protocol", "server_protocol", Part::Whole),
+    ("protocol", "RequestProtocol", Part::Whole),
+    ("protocol", "request.proto", Part::Whole),
+    ("protocol", "request", Part::Word(2)),
+    ("status", "status_code", Part::Whole),
+    ("status", "DownstreamStatus", Part::Whole),
+    ("status", "response_code", Part::Whole),
+    ("status", "http.response.status_code", Part::Whole),
+    ("status", "httpRequest.status", Part::Whole),
+    ("size", "body_bytes_sent", Part::Whole),
+    ("size", "bytes_sent", Part::Whole),
+    ("size", "DownstreamContentSize", Part::Whole),
+    ("size", "bytes", Part::Whole),
+    ("referer", "http_referer", Part::Whole),
+    ("referer", "request_Referer", Part::Whole),
+    ("referer", "request.headers.Referer", Part::Whole),
+    ("agent", "http_user_agent", Part::Whole),
+    ("agent", "user_agent", Part::Whole),
+    ("agent", "request_User-Agent", Part::Whole),
+    ("agent", "request.headers.User-Agent", Part::Whole),
+    ("vhost", "RequestHost", Part::Whole),
+    ("vhost", "request.host", Part::Whole),
+    ("vhost", "http_host", Part::Whole),
+];
+
+/// How a row is completed after the fields of a line were read.
+#[derive(Debug)]
+pub(crate) struct NamedFields {
+    /// The name of the time's field, and its place in a row.
+    time: String,
+    time_place: usize,
+    /// Places with the value of another place: from the first to the second.
+    copies: Vec<(usize, usize)>,
+    /// Places with a part of the value.
+    parts: Vec<(usize, Part)>,
+    /// The place of a client that must be an address, and its name in the input.
+    client: Option<(usize, String)>,
+}
+
+impl NamedFields {
+    /// Finds the names of the wanted fields and of the time in an input with the fields `names`. `values` returns the values
+    /// of a field in the first lines. Returns each name once, with its place in a row.
+    ///
+    /// # Errors
+    ///
+    /// When no field is known to be the time or the client.
+    pub(crate) fn resolve(
+        wanted: &WantedFields,
+        names: &[String],
+        values: impl Fn(&str) -> Vec<Vec<u8>>,
+    ) -> Result<(Self, Vec<(String, usize)>), Failure> {
+        // An object or an array is not a value.
+        let has = |name: &str| values(name).iter().any(|value| !is_nested(value));
+        let time = match &wanted.time {
+            Some(time) => time.clone(),
+            None => known(&TIME, has).ok_or_else(|| no_time(names))?.to_owned(),
+        };
+        let mut found = Self {
+            time: time.clone(),
+            time_place: wanted.time_place,
+            copies: Vec::new(),
+            parts: Vec::new(),
+            client: None,
+        };
+        let mut fields: Vec<(String, usize)> = Vec::new();
+        for (name, place) in &wanted.fields {
+            let (native, part) = match name.as_str() {
+                "client" => found.client(*place, names, &values)?,
+                name if has(name) => (name, Part::Whole),
+                name => OTHERS
+                    .iter()
+                    .find(|(ours, native, _)| *ours == name && has(native))
+                    .map_or((name, Part::Whole), |(_, native, part)| (*native, *part)),
+            };
+            if part != Part::Whole {
+                found.parts.push((*place, part));
+            }
+            found.add(&mut fields, native, *place);
+        }
+        found.add(&mut fields, &time, wanted.time_place);
+        Ok((found, fields))
+    }
+
+    fn add(&mut self, fields: &mut Vec<(String, usize)>, name: &str, place: usize) {
+        match fields.iter().find(|(known, _)| known == name) {
+            Some((_, first)) => self.copies.push((*first, place)),
+            None => fields.push((name.to_owned(), place)),
+        }
+    }
+
+    /// The name of the client's field.
+    fn client(
+        &mut self,
+        place: usize,
+        names: &[String],
+        values: impl Fn(&str) -> Vec<Vec<u8>>,
+    ) -> Result<(&'static str, Part), Failure> {
+        let has = |name: &str, is: fn(&[u8]) -> bool| values(name).iter().any(|value| is(value));
+        let address = known(&CLIENT, |name| {
+            has(name, |value| client::address(value).is_some())
+        });
+        if let Some(name) = address {
+            self.client = Some((place, name.to_owned()));
+            return Ok((name, Part::Address));
+        }
+        // Names, or addresses that were made anonymous.
+        let name = known(&CLIENT, |name| name != HOST && has(name, is_name));
+        let name = name.ok_or_else(|| {
+            Failure::new(format!(
+                "no client among the fields {} (expected an address, or --key FIELD)",
+                listed(names)
+            ))
+        })?;
+        Ok((name, Part::Whole))
+    }
+
+    /// Completes a row: copies, parts and the time.
+    ///
+    /// # Errors
+    ///
+    /// When the row has no valid time, or the client is not an address.
+    pub(crate) fn complete(&self, timestamps: &mut TimestampParser, row: &mut Row) -> Result<(), Unreadable> {
+        const EXPECTED: &str = "a time, as in 2015-05-17T10:05:03Z or 1431857103.5";
+        for &(from, to) in &self.copies {
+            row.copy(from, to);
+        }
+        for &(place, part) in &self.parts {
+            row.narrow(place, |text| match part {
+                Part::Whole => text,
+                Part::Address | Part::AddressBeforePort => client::address(text).unwrap_or_default(),
+                Part::Word(number) => word(text, number),
+                Part::Path => path(text),
+                Part::PathOfRequest => path(word(text, 1)),
+            });
+        }
+        if let Some((place, name)) = &self.client
+            && row.get(*place).is_some_and(<[u8]>::is_empty)
+        {
+            return Err(Unreadable::line(format!(
+                "{name:?} is no address (--key {name} takes it as it is)"
+            )));
+        }
+        let Some(text) = row.get(self.time_place) else {
+            return Err(Unreadable::missing(&self.time, EXPECTED));
+        };
+        match timestamps.read(text) {
+            Some(time) => {
+                row.time = time;
+                Ok(())
+            }
+            None => Err(Unreadable::field(&self.time, text, EXPECTED)),
+        }
+    }
+}
+
+/// Whether one of the names is known to be that of a time.
+pub(crate) fn has_time(names: &[String], wanted: &WantedFields) -> bool {
+    let mut times = TIME.iter().copied().chain(wanted.time.as_deref());
+    times.any(|time| names.iter().any(|name| name == time))
+}
+
+fn known(candidates: &[&'static str], has: impl Fn(&str) -> bool) -> Option<&'static str> {
+    candidates.iter().copied().find(|name| has(name))
+}
+
+/// Whether a value is an object or an array.
+fn is_nested(value: &[u8]) -> bool {
+    matches!(value.first(), Some(b'{' | b'['))
+}
+
+/// Whether a value may be a name of a client: one word.
+fn is_name(value: &[u8]) -> bool {
+    !value.is_empty() && value != b"-" && !is_nested(value) && !value.iter().any(|byte| b", ".contains(byte))
+}
+
+fn listed(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| shown(name.as_bytes())).collect();
+    names.join(", ")
+}
+
+fn no_time(names: &[String]) -> Failure {
+    Failure::new(format!(
+        "no time among the fields {} (expected one of {}, or --time-field)",
+        listed(names),
+        TIME.join(", ")
+    ))
+}

@@ -1,0 +1,204 @@
+//! Logs of nginx by the string of its directive `log_format`.
+
+use regex::bytes::Regex;
+
+use crate::failure::Failure;
+use crate::input::format::columns::{Part, Standard};
+
+/// The fields of the tool with the variables that have them.
+pub(crate) const STANDARD: &[Standard] = &[
+    ("client", "remote_addr", Part::Address),
+    ("client", "realip_remote_addr", Part::Address),
+    ("client", "client", Part::Address),
+    ("user", "remote_user", Part::Whole),
+    ("method", "request_method", Part::Whole),
+    ("method", "request", Part::Word(0)),
+    ("target", "request_uri", Part::Whole),
+    ("target", "request", Part::Word(1)),
+    ("path", "uri", Part::Path),
+    ("path", "request_uri", Part::Path),
+    ("path", "request", Part::PathOfRequest),
+    ("protocol", "server_protocol", Part::Whole),
+    ("protocol", "request", Part::Word(2)),
+    ("size", "body_bytes_sent", Part::Whole),
+    ("size", "bytes_sent", Part::Whole),
+    ("referer", "http_referer", Part::Whole),
+    ("agent", "http_user_agent", Part::Whole),
+    ("vhost", "host", Part::Whole),
+    ("vhost", "http_host", Part::Whole),
+    ("vhost", "server_name", Part::Whole),
+];
+
+/// Variables with the time, in the order of preference.
+pub(crate) const TIMES: &[&str] = &["msec", "time_iso8601", "time_local"];
+
+/// A part of the string.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Variable(String),
+}
+
+/// The expression that matches lines of a format, and the names of its groups.
+///
+/// # Errors
+///
+/// When the string has no variable, names one twice or has two without a text between them.
+pub(crate) fn expression(format: &str) -> Result<(Regex, Vec<String>), Failure> {
+    let wrong = |given: &str, expected: &str| Failure::argument("--log-format", given, expected);
+    let pieces = pieces(format);
+    let mut names = Vec::new();
+    let mut source = String::from("(?s-u)^");
+    for (number, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Text(text) => source += &regex::escape(text),
+            Piece::Variable(name) => {
+                if names.contains(name) {
+                    return Err(wrong(&format!("${name} twice"), "each variable once"));
+                }
+                if matches!(pieces.get(number + 1), Some(Piece::Variable(_))) {
+                    return Err(wrong(
+                        &format!("${name} without a text behind it"),
+                        "a text between variables",
+                    ));
+                }
+                let before = number.checked_sub(1).map(|before| &pieces[before]);
+                let quoted = matches!(before, Some(Piece::Text(text)) if text.ends_with('"'))
+                    && matches!(pieces.get(number + 1), Some(Piece::Text(text)) if text.starts_with('"'));
+                source += match name.as_str() {
+                    "remote_addr" | "realip_remote_addr" | "request_method" => r"([^ ]+)",
+                    "status" => r"([0-9]{3})",
+                    "body_bytes_sent" | "bytes_sent" => r"([0-9]+|-)",
+                    "msec" | "request_time" => r"([0-9]+\.[0-9]+)",
+                    "time_local" => r"([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8} [+-][0-9]{4})",
+                    "time_iso8601" => r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[Z+-][0-9:]*)",
+                    // In quotation marks, nginx escapes those of the value.
+                    _ if quoted => r#"([^"\\]*(?:\\.[^"\\]*)*)"#,
+                    name if may_have_spaces(name) => "(.*?)",
+                    _ => "([^ ]*?)",
+                };
+                names.push(name.clone());
+            }
+        }
+    }
+    if names.is_empty() {
+        return Err(wrong(
+            &format!("{format:?}"),
+            "variables of nginx, as in '$remote_addr [$time_local] \"$request\"'",
+        ));
+    }
+    source.push('$');
+    let regex = Regex::new(&source).map_err(|error| wrong(&format!("{format:?}"), &error.to_string()))?;
+    Ok((regex, names))
+}
+
+/// Whether the value of a variable may have spaces: a client chooses it, or it is a list.
+fn may_have_spaces(name: &str) -> bool {
+    const PREFIXES: [&str; 6] = ["http_", "sent_http_", "upstream_", "cookie_", "arg_", "request"];
+    name == "remote_user" || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn pieces(format: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut rest = format;
+    while let Some(at) = rest.find('$') {
+        let after = &rest[at + 1..];
+        let (open, name_start) = match after.strip_prefix('{') {
+            Some(inner) => (true, inner),
+            None => (false, after),
+        };
+        let length = name_start
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(name_start.len());
+        text += &rest[..at];
+        let behind = &name_start[length..];
+        let closed = if open {
+            behind.strip_prefix('}')
+        } else {
+            Some(behind)
+        };
+        match closed {
+            Some(closed) if length > 0 => {
+                if !text.is_empty() {
+                    pieces.push(Piece::Text(core::mem::take(&mut text)));
+                }
+                pieces.push(Piece::Variable(name_start[..length].to_owned()));
+                rest = closed;
+            }
+            // A dollar sign of its own.
+            _ => {
+                text.push('$');
+                rest = after;
+            }
+        }
+    }
+    text += rest;
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::expression;
+    use crate::input::format::LogFormat;
+    use crate::input::format::pattern::Pattern;
+    use crate::input::format::words::tests::{fields, wanted};
+
+    #[test]
+    fn lines_are_read_by_the_string_of_the_directive() {
+        let format = r#"$host $remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_user_agent" rt=${request_time}s"#;
+        let names = [
+            "client",
+            "user",
+            "method",
+            "path",
+            "status",
+            "agent",
+            "vhost",
+            "request_time",
+        ];
+        let mut format = Pattern::of_nginx(format, &wanted(&names)).expect("a format");
+        let line = r#"www.example.com 198.51.100.9 - x [01/Jan/1970:00:00:01 +0000] y [17/May/2015:12:05:03 +0200] "GET /a?b=\x22 HTTP/1.1" 200 57 "say \"hi\"" rt=0.005s"#;
+        let values = [
+            "198.51.100.9",
+            "x [01/Jan/1970:00:00:01 +0000] y",
+            "GET",
+            "/a",
+            "200",
+            r#"say \"hi\""#,
+            "www.example.com",
+            "0.005",
+        ];
+        let values = values.map(|value| Some(value.to_owned())).to_vec();
+        assert_eq!(
+            fields(&mut format, line, 8),
+            Ok((1_431_857_103_000_000_000, values))
+        );
+        for neighbour in [
+            &line.replace("198.51.100.9", "198.51.100.9, 10.0.0.1"),
+            &line.replace("198.51.100.9", "localhost"),
+            &line.replace(" 200 ", " - "),
+            &line.replace("rt=", ""),
+            &format!("{line} more"),
+        ] {
+            fields(&mut format, neighbour, 8).expect_err(neighbour);
+        }
+    }
+
+    #[test]
+    fn invalid_strings_are_errors() {
+        for (format, said) in [
+            ("%h %l %u", "variables of nginx"),
+            ("$remote_addr$host", "a text between variables"),
+            ("$status $status", "each variable once"),
+        ] {
+            let error = expression(format).expect_err(format).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let error = Pattern::of_nginx("$remote_addr $status", &wanted(&[])).map(|format| format.time_kind());
+        assert!(error.is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! Lines by a regular expression with named groups.
+
+use regex::bytes::{CaptureLocations, Regex};
+
+use crate::failure::Failure;
+use crate::input::format::columns::{Columns, Part, Standard};
+use crate::input::format::{LogFormat, Parsed, TimeKind, WantedFields, nginx};
+use crate::input::row::{Row, Unreadable};
+use crate::input::time::timestamp::TimestampParser;
+
+/// Names of groups that hold the address of a client.
+const CLIENT: &[Standard] = &[
+    ("client", "client", Part::Whole),
+    ("client", "address", Part::Address),
+    ("client", "ip", Part::Address),
+    ("client", "remote_addr", Part::Address),
+];
+
+const TIMES: &[&str] = &["time", "timestamp"];
+
+/// A regular expression, whose groups are the fields.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    columns: Columns,
+    groups: CaptureLocations,
+    /// Whether a line that the expression does not match is unreadable, and not another line.
+    strict: bool,
+}
+
+impl Pattern {
+    /// The lines that an expression matches; others are no requests. The time is that of a group `time`, or of the line
+    /// around the message.
+    ///
+    /// # Errors
+    ///
+    /// When the expression is invalid, or does not have a wanted field.
+    pub(crate) fn of_expression(pattern: &str, wanted: &WantedFields) -> Result<Self, Failure> {
+        let regex = Regex::new(pattern).map_err(|error| {
+            Failure::argument(
+                "--pattern",
+                error,
+                "a regular expression with groups such as (?<address>[0-9.]+)",
+            )
+        })?;
+        let names: Vec<&str> = regex
+            .capture_names()
+            .skip(1)
+            .map(Option::unwrap_or_default)
+            .collect();
+        let columns = Columns::new("--pattern", &names, CLIENT, TIMES, wanted)?;
+        Ok(Self::new(regex, columns, false))
+    }
+
+    /// The lines of a `log_format` of nginx.
+    ///
+    /// # Errors
+    ///
+    /// When the string is invalid, or does not have a wanted field or the time.
+    pub(crate) fn of_nginx(format: &str, wanted: &WantedFields) -> Result<Self, Failure> {
+        let (regex, names) = nginx::expression(format)?;
+        let columns = Columns::new("--log-format", &names, nginx::STANDARD, nginx::TIMES, wanted)?;
+        if !columns.has_time() {
+            return Err(Failure::argument(
+                "--log-format",
+                "no time",
+                "$time_local, $time_iso8601 or $msec, or --time-field",
+            ));
+        }
+        Ok(Self::new(regex, columns, true))
+    }
+
+    /// Whether the expression matches a line.
+    pub(crate) fn matches(&self, line: &[u8]) -> bool {
+        self.regex.is_match(line)
+    }
+
+    fn new(regex: Regex, columns: Columns, strict: bool) -> Self {
+        Self {
+            groups: regex.capture_locations(),
+            regex,
+            columns,
+            strict,
+        }
+    }
+}
+
+impl LogFormat for Pattern {
+    fn parse(
+        &mut self,
+        line: &[u8],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<Parsed, Unreadable> {
+        if self.regex.captures_read(&mut self.groups, line).is_none() {
+            return match self.strict {
+                true => Err(Unreadable::line("not a line of --log-format")),
+                false => Ok(Parsed::Other),
+            };
+        }
+        let group = |column: usize| self.groups.get(column + 1).map(|(start, end)| &line[start..end]);
+        self.columns.fill(group, timestamps, row)?;
+        Ok(Parsed::Request)
+    }
+
+    fn time_kind(&self) -> TimeKind {
+        if self.columns.has_time() {
+            TimeKind::Full
+        } else {
+            TimeKind::Absent
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Lines that hold a line of another format: of syslog, of containers and of the journal.
+
+pub(crate) mod container;
+pub(crate) mod journald;
+pub(crate) mod rfc5424;
+pub(crate) mod syslog;
+
+use core::fmt::Debug;
+
+use crate::input::format::{LogFormat, Parsed, TimeKind};
+use crate::input::lines::LONGEST;
+use crate::input::row::{Row, Unreadable};
+use crate::input::time::timestamp::TimestampParser;
+
+/// The parts of one line; reused for each line.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) time: Vec<u8>,
+    pub(crate) message: Vec<u8>,
+    /// The values of the wrapper's own fields; an empty value is missing.
+    pub(crate) values: Vec<Vec<u8>>,
+    /// The stream of the message, 0 or 1, and whether the message continues on the stream's next line.
+    pub(crate) stream: usize,
+    pub(crate) continues: bool,
+}
+
+impl Parts {
+    /// Sets the value of a field.
+    pub(crate) fn set(&mut self, field: usize, value: &[u8]) {
+        if self.values.len() <= field {
+            self.values.resize(field + 1, Vec::new());
+        }
+        self.values[field].clear();
+        self.values[field].extend_from_slice(value);
+    }
+
+    fn clear(&mut self) {
+        self.time.clear();
+        self.message.clear();
+        self.values.iter_mut().for_each(Vec::clear);
+        (self.stream, self.continues) = (0, false);
+    }
+}
+
+/// A format whose lines hold a message.
+pub(crate) trait Envelope: Debug {
+    /// The name for messages, as in "syslog".
+    fn title(&self) -> &'static str;
+
+    /// Splits a line.
+    ///
+    /// # Errors
+    ///
+    /// When the line has another form.
+    fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable>;
+
+    /// The number of a field of its own.
+    fn field(&mut self, name: &str) -> Option<usize>;
+
+    /// The names of its own fields, for an error.
+    fn fields(&self) -> &'static str;
+
+    fn time_kind(&self) -> TimeKind {
+        TimeKind::Full
+    }
+}
+
+/// An envelope and the format of its messages.
+#[derive(Debug)]
+pub(crate) struct Wrapped {
+    envelope: Box<dyn Envelope>,
+    /// The format of the messages, and whether each message must be of that format.
+    message: Option<(Box<dyn LogFormat>, bool)>,
+    /// The fields of the envelope with their places in a row.
+    fields: Vec<(usize, usize)>,
+    parts: Parts,
+    pieces: Pieces,
+}
+
+/// The beginnings of messages that continue, for each stream.
+#[derive(Debug, Default)]
+struct Pieces([Vec<u8>; 2]);
+
+impl Pieces {
+    /// Puts the beginning of a message before its last part. Returns whether the message is complete.
+    ///
+    /// # Errors
+    ///
+    /// When the message is too long. The rest of it is another unreadable line.
+    fn join(&mut self, parts: &mut Parts) -> Result<bool, Unreadable> {
+        let begun = &mut self.0[parts.stream];
+        if !parts.continues && begun.is_empty() {
+            return Ok(true);
+        }
+        if begun.len() + parts.message.len() > LONGEST {
+            begun.clear();
+            return Err(Unreadable::line("message exceeds 64 KiB"));
+        }
+        begun.extend_from_slice(&parts.message);
+        if !parts.continues {
+            core::mem::swap(begun, &mut parts.message);
+            begun.clear();
+        }
+        Ok(!parts.continues)
+    }
+}
+
+impl Wrapped {
+    pub(crate) fn new(
+        envelope: Box<dyn Envelope>,
+        message: Option<(Box<dyn LogFormat>, bool)>,
+        fields: Vec<(usize, usize)>,
+    ) -> Self {
+        Self {
+            envelope,
+            message,
+            fields,
+            parts: Parts::default(),
+            pieces: Pieces::default(),
+        }
+    }
+}
+
+/// The whole messages in the first lines.
+pub(crate) fn messages(envelope: &mut dyn Envelope, lines: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
+    let mut parts = Parts::default();
+    let mut pieces = Pieces::default();
+    let mut messages = Vec::new();
+    for (number, line) in lines {
+        parts.clear();
+        if envelope.split(line, &mut parts).is_ok() && pieces.join(&mut parts) == Ok(true) {
+            messages.push((*number, parts.message.clone()));
+        }
+    }
+    messages
+}
+
+impl LogFormat for Wrapped {
+    fn parse(
+        &mut self,
+        line: &[u8],
+        timestamps: &mut TimestampParser,
+        row: &mut Row,
+    ) -> Result<Parsed, Unreadable> {
+        let parts = &mut self.parts;
+        parts.clear();
+        self.envelope.split(line, parts)?;
+        if !self.pieces.join(parts)? {
+            return Ok(Parsed::Other);
+        }
+        let kind = self.envelope.time_kind();
+        let mut has_time = false;
+        if let Some((format, required)) = &mut self.message {
+            match format.parse(&parts.message, timestamps, row) {
+                Ok(Parsed::Request) => has_time = format.time_kind() >= kind,
+                Ok(Parsed::Other) if *required => return Ok(Parsed::Other),
+                Err(reason) if *required => return Err(reason),
+                Ok(Parsed::Other) | Err(_) => row.clear(),
+            }
+        }
+        if !has_time {
+            let read = match kind {
+                TimeKind::WithoutYear => timestamps.syslog(&parts.time),
+                TimeKind::Absent | TimeKind::Full => timestamps.detected(&parts.time),
+            };
+            row.time = read.ok_or_else(|| Unreadable::field("time", &parts.time, "an existing time"))?;
+        }
+        for &(field, place) in &self.fields {
+            if let Some(value) = parts.values.get(field).filter(|value| !value.is_empty()) {
+                row.set(place, value);
+            }
+        }
+        Ok(Parsed::Request)
+    }
+
+    fn time_kind(&self) -> TimeKind {
+        let message = self.message.as_ref();
+        message
+            .map_or(TimeKind::Absent, |(format, _)| format.time_kind())
+            .max(self.envelope.time_kind())
+    }
+
+    fn finish(&mut self) -> Result<(), Unreadable> {
+        if let Some((format, true)) = &mut self.message {
+            format.finish()?;
+        }
+        match self.pieces.0.iter().all(Vec::is_empty) {
+            true => Ok(()),
+            false => Err(Unreadable::line("the last message continues, and the input ends")),
+        }
+    }
+}

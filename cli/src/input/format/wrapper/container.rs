@@ -1,0 +1,138 @@
+//! Logs of containers: of Docker's json-file driver, and of the Container Runtime Interface of Kubernetes.
+
+use crate::input::format::named::json::{Paths, parse};
+use crate::input::format::wrapper::{Envelope, Parts};
+use crate::input::row::{Row, Unreadable};
+
+/// Lines such as `{"log":"message\n","stream":"stdout","time":"2015-05-17T10:05:03.1Z"}`.
+#[derive(Debug)]
+pub(crate) struct Docker {
+    paths: Paths,
+    row: Row,
+    /// Whether messages end with a line feed, unless they continue on the next line.
+    ends: bool,
+}
+
+impl Docker {
+    /// For an input with these first lines.
+    pub(crate) fn new(lines: &[(usize, Vec<u8>)]) -> Self {
+        let names = ["log", "time", "stream"].into_iter().zip(0..);
+        let mut docker = Self {
+            paths: Paths::new(names),
+            row: Row::new(3),
+            ends: false,
+        };
+        docker.ends = lines.iter().any(|(_, line)| {
+            docker.row.clear();
+            parse(line, &docker.paths, &mut docker.row).is_ok()
+                && docker.row.get(0).is_some_and(|log| log.ends_with(b"\n"))
+        });
+        docker
+    }
+
+    /// Whether a line has the fields of Docker's, of which there are no other than `attrs`.
+    pub(crate) fn is(names: &[String]) -> bool {
+        ["log", "stream", "time"]
+            .iter()
+            .all(|field| names.iter().any(|name| name == field))
+    }
+}
+
+impl Envelope for Docker {
+    fn title(&self) -> &'static str {
+        "Docker's json-file"
+    }
+
+    fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable> {
+        self.row.clear();
+        parse(line, &self.paths, &mut self.row)?;
+        let (Some(log), Some(time)) = (self.row.get(0), self.row.get(1)) else {
+            return Err(Unreadable::line("no log and time in the object"));
+        };
+        let message = log.strip_suffix(b"\n");
+        parts.continues = self.ends && message.is_none();
+        let message = message.unwrap_or(log);
+        let stream = self.row.get(2).unwrap_or_default();
+        parts.stream = usize::from(stream == b"stderr");
+        parts.time.extend_from_slice(time);
+        parts
+            .message
+            .extend_from_slice(message.strip_suffix(b"\r").unwrap_or(message));
+        parts.set(0, stream);
+        Ok(())
+    }
+
+    fn field(&mut self, name: &str) -> Option<usize> {
+        (name == "stream").then_some(0)
+    }
+
+    fn fields(&self) -> &'static str {
+        "stream"
+    }
+}
+
+/// Lines such as `2015-05-17T10:05:03.1Z stdout F message`; `P` stands for a part of a message that continues.
+#[derive(Debug)]
+pub(crate) struct Cri;
+
+impl Envelope for Cri {
+    fn title(&self) -> &'static str {
+        "CRI"
+    }
+
+    fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable> {
+        let mut words = line.splitn(4, |&byte| byte == b' ');
+        let (Some(time), Some(stream @ (b"stdout" | b"stderr")), Some(tags), Some(message)) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(Unreadable::at(0, "no time, stdout or stderr, and F or P"));
+        };
+        // Tags are separated by colons; the first says whether the message ends.
+        parts.continues = match tags.split(|&byte| byte == b':').next() {
+            Some(b"F") => false,
+            Some(b"P") => true,
+            _ => return Err(Unreadable::at(time.len() + stream.len() + 2, "no tag F or P")),
+        };
+        parts.stream = usize::from(stream == b"stderr");
+        parts.time.extend_from_slice(time);
+        parts.message.extend_from_slice(message);
+        parts.set(0, stream);
+        Ok(())
+    }
+
+    fn field(&mut self, name: &str) -> Option<usize> {
+        (name == "stream").then_some(0)
+    }
+
+    fn fields(&self) -> &'static str {
+        "stream"
+    }
+}
+
+/// Lines such as `2015-05-17T10:05:03.1Z message`, as `docker logs --timestamps` and `kubectl logs --timestamps` print them.
+#[derive(Debug)]
+pub(crate) struct Timed;
+
+impl Envelope for Timed {
+    fn title(&self) -> &'static str {
+        "a time before each line"
+    }
+
+    fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable> {
+        let space = line.iter().position(|&byte| byte == b' ');
+        let (Some(space), [_, _, _, _, b'-', ..]) = (space, line) else {
+            return Err(Unreadable::at(0, "no time, as in 2015-05-17T10:05:03Z"));
+        };
+        parts.time.extend_from_slice(&line[..space]);
+        parts.message.extend_from_slice(&line[space + 1..]);
+        Ok(())
+    }
+
+    fn field(&mut self, _name: &str) -> Option<usize> {
+        None
+    }
+
+    fn fields(&self) -> &'static str {
+        "none"
+    }
+}

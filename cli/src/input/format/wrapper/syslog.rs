@@ -1,0 +1,184 @@
+//! Syslog of RFC 3164 and of files: a time, a host, a program and a message.
+
+use memchr::memchr;
+
+use crate::input::format::TimeKind;
+use crate::input::format::wrapper::{Envelope, Parts};
+use crate::input::row::Unreadable;
+
+/// The names of the fields, by their numbers.
+pub(crate) const FIELDS: [&str; 4] = ["host", "program", "pid", "message"];
+
+/// Lines such as `<13>May 17 10:05:03 host program[pid]: message`. The priority, the program and the pid may be missing.
+#[derive(Debug)]
+pub(crate) struct Syslog {
+    /// Whether times are `May 17 10:05:03`, and not `2015-05-17T10:05:03+00:00`.
+    pub(crate) without_year: bool,
+}
+
+impl Envelope for Syslog {
+    fn title(&self) -> &'static str {
+        "syslog"
+    }
+
+    fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable> {
+        let text = after_priority(line);
+        let at = line.len() - text.len();
+        let Some(length) = stamp(text).filter(|_| text[0].is_ascii_digit() != self.without_year) else {
+            return Err(Unreadable::at(
+                at,
+                "no time, as in May 17 10:05:03 or 2015-05-17T10:05:03+00:00",
+            ));
+        };
+        let (time, rest) = text.split_at(length);
+        let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+        let host_end = memchr(b' ', rest).unwrap_or(rest.len());
+        if host_end == 0 {
+            return Err(Unreadable::at(line.len() - rest.len(), "no host after the time"));
+        }
+        let (host, rest) = rest.split_at(host_end);
+        let tagged = rest.strip_prefix(b" ").unwrap_or(rest);
+        let tag_end = tagged.iter().position(|&byte| byte == b':' || byte == b' ');
+        let (tag, message) = match tag_end {
+            Some(end) if tagged[end] == b':' && is_tag(&tagged[..end]) => {
+                let message = &tagged[end + 1..];
+                (&tagged[..end], message.strip_prefix(b" ").unwrap_or(message))
+            }
+            _ => (&b""[..], tagged),
+        };
+        let (program, pid) = match (memchr(b'[', tag), tag.strip_suffix(b"]")) {
+            (Some(open), Some(inner)) => (&tag[..open], &inner[open + 1..]),
+            _ => (tag, &b""[..]),
+        };
+        parts.time.extend_from_slice(time);
+        parts.message.extend_from_slice(message);
+        for (field, value) in [host, program, pid, message].into_iter().enumerate() {
+            parts.set(field, value);
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, name: &str) -> Option<usize> {
+        FIELDS.iter().position(|field| *field == name)
+    }
+
+    fn fields(&self) -> &'static str {
+        "host, program, pid, message"
+    }
+
+    fn time_kind(&self) -> TimeKind {
+        if self.without_year {
+            TimeKind::WithoutYear
+        } else {
+            TimeKind::Full
+        }
+    }
+}
+
+/// Whether a text before a colon may be `program[pid]`, and not the beginning of an IPv6 address.
+fn is_tag(tag: &[u8]) -> bool {
+    !tag.iter().all(|byte| byte.is_ascii_hexdigit()) || !tag.iter().any(u8::is_ascii_digit)
+}
+
+/// The length of the time at the beginning of a text.
+fn stamp(text: &[u8]) -> Option<usize> {
+    match text {
+        [y0, y1, y2, y3, b'-', ..] if [y0, y1, y2, y3].iter().all(|byte| byte.is_ascii_digit()) => {
+            Some(memchr(b' ', text).unwrap_or(text.len()))
+        }
+        // The month, a day of one or two columns, and the time.
+        [b'A'..=b'Z', b'a'..=b'z', b'a'..=b'z', b' ', day @ ..] => {
+            let padding = usize::from(day.first() == Some(&b' '));
+            let digits = day[padding..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+            let time = day.get(padding + digits + 1..)?;
+            let is_time = (1..=2).contains(&digits)
+                && day[padding + digits] == b' '
+                && matches!(time, [_, _, b':', _, _, b':', ..]);
+            let end = memchr(b' ', time).unwrap_or(time.len());
+            is_time.then(|| text.len() - time.len() + end)
+        }
+        _ => None,
+    }
+}
+
+/// The line without a priority such as `<13>`.
+pub(crate) fn after_priority(line: &[u8]) -> &[u8] {
+    let inner = line.strip_prefix(b"<");
+    let end = inner.and_then(|inner| memchr(b'>', &inner[..inner.len().min(4)]));
+    match (inner, end) {
+        (Some(inner), Some(end)) if inner[..end].iter().all(u8::is_ascii_digit) => &inner[end + 1..],
+        _ => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Syslog;
+    use crate::input::format::wrapper::{Envelope, Parts};
+
+    fn parts(line: &str) -> Result<(String, Vec<String>), String> {
+        let mut parts = Parts::default();
+        let text = line.trim_start_matches(|c: char| "<>13".contains(c));
+        let without_year = !text.starts_with(|c: char| c.is_ascii_digit());
+        Syslog { without_year }
+            .split(line.as_bytes(), &mut parts)
+            .map_err(|error| error.to_string())?;
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        Ok((text(&parts.time), parts.values.iter().map(text).collect()))
+    }
+
+    #[test]
+    fn times_hosts_and_programs_are_split() {
+        for (line, time, expected) in [
+            (
+                "<13>May 17 10:05:03 web nginx[12]: hello: you",
+                "May 17 10:05:03",
+                ["web", "nginx", "12", "hello: you"],
+            ),
+            (
+                "May  7 10:05:03 web kernel: up",
+                "May  7 10:05:03",
+                ["web", "kernel", "", "up"],
+            ),
+            (
+                "May 7 10:05:03.5 web last message repeated",
+                "May 7 10:05:03.5",
+                ["web", "", "", "last message repeated"],
+            ),
+            (
+                "2015-05-17T12:05:03.25+02:00 web cron[7]:x",
+                "2015-05-17T12:05:03.25+02:00",
+                ["web", "cron", "7", "x"],
+            ),
+            ("May 17 10:05:03 web", "May 17 10:05:03", ["web", "", "", ""]),
+            (
+                "May 17 10:05:03 web 2001:db8::1 - - [",
+                "May 17 10:05:03",
+                ["web", "", "", "2001:db8::1 - - ["],
+            ),
+        ] {
+            let expected = expected.map(str::to_owned).to_vec();
+            assert_eq!(parts(line), Ok((time.to_owned(), expected)), "{line}");
+        }
+    }
+
+    #[test]
+    fn missing_parts_are_named() {
+        for (line, said) in [
+            ("", "column 1: no time"),
+            ("<13>", "column 5: no time"),
+            ("May", "column 1: no time"),
+            ("May 17", "column 1: no time"),
+            ("May 17 10:05:03", "column 16: no host"),
+            ("May 17 10:05:03 ", "column 17: no host"),
+            ("<x>May 17 10:05:03 web", "column 1: no time"),
+            ("\u{e9}\u{e9} \u{e9}", "column 1: no time"),
+        ] {
+            let error = parts(line).expect_err(line);
+            assert!(error.starts_with(said), "{line}: {error}");
+        }
+    }
+}

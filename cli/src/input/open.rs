@@ -1,0 +1,270 @@
+//! Opening the format of an input: given, or detected from its first lines.
+
+use crate::failure::Failure;
+use crate::input::choice::{Choice, FormatArg, Own};
+use crate::input::detect::{Lines, detect, detect_envelope, parser, reject_address_as_user};
+use crate::input::format::alb::{ALB, ELB};
+use crate::input::format::common::{self, Common, Layout};
+use crate::input::format::envoy::ENVOY;
+use crate::input::format::haproxy::Haproxy;
+use crate::input::format::named::csv::Csv;
+use crate::input::format::named::json::Json;
+use crate::input::format::named::logfmt::Logfmt;
+use crate::input::format::pattern::Pattern;
+use crate::input::format::s3::S3;
+use crate::input::format::w3c::W3c;
+use crate::input::format::words::Words;
+use crate::input::format::wrapper::container::{Cri, Docker, Timed};
+use crate::input::format::wrapper::journald::Journald;
+use crate::input::format::wrapper::rfc5424::Rfc5424;
+use crate::input::format::wrapper::syslog::Syslog;
+use crate::input::format::wrapper::{Envelope, Parts, Wrapped, messages};
+use crate::input::format::{LogFormat, TimeKind, WantedFields, first_lines};
+use crate::input::row::shown;
+
+/// An input's format.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) format: Box<dyn LogFormat>,
+    /// The chosen format and the reason.
+    pub(crate) chosen: String,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Opens the format of an input that begins with `start`.
+///
+/// # Errors
+///
+/// When the format does not have a wanted field.
+pub(crate) fn open(choice: &Choice, start: &[u8], wanted: &WantedFields) -> Result<Opened, Failure> {
+    open_lines(choice, &first_lines(start), wanted, true)
+}
+
+fn open_lines(
+    choice: &Choice,
+    lines: &Lines,
+    wanted: &WantedFields,
+    outermost: bool,
+) -> Result<Opened, Failure> {
+    let given = |kind: FormatArg| (kind, format!("{}, as given by --format", kind.name()));
+    if let Some(own) = &choice.own {
+        let nothing = WantedFields::default();
+        let (probe, name) = match own {
+            Own::LogFormat(format) => (
+                Pattern::of_nginx(format, &timed(wanted, &nothing))?,
+                "--log-format",
+            ),
+            Own::Pattern(pattern) => (
+                Pattern::of_expression(pattern, &timed(wanted, &nothing))?,
+                "--pattern",
+            ),
+        };
+        // The lines themselves are of the format, or messages in them are.
+        let is_whole =
+            probe.time_kind() == TimeKind::Full && lines.iter().any(|(_, line)| probe.matches(line));
+        let around = match choice.format {
+            FormatArg::Auto if is_whole || !outermost => None,
+            FormatArg::Auto => detect_envelope(lines).map(|(kind, number)| (kind, by_line(kind, number))),
+            kind => Some(given(kind)),
+        };
+        if let Some((kind, why)) = around {
+            return wrap(kind, why, choice, lines, wanted);
+        }
+        if outermost && probe.time_kind() == TimeKind::Absent {
+            return Err(Failure::argument(
+                name,
+                "no group called time, and no time before the lines",
+                "a group (?<time>..), --time-field, or lines of syslog, the journal or a container",
+            ));
+        }
+        let format: Box<dyn LogFormat> = Box::new(match own {
+            Own::LogFormat(format) => Pattern::of_nginx(format, wanted)?,
+            Own::Pattern(pattern) => Pattern::of_expression(pattern, wanted)?,
+        });
+        return Ok(Opened {
+            format,
+            chosen: name.to_owned(),
+            notes: Vec::new(),
+        });
+    }
+    let (kind, why) = match choice.format {
+        FormatArg::Auto => match detect(lines, wanted) {
+            Some((kind, number)) => (kind, by_line(kind, number)),
+            None => (
+                FormatArg::Combined,
+                "combined, as the first lines are of no known format".to_owned(),
+            ),
+        },
+        kind => given(kind),
+    };
+    let mut notes = Vec::new();
+    let words = |layout| Words::new(layout, wanted);
+    let format: Box<dyn LogFormat> = match kind {
+        FormatArg::Auto | FormatArg::Common | FormatArg::Combined => {
+            if choice.format == FormatArg::Auto {
+                reject_address_as_user(lines)?;
+            }
+            let mut timestamps = parser();
+            let name = lines
+                .iter()
+                .find(|(_, line)| common::has_name(line, &mut timestamps));
+            if let Some((number, line)) = name {
+                let client = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+                notes.push(format!(
+                    "clients may be host names, as \"{}\" in line {number}",
+                    shown(client)
+                ));
+            }
+            Box::new(Common::new(
+                wanted,
+                Layout {
+                    names: name.is_some(),
+                    vhost: false,
+                },
+            )?)
+        }
+        FormatArg::Vhost => Box::new(Common::new(
+            wanted,
+            Layout {
+                names: false,
+                vhost: true,
+            },
+        )?),
+        FormatArg::Json | FormatArg::Caddy | FormatArg::Traefik => Box::new(Json::new(lines, wanted)?),
+        FormatArg::Csv => Box::new(Csv::new(lines, wanted)?),
+        FormatArg::Logfmt => Box::new(Logfmt::new(lines, wanted)?),
+        FormatArg::W3c => Box::new(W3c::new(lines, wanted)?),
+        FormatArg::Alb => Box::new(words(ALB)?),
+        FormatArg::Elb => Box::new(words(ELB)?),
+        FormatArg::S3 => Box::new(words(S3)?),
+        FormatArg::Envoy => Box::new(words(ENVOY)?),
+        FormatArg::Haproxy => Box::new(Haproxy::new(wanted)?),
+        FormatArg::Syslog
+        | FormatArg::Rfc5424
+        | FormatArg::Docker
+        | FormatArg::Cri
+        | FormatArg::Timed
+        | FormatArg::Journald => return wrap(kind, why, choice, lines, wanted),
+    };
+    Ok(Opened {
+        format,
+        chosen: why,
+        notes,
+    })
+}
+
+/// Without fields, and with the name of the time.
+fn timed(wanted: &WantedFields, nothing: &WantedFields) -> WantedFields {
+    WantedFields {
+        time: wanted.time.clone(),
+        ..nothing.clone()
+    }
+}
+
+fn by_line(kind: FormatArg, number: usize) -> String {
+    format!("{}, by line {number}: {}", kind.name(), kind.why())
+}
+
+/// Opens a format whose lines hold messages.
+fn wrap(
+    kind: FormatArg,
+    why: String,
+    choice: &Choice,
+    lines: &Lines,
+    wanted: &WantedFields,
+) -> Result<Opened, Failure> {
+    let Some(mut envelope) = envelope(kind, lines) else {
+        return Err(Failure::argument(
+            "--format",
+            kind.name(),
+            "with --log-format or --pattern: auto, syslog, rfc5424, docker, cri, timed or journald",
+        ));
+    };
+    let (mut own, mut of_message) = (Vec::new(), Vec::new());
+    for (name, place) in &wanted.fields {
+        match envelope.field(name) {
+            Some(field) => own.push((field, *place)),
+            None => of_message.push((name.clone(), *place)),
+        }
+    }
+    let required = !of_message.is_empty() || choice.own.is_some();
+    let wanted = WantedFields {
+        fields: of_message,
+        ..wanted.clone()
+    };
+    let messages = messages(&mut *envelope, lines);
+    let inner = Choice {
+        format: FormatArg::Auto,
+        own: choice.own.clone(),
+    };
+    let is_known = choice.own.is_some() || detect(&messages, &wanted).is_some();
+    let opened = match is_known {
+        true => Some(open_lines(&inner, &messages, &wanted, false)),
+        false => None,
+    };
+    let title = envelope.title();
+    let (message, chosen, notes) = match opened {
+        Some(Ok(opened)) => (
+            Some((opened.format, required)),
+            format!("{why}; messages: {}", opened.chosen),
+            opened.notes,
+        ),
+        Some(Err(failure)) if required => {
+            return Err(Failure::new(format!("messages of {title}: {failure}")));
+        }
+        None if required => {
+            let names: Vec<&str> = wanted.fields.iter().map(|(name, _)| name.as_str()).collect();
+            let first = messages
+                .first()
+                .map_or_else(String::new, |(_, message)| shown(message));
+            return Err(Failure::argument(
+                "field",
+                format!("{:?}", names.join(", ")),
+                format!(
+                    "a field of {title}: {}; its messages are of no known format, as in \"{first}\": --pattern REGEX names \
+                     fields in them",
+                    envelope.fields()
+                ),
+            ));
+        }
+        Some(Err(_)) | None => (None, why, Vec::new()),
+    };
+    Ok(Opened {
+        format: Box::new(Wrapped::new(envelope, message, own)),
+        chosen,
+        notes,
+    })
+}
+
+/// The envelope of a format; `None` if its lines hold no messages.
+fn envelope(kind: FormatArg, lines: &Lines) -> Option<Box<dyn Envelope>> {
+    match kind {
+        FormatArg::Syslog => {
+            let mut syslog = Syslog { without_year: true };
+            let is_old = lines
+                .iter()
+                .any(|(_, line)| syslog.split(line, &mut Parts::default()).is_ok());
+            Some(Box::new(Syslog { without_year: is_old }))
+        }
+        FormatArg::Rfc5424 => Some(Box::new(Rfc5424)),
+        FormatArg::Docker => Some(Box::new(Docker::new(lines))),
+        FormatArg::Cri => Some(Box::new(Cri)),
+        FormatArg::Timed => Some(Box::new(Timed)),
+        FormatArg::Journald => Some(Box::new(Journald::new())),
+        FormatArg::Auto
+        | FormatArg::Common
+        | FormatArg::Combined
+        | FormatArg::Vhost
+        | FormatArg::Json
+        | FormatArg::Csv
+        | FormatArg::Logfmt
+        | FormatArg::W3c
+        | FormatArg::Alb
+        | FormatArg::Elb
+        | FormatArg::S3
+        | FormatArg::Envoy
+        | FormatArg::Haproxy
+        | FormatArg::Caddy
+        | FormatArg::Traefik => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! Warnings and notes about the inputs.
+
+use alloc::collections::BTreeSet;
+use core::fmt;
+
+use crate::input::time::calendar::{self, SECOND};
+use crate::rules::key::NONE;
+
+/// Findings about the inputs.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Lines that are requests, and those that could not be read.
+    pub(crate) readable: u64,
+    pub(crate) unreadable: u64,
+    /// Lines that are no requests of the format.
+    pub(crate) others: u64,
+    /// Requests outside of `--from` and `--to`.
+    pub(crate) cut: u64,
+    /// Requests that were earlier than the request on the line before.
+    pub(crate) out_of_order: u64,
+    /// Wanted fields that no line has.
+    pub(crate) absent: Vec<String>,
+    /// Keys whose values are addresses with a port.
+    pub(crate) with_port: BTreeSet<String>,
+    /// The year of the first timestamp, if it was assumed.
+    pub(crate) assumed_year: Option<i16>,
+    /// Inputs that end within compressed data.
+    pub(crate) truncated: Vec<String>,
+    /// Notes of formats.
+    pub(crate) notes: Vec<String>,
+    pub(crate) gaps: Gaps,
+    /// The places of the first and of the last request.
+    pub(crate) first: Option<Location>,
+    pub(crate) last: Option<Location>,
+}
+
+/// The line of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Location {
+    time: i64,
+    input: String,
+    line: u64,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}line {}", self.input, self.line)
+    }
+}
+
+/// The longest pause between requests in order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    count: u64,
+    first: i64,
+    last: i64,
+    /// The length of the pause, the requests before it, and the times at both ends.
+    longest: Option<(u64, u64, i64, i64)>,
+}
+
+impl Gaps {
+    /// Adds the time of the next request.
+    #[inline]
+    pub(crate) fn next(&mut self, time: i64) {
+        if self.count == 0 {
+            self.first = time;
+        } else {
+            let gap = time.abs_diff(self.last);
+            if self.longest.is_none_or(|(longest, ..)| gap > longest) {
+                self.longest = Some((gap, self.count, self.last, time));
+            }
+        }
+        self.last = time;
+        self.count += 1;
+    }
+}
+
+/// Nanoseconds of a day.
+const DAY: u64 = 24 * 3600 * SECOND.unsigned_abs();
+
+/// The earliest year of a request whose time is taken as it is.
+const PLAUSIBLE: i16 = 1990;
+
+impl Findings {
+    /// Notes the line of a request if it is the first or the last one in time.
+    #[inline]
+    pub(crate) fn locate(&mut self, time: i64, input: &str, line: u64) {
+        if self.first.as_ref().is_none_or(|first| time < first.time) {
+            self.first = Some(Location {
+                time,
+                input: input.to_owned(),
+                line,
+            });
+        }
+        if self.last.as_ref().is_none_or(|last| time > last.time) {
+            self.set_last(time, input, line);
+        }
+    }
+
+    /// In a log in order of time each line is the last one, so its text is reused.
+    fn set_last(&mut self, time: i64, input: &str, line: u64) {
+        match &mut self.last {
+            Some(last) => {
+                (last.time, last.line) = (time, line);
+                if last.input != input {
+                    input.clone_into(&mut last.input);
+                }
+            }
+            None => {
+                self.last = Some(Location {
+                    time,
+                    input: input.to_owned(),
+                    line,
+                })
+            }
+        }
+    }
+
+    /// Reasons to doubt the figures.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.truncated.clone();
+        let all = self.readable + self.unreadable;
+        if self.unreadable.saturating_mul(100) > all {
+            #[expect(clippy::cast_precision_loss, reason = "for people")]
+            let percent = self.unreadable as f64 * 100.0 / all as f64;
+            warnings.push(format!(
+                "{} of {all} lines ({percent:.1} %) are unreadable and not counted (standard error shows the first)",
+                self.unreadable
+            ));
+        }
+        warnings.extend(self.stray());
+        if calendar::year(self.gaps.first) < PLAUSIBLE {
+            warnings.push(format!(
+                "the first request is at {}: if the field is not its time, name one by --time-field",
+                calendar::text(self.gaps.first)
+            ));
+        }
+        warnings
+    }
+
+    /// A few requests that are far before or after all others.
+    fn stray(&self) -> Option<String> {
+        let gaps = &self.gaps;
+        let (gap, before, from, to) = gaps.longest?;
+        let after = gaps.count - before;
+        let few = before.min(after);
+        if gap < DAY || gap < gaps.last.abs_diff(gaps.first) / 2 || few * 10 > gaps.count {
+            return None;
+        }
+        let (which, place, option, time, side) = match before < after {
+            true => (gaps.first, &self.first, "--from", to, "before"),
+            false => (gaps.last, &self.last, "--to", to, "after"),
+        };
+        let place = place
+            .as_ref()
+            .map_or_else(String::new, |place| format!(" ({place})"));
+        let days = gap / DAY;
+        let requests = if few == 1 {
+            "1 request".to_owned()
+        } else {
+            format!("{few} requests")
+        };
+        debug_assert!(from <= to, "in order");
+        Some(format!(
+            "{requests}, as that at {}{place}, {} {days} days {side} all others ({option} {} leaves {} out)",
+            calendar::text(which),
+            if few == 1 { "is" } else { "are" },
+            calendar::text(time),
+            if few == 1 { "it" } else { "them" },
+        ))
+    }
+
+    /// Facts about the inputs.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if let Some(year) = self.assumed_year {
+            notes.push(format!(
+                "timestamps have no year: the first is taken to be in {year} (--year sets another)"
+            ));
+        }
+        if self.out_of_order > 0 {
+            notes.push(format!(
+                "input not in order of time: {} requests were earlier than the one before (all were sorted)",
+                self.out_of_order
+            ));
+        }
+        if self.others > 0 {
+            notes.push(format!("{} lines are no requests of the format", self.others));
+        }
+        if self.cut > 0 {
+            notes.push(format!(
+                "{} requests are outside of --from and --to, and left out",
+                self.cut
+            ));
+        }
+        for field in &self.absent {
+            notes.push(format!(
+                "no line has the field {field:?}: its value is {NONE} for all requests"
+            ));
+        }
+        for field in &self.with_port {
+            notes.push(format!(
+                "values of {field:?} are addresses with ports, so each connection is a key (--key client leaves the port out)"
+            ));
+        }
+        notes
+    }
+}

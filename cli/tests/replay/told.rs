@@ -1,0 +1,155 @@
+//! Inputs and rules that make a result doubtful: a warning, a note or an error says so.
+
+use crate::log::{START, line};
+use crate::tool::{file, json, on_file, on_pipe, run, stderr, tool};
+use crate::truth::{access, is_exact, is_refused, replay, texts, twenty};
+
+#[test]
+fn unreadable_lines_are_a_warning_or_an_error() {
+    let good = twenty(|number| access("198.51.100.9", number));
+    let with_bad = |good: usize, bad: usize| {
+        let lines = (0..good).map(|number| access("198.51.100.9", number % 60) + "\n");
+        lines.collect::<String>() + &"nonsense\n".repeat(bad)
+    };
+    let warned = |good, bad| {
+        let output = on_pipe(&mut tool("--rule 10/60s --quiet", None), with_bad(good, bad));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        // At the top.
+        text.starts_with("warning ")
+    };
+    assert!(!warned(99, 1) && warned(98, 1) && warned(50, 50));
+    is_refused(
+        "",
+        &with_bad(50, 51),
+        "51 of 101 lines of standard input are unreadable as combined, by line 1",
+    );
+    assert_eq!(json(&replay("--lenient", with_bad(50, 51)))["unreadable"], 51);
+    // One of several inputs is of another format.
+    let files = [file(&good), file("nonsense\n".repeat(2))];
+    let path = |number: usize| files[number].path().to_str().unwrap().to_owned();
+    let args = ["replay", "--rule", "10/60s", "--json"].map(str::to_owned);
+    let of = |more: &[String]| {
+        run(args
+            .iter()
+            .cloned()
+            .chain([path(0), path(1)])
+            .chain(more.iter().cloned()))
+    };
+    assert_eq!(of(&[]).status.code(), Some(2));
+    assert!(stderr(&of(&[])).contains(&format!("2 of 2 lines of {}", path(1))));
+    assert_eq!(of(&["--lenient".to_owned()]).status.code(), Some(0));
+}
+
+#[test]
+fn rules_that_match_nothing_are_told() {
+    let good = twenty(|number| access("198.51.100.9", number));
+    let warnings = |rule: &str| {
+        let output = on_pipe(tool("--json --quiet", None).arg("--rule").arg(rule), &good);
+        texts(&json(&output), "warnings")
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("10/60s when path=/a"), Vec::<String>::new());
+    assert_eq!(
+        warnings("10/60s when path=/b as login"),
+        ["rule \"login\" applies to no request: \"path=/b\" never holds"]
+    );
+    assert_eq!(
+        warnings("50/60s cost size as bytes"),
+        ["rule \"bytes\" always denies 20 requests: they cost up to 57, and it admits at most 50 at once"]
+    );
+    assert_eq!(warnings("57/60s cost size"), Vec::<String>::new());
+    let suggest = |when: &str| {
+        let file = file(&good);
+        let output = run(["suggest", "--json", "--when", when, file.path().to_str().unwrap()]);
+        json(&output)["warnings"].as_array().unwrap().len()
+    };
+    assert_eq!((suggest("path=/b"), suggest("path=/a")), (1, 0));
+}
+
+#[test]
+fn a_stray_time_is_named_and_can_be_cut() {
+    let good = twenty(|number| access("198.51.100.9", number));
+    let stray = |date: &str| good.clone() + &access("198.51.100.8", 1).replace("17/May/2015", date);
+    // Near enough for a limiter.
+    let object = json(&replay("", stray("01/Jan/2014")));
+    assert_eq!(
+        texts(&object, "warnings"),
+        [
+            "1 request, as that at 2014-01-01T10:05:01Z (line 21), is 500 days before all others (--from \
+          2015-05-17T10:05:00Z leaves it out)"
+        ]
+    );
+    let cut = is_exact("--from 2015-05-17T10:05:00Z", &stray("01/Jan/2014"));
+    assert_eq!(texts(&cut, "warnings").len(), 0);
+    assert_eq!(
+        texts(&cut, "notes")[0],
+        "1 requests are outside of --from and --to, and left out"
+    );
+    let object = json(&replay("", stray("01/Jan/2019")));
+    assert!(
+        texts(&object, "warnings")[0].contains("after all others (--to 2019-01-01T10:05:01Z leaves it out)"),
+        "{object}"
+    );
+    is_exact("--to 2019-01-01", &stray("01/Jan/2019"));
+    // Too far.
+    is_refused(
+        "",
+        &stray("01/Jan/1970"),
+        "input spans 1970-01-01T10:05:01Z (line 21) to 2015-05-17T10:05:19Z (line 20)",
+    );
+    is_exact("--from 2015-05-17", &stray("01/Jan/1970"));
+    is_refused(
+        "--from 2016-01-01",
+        &good,
+        "20 requests are outside of --from and --to",
+    );
+    is_refused(
+        "--from yesterday",
+        &good,
+        "invalid --from: \"yesterday\" (expected a date or a time",
+    );
+}
+
+#[test]
+fn a_page_never_overwrites_an_input() {
+    let log = line("198.51.100.9", START);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("access.log");
+    std::fs::write(&path, &log).unwrap();
+    let linked = directory.path().join("link.html");
+    std::fs::hard_link(&path, &linked).unwrap();
+    let rules = directory.path().join("rules.toml");
+    std::fs::write(&rules, "[[rules]]\nname = 'r'\nquota = '2/h'\nkey = 'client'\n").unwrap();
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let dotted = format!("{}/./access.log", text(directory.path()));
+    for html in [text(&path), text(&linked), dotted, text(&rules)] {
+        let output = run(["replay", "--rules", &text(&rules), "--html", &html, &text(&path)]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            stderr(&output).contains("invalid --html: "),
+            "{}",
+            stderr(&output)
+        );
+    }
+    let mut redirected = tool("--rule 2/h", None);
+    redirected
+        .args(["--html", &text(&path)])
+        .stdin(std::fs::File::open(&path).unwrap());
+    assert_eq!(redirected.output().unwrap().status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), log);
+    // Another file is written.
+    let other = directory.path().join("page.html");
+    let output = run([
+        "replay",
+        "--rules",
+        &text(&rules),
+        "--html",
+        &text(&other),
+        &text(&path),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(on_file("--rule 2/h", &log).status.success() && other.exists());
+}
