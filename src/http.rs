@@ -20,6 +20,7 @@
 //! | choose how requests without a key are treated | [`HttpKey::on_missing`], [`RateLimitLayer::missing_key_status`] |
 //! | read the decision in a handler | [`Decision`] |
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |
+//! | count over many machines (feature `shared`) | `RateLimitLayer::from` of `SharedRules` |
 //!
 //! Rules of the layer evaluate `http::request::Parts`. They count by the request head and by its extensions, and do not
 //! depend on the type of the body.
@@ -32,40 +33,24 @@
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
 //!   is charged in between.
 //! - The inner service is called only after it was ready.
-//! - An admitted request allocates nothing if [`QuotaHeaders::Off`] is chosen and the [`Decision`] is turned off.
-//!   [`charge_if`](RateLimitLayer::charge_if) and waiting allocate.
+//! - An admitted request allocates nothing if [`QuotaHeaders::Off`] is chosen and the [`Decision`] is turned off, also by
+//!   shared rules that decide by a lease. [`charge_if`](RateLimitLayer::charge_if),
+//!   [`settle_body`](RateLimitLayer::settle_body), waiting, and asking a store allocate.
+//! - A request is decided in the call of the service, without an await, unless it waits or a store is asked.
 //!
 //! # Caveats
 //!
-//! - The rules count in one process. A limit over several machines (module `redis`) needs a middleware that awaits the
-//!   store; the guide has one in its chapter on servers.
 //! - A key is only as good as its source. [`HttpKey`] documents for each source what a client can choose.
 
-mod body;
-mod client_ip;
+mod answer;
 mod config;
-mod decision;
-mod grpc;
-mod headers;
-mod keys;
 mod layer;
-mod policy;
-mod problem;
-mod rejection;
+mod request;
+mod rules;
 mod service;
-#[cfg(feature = "tokio")]
-mod wait;
 
-pub use body::{MeteredBody, SettleFuture, SettleLayer, SettleService};
-pub use client_ip::{ClientIp, PeerAddress};
-pub use decision::Decision;
-pub use grpc::Grpc;
-pub use headers::QuotaHeaders;
-pub use keys::HttpKey;
+pub use answer::{Decision, Grpc, Problem, QuotaHeaders, QuotaPolicy, Rejection, RejectionResponse};
 pub use layer::RateLimitLayer;
-pub use policy::QuotaPolicy;
-pub use problem::Problem;
-pub use rejection::{Rejection, RejectionResponse};
-pub use service::{RateLimitFuture, RateLimitService};
-#[cfg(feature = "tokio")]
-pub use wait::{WaitFuture, WaitLayer, WaitService};
+pub use request::{ClientIp, HttpKey, PeerAddress};
+pub use rules::HttpRules;
+pub use service::{Metered, MeteredBody, RateLimitFuture, RateLimitService, Unmetered};

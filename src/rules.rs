@@ -18,12 +18,14 @@
 pub(crate) mod condition;
 #[cfg(feature = "config")]
 mod config;
+mod denial;
 pub(crate) mod evaluate;
 pub(crate) mod key;
 #[cfg(feature = "shared")]
 mod key_parts;
 mod live;
 mod migration;
+mod quota_status;
 pub(crate) mod rule;
 pub(crate) mod set;
 #[cfg(feature = "shared")]
@@ -42,6 +44,7 @@ pub use config::file_format::FileFormat;
 pub use config::reload::ReloadError;
 #[cfg(feature = "config")]
 pub use config::resolver::Resolver;
+pub use denial::Denial;
 pub use evaluate::decision::{Admitted, Denied};
 pub use evaluate::peek::RulePeek;
 pub use evaluate::reservation::Reservation;
@@ -49,6 +52,7 @@ pub use key::{Key, OnMissingKey};
 #[cfg(feature = "shared")]
 pub use key_parts::KeyParts;
 pub use live::{LiveRules, LoadedRules, Reloaded, ReplaceError};
+pub use quota_status::QuotaStatus;
 pub use rule::Rule;
 pub use rule::algorithm::RuleAlgorithm;
 pub use rule::error::RuleError;

@@ -13,9 +13,12 @@ mod metric_set;
 mod observer;
 mod rules;
 mod rules_builder;
+mod settle;
+#[cfg(feature = "tower")]
+mod statuses;
 mod store;
 
-pub use answer::{Admitted, DecidedBy, Denied, QuotaStatus, Reason};
+pub use answer::{Admitted, DecidedBy, Denied, Reason};
 pub use lease::LeaseStats;
 pub use limiter::{SharedLimiter, SharedLimiterBuilder};
 pub use memory::MemoryStore;
@@ -28,7 +31,7 @@ pub use store::{
     LeaseRequest, LeaseStore, StoreError, StoreErrorKind, StoreFuture,
 };
 
-pub use crate::rules::{KeyParts, Mode, OnError};
+pub use crate::rules::{KeyParts, Mode, OnError, QuotaStatus};
 
 #[cfg(feature = "redis")]
 pub(crate) use lease::jittered;

@@ -1,20 +1,23 @@
+#[cfg(feature = "tokio")]
+mod wait;
+
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
+use core::marker::PhantomData;
 
 use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
 use tower_layer::Layer;
 
-use super::config::{Config, Skip};
-use super::grpc::Grpc;
-use super::headers::QuotaHeaders;
-use super::problem::Problem;
-use super::rejection::Rejection;
-use super::service::RateLimitService;
+use super::answer::{Grpc, Problem, QuotaHeaders, Rejection};
+use super::config::{Config, Skip, Statuses};
+use super::rules::{HttpRules, Terms};
+use super::service::{Metered, RateLimitService, Unmetered};
 use crate::clock::Clock;
-use crate::clock::DefaultClock;
-use crate::rules::{Denied, LiveRules, RuleSet};
+use crate::rules::{Cost, LiveRules, RuleSet};
+#[cfg(feature = "shared")]
+use crate::shared::SharedRules;
 
 /// Limits the requests to a service by rules.
 ///
@@ -60,49 +63,71 @@ use crate::rules::{Denied, LiveRules, RuleSet};
 /// # fn main() {}
 /// ```
 #[must_use = "a layer does nothing until it wraps a service"]
-pub struct RateLimitLayer<C = DefaultClock, R = Problem> {
-    config: Config<C, R>,
+pub struct RateLimitLayer<S: HttpRules = LiveRules<Parts>, R = Problem, M = Unmetered> {
+    config: Config<S, R>,
+    metering: PhantomData<fn() -> M>,
 }
 
-impl<C> RateLimitLayer<C> {
-    /// Creates a layer over rules that may be shared and replaced.
-    pub const fn new(rules: Arc<LiveRules<Parts, C>>) -> Self {
+impl<S: HttpRules> RateLimitLayer<S> {
+    /// Creates a layer over rules that other code has a share in: [`LiveRules`], to replace them while requests are served,
+    /// or `SharedRules`, whose counts many machines share.
+    pub const fn new(rules: Arc<S>) -> Self {
         Self {
             config: Config {
                 rules,
+                terms: Terms {
+                    headers: QuotaHeaders::Standard,
+                    reserves: false,
+                    #[cfg(feature = "tokio")]
+                    wait: None,
+                    rules: PhantomData,
+                },
                 rejection_response: Problem,
-                status: StatusCode::TOO_MANY_REQUESTS,
-                missing_key_status: StatusCode::BAD_REQUEST,
-                headers: QuotaHeaders::Standard,
+                statuses: Statuses {
+                    denied: StatusCode::TOO_MANY_REQUESTS,
+                    missing_key: StatusCode::BAD_REQUEST,
+                    unavailable: StatusCode::SERVICE_UNAVAILABLE,
+                },
                 decision_extension: true,
                 skip: Skip::new(),
                 charge_if: None,
+                body_cost: None,
                 on_rejected: None,
             },
+            metering: PhantomData,
         }
     }
 }
 
-impl<C: Clock + Clone> From<RuleSet<Parts, C>> for RateLimitLayer<C> {
+impl<C: Clock + Clone + Send + Sync + 'static> From<RuleSet<Parts, C>>
+    for RateLimitLayer<LiveRules<Parts, C>>
+{
     fn from(rules: RuleSet<Parts, C>) -> Self {
         Self::new(Arc::new(LiveRules::new(rules)))
     }
 }
 
-impl<C, R> RateLimitLayer<C, R> {
+#[cfg(feature = "shared")]
+impl From<SharedRules<Parts>> for RateLimitLayer<SharedRules<Parts>> {
+    fn from(rules: SharedRules<Parts>) -> Self {
+        Self::new(Arc::new(rules))
+    }
+}
+
+impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Returns the rules.
-    pub const fn rules(&self) -> &Arc<LiveRules<Parts, C>> {
+    pub const fn rules(&self) -> &Arc<S> {
         &self.config.rules
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Config<C, R>)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut Config<S, R>)) -> Self {
         change(&mut self.config);
         self
     }
 
     /// Chooses the quota headers. The default is [`QuotaHeaders::Standard`].
     pub fn headers(self, headers: QuotaHeaders) -> Self {
-        self.with(|config| config.headers = headers)
+        self.with(|config| config.terms.headers = headers)
     }
 
     /// Sets whether admitted requests get a [`Decision`](super::Decision) in their extensions. The default is `true`.
@@ -112,14 +137,21 @@ impl<C, R> RateLimitLayer<C, R> {
 
     /// Sets the status of rejections. The default is 429.
     pub fn status(self, status: StatusCode) -> Self {
-        self.with(|config| config.status = status)
+        self.with(|config| config.statuses.denied = status)
     }
 
     /// Sets the status of rejections for want of a key. The default is 400.
     ///
     /// Rules reject such requests only with [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny).
     pub fn missing_key_status(self, status: StatusCode) -> Self {
-        self.with(|config| config.missing_key_status = status)
+        self.with(|config| config.statuses.missing_key = status)
+    }
+
+    /// Sets the status of rejections because a store of shared rules does not answer. The default is 503.
+    ///
+    /// Rules reject such requests only with [`OnError::Deny`](crate::rules::OnError::Deny).
+    pub fn unavailable_status(self, status: StatusCode) -> Self {
+        self.with(|config| config.statuses.unavailable = status)
     }
 
     /// Exempts CORS preflights: `OPTIONS` with `Origin` and `Access-Control-Request-Method`.
@@ -159,7 +191,7 @@ impl<C, R> RateLimitLayer<C, R> {
     ///
     /// # Cost
     ///
-    /// Each admitted request allocates one box, and counts two references for each state that it charges.
+    /// Each admitted request allocates two boxes, and counts two references for each state that it charges.
     ///
     /// # Examples
     ///
@@ -184,14 +216,17 @@ impl<C, R> RateLimitLayer<C, R> {
     /// # }
     /// ```
     pub fn charge_if(self, predicate: impl Fn(&response::Parts) -> bool + Send + Sync + 'static) -> Self {
-        self.with(|config| config.charge_if = Some(Arc::new(predicate)))
+        self.with(|config| {
+            config.charge_if = Some(Arc::new(predicate));
+            config.terms.reserves = true;
+        })
     }
 
-    /// Calls a function with each denial by the rules, before the response is made.
+    /// Calls a function with each rejection, before the response is made.
     ///
     /// The function runs on the thread that serves the request. [`DenialEvents`](crate::observe::DenialEvents) (feature
-    /// `observe`) samples denials as events of `tracing`.
-    pub fn on_rejected(self, function: impl Fn(&Denied<'_, Parts>) + Send + Sync + 'static) -> Self {
+    /// `observe`) samples rejections as events of `tracing`.
+    pub fn on_rejected(self, function: impl Fn(&Rejection<'_>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_rejected = Some(Arc::new(function)))
     }
 
@@ -216,7 +251,7 @@ impl<C, R> RateLimitLayer<C, R> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn respond_with<F, B>(self, response: F) -> RateLimitLayer<C, F>
+    pub fn respond_with<F, B>(self, response: F) -> RateLimitLayer<S, F, M>
     where
         F: Fn(&Rejection<'_>) -> Response<B>,
     {
@@ -226,63 +261,111 @@ impl<C, R> RateLimitLayer<C, R> {
     /// Rejects all requests with gRPC statuses, for body types that cannot be made from a `String`, such as tonic's.
     ///
     /// The default, [`Problem`], does so for requests with a gRPC content type.
-    pub fn grpc(self) -> RateLimitLayer<C, Grpc> {
+    pub fn grpc(self) -> RateLimitLayer<S, Grpc, M> {
         self.rejection_response(Grpc)
     }
 
     /// Makes the responses to rejected requests by a [`RejectionResponse`](super::RejectionResponse).
-    pub fn rejection_response<T>(self, rejection_response: T) -> RateLimitLayer<C, T> {
+    pub fn rejection_response<T>(self, rejection_response: T) -> RateLimitLayer<S, T, M> {
         let Config {
             rules,
+            terms,
             rejection_response: _,
-            status,
-            missing_key_status,
-            headers,
+            statuses,
             decision_extension,
             skip,
             charge_if,
+            body_cost,
             on_rejected,
         } = self.config;
         RateLimitLayer {
             config: Config {
                 rules,
+                terms,
                 rejection_response,
-                status,
-                missing_key_status,
-                headers,
+                statuses,
                 decision_extension,
                 skip,
                 charge_if,
+                body_cost,
                 on_rejected,
             },
+            metering: self.metering,
+        }
+    }
+
+    /// Charges the bytes of response bodies: an estimate before the response, the real number after it.
+    ///
+    /// The rules with this [`Cost`] are charged its estimate. When the body has ended or is dropped, they are settled by the
+    /// bytes that were sent: surplus is refunded as far as [`RuleSet::refund`] can, and a deficit is charged as debt, which
+    /// delays later requests. Other rules keep their charge. If [`charge_if`](Self::charge_if) does not accept the response,
+    /// everything is refunded.
+    ///
+    /// It changes the type of response bodies to [`MeteredBody`](super::MeteredBody).
+    ///
+    /// # Guarantee
+    ///
+    /// Each charge is settled once: when the body ends, fails or is dropped, or by 0 bytes if there is no response. The
+    /// bytes of data frames are counted, as the inner service made them.
+    ///
+    /// # Caveats
+    ///
+    /// - Concurrent requests are each admitted by the estimate. If it is too low, they can go far into debt together.
+    /// - Shared rules are settled by a task of tokio, after the body has ended. If the store does not answer, or the runtime
+    ///   has ended, the estimate stays charged.
+    ///
+    /// # Examples
+    ///
+    /// A gigabyte an hour for each client:
+    ///
+    /// ```
+    /// use ringgate::http::{HttpKey, RateLimitLayer};
+    /// use ringgate::rules::{Cost, RuleSetBuilder};
+    /// use ringgate::{ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let bytes = Cost::new("bytes", |_: &http::request::Parts| 10_000);
+    /// let volume = Rule::new("volume", "1_000_000_000/h".parse()?)
+    ///     .cost(&bytes)
+    ///     .by(&HttpKey::peer().key());
+    /// let rules = RuleSetBuilder::new().rule(volume);
+    /// # let rules = rules.build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// # #[cfg(any())]
+    /// let rules = rules.build()?;
+    /// let layer = RateLimitLayer::from(rules).settle_body(&bytes);
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn settle_body(self, cost: &Cost<Parts>) -> RateLimitLayer<S, R, Metered> {
+        let Self { mut config, .. } = self;
+        config.body_cost = Some(cost.clone());
+        config.terms.reserves = true;
+        RateLimitLayer {
+            config,
+            metering: PhantomData,
         }
     }
 }
 
-impl<C, R: Clone> RateLimitLayer<C, R> {
-    /// Returns the configuration for a service, which shares it with its clones.
-    pub(super) fn config(&self) -> Arc<Config<C, R>> {
-        Arc::new(self.config.clone())
+impl<T, S: HttpRules, R: Clone, M> Layer<T> for RateLimitLayer<S, R, M> {
+    type Service = RateLimitService<T, S, R, M>;
+
+    fn layer(&self, inner: T) -> RateLimitService<T, S, R, M> {
+        RateLimitService::new(inner, Arc::new(self.config.clone()))
     }
 }
 
-impl<S, C, R: Clone> Layer<S> for RateLimitLayer<C, R> {
-    type Service = RateLimitService<S, C, R>;
-
-    fn layer(&self, inner: S) -> RateLimitService<S, C, R> {
-        RateLimitService::new(inner, self.config())
-    }
-}
-
-impl<C, R: Clone> Clone for RateLimitLayer<C, R> {
+impl<S: HttpRules, R: Clone, M> Clone for RateLimitLayer<S, R, M> {
     fn clone(&self) -> Self {
         Self {
             config: self.config.clone(),
+            metering: PhantomData,
         }
     }
 }
 
-impl<C, R: fmt::Debug> fmt::Debug for RateLimitLayer<C, R> {
+impl<S: HttpRules, R: fmt::Debug, M> fmt::Debug for RateLimitLayer<S, R, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("RateLimitLayer").field(&self.config).finish()
     }

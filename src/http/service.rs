@@ -1,79 +1,94 @@
-use alloc::boxed::Box;
+mod body;
+mod future;
+mod on_response;
+mod reserved;
+
 use alloc::sync::Arc;
 use core::fmt;
-use core::mem;
-use core::pin::Pin;
+use core::marker::PhantomData;
 use core::task::{Context, Poll};
 
-use ::http::request::Parts;
 use ::http::{Request, Response};
-use pin_project_lite::pin_project;
 use tower_service::Service;
 
-#[cfg(feature = "tokio")]
-use super::config::Queue;
-use super::config::{AdmittedHeaders, ChargeIf, Config, RejectedResponse};
-use super::headers::HeaderValues;
-use super::problem::Problem;
-use super::rejection::RejectionResponse;
-use crate::clock::Clock;
-use crate::clock::DefaultClock;
-use crate::rules::{LiveRules, Reservation};
+use self::body::Metering;
+pub use self::body::{Metered, MeteredBody, Unmetered};
+use self::future::Deciding;
+pub use self::future::RateLimitFuture;
+use self::on_response::{OnResponse, admit};
+use super::answer::{Problem, RejectionResponse};
+use super::config::Config;
+use super::rules::{HttpRules, Outcome};
+use crate::rules::LiveRules;
 
 /// Rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
 ///
-/// `call` evaluates the rules. It calls the inner service if the request is admitted, and makes a response otherwise.
+/// `call` evaluates the rules. It calls the inner service if the request is admitted, and makes a response otherwise. Where
+/// the rules cannot decide at once, because the request waits or a store is asked, the future does the same later.
+///
+/// The inner service must be `Clone`: the one that was ready goes with a request that is not decided yet, and a clone stays.
 ///
 /// # Concurrency
 ///
 /// Clones share the rules, and decide concurrently without locks. If a request is rejected, the readiness of the inner
 /// service is kept for the next request.
-pub struct RateLimitService<S, C = DefaultClock, R = Problem> {
-    inner: S,
-    config: Arc<Config<C, R>>,
+pub struct RateLimitService<T, S: HttpRules = LiveRules<::http::request::Parts>, R = Problem, M = Unmetered> {
+    inner: T,
+    config: Arc<Config<S, R>>,
+    metering: PhantomData<fn() -> M>,
 }
 
-impl<S, C, R> RateLimitService<S, C, R> {
-    pub(super) const fn new(inner: S, config: Arc<Config<C, R>>) -> Self {
-        Self { inner, config }
+impl<T, S: HttpRules, R, M> RateLimitService<T, S, R, M> {
+    pub(super) const fn new(inner: T, config: Arc<Config<S, R>>) -> Self {
+        Self {
+            inner,
+            config,
+            metering: PhantomData,
+        }
     }
 
     /// Returns the inner service.
-    pub const fn get_ref(&self) -> &S {
+    pub const fn get_ref(&self) -> &T {
         &self.inner
     }
 }
 
-impl<S, C, R, Q, B> Service<Request<Q>> for RateLimitService<S, C, R>
+impl<T, S, R, M, Q, B> Service<Request<Q>> for RateLimitService<T, S, R, M>
 where
-    S: Service<Request<Q>, Response = Response<B>>,
-    C: Clock + Clone,
+    T: Service<Request<Q>, Response = Response<B>> + Clone,
+    S: HttpRules,
     R: RejectionResponse<B>,
+    M: Metering<B, S>,
 {
-    type Response = Response<B>;
-    type Error = S::Error;
-    type Future = RateLimitFuture<S::Future, B, C>;
+    type Response = Response<M::Body>;
+    type Error = T::Error;
+    type Future = RateLimitFuture<T, T::Future, Q, B, S, R, M>;
 
     #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), T::Error>> {
         self.inner.poll_ready(cx)
     }
 
     #[inline]
     fn call(&mut self, request: Request<Q>) -> Self::Future {
-        let Self { inner, config } = self;
+        let Self { inner, config, .. } = self;
         let (mut head, body) = request.into_parts();
-        let on_response = if config.skip.contains(&head) {
-            OnResponse::Nothing
-        } else if config.charge_if.is_some() {
-            match reserve(config, &mut head) {
-                Ok(on_response) => on_response,
-                Err(response) => return RateLimitFuture::rejected(response),
-            }
-        } else {
-            match config.check(&mut head, |rules, head, hashes| rules.check_with(head, hashes)) {
-                Ok((_, headers)) => OnResponse::add_headers(headers),
-                Err(response) => return RateLimitFuture::rejected(response),
+        if config.skip.contains(&head) {
+            let inner = inner.call(Request::from_parts(head, body));
+            return RateLimitFuture::admitted(inner, OnResponse::Nothing);
+        }
+        let decided = config
+            .rules
+            .decide(&config.terms, &head, |rejection| config.reject(rejection));
+        let on_response = match decided {
+            Outcome::Admitted(grant) => admit(config, grant, &mut head),
+            Outcome::Rejected(response) => return RateLimitFuture::rejected(response),
+            Outcome::Undecided(undecided) => {
+                // The service that was ready must be the one that is called. The clone is polled for readiness again.
+                let clone = inner.clone();
+                let inner = core::mem::replace(inner, clone);
+                let config = Arc::clone(config);
+                return RateLimitFuture::undecided(Deciding::new(inner, config, undecided, head, body));
             }
         };
         let request = Request::from_parts(head, body);
@@ -86,177 +101,21 @@ where
     }
 }
 
-/// Decides about a request whose charge depends on the response.
-#[inline(never)]
-fn reserve<C, R, B>(config: &Config<C, R>, head: &mut Parts) -> Result<OnResponse<C>, RejectedResponse<B>>
-where
-    C: Clock + Clone,
-    R: RejectionResponse<B>,
-{
-    let (charge, headers) = config.check(head, |rules, head, _| rules.reserve(head))?;
-    Ok(match &config.charge_if {
-        None => OnResponse::add_headers(headers),
-        Some(charge_if) => OnResponse::Charge(Box::new(ConditionalCharge {
-            rules: Arc::clone(&config.rules),
-            charge,
-            charge_if: Arc::clone(charge_if),
-            headers,
-            #[cfg(feature = "tokio")]
-            queue: None,
-        })),
-    })
-}
-
-/// Work that is left for the response to an admitted request.
-pub(super) enum OnResponse<C> {
-    Nothing,
-    AddHeaders(Box<HeaderValues>),
-    Charge(Box<ConditionalCharge<C>>),
-}
-
-impl<C> OnResponse<C> {
-    #[inline]
-    pub(super) fn add_headers(headers: AdmittedHeaders) -> Self {
-        headers.map_or(Self::Nothing, Self::AddHeaders)
-    }
-}
-
-impl<C: Clock + Clone> OnResponse<C> {
-    #[inline(never)]
-    pub(super) fn apply<B>(&mut self, mut response: Response<B>) -> Response<B> {
-        match mem::replace(self, Self::Nothing) {
-            Self::Nothing => {}
-            Self::AddHeaders(headers) => headers.add_to(response.headers_mut()),
-            Self::Charge(charge) => response = charge.apply(response),
-        }
-        response
-    }
-}
-
-/// Charge that is refunded unless `charge_if` accepts the response.
-pub(super) struct ConditionalCharge<C> {
-    pub(super) rules: Arc<LiveRules<Parts, C>>,
-    pub(super) charge: Reservation<Parts>,
-    pub(super) charge_if: Arc<ChargeIf>,
-    pub(super) headers: AdmittedHeaders,
-    /// Requests that may use the refunded permits.
-    #[cfg(feature = "tokio")]
-    pub(super) queue: Option<Queue<C>>,
-}
-
-impl<C: Clock + Clone> ConditionalCharge<C> {
-    fn apply<B>(self, response: Response<B>) -> Response<B> {
-        let (mut head, body) = response.into_parts();
-        if !(self.charge_if)(&head) {
-            self.rules.load().refund(self.charge);
-            #[cfg(feature = "tokio")]
-            if let Some(queue) = self.queue {
-                queue.recheck();
-            }
-        }
-        if let Some(headers) = self.headers {
-            headers.add_to(&mut head.headers);
-        }
-        Response::from_parts(head, body)
-    }
-}
-
-pin_project! {
-    /// Future of a [`RateLimitService`]: the response of the inner service, or the rejection.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it drops the inner future. The request stays charged.
-    ///
-    /// # Panics
-    ///
-    /// Panics if it is polled after it returned the rejection.
-    #[must_use = "futures do nothing unless polled"]
-    pub struct RateLimitFuture<F, B, C> {
-        #[pin]
-        state: State<F, B, C>,
-    }
-}
-
-pin_project! {
-    #[project = StateProjection]
-    enum State<F, B, C> {
-        Admitted {
-            #[pin]
-            inner: F,
-            on_response: OnResponse<C>,
-        },
-        Rejected {
-            response: Option<RejectedResponse<B>>,
-        },
-    }
-}
-
-impl<F, B, C> RateLimitFuture<F, B, C> {
-    #[inline]
-    const fn admitted(inner: F, on_response: OnResponse<C>) -> Self {
-        Self {
-            state: State::Admitted { inner, on_response },
-        }
-    }
-
-    const fn rejected(response: RejectedResponse<B>) -> Self {
-        Self {
-            state: State::Rejected {
-                response: Some(response),
-            },
-        }
-    }
-}
-
-impl<F, B, C, E> Future for RateLimitFuture<F, B, C>
-where
-    F: Future<Output = Result<Response<B>, E>>,
-    C: Clock + Clone,
-{
-    type Output = Result<Response<B>, E>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            // A branch of its own: the response is not moved.
-            StateProjection::Admitted {
-                inner,
-                on_response: OnResponse::Nothing,
-            } => inner.poll(cx),
-            StateProjection::Admitted { inner, on_response } => {
-                inner.poll(cx).map_ok(|response| on_response.apply(response))
-            }
-            StateProjection::Rejected { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(*response)),
-                None => panic!("`RateLimitFuture` polled after completion"),
-            },
-        }
-    }
-}
-
-impl<S: Clone, C, R> Clone for RateLimitService<S, C, R> {
+impl<T: Clone, S: HttpRules, R, M> Clone for RateLimitService<T, S, R, M> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
             config: Arc::clone(&self.config),
+            metering: PhantomData,
         }
     }
 }
 
-impl<S: fmt::Debug, C, R: fmt::Debug> fmt::Debug for RateLimitService<S, C, R> {
+impl<T: fmt::Debug, S: HttpRules, R: fmt::Debug, M> fmt::Debug for RateLimitService<T, S, R, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitService")
             .field("inner", &self.inner)
             .field("config", &self.config)
             .finish()
-    }
-}
-
-impl<F, B, C> fmt::Debug for RateLimitFuture<F, B, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimitFuture")
-            .field("rejected", &matches!(self.state, State::Rejected { .. }))
-            .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use crate::clock::ManualClock;
 use crate::error::ConfigError;
 use crate::limiter::RateLimiter;
 use crate::quota::Quota;
-use crate::rules::{Denied, RulePeek};
+use crate::rules::{Denial, QuotaStatus};
 
 /// Emits denials as [`tracing`] events, no more than a quota, and counts the suppressed ones.
 ///
@@ -102,27 +102,27 @@ impl DenialEvents {
     /// # Concurrency
     ///
     /// `limit`, `remaining` and `retry_after_ms` are read now, and include what other requests have charged since the
-    /// decision, as for [`Denied::violations`].
+    /// decision, as for [`Denied::violations`](crate::rules::Denied::violations). Those of shared limits are the decision's.
     #[inline]
-    pub fn emit<R: ?Sized>(&self, denied: &Denied<'_, R>) {
+    pub fn emit(&self, denied: &impl Denial) {
         if tracing::enabled!(target: TARGET, Level::WARN) {
             self.emit_sampled(denied);
         }
     }
 
-    fn emit_sampled<R: ?Sized>(&self, denied: &Denied<'_, R>) {
-        if self.limiter.check_at(denied.at(), 1).is_err() {
+    fn emit_sampled(&self, denied: &impl Denial) {
+        if self.limiter.check_at(denied.denied_at(), 1).is_err() {
             self.suppressed.add_one();
             return;
         }
-        let violations: Vec<_> = denied.violations().collect();
+        let violations = denied.violated_quotas();
         let longest = violations.iter().min_by_key(|quota| Reverse(retry_after(quota)));
         tracing::event!(
             target: TARGET,
             Level::WARN,
             rules = names(&violations),
-            limit = longest.map(RulePeek::limit),
-            remaining = longest.map(RulePeek::remaining),
+            limit = longest.map(QuotaStatus::limit),
+            remaining = longest.map(QuotaStatus::remaining),
             retry_after_ms = denied.retry_after().map(millis),
             suppressed = self.suppressed.report(),
             "rate limit reached"
@@ -131,12 +131,12 @@ impl DenialEvents {
 }
 
 /// The time until the quota would admit the request, or the maximum if it never would.
-fn retry_after(quota: &RulePeek<'_>) -> Duration {
-    quota.retry_after(quota.permits()).unwrap_or(Duration::MAX)
+fn retry_after(quota: &QuotaStatus) -> Duration {
+    quota.retry_after().unwrap_or(Duration::MAX)
 }
 
 /// The names of the rules, each once, though several of its quotas may be violated.
-fn names(violations: &[RulePeek<'_>]) -> String {
+fn names(violations: &[QuotaStatus]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for quota in violations {
         if !names.contains(&quota.rule()) {

@@ -109,6 +109,14 @@ impl RedisStore {
         Ok(join(&slots, &results))
     }
 
+    /// Charges debt to every slot, one after the other. An error leaves the slots after it uncharged.
+    pub(super) async fn charge_spread(&self, requests: &[CounterRequest]) -> Result<(), StoreError> {
+        for slot in slots(requests) {
+            self.run_decide("owe", &slot.requests).await?;
+        }
+        Ok(())
+    }
+
     /// Refunds what was charged to these slots. A refund that fails leaves its permits charged, which is stricter.
     async fn refund_slots(&self, slots: &[Slot], results: &[CheckResult], charged: &[usize]) {
         all(charged.iter().map(|&slot| {

@@ -187,6 +187,16 @@ impl CounterStore for RedisStore {
         Box::pin(self.run_decide("peek", requests))
     }
 
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        if requests.is_empty() {
+            return Box::pin(async { Ok(()) });
+        }
+        if self.is_spread(requests) {
+            return Box::pin(self.charge_spread(requests));
+        }
+        Box::pin(async move { self.run_decide("owe", requests).await.map(|_| ()) })
+    }
+
     fn refund<'a>(
         &'a self,
         requests: &'a [CounterRequest],

@@ -73,6 +73,21 @@ pub enum OnMissingKey {
     Deny,
     /// The rule does not apply to the request.
     Skip,
+    /// The request is denied as with [`Deny`](Self::Deny), and the cause is the server: every request should have the key.
+    ///
+    /// The HTTP layer rejects such requests with status 500. This is its default for addresses of clients, which a server
+    /// may have forgotten to provide.
+    Fail,
+}
+
+impl OnMissingKey {
+    /// Whether a request without the key is denied.
+    pub(crate) const fn denies(self) -> bool {
+        match self {
+            Self::Deny | Self::Fail => true,
+            Self::Share | Self::Skip => false,
+        }
+    }
 }
 
 type HashFn<R> = dyn Fn(&R, &SeededState) -> Option<u64> + Send + Sync;

@@ -1,5 +1,4 @@
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -7,8 +6,8 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use super::store::{CheckResult, CounterRequest, StoreError};
-use crate::quota::Quota;
-use crate::rules::LocalCharge;
+use crate::rules::{Denial, LocalCharge, QuotaStatus};
+use crate::time::Nanos;
 
 /// Where a decision was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,62 +34,6 @@ pub enum Reason {
     Listed,
     /// The store does not answer, and the rule denies requests then.
     Unavailable,
-}
-
-/// The status of one quota of one rule, for one request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuotaStatus {
-    pub(super) rule: Arc<str>,
-    pub(super) quota: Quota,
-    pub(super) limit: u64,
-    pub(super) permits: u64,
-    pub(super) remaining: u64,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) enforced: bool,
-}
-
-impl QuotaStatus {
-    /// The rule's name.
-    #[must_use]
-    pub fn rule(&self) -> &str {
-        &self.rule
-    }
-
-    /// The quota.
-    #[must_use]
-    pub const fn quota(&self) -> Quota {
-        self.quota
-    }
-
-    /// The limit in permits, of the key's tier if it is in one.
-    #[must_use]
-    pub const fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// The permits that the request costs.
-    #[must_use]
-    pub const fn permits(&self) -> u64 {
-        self.permits
-    }
-
-    /// The permits that were left after the decision: of the limit, or of this node's part of it if the node decided.
-    #[must_use]
-    pub const fn remaining(&self) -> u64 {
-        self.remaining
-    }
-
-    /// The time from the decision until the quota has room, if no other request is admitted. `None`: never, or unknown.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
-    }
-
-    /// Whether the rule is enforced for this key. A rule in shadow mode is not.
-    #[must_use]
-    pub const fn is_enforced(&self) -> bool {
-        self.enforced
-    }
 }
 
 /// Permits of a lease that a request has spent.
@@ -132,9 +75,20 @@ impl Admitted {
         self.decided_by
     }
 
+    /// Whether any rule applied to the request: it was charged, or admitted because the store did not answer.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.decided_by != DecidedBy::Rules
+    }
+
     /// The status of each quota that the store has decided about.
     pub fn statuses(&self) -> impl Iterator<Item = &QuotaStatus> {
-        self.details.iter().flat_map(|details| &details.statuses)
+        self.known_statuses().iter()
+    }
+
+    /// The statuses that came with the decision.
+    pub(crate) fn known_statuses(&self) -> &[QuotaStatus] {
+        self.details.as_ref().map_or(&[], |details| &details.statuses)
     }
 
     /// The reading of the store's clock that decided, in microseconds of the store's time; of Redis, since 1970. `None`:
@@ -157,7 +111,11 @@ impl Admitted {
 pub struct Denied {
     pub(super) decided_by: DecidedBy,
     pub(super) reason: Reason,
-    pub(super) violations: Vec<QuotaStatus>,
+    /// First those of the violations, and then those of other quotas that the store has decided about.
+    pub(super) statuses: Vec<QuotaStatus>,
+    pub(super) violations: usize,
+    /// The reading of this node's clock.
+    pub(super) denied_at: Nanos,
     pub(super) at: Option<u64>,
     pub(super) error: Option<StoreError>,
 }
@@ -177,14 +135,20 @@ impl Denied {
 
     /// Every quota of an enforced rule that denied the request, at least one.
     pub fn violations(&self) -> impl Iterator<Item = &QuotaStatus> {
-        self.violations.iter()
+        self.statuses[..self.violations].iter()
+    }
+
+    /// The statuses that came with the decision.
+    #[cfg(feature = "tower")]
+    pub(crate) fn known_statuses(&self) -> &[QuotaStatus] {
+        &self.statuses
     }
 
     /// The time from the decision until all rules would admit the same request, if no other is admitted. `None`: never (it
     /// costs more than a limit, or its key is on a list), or unknown (the store does not answer).
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        let waits = self.violations.iter().map(QuotaStatus::retry_after);
+        let waits = self.violations().map(QuotaStatus::retry_after);
         waits.reduce(|one, other| Some(one?.max(other?))).unwrap_or(None)
     }
 
@@ -202,6 +166,20 @@ impl Denied {
     }
 }
 
+impl Denial for Denied {
+    fn denied_at(&self) -> Nanos {
+        self.denied_at
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after()
+    }
+
+    fn violated_quotas(&self) -> Vec<QuotaStatus> {
+        self.violations().cloned().collect()
+    }
+}
+
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.reason {
@@ -209,7 +187,7 @@ impl fmt::Display for Denied {
             Reason::Listed => "key is on a deny list: ",
             Reason::Unavailable => "store of the limits does not answer: ",
         })?;
-        for (index, violation) in self.violations.iter().enumerate() {
+        for (index, violation) in self.violations().enumerate() {
             if index > 0 {
                 f.write_str(", ")?;
             }

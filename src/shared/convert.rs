@@ -1,10 +1,10 @@
 //! Conversions between the rules' types, the store's and the caller's.
 
 use alloc::sync::Arc;
+use core::time::Duration;
 
-use super::answer::QuotaStatus;
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError, StoreErrorKind};
-use crate::rules::{FullQuota, Mode, PlannedQuota};
+use crate::rules::{FullQuota, Mode, PlannedQuota, QuotaStatus};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -34,11 +34,22 @@ pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
 
 /// The status of a quota that the store has decided about.
 pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatus)) -> QuotaStatus {
+    let remaining = status.remaining();
     QuotaStatus {
-        remaining: status.remaining(),
+        remaining,
         retry_after: status.retry_after(),
+        reset_after: (remaining < planned.limit).then(|| longest_reset(planned)),
         ..unknown_status(planned)
     }
+}
+
+/// The time after which no permit of now counts any more, by the store: a window, and a cell of a counter.
+pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Duration {
+    let window = planned.quota.window();
+    let cell = planned.cells.map_or(Duration::ZERO, |cells| {
+        window / u32::try_from(cells.max(1)).unwrap_or(u32::MAX)
+    });
+    window.saturating_add(cell)
 }
 
 /// The status of a quota that a limiter of this node has decided about.
@@ -46,6 +57,7 @@ pub(super) fn local_status(planned: &PlannedQuota<'_>, full: &FullQuota) -> Quot
     QuotaStatus {
         remaining: full.remaining,
         retry_after: full.retry_after,
+        reset_after: full.retry_after,
         ..unknown_status(planned)
     }
 }
@@ -59,6 +71,9 @@ pub(super) fn unknown_status(planned: &PlannedQuota<'_>) -> QuotaStatus {
         permits: planned.permits,
         remaining: 0,
         retry_after: None,
+        reset_after: None,
         enforced: planned.enforced,
+        lacks_key: planned.lacks_key,
+        lacks_required_key: planned.lacks_required_key,
     }
 }

@@ -6,11 +6,11 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, QuotaStatus, Reason};
+use super::answer::{Admitted, DecidedBy, Denied, Details, LeaseSpend, Reason};
 use super::convert::{local_status, unknown_status};
 use super::lease::{LeaseTable, SpendResult};
 use super::rules::SharedRules;
-use crate::rules::{CheckPlan, LocalCharge, PlannedQuota, QuickPlan, Route, Step, Target};
+use crate::rules::{CheckPlan, LocalCharge, PlannedQuota, QuickPlan, QuotaStatus, Route, Step, Target};
 
 mod await_grant;
 mod remote;
@@ -285,13 +285,8 @@ impl<R: ?Sized> SharedRules<R> {
             full.iter().map(|&(quota, _)| planned[quota].rule).collect()
         };
         self.planner.count_denied(&rules);
-        Denied {
-            decided_by: DecidedBy::Local,
-            reason: Reason::Spent,
-            violations: full.into_iter().map(|(_, status)| status).collect(),
-            at: None,
-            error: None,
-        }
+        let violations = full.into_iter().map(|(_, status)| status).collect();
+        self.denial(DecidedBy::Local, Reason::Spent, violations)
     }
 
     /// Denies a request whose key is on a list.
@@ -300,10 +295,18 @@ impl<R: ?Sized> SharedRules<R> {
         let listed: Vec<PlannedQuota<'_>> = planned.filter(|it| it.enforced && it.always_denied).collect();
         let rules: Vec<u16> = listed.iter().map(|planned| planned.rule).collect();
         self.planner.count_denied(&rules);
+        let violations = listed.iter().map(unknown_status).collect();
+        self.denial(DecidedBy::Rules, Reason::Listed, violations)
+    }
+
+    /// A denial by these quotas.
+    fn denial(&self, decided_by: DecidedBy, reason: Reason, violations: Vec<QuotaStatus>) -> Denied {
         Denied {
-            decided_by: DecidedBy::Rules,
-            reason: Reason::Listed,
-            violations: listed.iter().map(unknown_status).collect(),
+            decided_by,
+            reason,
+            violations: violations.len(),
+            statuses: violations,
+            denied_at: self.now(),
             at: None,
             error: None,
         }
@@ -339,6 +342,7 @@ fn closed_status(planned: &PlannedQuota<'_>, left: u64, retry_at: u64, now: u64)
     QuotaStatus {
         remaining: left,
         retry_after: Some(Duration::from_nanos(retry_at.saturating_sub(now))),
+        reset_after: Some(Duration::from_nanos(retry_at.saturating_sub(now))),
         ..unknown_status(planned)
     }
 }

@@ -5,14 +5,14 @@ use core::hash::Hash;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::answer::{Admitted, Denied, QuotaStatus};
+use super::answer::{Admitted, Denied};
 use super::lease::LeaseStats;
 use super::rules::SharedRules;
 use super::rules_builder::SharedRulesBuilder;
 use super::store::{CounterStore, StoreError};
 use crate::quota::Quota;
 use crate::receipt::Settled;
-use crate::rules::{Key, Mode, OnError, Rule, RuleAlgorithm, RuleError};
+use crate::rules::{Key, Mode, OnError, QuotaStatus, Rule, RuleAlgorithm, RuleError};
 
 /// One limit for each of many keys, over counts that many machines share: [`SharedRules`] of one rule.
 ///

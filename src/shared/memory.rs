@@ -163,6 +163,17 @@ impl CounterStore for MemoryStore {
         Box::pin(async move { Ok(self.decide_at_once(requests, false)) })
     }
 
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.at_once(|counters, now| {
+                for request in requests {
+                    counters.of(request, now).charge(request, now);
+                }
+            });
+            Ok(())
+        })
+    }
+
     fn refund<'a>(
         &'a self,
         requests: &'a [CounterRequest],

@@ -1,13 +1,15 @@
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::answer::{Admitted, Denied, Details, QuotaStatus};
+use super::answer::{Admitted, Denied, Details};
 use super::convert::{check_length, counter_request, remote_status};
 use super::lease::{LeaseStats, LeaseTable};
 use super::store::{CounterRequest, CounterStore, StoreError};
 use crate::receipt::Settled;
-use crate::rules::{CheckPlan, Mode, PlannedQuota, RuleCounts, SharedPlanner};
+use crate::rules::{CheckPlan, Mode, PlannedQuota, QuotaStatus, RuleCounts, SharedPlanner};
+use crate::time::Nanos;
 
 /// Several rules, evaluated as one, over counts that many machines share: a request is admitted if every rule that
 /// applies to it has room, and charged to none of them otherwise.
@@ -132,18 +134,33 @@ impl<R: ?Sized> SharedRules<R> {
         request: &R,
         times: u64,
     ) -> impl Future<Output = Result<Admitted, Denied>> + Send + use<'a, R> {
-        let plan = self.planner.plan_quickly(request, times);
-        let decided = self.decide_now(&plan).ok_or_else(|| {
-            let mut plan = CheckPlan::from(plan);
-            self.planner.hash_keys(&mut plan, request);
-            plan
-        });
+        let decided = self.decide_or_plan(request, times);
         async move {
             match decided {
                 Ok(decided) => decided,
-                Err(plan) => self.decide(plan).await,
+                Err(plan) => self.decide(*plan).await,
             }
         }
+    }
+
+    /// Charges the request if this node can decide at once. Fails with the plan that the store decides by.
+    #[inline(always)]
+    pub(crate) fn decide_or_plan(
+        &self,
+        request: &R,
+        times: u64,
+    ) -> Result<Result<Admitted, Denied>, Box<CheckPlan>> {
+        let plan = self.planner.plan_quickly(request, times);
+        self.decide_now(&plan).ok_or_else(|| {
+            let mut plan = CheckPlan::from(plan);
+            self.planner.hash_keys(&mut plan, request);
+            Box::new(plan)
+        })
+    }
+
+    /// The time of this node's limiters.
+    pub(crate) fn now(&self) -> Nanos {
+        self.planner.now()
     }
 
     /// Charges the request if this node can decide at once: by leases, by [local](Mode::Local) rules, or because no rule

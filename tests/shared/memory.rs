@@ -28,6 +28,7 @@ enum Fault {
     ChargesCopies,
     KnowsEveryLease,
     RegistersBudgets,
+    DeniesDebt,
 }
 
 #[derive(Debug)]
@@ -47,6 +48,13 @@ impl CounterStore for Faulty {
         match self.1 {
             Fault::ChargesOnPeek => self.0.decide(requests),
             _ => self.0.peek(requests),
+        }
+    }
+
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        match self.1 {
+            Fault::DeniesDebt => Box::pin(async { self.0.decide(requests).await.map(|_| ()) }),
+            _ => self.0.charge(requests),
         }
     }
 
@@ -116,6 +124,7 @@ async fn every_fault_is_found() {
         Fault::ChargesCopies,
         Fault::KnowsEveryLease,
         Fault::RegistersBudgets,
+        Fault::DeniesDebt,
     ] {
         let clock = Arc::new(ManualClock::new());
         let store = Faulty(MemoryStore::with_clock(Arc::clone(&clock)), fault);

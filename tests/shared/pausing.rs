@@ -29,6 +29,10 @@ impl CounterStore for Pausing {
         Box::pin(between(self.0.peek(requests)))
     }
 
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(between(self.0.charge(requests)))
+    }
+
     fn refund<'a>(
         &'a self,
         requests: &'a [CounterRequest],

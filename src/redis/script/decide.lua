@@ -1,28 +1,28 @@
--- Decides. 'charge' charges all enforced counters if every one of them has room, and the counters of each rule in shadow
+-- Decides. 'owe' charges all counters, whether they have room or not. 'charge' charges all enforced counters if every one of them has room, and the counters of each rule in shadow
 -- mode if all of them have room. 'peek' charges nothing. The reply: 1 if every enforced counter has room, the time, and for
 -- each counter: its room (0: none, 1: enough, 2: enough, but another counter of its shadow rule has none), the permits that
 -- are left, the wait in microseconds (-1: for ever), and the two numbers of its receipt.
 local full = {}
 for _, counter in ipairs(counters) do
     leases.read(counter)
-    if verb == 'charge' then
+    if verb ~= 'peek' then
         counter.by.repair(counter)
         leases.repair(counter)
     end
     counter.by.peek(counter)
-    if counter.wait ~= 0 then
+    if counter.wait ~= 0 and verb ~= 'owe' then
         full[counter.shadow] = true
     end
 end
 local admitted = not full[0]
 local answer = { admitted and 1 or 0, now }
 for _, counter in ipairs(counters) do
-    local room = counter.wait == 0 and 1 or 0
+    local room = (counter.wait == 0 or verb == 'owe') and 1 or 0
     if room == 1 and counter.shadow ~= 0 and full[counter.shadow] then
         room = 2
-    elseif room == 1 and admitted and verb == 'charge' then
+    elseif room == 1 and admitted and verb ~= 'peek' then
         counter.by.charge(counter)
-        counter.remaining = counter.remaining - counter.permits
+        counter.remaining = math.max(counter.remaining - counter.permits, 0)
     end
     answer[#answer + 1] = room
     answer[#answer + 1] = counter.remaining

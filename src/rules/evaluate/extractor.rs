@@ -166,7 +166,7 @@ impl<R: ?Sized> Extractor<R> {
                 return None;
             }
             extracted.denied = !self.deny.is_empty() && self.deny.contains(&hash)
-                || extracted.lacks_key && key.on_missing() == OnMissingKey::Deny;
+                || extracted.lacks_key && key.on_missing().denies();
             if self.enforced != KeyFraction::ALL && extracted.enforced {
                 let hash = key.hash(request, &seeds.percent);
                 let hash = hash.unwrap_or_else(|| Key::<R>::hash_of_none(&seeds.percent));
@@ -178,6 +178,13 @@ impl<R: ?Sized> Extractor<R> {
             extracted.tier = name.and_then(|name| self.tiers.number(name)).unwrap_or(0);
         }
         Some(extracted)
+    }
+
+    /// Whether requests without the key are denied because of the server.
+    pub(crate) fn requires_key(&self) -> bool {
+        self.key
+            .as_ref()
+            .is_some_and(|key| key.on_missing() == OnMissingKey::Fail)
     }
 
     /// The limit of the tier; `None` for the rule's own.

@@ -8,6 +8,7 @@ use super::rule_states::RuleStates;
 use crate::algorithm::AnyAlgorithm;
 use crate::decision::Peek;
 use crate::quota::Quota;
+use crate::rules::quota_status::QuotaStatus;
 use crate::time::Nanos;
 
 /// A read-only view of one quota of one rule, for one request.
@@ -41,6 +42,7 @@ pub struct RulePeek<'a> {
     /// The index of the quota in its state.
     index: usize,
     extracted: Extracted,
+    requires_key: bool,
     peek: Peek<'a, AnyAlgorithm>,
 }
 
@@ -95,6 +97,7 @@ impl<R: ?Sized> RuleStates<R> {
             limit: state.limit(index, &extracted),
             index,
             extracted,
+            requires_key: state.extractor.requires_key(),
             peek: state.peek(&extracted, now),
         }
     }
@@ -125,12 +128,39 @@ impl<'a> RulePeek<'a> {
         self.extracted.enforced
     }
 
-    /// Returns whether the rule denies the request because it has no key ([`OnMissingKey::Deny`]).
+    /// Returns whether the rule denies the request because it has no key ([`OnMissingKey::Deny`], [`OnMissingKey::Fail`]).
     ///
     /// [`OnMissingKey::Deny`]: super::super::OnMissingKey::Deny
+    /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
     #[must_use]
     pub const fn lacks_key(&self) -> bool {
         self.extracted.lacks_key && self.extracted.denied
+    }
+
+    /// Returns whether the request lacks a key that the server should have given it ([`OnMissingKey::Fail`]).
+    ///
+    /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
+    #[must_use]
+    pub const fn lacks_required_key(&self) -> bool {
+        self.lacks_key() && self.requires_key
+    }
+
+    /// Reads the quota's values now.
+    #[must_use]
+    pub fn status(&self) -> QuotaStatus {
+        let remaining = self.remaining();
+        QuotaStatus {
+            rule: self.rule.into(),
+            quota: self.quota,
+            limit: self.limit,
+            permits: self.permits(),
+            remaining,
+            retry_after: self.retry_after(self.permits()),
+            reset_after: self.quota_retry_after(remaining.saturating_add(1)),
+            enforced: self.is_enforced(),
+            lacks_key: self.lacks_key(),
+            lacks_required_key: self.lacks_required_key(),
+        }
     }
 
     /// Returns the cost of the request in permits.

@@ -8,10 +8,12 @@ use super::plan::{CheckPlan, Target};
 use super::planner::SharedPlanner;
 use crate::clock::Clock;
 use crate::receipt::Receipt;
+use crate::rules::condition::Cost;
 use crate::rules::evaluate::extractor::Extracted;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
+use crate::time::Nanos;
 
 /// A quota of a limiter of this node that has no capacity.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +107,63 @@ impl<R: ?Sized> SharedPlanner<R> {
             (!refunded).then_some(permits)
         });
         lost.sum()
+    }
+
+    /// The quotas of a target in the limiter of this node, without a charge. The caller checks that it has one.
+    #[cfg(feature = "tower")]
+    pub(crate) fn local_room(
+        &self,
+        plan: &CheckPlan,
+        target: usize,
+        member: usize,
+    ) -> (u64, Option<Duration>) {
+        let target = &plan.targets[target];
+        let peek = self.state(target).peek(&target.extracted, self.clock.now());
+        let room = peek.remaining_in(member);
+        (room, peek.retry_after_in(member, room.saturating_add(1)))
+    }
+
+    /// Whether a target has a limiter on this node that is charged.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_counted_here(&self, plan: &CheckPlan, target: usize) -> bool {
+        self.is_counted(&plan.targets[target])
+    }
+
+    /// Replaces the charges of this cost by the actual amount. Returns the most permits that one limiter could not refund.
+    pub(crate) fn settle_local(&self, charges: Vec<LocalCharge>, cost: &Cost<R>, actual: u64) -> u64 {
+        let now = self.clock.now();
+        let mut forfeited = 0;
+        for charge in charges {
+            let state = &self.local.states[usize::from(charge.state)];
+            if !state.extractor.has_cost(cost) {
+                continue;
+            }
+            let extracted = &charge.extracted;
+            match extracted.permits.checked_sub(actual) {
+                Some(0) => {}
+                Some(excess) if state.refund(extracted, &charge.receipt, excess) => {}
+                Some(excess) => forfeited = excess.max(forfeited),
+                None => {
+                    state.charge_debt(
+                        extracted.key,
+                        Some(extracted.tier),
+                        now,
+                        actual - extracted.permits,
+                    );
+                }
+            }
+        }
+        forfeited
+    }
+
+    /// Whether the rules of a state have this cost.
+    pub(crate) fn has_cost(&self, state: u16, cost: &Cost<R>) -> bool {
+        self.local.states[usize::from(state)].extractor.has_cost(cost)
+    }
+
+    /// The time of this node's limiters.
+    pub(crate) fn now(&self) -> Nanos {
+        self.clock.now()
     }
 
     /// Counts these targets of an admitted request: the charged ones, and those that need no charge.

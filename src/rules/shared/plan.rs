@@ -107,6 +107,9 @@ pub(crate) struct PlannedQuota<'a> {
     pub(crate) enforced: bool,
     /// Whether the key is on the rule's list of keys that are always denied.
     pub(crate) always_denied: bool,
+    /// Whether that is because the request lacks the key, and whether the server should have given it one.
+    pub(crate) lacks_key: bool,
+    pub(crate) lacks_required_key: bool,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
 }

@@ -194,6 +194,10 @@ impl<R: ?Sized> SharedPlanner<R> {
                     permits: target.extracted.permits,
                     enforced: target.extracted.enforced,
                     always_denied: target.extracted.denied,
+                    lacks_key: target.extracted.denied && target.extracted.lacks_key,
+                    lacks_required_key: target.extracted.denied
+                        && target.extracted.lacks_key
+                        && self.state(target).extractor.requires_key(),
                     on_error: rule.on_error,
                     mode: rule.mode,
                 }

@@ -8,6 +8,7 @@ pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Resul
     several(store, counting).await?;
     shadow(store, counting).await?;
     refunds(store, counting).await?;
+    debts(store, counting).await?;
     names(store, counting).await?;
     concurrent(store, counting).await
 }
@@ -96,6 +97,20 @@ async fn refunds(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     let lost = store.refund(&requests, &denied).await?;
     let promise = "a denial has nothing to refund";
     holds(promise, lost == 0 && left(store, &requests[0]).await? == 6, lost)
+}
+
+async fn debts(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
+    let one = [counter("debts", counting).with_permits(8)];
+    let first = store.decide(&one).await?;
+    store.charge(&[one[0].clone().with_permits(6)]).await?;
+    let after = left(store, &one[0]).await?;
+    let promise = "debt is charged whether there is room or not";
+    holds(promise, first.is_admitted() && after == 0, after)?;
+    let lost = store.refund(&[one[0].clone().with_permits(5)], &first).await?;
+    let after = left(store, &one[0]).await?;
+    let promise = "a part of a charge can be refunded";
+    // 8 and 6 were charged, and 5 were taken back.
+    holds(promise, (lost, after) == (0, 1), (lost, after))
 }
 
 async fn names(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {

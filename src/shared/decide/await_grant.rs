@@ -5,8 +5,7 @@ use core::time::Duration;
 use tokio::time::timeout;
 
 use super::{LocalCharges, Remote, closed_status};
-use crate::rules::{Mode, PlannedQuota, Route, Step};
-use crate::shared::answer::QuotaStatus;
+use crate::rules::{Mode, PlannedQuota, QuotaStatus, Route, Step};
 use crate::shared::convert::counter_request;
 use crate::shared::lease::{Lease, SpendResult, nanos};
 use crate::shared::rules::{NodeLeases, SharedRules};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::await_grant::{LeaseOutcome, OwnLease};
 use super::{LocalCharges, Remote, Violation, admitted};
-use crate::rules::{ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, Route, Step};
+use crate::rules::{ChargedBy, CheckPlan, Mode, OnError, PlannedQuota, QuotaStatus, Route, Step};
 use crate::shared::answer::{Admitted, DecidedBy, Denied, Details, Reason};
 use crate::shared::convert::{check_length, counter_request, local_status, remote_status, unknown_status};
 use crate::shared::rules::SharedRules;
@@ -166,16 +166,14 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
         self.planner.count_denied(&rules);
-        let violations = full
-            .into_iter()
-            .map(|(at, status)| remote_status((&remote.quotas[at], status)));
-        Denied {
-            decided_by: DecidedBy::Store,
-            reason: Reason::Spent,
-            violations: violations.collect(),
-            at: Some(result.at()),
-            error: None,
-        }
+        let of = |(at, status): (usize, &CounterStatus)| remote_status((&remote.quotas[at], status));
+        let violations: Vec<QuotaStatus> = full.into_iter().map(of).collect();
+        let mut denied = self.denial(DecidedBy::Store, Reason::Spent, violations);
+        let others = asked.iter().copied().zip(result.statuses());
+        let others = others.filter(|&(at, status)| remote.quotas[at].enforced && status.has_room());
+        denied.statuses.extend(others.map(of));
+        denied.at = Some(result.at());
+        denied
     }
 
     /// Has the lease of a quota deny by itself for a while, since the store has no room.
@@ -212,12 +210,10 @@ impl<R: ?Sized> SharedRules<R> {
         let deny = |reason, full: Vec<Violation>| {
             let rules: Vec<u16> = full.iter().map(|&(at, _)| remote.quotas[at].rule).collect();
             self.planner.count_denied(&rules);
+            let violations = full.into_iter().map(|(_, status)| status).collect();
             Denied {
-                decided_by: DecidedBy::Fallback,
-                reason,
-                violations: full.into_iter().map(|(_, status)| status).collect(),
-                at: None,
                 error: Some(error.clone()),
+                ..self.denial(DecidedBy::Fallback, reason, violations)
             }
         };
         let is_denied = |(quota, planned): &(usize, &PlannedQuota<'_>)| {

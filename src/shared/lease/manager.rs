@@ -316,6 +316,7 @@ impl LeaseManager {
                 self.answered = request.sequence;
                 self.answered_at = sent;
                 state.grant(permits, sent.saturating_add(lease.term - lease.margin));
+                state.note_left(grant.remaining());
                 match grant.retry_after() {
                     Some(after) if grant.remaining() == 0 => {
                         let after = nanos(after);

@@ -12,7 +12,7 @@ use balance::BalanceWord;
 pub(crate) use balance::{Balance, UsageReport};
 use notice::{Notice, NoticeWord};
 pub(crate) use words::VACANT;
-use words::{Owner, RetryAt, Shortage, Term};
+use words::{Left, Owner, RetryAt, Shortage, Term};
 
 /// The lease of one key on one node, on a cache line of its own: the permits that the node may spend, and those that it
 /// has spent.
@@ -28,6 +28,7 @@ pub(crate) struct LeaseState {
     notice: NoticeWord,
     retry_at: RetryAt,
     shortage: Shortage,
+    left: Left,
 }
 
 /// A lease's answer to a request.
@@ -58,6 +59,7 @@ impl LeaseState {
             notice: NoticeWord::new(),
             retry_at: RetryAt::new(),
             shortage: Shortage::new(),
+            left: Left::new(),
         }
     }
 
@@ -179,6 +181,22 @@ impl LeaseState {
         self.notice.read().left_at(now).is_some()
     }
 
+    /// Notes the permits that the store had left for others when it answered.
+    pub(crate) fn note_left(&self, left: u64) {
+        self.left.write(left);
+    }
+
+    /// The permits that may be spent at this time, and those that the store had left. No decision depends on it.
+    #[cfg_attr(
+        not(feature = "tower"),
+        expect(dead_code, reason = "only the headers of responses need it")
+    )]
+    pub(crate) fn remaining(&self, now: u64) -> u64 {
+        let balance = self.balance.read();
+        let own = if now < self.term.end() { balance.room() } else { 0 };
+        own.saturating_add(self.left.read())
+    }
+
     /// Counts permits that were requested and not covered.
     pub(crate) fn note_shortage(&self, permits: u64) {
         self.shortage.add(permits);
@@ -200,6 +218,7 @@ impl LeaseState {
         self.term.end_now();
         self.notice.write(Notice::new(0, 0));
         self.shortage.take();
+        self.left.write(0);
         self.owner.write(key);
         true
     }

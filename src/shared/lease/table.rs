@@ -122,6 +122,14 @@ impl LeaseTable {
         }
     }
 
+    /// The permits that the key has left as far as this node knows: those of its lease, and those that the store had left
+    /// for others at its last answer. `None`: the key has no lease.
+    #[cfg(feature = "tower")]
+    pub(crate) fn remaining(&self, key: u64) -> Option<u64> {
+        let state = &self.states[self.find(key)?];
+        Some(state.remaining(self.clock.now()))
+    }
+
     /// Spends permits of the key's lease, and returns its position with the answer.
     #[inline(always)]
     pub(crate) fn spend(&self, key: u64, permits: u64) -> (usize, SpendResult) {

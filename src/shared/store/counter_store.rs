@@ -43,6 +43,10 @@ use super::lease_store::LeaseStore;
 ///         Box::pin(async { Ok(CheckResult::admitted(0, statuses)) })
 ///     }
 ///
+///     fn charge<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+///         Box::pin(async { Ok(()) })
+///     }
+///
 ///     fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
 ///         Box::pin(async { Ok(0) })
 ///     }
@@ -61,8 +65,11 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     /// Answers what [`decide`](Self::decide) would answer now, and changes nothing.
     fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;
 
+    /// Charges all counters, whether they have room or not: debt, for permits that were used without being reserved.
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()>;
+
     /// Takes back what [`decide`](Self::decide) charged for these requests, once, and returns how many permits it could
-    /// not take back.
+    /// not take back. A request may name fewer permits than were charged.
     fn refund<'a>(&'a self, requests: &'a [CounterRequest], charged: &'a CheckResult)
     -> StoreFuture<'a, u64>;
 

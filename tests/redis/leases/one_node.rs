@@ -473,6 +473,10 @@ impl CounterStore for Plain {
         Box::pin(async { Ok(CheckResult::admitted(0, found)) })
     }
 
+    fn charge<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
         Box::pin(async { Ok(0) })
     }

@@ -16,6 +16,8 @@ mod keys;
 mod rejections;
 #[path = "http/server.rs"]
 mod server;
+#[path = "http/shared.rs"]
+mod shared;
 #[path = "http/service.rs"]
 mod service;
 #[path = "http/wait.rs"]
@@ -61,7 +63,7 @@ fn live(rules: impl IntoIterator<Item = Rule<Parts>>) -> (Arc<Live>, ManualClock
     (Arc::new(LiveRules::new(rules)), clock)
 }
 
-fn layer(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<ManualClock> {
+fn layer(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<Live> {
     RateLimitLayer::new(live(rules).0)
 }
 

@@ -96,3 +96,23 @@ impl Shortage {
         self.0.swap(0, Ordering::Relaxed)
     }
 }
+
+/// The permits that the store had left for others at its last answer: told to clients, and never relied on.
+#[derive(Debug)]
+pub(super) struct Left(AtomicU64);
+
+impl Left {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(super) fn read(&self) -> u64 {
+        // Relaxed: only shown; it may belong to an earlier answer, or to an earlier owner.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn write(&self, left: u64) {
+        // Relaxed: as in `read`.
+        self.0.store(left, Ordering::Relaxed);
+    }
+}

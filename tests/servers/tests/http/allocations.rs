@@ -6,7 +6,7 @@ use ringgate::http::{ClientIp, Decision, HttpKey, QuotaHeaders};
 use super::*;
 
 /// Counts the allocations of an admitted request, after the counters of the thread are allocated.
-fn counted(layer: &RateLimitLayer<ManualClock>, request: impl Fn() -> Request<()>) -> u64 {
+fn counted(layer: &RateLimitLayer<Live>, request: impl Fn() -> Request<()>) -> u64 {
     let mut service = layer.layer(Hello);
     assert_eq!(send(&mut service, request()).status(), 200);
     let request = request();

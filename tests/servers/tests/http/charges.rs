@@ -5,7 +5,7 @@ use core::pin::Pin;
 
 use http::StatusCode;
 use http_body::{Body as _, Frame};
-use ringgate::http::{HttpKey, MeteredBody, SettleLayer};
+use ringgate::http::{HttpKey, Metered, MeteredBody, Problem};
 use ringgate::rules::{Cost, RuleAlgorithm};
 
 use super::*;
@@ -121,7 +121,7 @@ fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, &'static str>>) 
 }
 
 /// A thousand bytes a minute with an estimate of a hundred, and ten requests a minute.
-fn volume() -> (Arc<Live>, SettleLayer<ManualClock>) {
+fn volume() -> (Arc<Live>, RateLimitLayer<Live, Problem, Metered>) {
     let bytes = Cost::new("bytes", |_: &Parts| 100);
     let (live, _) = live([
         rule("volume", "1000/min").cost(&bytes),
@@ -136,16 +136,19 @@ fn left(volume: u64, requests: u64) -> Vec<(String, u64)> {
 }
 
 /// Returns the response of a service with this body.
-fn response(layer: &SettleLayer<ManualClock>, body: Frames) -> Response<MeteredBody<Frames, ManualClock>> {
-    let mut body = Some(body);
+fn response(
+    layer: &RateLimitLayer<Live, Problem, Metered>,
+    body: Frames,
+) -> Response<MeteredBody<Frames, Live>> {
+    let body = Arc::new(std::sync::Mutex::new(Some(body)));
     let service = tower::service_fn(move |_: Request<()>| {
-        let body = body.take().expect("one request");
+        let body = body.lock().expect("no panic").take().expect("one request");
         core::future::ready(Ok::<_, Infallible>(Response::new(body)))
     });
     send(&mut layer.layer(service), get("/"))
 }
 
-fn next(body: &mut MeteredBody<Frames, ManualClock>) -> Option<Result<Frame<Bytes>, &'static str>> {
+fn next(body: &mut MeteredBody<Frames, Live>) -> Option<Result<Frame<Bytes>, &'static str>> {
     match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(frame) => frame,
         Poll::Pending => panic!("pending"),

@@ -140,7 +140,8 @@ fn by_function() {
 fn requests_without_the_key_share_one_budget() {
     let none = || Request::new(());
     let requests = || [none(), none(), user("alice"), user("")];
-    assert_eq!(statuses(&api_key().key(), requests()), [200, 429, 200, 200]);
+    // An empty value is no key.
+    assert_eq!(statuses(&api_key().key(), requests()), [200, 429, 200, 429]);
     // The same holds for each source.
     for key in [
         HttpKey::peer(),

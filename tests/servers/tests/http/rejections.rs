@@ -1,5 +1,8 @@
 //! Rejection responses and quota headers.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
 use http::{HeaderValue, StatusCode};
 use proptest::prelude::*;
 use ringgate::http::{HttpKey, QuotaHeaders, Rejection, RejectionResponse};
@@ -73,16 +76,26 @@ fn retry_after_is_never_0() {
 /// Permits are refunded between the denial and the response.
 #[test]
 fn retry_after_is_never_0_after_a_concurrent_refund() {
-    let (live, _) = live([rule("all", "1/min")]);
-    let (request, ()) = hello().into_parts();
-    let other = std::sync::Mutex::new(live.load().reserve(&request).ok());
-    let rules = Arc::clone(&live);
-    let layer = RateLimitLayer::new(live).on_rejected(move |_| {
-        let other = other.lock().expect("no panic").take();
-        rules.load().refund(other.expect("one rejection"));
+    type Refund = Box<dyn FnOnce() + Send>;
+    let refund: Arc<Mutex<Option<Refund>>> = Arc::default();
+    let (calls, hook) = (AtomicU64::new(0), Arc::clone(&refund));
+    // The key is extracted by the other request, by the decision, and then for the response.
+    let key = Key::new("all", move |_: &Parts, _: &mut ringgate::keyed::KeyHasher| {
+        if calls.fetch_add(1, Ordering::Relaxed) == 2 {
+            let refund = hook.lock().expect("no panic").take();
+            refund.expect("the charge of the other request")();
+        }
     });
-    let rejected = send(&mut layer.layer(Hello), hello());
+    let (live, _) = live([rule("all", "1/min").by(&key)]);
+    let (request, ()) = hello().into_parts();
+    let other = live.load().reserve(&request).expect("room");
+    let rules = Arc::clone(&live);
+    *refund.lock().expect("no panic") = Some(Box::new(move || {
+        rules.load().refund(other);
+    }));
+    let rejected = send(&mut RateLimitLayer::new(live).layer(Hello), hello());
     assert_eq!(rejected.status(), 429);
+    assert!(refund.lock().expect("no panic").is_none());
     assert_eq!(header(&rejected, "retry-after"), Some("1"));
 }
 

@@ -61,6 +61,7 @@ fn the_inner_service_is_called_only_when_ready() {
 
 #[test]
 fn readiness_is_that_of_the_inner_service() {
+    #[derive(Clone)]
     struct Never;
     impl Service<Request<()>> for Never {
         type Response = Response<Body>;
@@ -89,7 +90,7 @@ fn readiness_is_that_of_the_inner_service() {
 fn clones_share_one_budget() {
     let layer = layer([rule("all", "5/s")]);
     let service = layer.layer(Hello);
-    let admitted = |mut service: ringgate::http::RateLimitService<Hello, ManualClock>| {
+    let admitted = |mut service: ringgate::http::RateLimitService<Hello, Live>| {
         let responses = (0..10).map(|_| send(&mut service, Request::new(())));
         responses.filter(|response| response.status() == 200).count()
     };

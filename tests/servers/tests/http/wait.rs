@@ -1,7 +1,7 @@
 //! Requests that wait, with tokio's paused clock.
 
 use http::HeaderValue;
-use ringgate::http::{HttpKey, QuotaHeaders, WaitLayer, WaitService};
+use ringgate::http::{HttpKey, QuotaHeaders, RateLimitService};
 use ringgate::rules::OnMissingKey;
 use ringgate::wait::TokioClock;
 use tokio::time::{Instant, advance, sleep};
@@ -10,10 +10,11 @@ use tower::ServiceExt;
 use super::service::Strict;
 use super::*;
 
-type Waiting = WaitLayer<TokioClock>;
+type Paused = LiveRules<Parts, TokioClock>;
+type Waiting = RateLimitLayer<Paused>;
 
 /// A layer with tokio's clock, which reads one hour.
-async fn layer_of(rules: impl IntoIterator<Item = Rule<Parts>>) -> RateLimitLayer<TokioClock> {
+async fn layer_of(rules: impl IntoIterator<Item = Rule<Parts>>) -> Waiting {
     let clock = TokioClock::new();
     advance(secs(3600)).await;
     let rules = set(rules).build_with(clock, [1, 2, 3, 4]).expect("rules");
@@ -34,7 +35,7 @@ where
     (start.elapsed().as_millis(), response.status().as_u16())
 }
 
-fn hello(layer: &Waiting) -> WaitService<Hello, TokioClock> {
+fn hello(layer: &Waiting) -> RateLimitService<Hello, Paused> {
     layer.layer(Hello)
 }
 
@@ -81,7 +82,7 @@ async fn max_waiting_bounds_the_queue() {
     assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
     let waiting = [0, 1].map(|_| tokio::spawn(response(hello(&layer), Request::new(()))));
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(layer.queue().waiting(), 2);
+    assert_eq!(layer.queue().expect("a queue").waiting(), 2);
     let Ok(rejected) = hello(&layer).oneshot(Request::new(())).await;
     assert_eq!(rejected.status(), 429);
     assert_eq!(header(&rejected, "retry-after"), Some("4"));
@@ -149,7 +150,7 @@ async fn a_dropped_request_is_charged_nothing() {
     let (time, status) = stays.await.expect("no panic");
     assert_eq!(status, 200);
     assert!((1_100..=1_300).contains(&time), "{time}");
-    assert_eq!(layer.queue().waiting(), 0);
+    assert_eq!(layer.queue().expect("a queue").waiting(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,8 @@ use ::http::request::Parts;
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
-use crate::rules::{Denied, KeyHashes, RulePeek, RuleSet};
+use crate::quota::Quota;
+use crate::rules::{Denied, KeyHashes, QuotaStatus, RulePeek, RuleSet};
 use crate::time::Nanos;
 
 /// One quota of one rule, with the state that a client is told.
@@ -21,15 +22,15 @@ use crate::time::Nanos;
 pub struct QuotaPolicy<'a> {
     name: Cow<'a, str>,
     rule: &'a str,
+    quota: Quota,
     limit: u64,
-    window: Duration,
+    permits: u64,
     remaining: u64,
+    retry_after: Option<Duration>,
     reset_after: Option<Duration>,
     violated: bool,
-    /// Fewer permits remain than the request costs.
-    #[cfg(feature = "tokio")]
-    exhausted: bool,
     lacks_key: bool,
+    lacks_required_key: bool,
 }
 
 impl<'a> QuotaPolicy<'a> {
@@ -38,14 +39,49 @@ impl<'a> QuotaPolicy<'a> {
         Self {
             name: Cow::Borrowed(peek.rule()),
             rule: peek.rule(),
+            quota: peek.quota(),
             limit: peek.limit(),
-            window: peek.quota().window(),
+            permits: peek.permits(),
             remaining,
+            // Read only for requests that are rejected.
+            retry_after: None,
             reset_after: peek.quota_retry_after(remaining.saturating_add(1)),
             violated: false,
-            #[cfg(feature = "tokio")]
-            exhausted: remaining < peek.permits(),
             lacks_key: peek.lacks_key(),
+            lacks_required_key: peek.lacks_required_key(),
+        }
+    }
+
+    #[cfg(feature = "shared")]
+    fn of_status(status: &'a QuotaStatus) -> Self {
+        Self {
+            name: Cow::Borrowed(status.rule()),
+            rule: status.rule(),
+            quota: status.quota(),
+            limit: status.limit(),
+            permits: status.permits(),
+            remaining: status.remaining(),
+            retry_after: status.retry_after(),
+            reset_after: status.reset_after(),
+            violated: false,
+            lacks_key: status.lacks_key(),
+            lacks_required_key: status.lacks_required_key(),
+        }
+    }
+
+    /// Returns the status, which borrows nothing.
+    pub(super) fn status(&self) -> QuotaStatus {
+        QuotaStatus {
+            rule: self.rule.into(),
+            quota: self.quota,
+            limit: self.limit,
+            permits: self.permits,
+            remaining: self.remaining,
+            retry_after: self.retry_after,
+            reset_after: self.reset_after,
+            enforced: true,
+            lacks_key: self.lacks_key,
+            lacks_required_key: self.lacks_required_key,
         }
     }
 
@@ -70,7 +106,13 @@ impl<'a> QuotaPolicy<'a> {
     /// Returns the window.
     #[must_use]
     pub const fn window(&self) -> Duration {
-        self.window
+        self.quota.window()
+    }
+
+    /// Returns the permits that the request costs.
+    #[must_use]
+    pub const fn permits(&self) -> u64 {
+        self.permits
     }
 
     /// Returns the permits that one request could take now.
@@ -98,15 +140,21 @@ impl<'a> QuotaPolicy<'a> {
     pub const fn lacks_key(&self) -> bool {
         self.lacks_key
     }
+
+    /// Returns whether the request was rejected because it lacks a key that the server should have given it.
+    #[must_use]
+    pub const fn lacks_required_key(&self) -> bool {
+        self.lacks_required_key
+    }
 }
 
 /// Most rule sets have no more policies, and need no allocation here.
-type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
+pub(in crate::http) type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
 
 /// Returns the enforced policies that apply to a request, in evaluation order, as of `at`.
 ///
 /// Their names are not assigned yet: a policy has the name of its rule.
-pub(super) fn policies<'a, C: Clock>(
+pub(in crate::http) fn policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
@@ -118,7 +166,8 @@ pub(super) fn policies<'a, C: Clock>(
             return;
         }
         let policy = QuotaPolicy::new(&peek);
-        let same = |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window == policy.window;
+        let same =
+            |other: &&mut QuotaPolicy<'_>| other.rule == policy.rule && other.window() == policy.window();
         match policies.iter_mut().find(same) {
             // While a reload is pending, the stricter of the two states decides.
             Some(other) if other.remaining <= policy.remaining => {}
@@ -134,14 +183,14 @@ pub(super) fn assign_names(policies: &mut [QuotaPolicy<'_>]) {
     for index in 0..policies.len() {
         let rule = policies[index].rule;
         if policies.iter().filter(|other| other.rule == rule).count() > 1 {
-            let window = short_duration(policies[index].window);
+            let window = short_duration(policies[index].window());
             policies[index].name = Cow::Owned(format!("{rule}-{window}"));
         }
     }
 }
 
 /// Returns the [`policies`] of a request that rules have denied. Those that denied it are marked as violated.
-pub(super) fn denied<'a, C: Clock>(
+pub(in crate::http) fn denied<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     denied: &Denied<'a, Parts>,
     request: &'a Parts,
@@ -150,9 +199,11 @@ pub(super) fn denied<'a, C: Clock>(
     assign_names(&mut policies);
     for violation in denied.violations() {
         let window = violation.quota().window();
-        let same = |policy: &&mut QuotaPolicy<'_>| policy.rule == violation.rule() && policy.window == window;
+        let same =
+            |policy: &&mut QuotaPolicy<'_>| policy.rule == violation.rule() && policy.window() == window;
         if let Some(policy) = policies.iter_mut().find(same) {
             policy.violated = true;
+            policy.retry_after = violation.quota_retry_after(violation.permits());
         }
     }
     policies
@@ -160,7 +211,7 @@ pub(super) fn denied<'a, C: Clock>(
 
 /// Returns the [`policies`] of a request that did not get its turn. Those without enough permits are marked as violated.
 #[cfg(feature = "tokio")]
-pub(super) fn exhausted<'a, C: Clock>(
+pub(in crate::http) fn exhausted<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
     at: Nanos,
@@ -168,7 +219,30 @@ pub(super) fn exhausted<'a, C: Clock>(
     let mut policies = policies(rules, request, at, &mut KeyHashes::new()).into_vec();
     assign_names(&mut policies);
     for policy in &mut policies {
-        policy.violated = policy.exhausted;
+        policy.violated = policy.remaining < policy.permits || policy.lacks_key;
+    }
+    policies
+}
+
+/// Returns the policies of these statuses, which are those of enforced quotas.
+#[cfg(feature = "shared")]
+pub(in crate::http) fn of_statuses(statuses: &[QuotaStatus]) -> Policies<'_> {
+    statuses.iter().map(QuotaPolicy::of_status).collect()
+}
+
+/// Returns the policies of these statuses. Those that denied the request are marked as violated.
+#[cfg(feature = "shared")]
+pub(in crate::http) fn of_denial<'a>(
+    statuses: &'a [QuotaStatus],
+    denied: &crate::shared::Denied,
+) -> Vec<QuotaPolicy<'a>> {
+    let mut policies = of_statuses(statuses).into_vec();
+    assign_names(&mut policies);
+    for policy in &mut policies {
+        let is_violated = |violated: &QuotaStatus| {
+            violated.rule() == policy.rule && violated.quota().window() == policy.window()
+        };
+        policy.violated = denied.violations().any(is_violated);
     }
     policies
 }

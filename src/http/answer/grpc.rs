@@ -19,8 +19,13 @@ const GRPC_STATUS_DETAILS: HeaderName = HeaderName::from_static("grpc-status-det
 
 const INVALID_ARGUMENT: u8 = 3;
 const RESOURCE_EXHAUSTED: u8 = 8;
+const INTERNAL: u8 = 13;
+const UNAVAILABLE: u8 = 14;
 
-/// Rejects with the gRPC code `RESOURCE_EXHAUSTED`, or `INVALID_ARGUMENT` if the request lacks a required key.
+/// Rejects with the gRPC code `RESOURCE_EXHAUSTED`.
+///
+/// The code is `INVALID_ARGUMENT` if the request lacks a key, `INTERNAL` if the server should have given it that key, and
+/// `UNAVAILABLE` if the store of shared rules does not answer.
 ///
 /// The response is trailers-only, with the HTTP status 200 that gRPC requires. Its `grpc-status-details-bin` has a
 /// `google.rpc.RetryInfo` and a `google.rpc.QuotaFailure` with one violation for each violated policy.
@@ -44,8 +49,12 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 
 /// Makes the gRPC response to a rejected request. `body` must be empty.
 pub(super) fn response<B>(rejection: &Rejection<'_>, body: B) -> Response<B> {
-    let code = if rejection.lacks_key() {
+    let code = if rejection.lacks_required_key() {
+        INTERNAL
+    } else if rejection.lacks_key() {
         INVALID_ARGUMENT
+    } else if rejection.is_unavailable() {
+        UNAVAILABLE
     } else {
         RESOURCE_EXHAUSTED
     };
@@ -68,12 +77,11 @@ pub(super) fn response<B>(rejection: &Rejection<'_>, body: B) -> Response<B> {
 
 fn message(rejection: &Rejection<'_>) -> String {
     let names: Vec<&str> = rejection.violated().map(QuotaPolicy::name).collect();
-    let reason = if rejection.lacks_key() {
-        "request lacks the key of a rate limit"
-    } else {
-        "rate limit exceeded"
-    };
-    format!("{reason}: {}", names.join(", "))
+    let message = format!("{}: {}", rejection.reason(), names.join(", "));
+    match rejection.help() {
+        Some(help) => format!("{message} ({help})"),
+        None => message,
+    }
 }
 
 /// Encodes `google.rpc.Status`: code, message, details.
@@ -87,7 +95,7 @@ fn status(code: u8, message: &str, rejection: &Rejection<'_>) -> Vec<u8> {
         push_bytes(&mut info, 1, &duration(retry_after));
         push_bytes(&mut status, 3, &any("google.rpc.RetryInfo", &info));
     }
-    if !rejection.lacks_key() {
+    if !rejection.lacks_key() && !rejection.is_unavailable() {
         // QuotaFailure { violations: [{ subject, description }] }
         let mut failure = Vec::new();
         for policy in rejection.violated() {

@@ -3,7 +3,7 @@ use crate::time::Nanos;
 /// Decision of the layer about one request.
 ///
 /// The layer inserts it into the extensions of an admitted request, for handlers, and into the extensions of a rejection
-/// response, for outer layers. A request that the layer [skips](super::RateLimitLayer::skip_if) has none.
+/// response, for outer layers. A request that the layer [skips](crate::http::RateLimitLayer::skip_if) has none.
 ///
 /// # Examples
 ///
@@ -22,9 +22,9 @@ use crate::time::Nanos;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    pub(super) at: Nanos,
-    pub(super) admitted: bool,
-    pub(super) limited: bool,
+    pub(in crate::http) at: Nanos,
+    pub(in crate::http) admitted: bool,
+    pub(in crate::http) limited: bool,
 }
 
 impl Decision {

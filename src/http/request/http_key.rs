@@ -6,10 +6,13 @@ use core::hash::Hash;
 
 use ::http::header::{COOKIE, HeaderMap, HeaderName};
 use ::http::request::Parts;
+use smallvec::SmallVec;
 
 use super::client_ip::ClientIp;
 use crate::keyed::KeyHasher;
 use crate::rules::{Key, OnMissingKey};
+#[cfg(feature = "shared")]
+use crate::shared::KeyParts;
 
 /// Builder of a [`Key`] that is a part of an HTTP request.
 ///
@@ -47,7 +50,12 @@ pub struct HttpKey {
     name: Arc<str>,
     on_missing: OnMissingKey,
     build: Box<Build>,
+    #[cfg(feature = "shared")]
+    parts: Option<Box<PartsOf>>,
 }
+
+#[cfg(feature = "shared")]
+type PartsOf = dyn Fn(&Parts, &mut KeyParts) + Send + Sync;
 
 type Build = dyn FnOnce(Arc<str>, OnMissingKey) -> Key<Parts> + Send + Sync;
 
@@ -85,35 +93,41 @@ impl HttpKey {
         name: impl Into<Arc<str>>,
         text: impl for<'a> Fn(&'a Parts) -> Option<&'a str> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, move |request, hasher| {
-            text(request).inspect(|text| text.hash(hasher)).is_some()
-        })
+        let text = Arc::new(text);
+        let hashed = Arc::clone(&text);
+        let key = Self::new(name, move |request, hasher| {
+            hashed(request).inspect(|text| text.hash(hasher)).is_some()
+        });
+        key.with_part(move |request| text(request).map(|text| text.as_bytes().into()))
     }
 
     /// Creates a key named `client` from the client address. IPv6 clients are identified by a prefix of the address.
     pub fn client(client: ClientIp) -> Self {
-        Self::from_build("client", move |name, missing| {
+        let shared = client.clone();
+        let key = Self::from_build("client", move |name, missing| {
             let of_list = client.clone();
             Key::optional(name, missing, move |request, hasher| client.hash(request, hasher))
                 .parse_list_entry(move |text, hasher| of_list.hash_text(text, hasher))
-        })
+        });
+        key.with_part(move |request| shared.octets(request))
     }
 
-    /// Creates a key named `peer` from the extension [`PeerAddress`](super::PeerAddress).
+    /// Creates a key named `peer` from the extension [`PeerAddress`](crate::http::PeerAddress).
     ///
     /// The code that accepts connections must insert the extension; see [`ClientIp::peer`].
     pub fn peer() -> Self {
         Self::client(ClientIp::peer()).named("peer")
     }
 
-    /// Creates a key from a header, named after it. The first of several lines counts.
+    /// Creates a key from a header, named after it. The first of several lines counts. An empty value is no key.
     ///
     /// The application must use the first line too, and must verify the value. A client that can choose the value at
     /// will gets a budget for each value.
     pub fn header(header: HeaderName) -> Self {
         let name = String::from(header.as_str());
-        Self::new(name, move |request, hasher| {
-            let value = request.headers.get(&header);
+        let shared = header.clone();
+        let key = Self::new(name, move |request, hasher| {
+            let value = request.headers.get(&header).filter(|value| !value.is_empty());
             value
                 .inspect(|value| match value.to_str() {
                     // Hashed as texts of `allow` and `deny` lists are.
@@ -121,10 +135,16 @@ impl HttpKey {
                     Err(_) => value.as_bytes().hash(hasher),
                 })
                 .is_some()
+        });
+        key.with_part(move |request| {
+            let value = request.headers.get(&shared);
+            let value = value.filter(|value| !value.is_empty());
+            value.map(|value| value.as_bytes().into())
         })
     }
 
-    /// Creates a key from a cookie, named after it. The first of several cookies counts, without quotation marks around it.
+    /// Creates a key from a cookie, named after it. The first of several cookies counts, without quotation marks around it. An
+    /// empty value is no key.
     ///
     /// The value is not decoded. If the application uses another of several cookies, or decodes values such as `%61`, then
     /// a client can get several budgets for one session. Prefer an [`extension`](Self::extension) that is set after the
@@ -176,6 +196,48 @@ impl HttpKey {
         })
     }
 
+    /// Sets the parts of the key by which shared rules count: see [`Key::shared_as`].
+    ///
+    /// Addresses, headers, cookies, paths, routes and texts have theirs. A key of [`new`](Self::new) or
+    /// [`extension`](Self::extension) needs them, if shared rules use it.
+    ///
+    /// ```
+    /// use ringgate::http::HttpKey;
+    ///
+    /// #[derive(Clone, Hash)]
+    /// struct User(u64);
+    ///
+    /// let user = HttpKey::extension::<User>("user").shared_as(|request, parts| {
+    ///     if let Some(User(number)) = request.extensions.get() {
+    ///         parts.part(number.to_be_bytes());
+    ///     }
+    /// });
+    /// # let _ = user;
+    /// ```
+    #[cfg(feature = "shared")]
+    pub fn shared_as(self, parts: impl Fn(&Parts, &mut KeyParts) + Send + Sync + 'static) -> Self {
+        Self {
+            parts: Some(Box::new(parts)),
+            ..self
+        }
+    }
+
+    /// Sets the only part of the key by which shared rules count.
+    #[cfg_attr(
+        not(feature = "shared"),
+        expect(unused_variables, reason = "only shared rules need it")
+    )]
+    fn with_part(self, part: impl Fn(&Parts) -> Option<SmallVec<[u8; 64]>> + Send + Sync + 'static) -> Self {
+        #[cfg(feature = "shared")]
+        return self.shared_as(move |request, parts| {
+            if let Some(part) = part(request) {
+                parts.part(part);
+            }
+        });
+        #[cfg(not(feature = "shared"))]
+        self
+    }
+
     fn from_build(
         name: impl Into<Arc<str>>,
         build: impl FnOnce(Arc<str>, OnMissingKey) -> Key<Parts> + Send + Sync + 'static,
@@ -184,6 +246,8 @@ impl HttpKey {
             name: name.into(),
             on_missing: OnMissingKey::default(),
             build: Box::new(build),
+            #[cfg(feature = "shared")]
+            parts: None,
         }
     }
 
@@ -198,7 +262,7 @@ impl HttpKey {
     /// Chooses how requests without the key are treated. The default is [`OnMissingKey::Share`].
     ///
     /// With [`OnMissingKey::Deny`] they are rejected with status 400, or with
-    /// [`missing_key_status`](super::RateLimitLayer::missing_key_status), and charged to no rule.
+    /// [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), and charged to no rule.
     pub fn on_missing(self, on_missing: OnMissingKey) -> Self {
         Self { on_missing, ..self }
     }
@@ -206,7 +270,12 @@ impl HttpKey {
     /// Makes the key. Rules with the same key, or with clones of it, are evaluated in one step where possible.
     #[must_use]
     pub fn key(self) -> Key<Parts> {
-        (self.build)(self.name, self.on_missing)
+        let key = (self.build)(self.name, self.on_missing);
+        #[cfg(feature = "shared")]
+        if let Some(parts) = self.parts {
+            return key.shared_as(parts);
+        }
+        key
     }
 }
 
@@ -225,7 +294,7 @@ impl fmt::Debug for HttpKey {
     }
 }
 
-/// Returns the value of the first cookie of this name (RFC 6265, section 4.2.1).
+/// Returns the value of the first cookie of this name, unless it is empty (RFC 6265, section 4.2.1).
 fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).iter();
     let pairs = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b';'));
@@ -235,5 +304,5 @@ fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     });
     let value = values.next()?;
     let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-    Some(unquoted.unwrap_or(value))
+    Some(unquoted.unwrap_or(value)).filter(|value| !value.is_empty())
 }

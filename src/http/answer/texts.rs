@@ -6,7 +6,7 @@ use std::thread_local;
 
 use ::http::header::HeaderValue;
 
-use crate::http::policy::{QuotaPolicy, assign_names, percent_encode, whole_seconds};
+use super::policy::{QuotaPolicy, assign_names, percent_encode, whole_seconds};
 
 /// Texts that follow from the policies of a request, and not from their state.
 pub(super) struct PolicyTexts {

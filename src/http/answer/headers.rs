@@ -1,14 +1,14 @@
 //! Quota headers of responses.
 
-mod texts;
-
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
-use self::texts::{PolicyTexts, push_parameter};
-use super::policy::{QuotaPolicy, whole_seconds};
+use super::policy::{Policies, QuotaPolicy, whole_seconds};
+use super::texts::{PolicyTexts, push_parameter};
+use crate::rules::KeyHashes;
 
 /// Headers that tell a client its quotas, on responses to admitted and rejected requests.
 ///
@@ -66,9 +66,27 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
+/// Quota headers for the response to an admitted request. The box keeps the futures of requests small.
+pub(in crate::http) type AdmittedHeaders = Option<Box<HeaderValues>>;
+
 impl QuotaHeaders {
+    /// Returns storage for the keys of a request, if the headers need them after the decision.
+    #[inline]
+    pub(in crate::http) fn key_hashes(self) -> Option<KeyHashes> {
+        match self {
+            Self::Off => None,
+            Self::Standard | Self::Legacy | Self::Both => Some(KeyHashes::new()),
+        }
+    }
+
+    /// Returns the values of these headers for the response to an admitted request.
+    #[inline(never)]
+    pub(in crate::http) fn boxed<'a>(self, policies: impl FnOnce() -> Policies<'a>) -> Box<HeaderValues> {
+        Box::new(self.values(&policies()))
+    }
+
     /// Returns the values of these headers for a response.
-    pub(super) fn values(self, policies: &[QuotaPolicy<'_>]) -> HeaderValues {
+    pub(in crate::http) fn values(self, policies: &[QuotaPolicy<'_>]) -> HeaderValues {
         let standard = match self {
             Self::Standard | Self::Both => lists(policies),
             Self::Off | Self::Legacy => None,
@@ -83,7 +101,7 @@ impl QuotaHeaders {
 
 /// Quota headers of one response.
 #[derive(Debug)]
-pub(super) struct HeaderValues {
+pub(in crate::http) struct HeaderValues {
     /// `RateLimit-Policy` and `RateLimit`.
     standard: Option<[HeaderValue; 2]>,
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
@@ -94,7 +112,7 @@ impl HeaderValues {
     /// Adds the headers to a response, which may have quota headers of an inner layer.
     ///
     /// The standard headers are lists, which may have several lines. Of the legacy headers the inner values are kept.
-    pub(super) fn add_to(self, headers: &mut HeaderMap) {
+    pub(in crate::http) fn add_to(self, headers: &mut HeaderMap) {
         if let Some([policy, limit]) = self.standard {
             headers.append(RATE_LIMIT_POLICY, policy);
             headers.append(RATE_LIMIT, limit);
@@ -108,7 +126,7 @@ impl HeaderValues {
 }
 
 /// Adds `Retry-After`, unless the response has one.
-pub(super) fn add_retry_after(retry_after: Option<Duration>, headers: &mut HeaderMap) {
+pub(in crate::http) fn add_retry_after(retry_after: Option<Duration>, headers: &mut HeaderMap) {
     if let Some(retry_after) = retry_after {
         headers
             .entry(RETRY_AFTER)

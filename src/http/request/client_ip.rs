@@ -9,6 +9,7 @@ use core::hash::Hash;
 use core::net::IpAddr;
 
 use ::http::request::Parts;
+use smallvec::SmallVec;
 
 use self::proxies::{ForwardingHeader, TrustedProxies};
 use crate::error::ConfigError;
@@ -89,7 +90,7 @@ impl ClientIp {
     /// Uses the peer as the client. Its address is read from the extension [`PeerAddress`].
     ///
     /// axum and tonic do not insert that extension: use [`peer_from`](Self::peer_from) with them. Requests without a peer
-    /// address have no key, and share one budget by default. [`HttpKey::on_missing`](super::HttpKey::on_missing) can deny
+    /// address have no key, and share one budget by default. [`HttpKey::on_missing`](crate::http::HttpKey::on_missing) can deny
     /// them instead.
     pub const fn peer() -> Self {
         Self {
@@ -195,6 +196,14 @@ impl ClientIp {
         let Some(client) = client else { return false };
         self.mask(client).hash(hasher);
         true
+    }
+
+    /// The octets of the client's address, without the bits after the prefix.
+    pub(super) fn octets(&self, request: &Parts) -> Option<SmallVec<[u8; 64]>> {
+        Some(match self.mask(self.find(request)?).address() {
+            IpAddr::V4(address) => SmallVec::from_slice(&address.octets()),
+            IpAddr::V6(address) => SmallVec::from_slice(&address.octets()),
+        })
     }
 
     /// Hashes an address of an `allow` or `deny` list.

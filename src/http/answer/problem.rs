@@ -15,10 +15,13 @@ use super::rejection::{Rejection, RejectionResponse};
 ///  "status":429,"violated-policies":["user"]}
 /// ```
 ///
+/// A rejection for another reason has another title: the request lacks a key, the server gives requests no key (with a
+/// `detail` that says what to do), or the store of shared rules does not answer.
+///
 /// A request whose content type is gRPC gets the response of [`Grpc`](super::Grpc).
 ///
 /// The body type must be convertible from `String`, as axum's `Body` and `http_body_util::Full<Bytes>` are. For other
-/// body types use [`RateLimitLayer::respond_with`](super::RateLimitLayer::respond_with).
+/// body types use [`RateLimitLayer::respond_with`](crate::http::RateLimitLayer::respond_with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem;
@@ -28,8 +31,12 @@ impl<B: From<String>> RejectionResponse<B> for Problem {
         if grpc::is_grpc(&rejection.request.headers) {
             return grpc::response(rejection, String::new().into());
         }
-        let (kind, title) = if rejection.lacks_key() {
+        let (kind, title) = if rejection.lacks_required_key() {
+            ("about:blank", "Server gives requests no key for a rate limit")
+        } else if rejection.lacks_key() {
             ("about:blank", "Request lacks the key of a rate limit")
+        } else if rejection.is_unavailable() {
+            ("about:blank", "Rate limit cannot be decided")
         } else {
             (
                 "https://iana.org/assignments/http-problem-types#quota-exceeded",
@@ -40,6 +47,10 @@ impl<B: From<String>> RejectionResponse<B> for Problem {
         push_json_string(&mut body, kind);
         body.push_str(",\"title\":");
         push_json_string(&mut body, title);
+        if let Some(help) = rejection.help() {
+            body.push_str(",\"detail\":");
+            push_json_string(&mut body, help);
+        }
         body.push_str(",\"status\":");
         body.push_str(rejection.status.as_str());
         body.push_str(",\"violated-policies\":[");

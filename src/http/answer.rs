@@ -1,0 +1,17 @@
+//! The answers of a layer: quota headers, and responses to rejected requests.
+
+mod decision;
+pub(super) mod grpc;
+mod headers;
+pub(super) mod policy;
+mod problem;
+mod rejection;
+mod texts;
+
+pub use decision::Decision;
+pub use grpc::Grpc;
+pub use headers::QuotaHeaders;
+pub(super) use headers::{AdmittedHeaders, HeaderValues, add_retry_after};
+pub use policy::QuotaPolicy;
+pub use problem::Problem;
+pub use rejection::{Rejection, RejectionResponse};

@@ -1,0 +1,211 @@
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use ::http::request::Parts;
+use ::http::{Response, StatusCode};
+
+use super::policy::{QuotaPolicy, whole_seconds};
+use crate::rules::{Denial, QuotaStatus};
+use crate::time::Nanos;
+
+/// Rejected request, from which a [`RejectionResponse`] makes the response.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rejection<'a> {
+    pub(super) request: &'a Parts,
+    pub(in crate::http) policies: Vec<QuotaPolicy<'a>>,
+    pub(in crate::http) retry_after: Option<Duration>,
+    pub(in crate::http) status: StatusCode,
+    pub(in crate::http) at: Nanos,
+    unavailable: bool,
+}
+
+impl<'a> Rejection<'a> {
+    pub(in crate::http) const fn new(
+        request: &'a Parts,
+        policies: Vec<QuotaPolicy<'a>>,
+        retry_after: Option<Duration>,
+        at: Nanos,
+    ) -> Self {
+        Self {
+            request,
+            policies,
+            retry_after,
+            status: StatusCode::TOO_MANY_REQUESTS,
+            at,
+            unavailable: false,
+        }
+    }
+
+    /// Says that the store of the limits does not answer.
+    #[cfg(feature = "shared")]
+    pub(in crate::http) const fn with_unavailable(mut self, unavailable: bool) -> Self {
+        self.unavailable = unavailable;
+        self
+    }
+
+    /// Returns the head of the request.
+    #[must_use]
+    pub const fn request(&self) -> &'a Parts {
+        self.request
+    }
+
+    /// Returns all enforced policies that apply to the request.
+    #[must_use]
+    pub fn policies(&self) -> &[QuotaPolicy<'a>] {
+        &self.policies
+    }
+
+    /// Iterates over the policies that rejected the request.
+    pub fn violated(&self) -> impl Iterator<Item = &QuotaPolicy<'a>> {
+        self.policies.iter().filter(|policy| policy.is_violated())
+    }
+
+    /// Returns the time until the request would be admitted if no other request were charged.
+    ///
+    /// Returns `None` if the request is never admitted.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// Returns the value of `Retry-After`: [`retry_after`](Self::retry_after) in seconds, rounded up, at least 1.
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        self.retry_after.map(whole_seconds)
+    }
+
+    /// Returns whether the request was rejected because it has no key for a rule that requires one.
+    #[must_use]
+    pub fn lacks_key(&self) -> bool {
+        self.violated().any(QuotaPolicy::lacks_key)
+    }
+
+    /// Returns whether the request was rejected because it lacks a key that the server should have given it
+    /// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), such as the address of the client.
+    #[must_use]
+    pub fn lacks_required_key(&self) -> bool {
+        self.violated().any(QuotaPolicy::lacks_required_key)
+    }
+
+    /// Returns the reason in a few words.
+    pub(super) fn reason(&self) -> &'static str {
+        if self.lacks_required_key() {
+            "server gives requests no key for a rate limit"
+        } else if self.lacks_key() {
+            "request lacks the key of a rate limit"
+        } else if self.unavailable {
+            "rate limit cannot be decided"
+        } else {
+            "rate limit exceeded"
+        }
+    }
+
+    /// Returns what the operator of the server should do, if the server is the cause.
+    pub(in crate::http) fn help(&self) -> Option<&'static str> {
+        self.lacks_required_key().then_some(HELP)
+    }
+
+    /// Returns whether the request was rejected because the store of shared rules does not answer, and a rule denies requests
+    /// then ([`OnError::Deny`](crate::rules::OnError::Deny)).
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        self.unavailable
+    }
+
+    /// Returns the reading of the rules' clock at which the request was rejected.
+    #[must_use]
+    pub const fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Returns the status that the layer is configured to reject with.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+/// The advice if requests have no address.
+const HELP: &str = "requests have no address of their peer: start axum with `into_make_service_with_connect_info::<SocketAddr>` \
+    (feature `axum` of ringgate), serve tonic over TCP (feature `tonic`), or insert the extension `ringgate::http::PeerAddress`";
+
+impl Denial for Rejection<'_> {
+    fn denied_at(&self) -> Nanos {
+        self.at
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    fn violated_quotas(&self) -> Vec<QuotaStatus> {
+        self.violated().map(QuotaPolicy::status).collect()
+    }
+}
+
+impl fmt::Display for Rejection<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())?;
+        for (index, policy) in self.violated().enumerate() {
+            f.write_str(if index == 0 { ": " } else { ", " })?;
+            let (remaining, limit, window) = (policy.remaining(), policy.limit(), policy.window());
+            write!(
+                f,
+                "{} ({remaining} of {limit} per {window:?} left)",
+                policy.rule()
+            )?;
+        }
+        match self.retry_after {
+            Some(after) => write!(f, "; try again in {after:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes the response to a rejected request.
+///
+/// [`Problem`](super::Problem), [`Grpc`](super::Grpc) and functions of a [`Rejection`] implement it. The layer adds
+/// `Retry-After`, unless the response has one, and the [quota headers](super::QuotaHeaders).
+///
+/// # Examples
+///
+/// ```
+/// use http::Response;
+/// use ringgate::http::{RateLimitLayer, Rejection, RejectionResponse};
+/// use ringgate::rules::RuleSetBuilder;
+/// use ringgate::{ManualClock, Rule};
+///
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+/// /// Names the violated rules in plain text.
+/// #[derive(Clone)]
+/// struct Plain;
+///
+/// impl RejectionResponse<String> for Plain {
+///     fn response(&self, rejection: &Rejection<'_>) -> Response<String> {
+///         let rules: Vec<_> = rejection.violated().map(|policy| policy.rule()).collect();
+///         let mut response = Response::new(format!("too many requests: {}", rules.join(", ")));
+///         *response.status_mut() = rejection.status();
+///         response
+///     }
+/// }
+///
+/// let rules = RuleSetBuilder::new()
+///     .rule(Rule::new("total", "2/s".parse()?))
+///     .build_with(ManualClock::new(), [1; 4])?;
+/// let layer = RateLimitLayer::from(rules).rejection_response(Plain);
+/// # let _ = layer;
+/// # Ok(())
+/// # }
+/// ```
+pub trait RejectionResponse<B> {
+    /// Makes the response.
+    fn response(&self, rejection: &Rejection<'_>) -> Response<B>;
+}
+
+impl<B, F: Fn(&Rejection<'_>) -> Response<B>> RejectionResponse<B> for F {
+    fn response(&self, rejection: &Rejection<'_>) -> Response<B> {
+        self(rejection)
+    }
+}

@@ -1,0 +1,130 @@
+//! The rules that a layer decides by: in this process, or shared by many machines.
+
+pub(super) mod local;
+#[cfg(feature = "shared")]
+mod shared;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::pin::Pin;
+#[cfg(feature = "tokio")]
+use core::time::Duration;
+
+use ::http::request::Parts;
+
+use super::answer::{AdmittedHeaders, QuotaHeaders, Rejection};
+use crate::rules::Cost;
+use crate::time::Nanos;
+
+/// Rules that a [`RateLimitLayer`](super::RateLimitLayer) decides by: [`LiveRules`](crate::LiveRules), or `SharedRules`
+/// (feature `shared`). This trait is sealed.
+#[expect(private_bounds, reason = "sealed: only this crate implements it")]
+pub trait HttpRules: Decide {}
+
+impl<S: Decide> HttpRules for S {}
+
+/// The decision about a request, in the steps of the layer: [`decide`](Self::decide), and unless that was enough
+/// [`resume`](Self::resume) and [`finish`](Self::finish); later [`refund`](Self::refund) or [`settle`](Self::settle).
+pub(super) trait Decide: Sized + Send + Sync + 'static {
+    /// The charge of an admitted request, to refund or settle.
+    type Charge: Send;
+    /// A request that could not be decided at once.
+    type Undecided;
+    /// The late decision about a request.
+    type Decided;
+    /// The queue of the requests that wait.
+    #[cfg(feature = "tokio")]
+    type Queue: Clone + Send + Sync;
+
+    /// Decides about a request if neither a wait nor a call is needed.
+    fn decide<T>(
+        self: &Arc<Self>,
+        terms: &Terms<Self>,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Outcome<Self, T>;
+
+    /// Decides about a request by a wait or a call.
+    fn resume(
+        self: &Arc<Self>,
+        undecided: Self::Undecided,
+        terms: &Terms<Self>,
+        head: Arc<Parts>,
+    ) -> Turn<Self>;
+
+    /// Makes a grant or a rejection of a late decision.
+    fn finish<T>(
+        self: &Arc<Self>,
+        decided: Self::Decided,
+        terms: &Terms<Self>,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Result<Grant<Self>, T>;
+
+    /// Takes a charge back.
+    fn refund(self: &Arc<Self>, charge: Self::Charge);
+
+    /// Replaces the charge of rules with this cost by the actual amount.
+    fn settle(self: &Arc<Self>, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);
+
+    /// A queue with room for this many requests, or for as many as there are by default.
+    #[cfg(feature = "tokio")]
+    fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue;
+
+    /// Lets requests that wait check for capacity again, after a refund.
+    #[cfg(feature = "tokio")]
+    fn recheck(queue: &Self::Queue);
+}
+
+/// The terms of a layer for its decisions.
+pub(super) struct Terms<S: Decide> {
+    pub(super) headers: QuotaHeaders,
+    /// Whether the charge of an admitted request may be refunded or settled.
+    pub(super) reserves: bool,
+    #[cfg(feature = "tokio")]
+    pub(super) wait: Option<Wait<S::Queue>>,
+    pub(super) rules: core::marker::PhantomData<fn() -> S>,
+}
+
+/// The wait of a request that has no capacity.
+#[cfg(feature = "tokio")]
+#[derive(Clone)]
+pub(super) struct Wait<Q> {
+    pub(super) queue: Q,
+    pub(super) most: Duration,
+}
+
+/// The decision about a request, if there is one. `T` is the response to a rejected request.
+pub(super) enum Outcome<S: Decide, T> {
+    Admitted(Grant<S>),
+    Rejected(T),
+    #[cfg_attr(
+        not(any(feature = "tokio", feature = "shared")),
+        expect(dead_code, reason = "only a wait or a store takes time")
+    )]
+    Undecided(S::Undecided),
+}
+
+/// An admission.
+pub(super) struct Grant<S: Decide> {
+    /// Present if the terms say that it is [reserved](Terms::reserves).
+    pub(super) charge: Option<S::Charge>,
+    pub(super) at: Nanos,
+    pub(super) limited: bool,
+    pub(super) headers: AdmittedHeaders,
+}
+
+/// A decision that takes time.
+pub(super) type Turn<S> = Pin<Box<dyn Future<Output = <S as Decide>::Decided> + Send>>;
+
+impl<S: Decide> Clone for Terms<S> {
+    fn clone(&self) -> Self {
+        Self {
+            headers: self.headers,
+            reserves: self.reserves,
+            #[cfg(feature = "tokio")]
+            wait: self.wait.clone(),
+            rules: self.rules,
+        }
+    }
+}

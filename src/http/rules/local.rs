@@ -1,0 +1,227 @@
+//! Rules of this process.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use ::http::request::Parts;
+
+use super::{Decide, Grant, Outcome, Terms, Turn};
+use crate::clock::Clock;
+use crate::http::answer::{QuotaHeaders, Rejection, policy};
+use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, Reservation, RuleSet};
+use crate::time::Nanos;
+#[cfg(feature = "tokio")]
+use crate::wait::{CheckError, Fair, WaitError};
+
+/// The queue of requests that wait.
+#[cfg(feature = "tokio")]
+pub(in crate::http) type LocalQueue<C> = Arc<Fair<Arc<LiveRules<Parts, C>>>>;
+
+/// A request that joins the queue.
+#[cfg(feature = "tokio")]
+pub(in crate::http) struct Queued;
+
+/// Without a queue, every request is decided at once.
+#[cfg(not(feature = "tokio"))]
+pub(in crate::http) enum Queued {}
+
+/// The end of a wait.
+#[cfg(feature = "tokio")]
+type Waited = Result<LocalCharge, WaitError>;
+
+#[cfg(not(feature = "tokio"))]
+type Waited = Queued;
+
+/// The charge of an admitted request.
+pub(in crate::http) enum LocalCharge {
+    Final(Admitted),
+    /// The response decides whether it is refunded.
+    Reserved(Box<Reservation<Parts>>),
+}
+
+impl LocalCharge {
+    const fn at(&self) -> Nanos {
+        match self {
+            Self::Final(charge) => charge.at(),
+            Self::Reserved(charge) => charge.at(),
+        }
+    }
+
+    fn is_limited(&self) -> bool {
+        match self {
+            Self::Final(charge) => charge.is_limited(),
+            Self::Reserved(charge) => charge.is_limited(),
+        }
+    }
+
+    /// The grant. Reads the state of each rule for the headers, if there are any.
+    #[inline]
+    fn grant<C>(
+        self,
+        rules: &RuleSet<Parts, C>,
+        headers: QuotaHeaders,
+        head: &Parts,
+        hashes: Option<&mut KeyHashes>,
+    ) -> Grant<LiveRules<Parts, C>>
+    where
+        C: Clock + Clone + Send + Sync + 'static,
+    {
+        Grant {
+            at: self.at(),
+            limited: self.is_limited(),
+            headers: hashes.map(|hashes| {
+                let policies = || policy::policies(rules, head, self.at(), hashes);
+                headers.boxed(policies)
+            }),
+            charge: match self {
+                Self::Final(_) => None,
+                Self::Reserved(charge) => Some(charge),
+            },
+        }
+    }
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
+    /// In a box, so that grants without one are small.
+    type Charge = Box<Reservation<Parts>>;
+    type Undecided = Queued;
+    type Decided = Waited;
+    #[cfg(feature = "tokio")]
+    type Queue = LocalQueue<C>;
+
+    #[inline]
+    fn decide<T>(
+        self: &Arc<Self>,
+        terms: &Terms<Self>,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Outcome<Self, T> {
+        #[cfg(feature = "tokio")]
+        if let Some(wait) = &terms.wait {
+            if terms.reserves {
+                return Outcome::Undecided(Queued);
+            }
+            return match wait.queue.check(head) {
+                // A request that is never admitted gets its error from the queue.
+                Err(CheckError::Denied(_) | CheckError::Queued) => Outcome::Undecided(Queued),
+                Ok(charge) => {
+                    let mut hashes = terms.headers.key_hashes();
+                    let charge = LocalCharge::Final(charge);
+                    Outcome::Admitted(charge.grant(&self.load(), terms.headers, head, hashes.as_mut()))
+                }
+            };
+        }
+        let rules = self.load();
+        let mut hashes = terms.headers.key_hashes();
+        let decided = if terms.reserves {
+            reserve(&rules, head)
+        } else {
+            rules.check_with(head, hashes.as_mut()).map(LocalCharge::Final)
+        };
+        match decided {
+            Ok(charge) => Outcome::Admitted(charge.grant(&rules, terms.headers, head, hashes.as_mut())),
+            Err(denied) => Outcome::Rejected(reject(rejection(&rules, &denied, head))),
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    fn resume(self: &Arc<Self>, _: Queued, terms: &Terms<Self>, head: Arc<Parts>) -> Turn<Self> {
+        let Some(wait) = &terms.wait else {
+            // Without a queue every request was decided.
+            return Box::pin(core::future::ready(Err(WaitError::Never)));
+        };
+        let queue = Arc::clone(&wait.queue);
+        if terms.reserves {
+            let turn = queue.acquire_owned(head).within(wait.most);
+            Box::pin(async { turn.await.map(|charge| LocalCharge::Reserved(Box::new(charge))) })
+        } else {
+            let turn = queue.until_ready_owned(head).within(wait.most);
+            Box::pin(async { turn.await.map(LocalCharge::Final) })
+        }
+    }
+
+    #[cfg(not(feature = "tokio"))]
+    fn resume(self: &Arc<Self>, undecided: Queued, _: &Terms<Self>, _: Arc<Parts>) -> Turn<Self> {
+        match undecided {}
+    }
+
+    #[cfg(feature = "tokio")]
+    fn finish<T>(
+        self: &Arc<Self>,
+        decided: Waited,
+        terms: &Terms<Self>,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Result<Grant<Self>, T> {
+        let rules = self.load();
+        match decided {
+            Ok(charge) => {
+                let mut hashes = terms.headers.key_hashes();
+                Ok(charge.grant(&rules, terms.headers, head, hashes.as_mut()))
+            }
+            Err(error) => {
+                let at = rules.clock().now();
+                let retry_after = match error {
+                    WaitError::Never => None,
+                    WaitError::TooLate { needed, .. } | WaitError::QueueFull { needed, .. } => Some(needed),
+                };
+                let policies = policy::exhausted(&rules, head, at);
+                Err(reject(Rejection::new(head, policies, retry_after, at)))
+            }
+        }
+    }
+
+    #[cfg(not(feature = "tokio"))]
+    fn finish<T>(
+        self: &Arc<Self>,
+        decided: Waited,
+        _: &Terms<Self>,
+        _: &Parts,
+        _: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Result<Grant<Self>, T> {
+        match decided {}
+    }
+
+    fn refund(self: &Arc<Self>, charge: Box<Reservation<Parts>>) {
+        self.load().refund(*charge);
+    }
+
+    fn settle(self: &Arc<Self>, charge: Box<Reservation<Parts>>, cost: &Cost<Parts>, actual: u64) {
+        self.load().settle(*charge, cost, actual);
+    }
+
+    #[cfg(feature = "tokio")]
+    fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue {
+        let queue = Fair::new(Arc::clone(self));
+        Arc::new(match max_waiting {
+            Some(max) => queue.max_waiting(max),
+            None => queue,
+        })
+    }
+
+    #[cfg(feature = "tokio")]
+    fn recheck(queue: &Self::Queue) {
+        queue.recheck();
+    }
+}
+
+#[inline(never)]
+fn reserve<'a, C: Clock>(
+    rules: &'a RuleSet<Parts, C>,
+    head: &'a Parts,
+) -> Result<LocalCharge, Denied<'a, Parts>> {
+    rules
+        .reserve(head)
+        .map(|charge| LocalCharge::Reserved(Box::new(charge)))
+}
+
+#[cold]
+#[inline(never)]
+fn rejection<'a, C: Clock>(
+    rules: &'a RuleSet<Parts, C>,
+    denied: &Denied<'a, Parts>,
+    head: &'a Parts,
+) -> Rejection<'a> {
+    let policies = policy::denied(rules, denied, head);
+    Rejection::new(head, policies, denied.retry_after(), denied.at())
+}

@@ -1,0 +1,200 @@
+//! Rules whose counts many machines share.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+#[cfg(feature = "tokio")]
+use core::time::Duration;
+
+use ::http::request::Parts;
+use tokio::runtime::Handle;
+#[cfg(feature = "tokio")]
+use tokio::sync::Semaphore;
+#[cfg(feature = "tokio")]
+use tokio::time::{Instant, sleep};
+
+use super::{Decide, Grant, Outcome, Terms, Turn};
+use crate::http::answer::{QuotaHeaders, Rejection, policy};
+use crate::rules::{CheckPlan, Cost, Denial};
+use crate::shared::{Admitted, Denied, Reason, SharedRules};
+
+/// The charge of an admitted request, and what settling it needs.
+pub(in crate::http) struct SharedCharge {
+    admitted: Admitted,
+    plan: CheckPlan,
+    /// Calls the store. `None`: the request was decided outside of a runtime, and its charge stays.
+    runtime: Option<Handle>,
+}
+
+/// A request that this node could not admit at once.
+pub(in crate::http) enum Undecided {
+    /// The store decides.
+    AskStore(Box<CheckPlan>),
+    /// The request waits until it may be admitted.
+    #[cfg(feature = "tokio")]
+    Denied(Denied),
+}
+
+/// The shortest wait between two decisions about a request.
+#[cfg(feature = "tokio")]
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+
+impl Decide for SharedRules<Parts> {
+    /// In a box, so that grants without one are small.
+    type Charge = Box<SharedCharge>;
+    type Undecided = Undecided;
+    type Decided = Result<Admitted, Denied>;
+    /// A permit for each request that waits.
+    #[cfg(feature = "tokio")]
+    type Queue = Arc<Semaphore>;
+
+    #[inline]
+    fn decide<T>(
+        self: &Arc<Self>,
+        terms: &Terms<Self>,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Outcome<Self, T> {
+        match self.decide_or_plan(head, 1) {
+            Ok(Ok(admitted)) => Outcome::Admitted(grant(self, terms, head, admitted)),
+            #[cfg(feature = "tokio")]
+            Ok(Err(denied)) if terms.wait.is_some() => Outcome::Undecided(Undecided::Denied(denied)),
+            Ok(Err(denied)) => Outcome::Rejected(reject_denied(self, &denied, head, reject)),
+            Err(plan) => Outcome::Undecided(Undecided::AskStore(plan)),
+        }
+    }
+
+    fn resume(self: &Arc<Self>, undecided: Undecided, terms: &Terms<Self>, head: Arc<Parts>) -> Turn<Self> {
+        let rules = Arc::clone(self);
+        #[cfg(feature = "tokio")]
+        if let Some(wait) = terms.wait.clone() {
+            let deadline = Instant::now() + wait.most;
+            return Box::pin(async move {
+                let mut decided = match undecided {
+                    Undecided::AskStore(plan) => SharedRules::decide(&rules, *plan).await,
+                    Undecided::Denied(denied) => Err(denied),
+                };
+                let mut place = None;
+                loop {
+                    let denied = match decided {
+                        Ok(admitted) => return Ok(admitted),
+                        Err(denied) => denied,
+                    };
+                    let Some(after) = denied.retry_after().map(|after| after.max(LEAST_WAIT)) else {
+                        return Err(denied);
+                    };
+                    if Instant::now() + after > deadline {
+                        return Err(denied);
+                    }
+                    if place.is_none() {
+                        place = Arc::clone(&wait.queue).try_acquire_owned().ok();
+                    }
+                    if place.is_none() {
+                        return Err(denied);
+                    }
+                    sleep(after).await;
+                    decided = rules.check(&head).await;
+                }
+            });
+        }
+        let _ = (terms, head);
+        Box::pin(async move {
+            match undecided {
+                Undecided::AskStore(plan) => SharedRules::decide(&rules, *plan).await,
+                #[cfg(feature = "tokio")]
+                Undecided::Denied(denied) => Err(denied),
+            }
+        })
+    }
+
+    fn finish<T>(
+        self: &Arc<Self>,
+        decided: Result<Admitted, Denied>,
+        terms: &Terms<Self>,
+        head: &Parts,
+        reject: impl FnOnce(Rejection<'_>) -> T,
+    ) -> Result<Grant<Self>, T> {
+        match decided {
+            Ok(admitted) => Ok(grant(self, terms, head, admitted)),
+            Err(denied) => Err(reject_denied(self, &denied, head, reject)),
+        }
+    }
+
+    fn refund(self: &Arc<Self>, charge: Box<SharedCharge>) {
+        let (
+            rules,
+            SharedCharge {
+                admitted, runtime, ..
+            },
+        ) = (Arc::clone(self), *charge);
+        // The rest needs the store. If that does not answer, the permits stay charged, which is stricter.
+        if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), runtime) {
+            runtime.spawn(async move { SharedRules::refund(&rules, rest).await });
+        }
+    }
+
+    fn settle(self: &Arc<Self>, charge: Box<SharedCharge>, cost: &Cost<Parts>, actual: u64) {
+        let SharedCharge {
+            admitted,
+            plan,
+            runtime,
+        } = *charge;
+        let (rules, cost) = (Arc::clone(self), cost.clone());
+        if let Some(runtime) = runtime {
+            runtime.spawn(async move { rules.settle_planned(admitted, &plan, &cost, actual).await });
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Arc<Semaphore> {
+        let most = max_waiting.unwrap_or(MAX_WAITING).min(Semaphore::MAX_PERMITS);
+        Arc::new(Semaphore::new(most))
+    }
+
+    /// Nothing: a request that waits asks again when its time has come.
+    #[cfg(feature = "tokio")]
+    fn recheck(_: &Arc<Semaphore>) {}
+}
+
+/// How many requests may wait by default, as in a queue of local rules.
+#[cfg(feature = "tokio")]
+const MAX_WAITING: usize = 1_000_000;
+
+#[inline]
+fn grant(
+    rules: &SharedRules<Parts>,
+    terms: &Terms<SharedRules<Parts>>,
+    head: &Parts,
+    admitted: Admitted,
+) -> Grant<SharedRules<Parts>> {
+    Grant {
+        at: rules.now(),
+        limited: admitted.is_limited(),
+        headers: match terms.headers {
+            QuotaHeaders::Off => None,
+            QuotaHeaders::Standard | QuotaHeaders::Legacy | QuotaHeaders::Both => {
+                let statuses = rules.statuses_after(head, admitted.known_statuses(), admitted.decided_by());
+                Some(terms.headers.boxed(|| policy::of_statuses(&statuses)))
+            }
+        },
+        charge: terms.reserves.then(|| {
+            Box::new(SharedCharge {
+                admitted,
+                plan: rules.plan_to_settle(head),
+                runtime: Handle::try_current().ok(),
+            })
+        }),
+    }
+}
+
+#[cold]
+fn reject_denied<T>(
+    rules: &SharedRules<Parts>,
+    denied: &Denied,
+    head: &Parts,
+    reject: impl FnOnce(Rejection<'_>) -> T,
+) -> T {
+    let statuses = rules.statuses_after(head, denied.known_statuses(), denied.decided_by());
+    let policies = policy::of_denial(&statuses, denied);
+    let rejection = Rejection::new(head, policies, denied.retry_after(), denied.denied_at());
+    reject(rejection.with_unavailable(denied.reason() == Reason::Unavailable))
+}

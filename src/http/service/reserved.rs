@@ -1,0 +1,56 @@
+use alloc::sync::Arc;
+use core::fmt;
+
+use ::http::request::Parts;
+
+use crate::http::rules::HttpRules;
+use crate::rules::Cost;
+
+/// A charge that is refunded, or settled by the bytes of a body.
+///
+/// Dropping it settles the rules with the cost by the bytes so far. Without a cost, it leaves the permits charged.
+#[expect(unnameable_types, reason = "an argument of a sealed trait")]
+pub struct Reserved<S: HttpRules> {
+    pub(super) rules: Arc<S>,
+    #[cfg(feature = "tokio")]
+    pub(super) queue: Option<S::Queue>,
+    pub(super) cost: Option<Cost<Parts>>,
+    pub(super) charge: Option<S::Charge>,
+    pub(super) bytes: u64,
+}
+
+impl<S: HttpRules> Reserved<S> {
+    /// Takes the whole charge back.
+    pub(super) fn refund(&mut self) {
+        if let Some(charge) = self.charge.take() {
+            self.rules.refund(charge);
+            self.recheck();
+        }
+    }
+
+    /// Lets requests that wait check for the permits that were refunded.
+    fn recheck(&self) {
+        #[cfg(feature = "tokio")]
+        if let Some(queue) = &self.queue {
+            S::recheck(queue);
+        }
+    }
+}
+
+impl<S: HttpRules> fmt::Debug for Reserved<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reserved")
+            .field("cost", &self.cost)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: HttpRules> Drop for Reserved<S> {
+    fn drop(&mut self) {
+        if let (Some(charge), Some(cost)) = (self.charge.take(), &self.cost) {
+            self.rules.settle(charge, cost, self.bytes);
+            self.recheck();
+        }
+    }
+}

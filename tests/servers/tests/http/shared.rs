@@ -1,0 +1,476 @@
+//! The layer over rules whose counts a store keeps, with tokio's paused clock; and its options in every combination, over
+//! local and shared rules.
+
+use std::sync::Mutex;
+
+use http::StatusCode;
+use http_body_util::BodyExt;
+use ringgate::http::{
+    Decision, HttpKey, HttpRules, Metered, MeteredBody, Problem, QuotaHeaders, RateLimitService, Unmetered,
+};
+use ringgate::rules::{Cost, Denial, OnError};
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, MemoryStore, Mode, SharedRules, SharedRulesBuilder,
+    StoreError, StoreErrorKind, StoreFuture,
+};
+use ringgate::wait::TokioClock;
+use tokio::time::{Instant, advance, sleep, timeout};
+use tower::ServiceExt;
+
+use super::*;
+
+type Shared = SharedRules<Parts>;
+
+fn builder(rules: impl IntoIterator<Item = Rule<Parts>>) -> SharedRulesBuilder<Parts> {
+    let builder = SharedRules::builder().term_clock(TokioClock::new());
+    rules.into_iter().fold(builder, SharedRulesBuilder::rule)
+}
+
+/// A store with tokio's clock, which reads one hour.
+async fn memory() -> Arc<MemoryStore> {
+    let clock = TokioClock::new();
+    advance(Duration::from_secs(3600)).await;
+    Arc::new(MemoryStore::with_clock(clock))
+}
+
+fn shared(store: &Arc<MemoryStore>, rules: impl IntoIterator<Item = Rule<Parts>>) -> Shared {
+    builder(rules).build(store.clone()).expect("rules")
+}
+
+async fn answer<S, B>(service: S, request: Request<()>) -> Response<B>
+where
+    S: Service<Request<()>, Response = Response<B>, Error = Infallible>,
+{
+    let Ok(response) = service.oneshot(request).await;
+    response
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_share_a_limit_and_say_so() {
+    let store = memory().await;
+    let rules = || {
+        let key = HttpKey::header(HeaderName::from_static("x-api-key")).key();
+        shared(&store, [rule("user", "3/min").by(&key), rule("all", "100/min")])
+    };
+    let nodes = [(); 2].map(|()| RateLimitLayer::from(rules()).layer(Hello));
+    let alice = || with("x-api-key", "alice", Request::new(()));
+    for (at, left) in [(0, 2), (1, 1), (0, 0)] {
+        let response = answer(nodes[at].clone(), alice()).await;
+        assert_eq!(response.status(), 200);
+        let all = 97 + left;
+        // A minute, and the cell in which it began.
+        let expected = format!("\"user\";r={left};t=72, \"all\";r={all};t=72");
+        assert_eq!(header(&response, "ratelimit"), Some(expected.as_str()));
+        let policy = "\"user\";q=3;w=60, \"all\";q=100;w=60";
+        assert_eq!(header(&response, "ratelimit-policy"), Some(policy));
+    }
+    let rejected = answer(nodes[1].clone(), alice()).await;
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(header(&rejected, "retry-after"), Some("72"));
+    let quotas = "\"user\";r=0;t=72, \"all\";r=97;t=72";
+    assert_eq!(header(&rejected, "ratelimit"), Some(quotas));
+    let decision = rejected.extensions().get::<Decision>().expect("a decision");
+    assert!(!decision.is_admitted() && decision.is_limited());
+    let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
+    assert_eq!(body["violated-policies"], serde_json::json!(["user"]));
+    let bob = with("x-api-key", "bob", Request::new(()));
+    assert_eq!(answer(nodes[1].clone(), bob).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn grpc_rejections_have_details() {
+    let store = memory().await;
+    let layer = RateLimitLayer::from(shared(&store, [rule("all", "1/min")])).grpc();
+    let rejected = [
+        answer(layer.layer(Hello), Request::new(())).await,
+        answer(layer.layer(Hello), Request::new(())).await,
+    ];
+    assert_eq!(
+        rejected.each_ref().map(|it| header(it, "grpc-status")),
+        [None, Some("8")]
+    );
+    assert!(header(&rejected[1], "grpc-status-details-bin").is_some());
+}
+
+/// Rules whose only limit is decided by a lease of this node, which it has.
+async fn leased(store: &Arc<MemoryStore>) -> Arc<Shared> {
+    let key = HttpKey::peer().key();
+    let rule = rule("client", "1000000/min")
+        .by(&key)
+        .mode(Mode::Lease { permits: 1000 });
+    let rules = Arc::new(shared(store, [rule]));
+    let (head, ()) = from("192.0.2.1").into_parts();
+    timeout(seconds(60), async {
+        while rules.lease_stats().held < 100 {
+            rules.check(&head).await.expect("room");
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await
+    .expect("a lease");
+    rules
+}
+
+/// It is ready in the first poll, whose waker is never woken, and nothing is allocated.
+#[tokio::test(start_paused = true)]
+async fn a_decision_by_a_lease_neither_allocates_nor_awaits() {
+    let store = memory().await;
+    let layer = RateLimitLayer::new(leased(&store).await)
+        .headers(QuotaHeaders::Off)
+        .decision_extension(false);
+    let mut service = layer.layer(Hello);
+    send(&mut service, from("192.0.2.1"));
+    let requests = [(); 20].map(|()| from("192.0.2.1"));
+    let counted = allocation_counter::measure(|| {
+        for request in requests {
+            assert_eq!(send(&mut service, request).status(), 200);
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_by_a_lease_has_headers() {
+    let store = memory().await;
+    let rules = leased(&store).await;
+    let mut service = RateLimitLayer::new(rules)
+        .headers(QuotaHeaders::Both)
+        .layer(Hello);
+    let response = send(&mut service, from("192.0.2.1"));
+    assert_eq!(header(&response, "x-ratelimit-limit"), Some("1000000"));
+    let left: u64 = header(&response, "x-ratelimit-remaining")
+        .expect("a number")
+        .parse()
+        .expect("a number");
+    assert!((990_000..1_000_000).contains(&left), "{left}");
+    assert_eq!(header(&response, "x-ratelimit-reset"), Some("72"));
+    // Each request leaves one less.
+    let response = send(&mut service, from("192.0.2.1"));
+    assert_eq!(
+        header(&response, "x-ratelimit-remaining"),
+        Some((left - 1).to_string().as_str())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_wait_for_the_store() {
+    let store = memory().await;
+    let rules = || shared(&store, [rule("all", "1/s").cells(1)]);
+    let layer = RateLimitLayer::from(rules()).wait(seconds(3));
+    let other = RateLimitLayer::from(rules()).layer(Hello);
+    assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 200);
+    let start = Instant::now();
+    assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 200);
+    let waited = start.elapsed();
+    assert!((seconds(1)..=seconds(2)).contains(&waited), "{waited:?}");
+    // Another node does not wait.
+    assert_eq!(answer(other, Request::new(())).await.status(), 429);
+    // Of three at once, one has its turn in time, one asks again and would be too late, and the last finds no place.
+    let layer = layer.max_waiting(2);
+    let (start, mut statuses) = (Instant::now(), Vec::new());
+    let waiting = [(); 3].map(|()| tokio::spawn(answer(layer.layer(Hello), Request::new(()))));
+    for waiting in waiting {
+        statuses.push(waiting.await.expect("no panic").status().as_u16());
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 429, 429]);
+    assert!(start.elapsed() <= seconds(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_wait_is_charged_nothing() {
+    let store = memory().await;
+    let layer = RateLimitLayer::from(shared(&store, [rule("all", "1/s")]))
+        .wait(seconds(60))
+        .max_waiting(1);
+    answer(layer.layer(Hello), Request::new(())).await;
+    let gone = tokio::spawn(answer(layer.layer(Hello), Request::new(())));
+    sleep(Duration::from_millis(10)).await;
+    gone.abort();
+    sleep(Duration::from_millis(10)).await;
+    // It has left its place, and no charge.
+    let start = Instant::now();
+    assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 200);
+    assert!(start.elapsed() <= Duration::from_millis(1_200));
+}
+
+/// The permits that are left of a rule, once all settlements are made.
+async fn left(rules: &Shared) -> u64 {
+    sleep(Duration::from_millis(1)).await;
+    let (head, ()) = Request::new(()).into_parts();
+    rules.peek(&head).await.expect("an answer")[0].remaining()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_accepted_responses_are_charged() {
+    let store = memory().await;
+    let rules = Arc::new(shared(&store, [rule("failures", "2/min")]));
+    let layer = RateLimitLayer::new(Arc::clone(&rules)).charge_if(|response| response.status == 401);
+    let failing = tower::service_fn(async |_: Request<()>| {
+        let mut response = Response::new(Body::default());
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+        Ok::<_, Infallible>(response)
+    });
+    for (service, expected) in [(false, 2), (true, 1), (false, 1), (true, 0)] {
+        let status = match service {
+            true => answer(layer.layer(failing), Request::new(())).await.status(),
+            false => answer(layer.layer(Hello), Request::new(())).await.status(),
+        };
+        assert_ne!(status, 429);
+        assert_eq!(left(&rules).await, expected);
+    }
+    assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
+}
+
+/// Surplus is refunded, and a deficit is debt in the store.
+#[tokio::test(start_paused = true)]
+async fn bodies_settle_the_store() {
+    for log in [false, true] {
+        let store = memory().await;
+        let bytes = Cost::new("bytes", |_: &Parts| 100);
+        let mut volume = rule("volume", "1000/min").cost(&bytes);
+        if log {
+            volume = volume.algorithm(ringgate::rules::RuleAlgorithm::Log);
+        }
+        let rules = Arc::new(shared(&store, [volume]));
+        let layer = RateLimitLayer::new(Arc::clone(&rules)).settle_body(&bytes);
+        let mut expected = 1000;
+        for length in [30_usize, 100, 0, 450] {
+            let inner = tower::service_fn(move |_: Request<()>| {
+                core::future::ready(Ok::<_, Infallible>(Response::new(Body::from(vec![b'x'; length]))))
+            });
+            let response = answer(layer.layer(inner), Request::new(())).await;
+            assert_eq!(left(&rules).await, expected - 100, "the estimate");
+            let body = response.into_body().collect().await.expect("a body").to_bytes();
+            assert_eq!(body.len(), length);
+            expected -= length as u64;
+            assert_eq!(left(&rules).await, expected);
+        }
+        // No response: settled by no bytes.
+        let never =
+            tower::service_fn(|_: Request<()>| core::future::pending::<Result<Response<Body>, Infallible>>());
+        assert!(
+            timeout(seconds(1), layer.layer(never).oneshot(Request::new(())))
+                .await
+                .is_err()
+        );
+        assert_eq!(left(&rules).await, expected);
+    }
+}
+
+/// A lease refunds what it has not reported, and the store is charged with what exceeds the estimate.
+#[tokio::test(start_paused = true)]
+async fn bodies_settle_leases() {
+    let store = memory().await;
+    let bytes = Cost::new("bytes", |_: &Parts| 10);
+    let volume = rule("volume", "1000000/min")
+        .cost(&bytes)
+        .mode(Mode::Lease { permits: 10_000 });
+    let rules = Arc::new(shared(&store, [volume]));
+    let layer = RateLimitLayer::new(Arc::clone(&rules)).settle_body(&bytes);
+    let mut sent = 0;
+    for round in 0..400_usize {
+        let length = if round % 2 == 0 { 3 } else { 25 };
+        let inner = tower::service_fn(move |_: Request<()>| {
+            core::future::ready(Ok::<_, Infallible>(Response::new(Body::from(vec![b'x'; length]))))
+        });
+        let response = answer(layer.layer(inner), Request::new(())).await;
+        assert_eq!(response.status(), 200);
+        drop(response.into_body().collect().await.expect("a body"));
+        sent += length as u64;
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert!(rules.lease_stats().held > 0, "leases decide");
+    rules.flush().await.expect("an answer");
+    let charged = 1_000_000 - left(&rules).await;
+    // Permits that a lease had reported when the body ended stay charged: 7 of a few requests.
+    assert!(
+        (sent..=sent + 7 * 200).contains(&charged),
+        "{charged} charged, {sent} sent"
+    );
+}
+
+/// A store that does not answer.
+#[derive(Debug)]
+struct Down;
+
+fn down<T: Send + 'static>() -> StoreFuture<'static, T> {
+    Box::pin(async { Err(StoreError::new(StoreErrorKind::Down, "")) })
+}
+
+impl CounterStore for Down {
+    fn decide<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        down()
+    }
+
+    fn peek<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        down()
+    }
+
+    fn charge<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        down()
+    }
+
+    fn refund<'a>(&'a self, _: &'a [CounterRequest], _: &'a CheckResult) -> StoreFuture<'a, u64> {
+        down()
+    }
+
+    fn reset<'a>(&'a self, _: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        down()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_not_the_client() {
+    let rules = |on_error| {
+        let rules = builder([rule("all", "1/min").on_error(on_error)]);
+        RateLimitLayer::from(rules.build(Arc::new(Down)).expect("rules"))
+    };
+    let rejected = answer(rules(OnError::Deny).layer(Hello), Request::new(())).await;
+    assert_eq!(rejected.status(), 503);
+    assert_eq!(header(&rejected, "retry-after"), None);
+    let body: serde_json::Value = serde_json::from_str(&text(rejected)).expect("JSON");
+    assert_eq!(body["title"], "Rate limit cannot be decided");
+    let layer = rules(OnError::Deny).unavailable_status(StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
+    let rejected = answer(rules(OnError::Deny).grpc().layer(Hello), Request::new(())).await;
+    assert_eq!(header(&rejected, "grpc-status"), Some("14"));
+    // The node's own limiter decides, and says what it knows.
+    let layer = rules(OnError::Local);
+    let admitted = answer(layer.layer(Hello), Request::new(())).await;
+    assert_eq!(
+        (admitted.status().as_u16(), header(&admitted, "ratelimit")),
+        (200, Some("\"all\";r=0;t=72"))
+    );
+    let rejected = answer(layer.layer(Hello), Request::new(())).await;
+    assert_eq!(
+        (rejected.status().as_u16(), header(&rejected, "ratelimit")),
+        (429, Some("\"all\";r=0;t=72"))
+    );
+    let admitted = answer(rules(OnError::Admit).layer(Hello), Request::new(())).await;
+    assert_eq!(
+        (admitted.status().as_u16(), header(&admitted, "ratelimit")),
+        (200, None)
+    );
+}
+
+type Inner = tower::util::BoxCloneService<Request<()>, Response<Body>, Infallible>;
+type Limited<S, M> = RateLimitService<Inner, S, Problem, M>;
+
+/// The responses and the rejections of a layer, whose rule admits two requests of ten bytes a second.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    statuses: Vec<(u16, bool, u64)>,
+    rejected: Vec<String>,
+}
+
+async fn seen<S, M, B>(service: Limited<S, M>, rejected: &Mutex<Vec<String>>) -> Seen
+where
+    S: HttpRules,
+    Limited<S, M>: Service<Request<()>, Response = Response<B>, Error = Infallible>,
+    B: http_body::Body<Data = Bytes, Error = Infallible>,
+{
+    let (mut statuses, mut service, start) = (Vec::new(), service, Instant::now());
+    for path in ["/health", "/a", "/miss", "/a", "/a", "/a"] {
+        let request = Request::get(path).body(()).expect("a request");
+        let Ok(response) = service.ready().await.expect("ready").call(request).await;
+        let has_headers = response.headers().contains_key("ratelimit");
+        statuses.push((response.status().as_u16(), has_headers, start.elapsed().as_secs()));
+        let Ok(body) = response.into_body().collect().await;
+        drop(body);
+        // A settlement may be made by a task.
+        sleep(Duration::from_millis(1)).await;
+    }
+    let rejected = core::mem::take(&mut *rejected.lock().expect("no panic"));
+    Seen { statuses, rejected }
+}
+
+/// Twelve bytes, and a status by the path.
+fn inner() -> Inner {
+    Inner::new(tower::service_fn(async |request: Request<()>| {
+        let mut response = Response::new(Body::from("twelve bytes"));
+        if request.uri().path() == "/miss" {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        Ok(response)
+    }))
+}
+
+/// All options together, over any rules.
+async fn combinations<S: HttpRules>(layer: impl Fn(&Cost<Parts>) -> RateLimitLayer<S>) -> Vec<Seen>
+where
+    Limited<S, Unmetered>: Service<Request<()>, Response = Response<Body>, Error = Infallible>,
+    Limited<S, Metered>: Service<Request<()>, Response = Response<MeteredBody<Body, S>>, Error = Infallible>,
+{
+    let mut all = Vec::new();
+    for options in 0..16_u8 {
+        let has = |option: u8| options & 1 << option != 0;
+        let bytes = Cost::new("bytes", |_: &Parts| 10);
+        let rejected: Arc<Mutex<Vec<String>>> = Arc::default();
+        let record = Arc::clone(&rejected);
+        let mut layer = layer(&bytes).skip_path("/health").on_rejected(move |rejection| {
+            let names = rejection
+                .violated_quotas()
+                .iter()
+                .map(|quota| quota.rule().to_owned())
+                .collect();
+            record.lock().expect("no panic").push(names);
+        });
+        if has(0) {
+            layer = layer.wait(seconds(5));
+        }
+        if has(1) {
+            layer = layer.charge_if(|response| response.status == 200);
+        }
+        if has(2) {
+            layer = layer.headers(QuotaHeaders::Off);
+        }
+        all.push(if has(3) {
+            seen(layer.settle_body(&bytes).layer(inner()), &rejected).await
+        } else {
+            seen(layer.layer(inner()), &rejected).await
+        });
+    }
+    all
+}
+
+/// Local and shared rules answer alike, with any options.
+#[tokio::test(start_paused = true)]
+async fn every_combination_of_options_is_alike_for_local_and_shared_rules() {
+    let rule = |bytes: &Cost<Parts>| rule("volume", "20/s").cells(1).cost(bytes);
+    let clock = TokioClock::new();
+    advance(seconds(3600)).await;
+    // Cells begin with the second.
+    let local = combinations(|bytes| {
+        let rules = set([rule(bytes)]).build_with(clock, [1, 2, 3, 4]);
+        RateLimitLayer::from(rules.expect("rules"))
+    })
+    .await;
+    let store = |bytes: &Cost<Parts>| {
+        let store = MemoryStore::with_clock(clock);
+        RateLimitLayer::from(builder([rule(bytes)]).build(Arc::new(store)).expect("rules"))
+    };
+    let shared = combinations(store).await;
+    for (options, (local, shared)) in local.iter().zip(&shared).enumerate() {
+        let statuses = |seen: &Seen| {
+            seen.statuses
+                .iter()
+                .map(|&(status, headers, _)| (status, headers))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(statuses(local), statuses(shared), "options {options:04b}");
+        assert_eq!(local.rejected, shared.rejected, "options {options:04b}");
+        let waits = options & 1 != 0;
+        let rejections = local
+            .statuses
+            .iter()
+            .filter(|(status, ..)| *status == 429)
+            .count();
+        assert_eq!(rejections == 0, waits, "options {options:04b}: {local:?}");
+        assert_eq!(local.rejected.len(), rejections);
+    }
+}
