@@ -4,6 +4,7 @@ use core::fmt;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use ringgate::rules::RuleAlgorithm;
 
 use crate::input::choice::FormatArg;
@@ -32,6 +33,15 @@ pub(crate) enum Command {
     /// exact replays.
     #[command(after_long_help = INPUT_NOTES)]
     Suggest(SuggestArgs),
+    /// Validate a rules file and say what it means
+    Check(FileArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man,
     /// Commands about a Redis or Valkey server
     #[command(subcommand)]
     Redis(RedisCommand),
@@ -115,6 +125,13 @@ Memory:
 Exit status:
   0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input cannot be read or has no request."#
 );
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FileArgs {
+    /// Rules file in TOML, JSON or YAML
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InputArgs {

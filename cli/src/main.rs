@@ -3,6 +3,7 @@
 extern crate alloc;
 
 mod args;
+mod check;
 mod failure;
 mod input;
 mod key_names;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use serde::Serialize;
 
 use args::{Args, Command, InputArgs, ReplayArgs, SuggestArgs};
@@ -50,6 +51,13 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Replay(args) => replay(&args),
         Command::Suggest(args) => suggest(&args),
+        Command::Check(args) => check_rules(&args.file),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "ringgate", &mut script);
+            print(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Man => man(),
         Command::Redis(RedisCommand::Check(args)) => redis_check(&args),
     };
     outcome.unwrap_or_else(|failure| {
@@ -66,6 +74,28 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
     print_error(redis_check::without_secrets(&text).trim_end());
     ExitCode::from(FAILED)
+}
+
+/// Prints a rules file in words.
+fn check_rules(path: &Path) -> Result<ExitCode, Failure> {
+    let plan = Plan::of_file(path, HashMap::new())?;
+    print(&check::words(&plan)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the manual page of the tool and of its commands.
+fn man() -> Result<ExitCode, Failure> {
+    let mut page = Vec::new();
+    let mut tool = Args::command();
+    tool.build();
+    let commands: Vec<clap::Command> = tool.get_subcommands().cloned().collect();
+    for command in core::iter::once(tool).chain(commands) {
+        clap_mangen::Man::new(command)
+            .render(&mut page)
+            .map_err(|error| Failure::io("cannot write the manual page", error))?;
+    }
+    print(&String::from_utf8_lossy(&page))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the findings about a server. The exit status is 1 if one is a problem.

@@ -56,10 +56,11 @@ impl Progress {
         });
     }
 
-    /// Shows the present phase.
-    pub(crate) fn show_phase(&mut self) {
+    /// Shows the present phase, of which `done` parts of `all` are done.
+    pub(crate) fn show_phase(&mut self, done: u64, all: u64) {
         let phase = self.phase;
-        self.show(|| phase.to_string());
+        let percent = done.saturating_mul(100) / all.max(1);
+        self.show(|| format!("{phase}: {percent:3} %"));
     }
 
     fn show(&mut self, text: impl FnOnce() -> String) {

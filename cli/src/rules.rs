@@ -167,6 +167,16 @@ impl Plan {
         }
     }
 
+    /// The rules, each of which can be built.
+    ///
+    /// # Errors
+    ///
+    /// When a rule cannot be built.
+    pub(crate) fn checked(&self) -> Result<&[Rule<Event>], Failure> {
+        self.rules_for(1).build_with(ManualClock::new(), SEEDS)?;
+        Ok(self.rules.rules())
+    }
+
     /// The rule set, with room for this number of keys in rules of the command line.
     ///
     /// # Errors

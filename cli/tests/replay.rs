@@ -13,6 +13,8 @@ mod tool;
 mod agreement;
 #[path = "replay/answers.rs"]
 mod answers;
+#[path = "replay/commands.rs"]
+mod commands;
 #[path = "replay/formats.rs"]
 mod formats;
 #[path = "replay/input.rs"]

@@ -71,6 +71,11 @@ pub(crate) trait LogFormat: Debug {
         false
     }
 
+    /// The fields that were chosen by their names, as in `client is "ip"`; empty if the format has fixed ones.
+    fn describe(&self) -> String {
+        String::new()
+    }
+
     /// Ends the input.
     ///
     /// # Errors
@@ -100,7 +105,7 @@ pub(crate) trait LogFormat: Debug {
 }
 
 /// Lines that detection looks at.
-const INSPECTED: usize = 200;
+const INSPECTED: usize = 1000;
 
 /// The first lines of an input that are not blank, with their numbers from 1.
 pub(crate) fn first_lines(start: &[u8]) -> Vec<(usize, Vec<u8>)> {

@@ -146,9 +146,13 @@ fn open_lines(
         | FormatArg::Timed
         | FormatArg::Journald => return wrap(kind, why, choice, lines, wanted),
     };
+    let chosen = match format.describe() {
+        described if described.is_empty() => why,
+        described => format!("{why}; {described}"),
+    };
     Ok(Opened {
         format,
-        chosen: why,
+        chosen,
         notes,
     })
 }

@@ -133,6 +133,7 @@ fn visit(
     visitor: &mut impl Visitor,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
+    let all = records.records();
     let mut reading = records.read()?;
     let mut present = None;
     let mut seen = 0_u64;
@@ -161,7 +162,7 @@ fn visit(
         });
         seen += 1;
         if seen.is_multiple_of(UNSHOWN) {
-            progress.show_phase();
+            progress.show_phase(seen, all);
         }
     }
     if let Some(last) = present {

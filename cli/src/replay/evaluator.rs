@@ -89,7 +89,7 @@ pub(crate) fn evaluate(
     span: Span,
     progress: &mut Progress,
 ) -> Result<Evaluated, Failure> {
-    progress.begin("judging");
+    progress.begin("applying rules");
     let evaluator = Evaluator::new(plan, keys)?;
     let entries = &plan.entries;
     let (words, tiers) = {
@@ -106,6 +106,7 @@ pub(crate) fn evaluate(
     let mut series = Series::new(span, entries.len());
     let mut count = 0_u64;
     let mut outcome = Outcome::default();
+    let all = events.records();
     let mut reading = events.read()?;
     while let Some(record) = reading.next()? {
         event.record.copy_from_slice(record);
@@ -128,7 +129,7 @@ pub(crate) fn evaluate(
         verdicts.push(&verdict)?;
         count += 1;
         if count.is_multiple_of(UNSHOWN) {
-            progress.show_phase();
+            progress.show_phase(count, all);
         }
     }
     let overflowed = |(name, counts): (&str, RuleCounts)| {

@@ -226,7 +226,8 @@ fn clients_of_named_fields_are_addresses() {
         r#""remote_addr":"198.51.100.9:PORT""#,
         r#""client":{"ip":"198.51.100.9","port":PORT}"#,
         r#""host":"web-1","remote_ip":"198.51.100.9""#,
-        r#""client":"app","ip":"198.51.100.9""#,
+        r#""client":"app","ip":"198.51.100.PORT""#,
+        r#""ClientIP":"198.51.100.9","EdgeResponseStatus":200"#,
         r#""host":"198.51.100.9""#,
         r#""ip":"3f2a9c""#,
     ] {

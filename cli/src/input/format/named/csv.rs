@@ -90,6 +90,10 @@ impl LogFormat for Csv {
         Ok(Parsed::Request)
     }
 
+    fn describe(&self) -> String {
+        self.named.describe()
+    }
+
     fn has_header(&self) -> bool {
         true
     }

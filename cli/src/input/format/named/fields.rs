@@ -8,7 +8,7 @@ use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
 /// Names of the client's address, for rules that count by `client`. Of several, the first whose value is an address.
-const CLIENT: [&str; 16] = [
+const CLIENT: [&str; 17] = [
     "client",
     "remote_addr",
     "client_ip",
@@ -20,6 +20,7 @@ const CLIENT: [&str; 16] = [
     "source.ip",
     "addr",
     "ClientHost",
+    "ClientIP",
     "request.client_ip",
     "request.remote_ip",
     "request.remote_addr",
@@ -31,8 +32,9 @@ const CLIENT: [&str; 16] = [
 const HOST: &str = "host";
 
 /// Names of the time, where `--time-field` is not given.
-const TIME: [&str; 12] = [
+const TIME: [&str; 13] = [
     "StartUTC",
+    "EdgeStartTimestamp",
     "time",
     "timestamp",
     "@timestamp",
@@ -109,6 +111,8 @@ pub(crate) struct NamedFields {
     parts: Vec<(usize, Part)>,
     /// The place of a client that must be an address, and its name in the input.
     client: Option<(usize, String)>,
+    /// The name of the client's field, and a value of it that is no address.
+    client_is: Option<(&'static str, Option<String>)>,
 }
 
 impl NamedFields {
@@ -135,6 +139,7 @@ impl NamedFields {
             copies: Vec::new(),
             parts: Vec::new(),
             client: None,
+            client_is: None,
         };
         let mut fields: Vec<(String, usize)> = Vec::new();
         for (name, place) in &wanted.fields {
@@ -170,11 +175,15 @@ impl NamedFields {
         values: impl Fn(&str) -> Vec<Vec<u8>>,
     ) -> Result<(&'static str, Part), Failure> {
         let has = |name: &str, is: fn(&[u8]) -> bool| values(name).iter().any(|value| is(value));
-        let address = known(&CLIENT, |name| {
-            has(name, |value| client::address(value).is_some())
-        });
+        let is_address = |name: &str| has(name, |value| client::address(value).is_some());
+        // A field called client is meant, also if another one has addresses.
+        let own = CLIENT[..1]
+            .iter()
+            .find(|name| has(name, is_name) && !is_address(name));
+        let address = known(&CLIENT, is_address).filter(|_| own.is_none());
         if let Some(name) = address {
             self.client = Some((place, name.to_owned()));
+            self.client_is = Some((name, None));
             return Ok((name, Part::Address));
         }
         // Names, or addresses that were made anonymous.
@@ -185,7 +194,21 @@ impl NamedFields {
                 listed(names)
             ))
         })?;
+        let example = values(name).into_iter().find(|value| is_name(value));
+        self.client_is = Some((name, example.map(|value| shown(&value))));
         Ok((name, Part::Whole))
+    }
+
+    /// The names of the time and of the client.
+    pub(crate) fn describe(&self) -> String {
+        let time = format!("time is {:?}", self.time);
+        match &self.client_is {
+            None => time,
+            Some((name, None)) => format!("{time}, client is {name:?}"),
+            Some((name, Some(value))) => {
+                format!("{time}, client is {name:?} (no addresses, as \"{value}\")")
+            }
+        }
     }
 
     /// Completes a row: copies, parts and the time.

@@ -64,6 +64,10 @@ impl LogFormat for Json {
         self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
     }
+
+    fn describe(&self) -> String {
+        self.named.describe()
+    }
 }
 
 /// The wanted fields, with their places in a row.

@@ -62,6 +62,10 @@ impl LogFormat for Logfmt {
         self.named.complete(timestamps, row)?;
         Ok(Parsed::Request)
     }
+
+    fn describe(&self) -> String {
+        self.named.describe()
+    }
 }
 
 /// The names of a line's fields; none if the line has another form, or fewer than three fields.

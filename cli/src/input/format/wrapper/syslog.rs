@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use crate::input::client;
 use crate::input::format::TimeKind;
 use crate::input::format::wrapper::{Envelope, Parts};
 use crate::input::row::Unreadable;
@@ -40,7 +41,7 @@ impl Envelope for Syslog {
         let tagged = rest.strip_prefix(b" ").unwrap_or(rest);
         let tag_end = tagged.iter().position(|&byte| byte == b':' || byte == b' ');
         let (tag, message) = match tag_end {
-            Some(end) if tagged[end] == b':' && is_tag(&tagged[..end]) => {
+            Some(end) if tagged[end] == b':' && !begins_with_address(tagged) => {
                 let message = &tagged[end + 1..];
                 (&tagged[..end], message.strip_prefix(b" ").unwrap_or(message))
             }
@@ -75,9 +76,10 @@ impl Envelope for Syslog {
     }
 }
 
-/// Whether a text before a colon may be `program[pid]`, and not the beginning of an IPv6 address.
-fn is_tag(tag: &[u8]) -> bool {
-    !tag.iter().all(|byte| byte.is_ascii_hexdigit()) || !tag.iter().any(u8::is_ascii_digit)
+/// Whether the first word is an address, whose colons do not end the name of a program.
+fn begins_with_address(text: &[u8]) -> bool {
+    let end = memchr(b' ', text).unwrap_or(text.len());
+    client::address(&text[..end]).is_some()
 }
 
 /// The length of the time at the beginning of a text.
@@ -155,9 +157,9 @@ mod tests {
             ),
             ("May 17 10:05:03 web", "May 17 10:05:03", ["web", "", "", ""]),
             (
-                "May 17 10:05:03 web 2001:db8::1 - - [",
+                "May 17 10:05:03 web dead:beef::1 - - [",
                 "May 17 10:05:03",
-                ["web", "", "", "2001:db8::1 - - ["],
+                ["web", "", "", "dead:beef::1 - - ["],
             ),
         ] {
             let expected = expected.map(str::to_owned).to_vec();

@@ -1,0 +1,99 @@
+//! `ringgate check`: rules in words.
+
+use ringgate::rules::RuleView;
+
+use crate::failure::Failure;
+use crate::rules::Plan;
+
+/// A paragraph for each rule. A request that one rule denies is charged to none.
+///
+/// # Errors
+///
+/// When a rule cannot be built.
+pub(crate) fn words(plan: &Plan) -> Result<String, Failure> {
+    let rules = plan.checked()?;
+    let mut text = match rules {
+        [_] => String::from("1 rule\n"),
+        _ => format!(
+            "{} rules, decided together: a request is admitted if all admit it, and otherwise charged to none\n",
+            rules.len()
+        ),
+    };
+    for rule in rules {
+        let view = rule.view();
+        text += &format!("\n{}\n", view.name);
+        for entry in plan.entries.iter().filter(|entry| entry.rule == view.name) {
+            let (bound, bytes) = (entry.bound()?, 8 * entry.words());
+            text += &format!(
+                "  {} permits in {:?} for {}, by {}: at most {bound} in any window, {bytes} bytes of state a key\n",
+                entry.quota.limit(),
+                entry.quota.window(),
+                whom(&view),
+                match entry.counting.algorithm.has_cells() {
+                    true => format!(
+                        "{} with {} cells",
+                        entry.counting.algorithm,
+                        entry.counting.cells()
+                    ),
+                    false => entry.counting.algorithm.to_string(),
+                }
+            );
+        }
+        for sentence in sentences(&view) {
+            text += &format!("  {sentence}\n");
+        }
+    }
+    Ok(text)
+}
+
+fn whom(view: &RuleView<'_>) -> String {
+    match view.key {
+        Some(key) => format!("each {key}"),
+        None => "all requests together".to_owned(),
+    }
+}
+
+/// The other parts of a rule.
+fn sentences(view: &RuleView<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    sentences.push(match view.when {
+        Some(when) => format!("applies to requests with {when}"),
+        None => "applies to every request".to_owned(),
+    });
+    sentences.push(match view.cost {
+        Some(cost) => format!("a request costs as many permits as {cost} says"),
+        None => "a request costs 1 permit".to_owned(),
+    });
+    if let Some(burst) = view.burst {
+        sentences.push(format!("at most {burst} permits at once"));
+    }
+    if let Some(tier_of) = view.tier_of {
+        let tiers = view.tiers.iter().map(|(name, limit)| format!("{name}: {limit}"));
+        let tiers: Vec<String> = tiers.collect();
+        sentences.push(format!(
+            "the limit by {tier_of} is another one for {}",
+            tiers.join(", ")
+        ));
+    }
+    if view.allowed > 0 {
+        sentences.push(format!("keys that are always admitted: {}", view.allowed));
+    }
+    if view.denied > 0 {
+        sentences.push(format!("keys that are always denied: {}", view.denied));
+    }
+    if view.enforced <= 0.0 {
+        sentences.push("in the shadow: counts, and denies nothing".to_owned());
+    } else if view.enforced < 100.0 {
+        sentences.push(format!(
+            "denies {} % of the keys; for others it only counts",
+            view.enforced
+        ));
+    }
+    if let (Some(capacity), Some(_)) = (view.capacity, view.key) {
+        sentences.push(format!(
+            "room for {capacity} keys; the decision about a new key without room is {:?}",
+            view.on_full
+        ));
+    }
+    sentences
+}
