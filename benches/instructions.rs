@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         striped_denied(clock.clone())?,
     ));
     paths.push((
-        "StripedLimiter, own lane, admitted".into(),
+        "StripedLimiter, local stripe, admitted".into(),
         local_stripe(clock.clone())?,
     ));
     paths.extend(rule_sets(&clock)?);
@@ -375,10 +375,10 @@ fn striped_denied(clock: QuantaClock) -> Result<Work, ConfigError> {
 
 fn local_stripe(clock: QuantaClock) -> Result<Work, ConfigError> {
     let builder = StripedLimiter::builder(plenty()?).stripes(4).batch(64);
-    // The lane borrows it, for as long as this runs.
+    // The local stripe borrows it, for as long as this runs.
     let limiter: &'static StripedLimiter = Box::leak(Box::new(builder.build_with(clock)?));
-    let mut lane = limiter.local_stripe();
-    Ok(counted(move || black_box(&mut lane).check().is_ok()))
+    let mut stripe = limiter.local_stripe();
+    Ok(counted(move || black_box(&mut stripe).check().is_ok()))
 }
 
 /// A request, with the values that a rule may count by.

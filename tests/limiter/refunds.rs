@@ -1,0 +1,160 @@
+//! Refunds and settlement of a charge.
+
+use super::*;
+
+#[test]
+fn a_refund_gives_back_what_was_taken() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        if matches!(algorithm, Any::Log(_)) {
+            continue;
+        }
+        let (limiter, _clock) = by_hand(algorithm);
+        let taken = limiter.check_n(4).expect("fresh");
+        assert_eq!(limiter.refund(taken), Settled::Exact, "{name}");
+        assert_eq!(
+            (limiter.peek().remaining(), limiter.peek().spent()),
+            (10, 0),
+            "{name}"
+        );
+        // A receipt does not borrow the limiter, and does the same.
+        let receipt: Receipt = limiter.check_n(10).expect("all were given back").into_receipt();
+        assert_eq!(limiter.peek().remaining(), 0);
+        assert_eq!(limiter.refund(receipt), Settled::Exact, "{name}");
+        assert_eq!(limiter.peek().remaining(), 10, "{name}");
+        let nothing = limiter.check_n(0).expect("nothing");
+        assert_eq!(limiter.refund(nothing), Settled::Exact, "{name}");
+    }
+}
+
+/// A log only moves on, and says so.
+#[test]
+fn a_log_gives_nothing_back() {
+    let (limiter, _clock) = by_hand(TimestampRing::new(quota("10/s")).expect("a ring"));
+    let taken = limiter.check_n(4).expect("fresh");
+    assert_eq!(limiter.refund(taken), Settled::Forfeited(4));
+    let estimate = limiter.check_n(3).expect("six are left");
+    assert_eq!(limiter.settle(estimate, 1), Settled::Forfeited(2));
+    assert_eq!((limiter.peek().remaining(), limiter.peek().spent()), (3, 7));
+    let nothing = limiter.check_n(0).expect("nothing");
+    assert_eq!(limiter.refund(nothing), Settled::Exact);
+}
+
+/// Counter rings give back until a later cell is entered, whatever came in between; GCRA while
+/// nothing came in between.
+#[test]
+fn a_refund_that_comes_too_late_is_forfeited() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        if matches!(algorithm, Any::Log(_)) {
+            continue;
+        }
+        let is_counter = matches!(algorithm, Any::Counter(_));
+        let (limiter, clock) = by_hand(algorithm);
+        let first = limiter.check_n(2).expect("fresh").into_receipt();
+        let second = limiter.check_n(3).expect("eight are left").into_receipt();
+        let expected = if is_counter {
+            Settled::Exact
+        } else {
+            Settled::Forfeited(2)
+        };
+        assert_eq!(limiter.refund(first), expected, "{name}");
+        // The newest goes back, whatever became of the one before.
+        assert_eq!(limiter.refund(second), Settled::Exact, "{name}");
+        let spent = if is_counter { 0 } else { 2 };
+        assert_eq!(limiter.peek().spent(), spent, "{name}");
+
+        let late = limiter.check_n(2).expect("enough are left").into_receipt();
+        clock.advance(Duration::from_millis(1_000));
+        assert!(limiter.check().is_ok());
+        let before = limiter.peek().spent();
+        assert_eq!(limiter.refund(late), Settled::Forfeited(2), "{name}");
+        assert_eq!(limiter.peek().spent(), before, "{name}");
+    }
+}
+
+/// Restoring a state adds to the permits that are spent. A receipt from before refunds at most its own permits, and no
+/// restored ones.
+#[test]
+fn a_receipt_of_before_restoring_gives_back_its_own_permits_only() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone());
+        let saved = {
+            let before = RateLimiter::with_clock(algorithm, clock);
+            assert!(before.check_n(5).is_ok());
+            before.save()
+        };
+        let taken = limiter.check_n(2).expect("fresh").into_receipt();
+        limiter.restore(&saved, Duration::ZERO);
+        assert_eq!(limiter.peek().spent(), 7, "{name}");
+        let given_back = match limiter.refund(taken) {
+            Settled::Exact => 2,
+            Settled::Forfeited(2) => 0,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(limiter.peek().spent(), 7 - given_back, "{name}");
+    }
+}
+
+#[test]
+fn settling_charges_the_actual_cost() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone());
+        let estimate = || limiter.check_n(4).expect("room for an estimate");
+        assert_eq!(limiter.settle(estimate(), 4), Settled::Exact);
+        assert_eq!(limiter.peek().spent(), 4, "{name}");
+        let (kept, spent) = if matches!(algorithm, Any::Log(_)) {
+            (Settled::Forfeited(3), 8)
+        } else {
+            (Settled::Exact, 5)
+        };
+        assert_eq!(limiter.settle(estimate(), 1), kept);
+        assert_eq!(limiter.peek().spent(), spent, "{name}");
+        // More than there is: later decisions see the debt.
+        let estimate = limiter.check_n(2).expect("at least two permits are left");
+        assert_eq!(limiter.settle(estimate, 9), Settled::Exact);
+        assert_eq!(
+            (limiter.peek().remaining(), limiter.check().is_ok()),
+            (0, false),
+            "{name}"
+        );
+        assert!(limiter.peek().spent() >= 10, "{name}");
+        let idle = limiter.save().idle_after();
+        clock.advance(idle);
+        assert_eq!(
+            (limiter.peek().remaining(), limiter.peek().spent()),
+            (10, 0),
+            "{name}"
+        );
+
+        // Permits that are settled too low too late stay spent.
+        let late = limiter.check_n(4).expect("idle").into_receipt();
+        clock.advance(Duration::from_millis(1_000));
+        assert!(limiter.check().is_ok());
+        assert_eq!(limiter.settle(late, 1), Settled::Forfeited(3), "{name}");
+    }
+}
+
+/// Permits that no word can hold are forgiven, and the answer says how many. (A ring of one word, and the
+/// log of times, can hold whatever makes a difference.)
+#[test]
+fn debt_beyond_all_measure_is_forgiven_or_booked() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let forgives = name == "unpacked" || name == "bucket";
+        let (limiter, clock) = by_hand(algorithm);
+        let taken = limiter.check().expect("fresh");
+        match limiter.settle(taken, u64::MAX) {
+            Settled::Exact => assert!(!forgives, "{name}"),
+            Settled::Forgiven(permits) => assert!(forgives && permits < u64::MAX - 10, "{name}"),
+            other => panic!("{name}: {other:?}"),
+        }
+        assert_eq!(limiter.peek().remaining(), 0, "{name}");
+        // The next debt finds no room at all, in a word that is full.
+        let nothing = limiter.check_n(0).expect("nothing is always admitted");
+        let again = limiter.settle(nothing, 1_000);
+        assert!(
+            !forgives || matches!(again, Settled::Forgiven(_)),
+            "{name}: {again:?}"
+        );
+        clock.advance(Duration::from_millis(900));
+        assert!(limiter.check().is_err(), "{name}");
+    }
+}

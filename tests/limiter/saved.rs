@@ -1,0 +1,130 @@
+//! States that are saved and restored.
+
+use super::*;
+
+#[test]
+fn what_is_saved_is_what_is_spent() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone());
+        assert_eq!(
+            (limiter.save().spent(), limiter.save().idle_after()),
+            (0, Duration::ZERO),
+            "{name}"
+        );
+        assert!(limiter.check_n(7).is_ok());
+        let saved = limiter.save();
+        assert_eq!(saved.spent(), 7, "{name}");
+        assert!(
+            saved.idle_after() > Duration::ZERO && saved.idle_after() <= Duration::from_millis(1_200),
+            "{name}"
+        );
+        clock.advance(saved.idle_after() - Duration::from_nanos(1));
+        assert!(limiter.save().spent() > 0, "{name}");
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(limiter.save().spent(), 0, "{name}");
+
+        // Restored into a process whose clock begins at zero: at once, and just before and just
+        // after it is idle.
+        for (elapsed, spent) in [
+            (Duration::ZERO, 7),
+            (saved.idle_after() - Duration::from_nanos(1), 7),
+            (saved.idle_after(), 0),
+            (Duration::MAX, 0),
+        ] {
+            let restored = RateLimiter::with_clock(algorithm.clone(), ManualClock::new());
+            restored.restore(&saved, elapsed);
+            assert_eq!(restored.peek().spent(), spent, "{name} after {elapsed:?}");
+            assert_eq!(
+                restored.peek().remaining(),
+                10 - spent,
+                "{name} after {elapsed:?}"
+            );
+        }
+    }
+}
+
+/// A smaller limit than what was spent is used up, and a larger one keeps the difference.
+#[test]
+fn what_is_saved_is_charged_to_another_quota() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _clock) = by_hand(algorithm);
+        assert!(limiter.check_n(8).is_ok());
+        let saved = limiter.save();
+        for (other, remaining) in [("5/s", 0), ("8/s", 0), ("20/s", 12)] {
+            for successor in subjects(quota(other)) {
+                let (restored, _clock) = by_hand(successor.algorithm);
+                restored.restore(&saved, Duration::ZERO);
+                assert_eq!(
+                    restored.peek().remaining(),
+                    remaining,
+                    "{name} to {} {other}",
+                    successor.name
+                );
+            }
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_saved_state_is_written_and_read_back() {
+    let (limiter, _clock) = by_hand(TimestampRing::new(quota("100/min")).expect("a ring"));
+    assert!(limiter.check_n(12).is_ok());
+    let saved = limiter.save();
+    let text = serde_json::to_string(&saved).expect("text");
+    assert_eq!(text, r#"{"spent":12,"idle_after_nanos":60000000000}"#);
+    assert_eq!(serde_json::from_str::<SavedState>(&text).expect("a state"), saved);
+    let documented = r#"{"spent": 12, "idle_after_nanos": 48000000000}"#;
+    let read: SavedState = serde_json::from_str(documented).expect("a state");
+    assert_eq!((read.spent(), read.idle_after()), (12, Duration::from_secs(48)));
+    assert!(serde_json::from_str::<SavedState>(r#"{"spent":1,"idle_after_nanos":1,"more":1}"#).is_err());
+    assert!(serde_json::from_str::<SavedState>(r#"{"spent":1}"#).is_err());
+    assert!(serde_json::from_str::<SavedState>(r#"{"spent":-1,"idle_after_nanos":1}"#).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        // Miri: a history takes seconds there.
+        cases: if cfg!(miri) { 2 } else { 300 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// A restart in the middle of a history: what was admitted before and after it together keeps
+    /// the bound, and the restored limiter admits only what the old one, had it gone on, would have
+    /// admitted too.
+    #[test]
+    fn a_restart_gives_nothing_away(
+        which in 0..6_usize,
+        limit in 1..30_u64,
+        before in prop::collection::vec((0..400_u64, 0..6_u64), 0..30),
+        pause in 0..2_000_u64,
+        doubt in 0..=1_000_u64,
+        after in prop::collection::vec((0..400_u64, 0..6_u64), 1..30),
+    ) {
+        let quota = Quota::per_second(limit).expect("a quota");
+        let subject = subjects(quota).swap_remove(which);
+        let (old, clock) = by_hand(subject.algorithm.clone());
+        let mut log = Log::default();
+        for (millis, permits) in before {
+            clock.advance(Duration::from_millis(millis));
+            if let Ok(admitted) = old.check_n(permits) {
+                log.add(admitted.at(), permits);
+            }
+        }
+        let saved = old.save();
+        clock.advance(Duration::from_millis(pause));
+        // The new one counts from the same origin here, so that one log can hold both; and the wall
+        // clock may have lost part of the pause.
+        let restored = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
+        restored.restore(&saved, Duration::from_millis(pause * doubt / 1_000));
+        for (millis, permits) in after {
+            clock.advance(Duration::from_millis(millis));
+            if let Ok(admitted) = restored.check_n(permits) {
+                log.add(admitted.at(), permits);
+                prop_assert!(old.check_n(permits).is_ok(), "{}", subject.name);
+            }
+        }
+        prop_assert_eq!(subject.broken(&log), None);
+    }
+}

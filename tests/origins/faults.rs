@@ -1,0 +1,328 @@
+//! Faults of the originals and of other limiters, each by its name.
+
+use super::*;
+
+/// 1 s / 10 cells was 0 in whole seconds; here no cell is without width, however odd the division.
+#[test]
+fn fault_cells_of_no_width() {
+    for (text, cells) in [
+        ("10/s", 10),
+        ("10/s", 7),
+        ("3/1us", 100),
+        ("3/1001ns", 99),
+        ("10/s", 4096),
+    ] {
+        let ring = CounterRing::builder(quota(text))
+            .cells(cells)
+            .build()
+            .expect("a ring");
+        let cell = ring.cell();
+        assert!(cell >= Duration::from_nanos(10));
+        assert!(
+            cell * u32::try_from(cells).expect("few") >= quota(text).window(),
+            "{text} in {cells}"
+        );
+    }
+    // A quota that cannot be divided is an error, and is not rounded to zero.
+    let refused = CounterRing::builder(quota("10/1us"))
+        .cells(4096)
+        .build()
+        .expect_err("a quarter nanosecond");
+    assert_eq!(refused.field, "cells");
+}
+
+/// The ring moved on by one cell however many had passed, so that stale counts stayed.
+#[test]
+fn fault_ring_moves_on_by_one_cell_however_many_have_passed() {
+    for unpacked in [false, true] {
+        let builder = CounterRing::builder(quota("10/s")).cells(5);
+        let builder = if unpacked { builder.unpacked() } else { builder };
+        for cells in 0..20 {
+            let (limiter, clock) = by_hand(builder.clone().build().expect("a ring"));
+            assert_eq!(passed(&limiter, 20), 10);
+            clock.advance(millis(200) * cells);
+            // The cell and the five after it count; from the sixth on nothing is left of it.
+            assert_eq!(
+                passed(&limiter, 20),
+                if cells <= 5 { 0 } else { 10 },
+                "{cells} cells later"
+            );
+        }
+    }
+}
+
+/// Check and add as separate steps, so that concurrent callers passed together (25 for a cap of 10
+/// at 16 threads).
+#[test]
+fn fault_check_and_add_are_separate() {
+    let rounds = if cfg!(miri) { 2 } else { 40 };
+    let calls = if cfg!(miri) { 24 } else { 400 };
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        for round in 0..rounds {
+            assert_eq!(
+                passed_together(&limiter, calls),
+                10,
+                "{} in round {round}",
+                subject.name
+            );
+            clock.advance(Duration::from_secs(3));
+        }
+    }
+}
+
+/// Two calls in one instant counted as one.
+#[test]
+fn fault_two_calls_in_one_instant_count_as_one() {
+    for subject in ten_per_second() {
+        let (limiter, _clock) = by_hand(subject.algorithm);
+        assert_eq!(passed(&limiter, 1000), 10, "{}", subject.name);
+    }
+}
+
+/// Weight ignored on admission.
+#[test]
+fn fault_weight_is_ignored() {
+    for subject in ten_per_second() {
+        let (limiter, _clock) = by_hand(subject.algorithm);
+        assert!(limiter.check_n(7).is_ok());
+        assert_eq!(limiter.peek().remaining(), 3, "{}", subject.name);
+        assert!(limiter.check_n(4).is_err());
+        assert!(limiter.check_n(3).is_ok());
+        assert_eq!(passed(&limiter, 10), 0, "{}", subject.name);
+    }
+}
+
+/// A cost over the limit deleted the key's state, and the next call had a fresh budget.
+#[test]
+fn fault_cost_over_the_limit_resets_the_state() {
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        assert_eq!(passed(&limiter, 8), 8);
+        for cost in [11, 12, 1_000, u64::MAX >> 1, u64::MAX] {
+            let denied = limiter.check_n(cost).expect_err("more than the limit");
+            assert_eq!(denied.retry_after(), None, "{}: never", subject.name);
+        }
+        assert_eq!(passed(&limiter, 20), 2, "{}", subject.name);
+        clock.advance(Duration::from_secs(3));
+        assert!(limiter.check_n(11).is_err());
+        assert_eq!(passed(&limiter, 20), 10, "{}", subject.name);
+    }
+}
+
+/// A thread with an older clock rolled the window back (220 for 10), or a subtraction wrapped
+/// (millions for 6000).
+#[test]
+fn fault_older_clock_rolls_the_window_back() {
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        let now = clock_time(&limiter);
+        assert_eq!(passed(&limiter, 20), 10);
+        for late in [
+            1,
+            1_000,
+            200_000_000,
+            999_999_999,
+            1_000_000_000,
+            2_000_000_000,
+            3_600_000_000_000,
+        ] {
+            clock.set(Nanos::new(now.get() - late));
+            assert_eq!(passed(&limiter, 20), 0, "{}, {late} ns late", subject.name);
+            clock.set(now);
+            assert_eq!(passed(&limiter, 20), 0, "{}, after {late} ns late", subject.name);
+        }
+    }
+}
+
+/// After an idle time longer than the window the capacity was not checked.
+#[test]
+fn fault_idle_longer_than_the_window_skips_the_check() {
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        for idle in [1, 2, 3, 10, 1_000, 1_000_000] {
+            clock.advance(Duration::from_millis(2_500) * idle);
+            assert_eq!(passed(&limiter, 100), 10, "{} after {idle}", subject.name);
+            assert!(limiter.check_n(10).is_err());
+        }
+    }
+}
+
+/// Refill rounding lost tokens at slow rates, or gave 1.67 times the rate at high ones: over a long
+/// run a bucket admits its rate, within one part in 2·W/L, and never more.
+#[test]
+fn fault_refill_is_rounded() {
+    let cases = [
+        ("7/s", 3, millis(10), 200_000_u64),
+        ("1/day", 1, Duration::from_secs(600), 50_000),
+        ("3/7s", 2, millis(100), 200_000),
+        ("1000000/s", 10, Duration::from_nanos(300), 300_000),
+        ("333333/s", 5, Duration::from_nanos(1_100), 300_000),
+        ("1000000000/s", 8, Duration::from_nanos(1), 100_000),
+        ("60/min", 2, Duration::from_nanos(999_999_937), 20_000),
+    ];
+    for (text, burst, step, steps) in cases {
+        // Miri: a hundredth, since only the arithmetic is of interest.
+        let steps = if cfg!(miri) { steps / 100 } else { steps };
+        let quota = quota(text);
+        let (limiter, clock) = by_hand(Gcra::token_bucket(quota, burst).expect("a bucket"));
+        let mut admitted = u128::from(passed(&limiter, 100) as u64);
+        assert_eq!(admitted, u128::from(burst));
+        for _ in 0..steps {
+            clock.advance(step);
+            // Twice, so that a step of more than one permit is used up.
+            admitted += passed(&limiter, 2) as u128;
+        }
+        let elapsed = step.as_nanos() * u128::from(steps);
+        let (limit, window) = (u128::from(quota.limit()), quota.window().as_nanos());
+        let due = limit * elapsed / window;
+        // A demand below the rate is met whole.
+        let due = due.min(2 * u128::from(steps));
+        let most = due + u128::from(burst);
+        // T is rounded up by less than half a nanosecond.
+        let lost = due * limit / (2 * window) + 1;
+        assert!(admitted <= most, "{text}: {admitted} of at most {most}");
+        assert!(
+            admitted + lost >= most,
+            "{text}: {admitted} of {most}, {lost} may be lost"
+        );
+    }
+}
+
+/// `per_second(n)` was not n per second.
+#[test]
+fn fault_per_second_is_not_per_second() {
+    for limit in [1, 2, 3, 7, 100] {
+        let (limiter, clock) =
+            by_hand(TimestampRing::new(Quota::per_second(limit).expect("a quota")).expect("a ring"));
+        let mut admitted = 0;
+        // Asked for far more often than the limit, for ten seconds.
+        for _ in 0..10_000 {
+            admitted += passed(&limiter, 1) as u64;
+            clock.advance(millis(1));
+        }
+        assert_eq!(admitted, 10 * limit);
+    }
+}
+
+/// A rejected request stayed charged: in other windows of the same rule, or against the next caller.
+#[test]
+fn fault_rejected_request_stays_charged() {
+    let ring = CounterRing::builder(quota("2/s"))
+        .also(quota("10/min"))
+        .build()
+        .expect("a ring");
+    let (limiter, clock) = by_hand(ring);
+    let mut admitted = 0;
+    for _ in 0..5 {
+        let now = passed(&limiter, 500);
+        assert_eq!(now, 2);
+        admitted += now;
+        clock.advance(millis(1_500));
+    }
+    assert_eq!(
+        admitted, 10,
+        "498 rejected in each round have cost the minute nothing"
+    );
+    assert_eq!(passed(&limiter, 500), 0);
+
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        assert_eq!(passed(&limiter, 20), 10);
+        let ready = limiter.check().expect_err("ten have passed").retry_after();
+        for _ in 0..1_000 {
+            clock.advance(Duration::from_nanos(13));
+            assert!(limiter.check_n(3).is_err());
+        }
+        let later = limiter.check().expect_err("too early").retry_after();
+        assert_eq!(
+            later,
+            ready.map(|ready| ready - Duration::from_nanos(13_000)),
+            "{}",
+            subject.name
+        );
+    }
+}
+
+/// Retry-After rounded down to 0.
+#[test]
+fn fault_retry_after_is_rounded_down_to_zero() {
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        assert_eq!(passed(&limiter, 20), 10);
+        let mut waited = Duration::ZERO;
+        loop {
+            let retry = limiter.check().map(drop).map_err(|denied| denied.retry_after());
+            let Err(retry) = retry else { break };
+            let retry = retry.expect("one permit is at most the limit");
+            assert!(retry > Duration::ZERO, "{}", subject.name);
+            // One nanosecond is enough to see that it is not a whole second's rounding.
+            clock.advance(retry - Duration::from_nanos(1));
+            assert!(limiter.check().is_err(), "{}", subject.name);
+            clock.advance(Duration::from_nanos(1));
+            waited += retry;
+        }
+        assert!(
+            waited > Duration::ZERO && waited <= millis(1_200),
+            "{}: {waited:?}",
+            subject.name
+        );
+    }
+}
+
+/// 32-bit clocks wrapped after 71 minutes or 49.7 days.
+#[test]
+fn fault_the_clock_wraps() {
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        for bits in 30..59 {
+            for offset in [0, 1, 500_000_000] {
+                clock.set(Nanos::new((1 << bits) - 1 + offset));
+                let first = passed(&limiter, 20);
+                assert!(first <= 10, "{}", subject.name);
+                clock.advance(Duration::from_nanos(1));
+                assert_eq!(passed(&limiter, 20), 0, "{} around 2^{bits}", subject.name);
+            }
+        }
+    }
+}
+
+/// A peer wedged for ever under two threads: whatever was going on, after a silence all is free again.
+#[test]
+fn fault_a_limiter_wedges() {
+    let threads = thread::available_parallelism()
+        .map_or(2, NonZero::get)
+        .clamp(2, 4);
+    let calls = if cfg!(miri) { 10 } else { 3_000 };
+    for subject in ten_per_second() {
+        let (limiter, clock) = by_hand(subject.algorithm);
+        thread::scope(|scope| {
+            for thread in 0..threads {
+                let (limiter, clock) = (&limiter, clock.clone());
+                scope.spawn(move || {
+                    for call in 0..calls {
+                        clock.advance(Duration::from_micros(call % 977));
+                        if let Ok(admitted) = limiter.check_n(1 + call % 3)
+                            && call % 2 == thread as u64 % 2
+                        {
+                            let _: Settled = limiter.refund(admitted);
+                        }
+                    }
+                });
+            }
+        });
+        clock.advance(Duration::from_secs(61));
+        assert_eq!(limiter.peek().remaining(), 10, "{}", subject.name);
+        assert_eq!(passed(&limiter, 20), 10, "{}", subject.name);
+    }
+}
+
+/// Rounding the time per permit up must not make the longest window refuse its own limit as burst.
+#[test]
+fn fault_a_limit_is_no_burst_in_the_longest_window() {
+    for limit in 1..200 {
+        let quota = Quota::new(limit, Quota::MAX_WINDOW).expect("a quota");
+        let bucket = Gcra::new(quota).expect("the limit is a burst");
+        assert_eq!(bucket.burst(), limit);
+    }
+}

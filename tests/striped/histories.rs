@@ -1,0 +1,220 @@
+//! Histories of any calls, beside a plain ring and a log of the calls.
+
+use super::*;
+
+proptest! {
+    #[test]
+    fn one_caller_passes_as_many_as_the_plain_ring(
+        (limit, stripes, batch) in shapes(),
+        worker in 0..100_usize,
+        step in 0..10_000_u64,
+        given: bool,
+    ) {
+        let (limiter, clock) = striped(limit, stripes, batch);
+        // Steps that stay within the window.
+        let step = Duration::from_nanos(step.min(9_000_000 / limit));
+        let here = passed(|| {
+            clock.advance(step);
+            if given {
+                limiter.as_worker(worker).check_at(clock.now(), 1).is_ok()
+            } else {
+                limiter.as_worker(worker).check().is_ok()
+            }
+        });
+        let (ring, clock) = plain(limit);
+        let there = passed(|| {
+            clock.advance(step);
+            ring.check().is_ok()
+        });
+        prop_assert_eq!(here, there);
+        prop_assert_eq!(here, limit);
+        prop_assert_eq!(limiter.remaining(), 0);
+        prop_assert_eq!(limiter.bound(), limit);
+    }
+
+    /// The whole limit is available after a long silence if the last request was denied: the denial makes the
+    /// uncharged counts expiring.
+    #[test]
+    fn after_a_denial_and_a_silence_all_of_the_limit_passes(
+        (limit, stripes, batch) in shapes(),
+        workers in (0..100_usize, 0..100_usize),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, batch);
+        for worker in [workers.0, workers.1, workers.0] {
+            prop_assert_eq!(passed(|| limiter.as_worker(worker).check().is_ok()), limit);
+            // A window, a cell, and the period that a date is rounded up by.
+            clock.advance(WINDOW + CELL + WINDOW / 8);
+        }
+    }
+
+    /// Without a denial, as many may be missing as the stripes batch.
+    #[test]
+    fn after_a_silence_nearly_all_of_the_limit_passes(
+        (limit, stripes, batch) in shapes(),
+        uses in proptest::collection::vec(0..100_usize, 0..300),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, batch);
+        for worker in uses {
+            let _ = limiter.as_worker(worker).check();
+        }
+        clock.advance(10 * WINDOW);
+        let passed = passed(|| limiter.as_worker(0).check().is_ok());
+        prop_assert!(passed <= limit);
+        prop_assert!(passed >= limit - stripes * batch, "{} of {}", passed, limit);
+    }
+
+    /// In any sequential history, no window holds more than the limit; and a request is denied only if about as
+    /// much was used in a window and a cell.
+    #[test]
+    fn histories_keep_the_bound_and_deny_for_a_reason(
+        (limit, stripes, batch) in shapes(),
+        calls in proptest::collection::vec((0..70_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, batch);
+        let mut log = Log::default();
+        for (worker, permits, pause, given) in calls {
+            clock.advance(Duration::from_nanos(match pause {
+                0..3 => 0,
+                3 => 3_000,
+                4 => 700_000,
+                _ => 1_500_000 * permits / 4,
+            }));
+            // Mostly few permits.
+            let permits = if permits > 10 { permits } else { 1 + permits % 2 };
+            let now = clock.now();
+            let worker = limiter.as_worker(worker);
+            let decision = if given { worker.check_at(now, permits) } else { worker.check_n(permits) };
+            match decision {
+                Ok(()) => log.add(now, permits),
+                Err(denied) => {
+                    prop_assert_eq!((denied.at(), denied.permits()), (now, permits));
+                    let used = log.count(now.get(), (WINDOW + CELL + WINDOW / 8).as_nanos() as u64);
+                    // Each stripe can have a batch that was charged late, and an idle part that is too small.
+                    let reason = (limit + 1).saturating_sub(2 * stripes * batch + permits);
+                    prop_assert!(used >= reason, "{} permits, {} used of {}", permits, used, limit);
+                    if permits > limiter.max_request() {
+                        prop_assert_eq!(denied.retry_after(), None);
+                    } else {
+                        let after = denied.retry_after().expect("not too many");
+                        prop_assert!(after > Duration::ZERO);
+                        prop_assert!(after <= WINDOW + CELL, "{:?}", after);
+                    }
+                }
+            }
+        }
+        prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
+    }
+
+    /// A local stripe admits as many, again after each silence, and leaves the rest to the other workers.
+    #[test]
+    fn a_local_stripe_passes_as_many_as_the_plain_ring(
+        (limit, stripes, batch) in shapes(),
+        worker in 0..100_usize,
+        early in 0..50_u64,
+        given: bool,
+    ) {
+        let (limiter, clock) = striped(limit, stripes, batch);
+        prop_assert_eq!(limiter.as_worker(worker).local_stripe().is_own(), stripes > 0);
+        for _ in 0..3 {
+            let mut own = limiter.as_worker(worker).local_stripe();
+            let mut ask = || {
+                if given { own.check_at(clock.now(), 1).is_ok() } else { own.check().is_ok() }
+            };
+            let here = (0..early.min(limit)).filter(|_| ask()).count() as u64;
+            prop_assert_eq!(here, early.min(limit));
+            drop(own);
+            let others = passed(|| limiter.as_worker(worker + 1).check().is_ok());
+            prop_assert_eq!(here + others, limit);
+            // A window, a cell, and the period that a date is rounded up by.
+            clock.advance(WINDOW + CELL + WINDOW / 8);
+            let mut own = limiter.as_worker(worker).local_stripe();
+            let all = passed(|| own.check().is_ok());
+            prop_assert_eq!(all, limit);
+            prop_assert_eq!(limiter.remaining(), 0);
+            clock.advance(WINDOW + CELL + WINDOW / 8);
+        }
+    }
+
+    /// In any history with some local stripes, no window holds more than the limit.
+    #[test]
+    fn own_lanes_keep_the_bound(
+        (limit, stripes, batch) in shapes(),
+        calls in proptest::collection::vec((0..6_usize, 0..4_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
+    ) {
+        let (limiter, clock) = striped(limit, stripes, batch);
+        let mut workers = [const { None }; 4];
+        let mut log = Log::default();
+        for (what, worker, permits, pause, given) in calls {
+            clock.advance(Duration::from_nanos(match pause {
+                0..3 => 0,
+                3 => 3_000,
+                4 => 700_000,
+                _ => 1_500_000 * permits / 4,
+            }));
+            let permits = if permits > 10 { permits } else { 1 + permits % 2 };
+            let now = clock.now();
+            let admitted = match (what, &mut workers[worker]) {
+                (0, local) => {
+                    *local = local.is_none().then(|| limiter.as_worker(worker).local_stripe());
+                    continue;
+                }
+                (_, Some(own)) if given => own.check_at(now, permits).is_ok(),
+                (_, Some(own)) => own.check_n(permits).is_ok(),
+                (_, None) => limiter.as_worker(worker).check_n(permits).is_ok(),
+            };
+            if admitted {
+                log.add(now, permits);
+            }
+        }
+        prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
+    }
+
+    #[test]
+    fn the_retry_time_is_honest(
+        (limit, stripes, batch) in shapes(),
+        worker in 0..70_usize,
+        permits in 1..40_u64,
+        pauses in proptest::collection::vec(0..3_000_000_u64, 20),
+    ) {
+        let at_retry = |early: Duration| {
+            let (limiter, clock) = striped(limit, stripes, batch);
+            for pause in &pauses {
+                while limiter.as_worker(worker).check().is_ok() {}
+                clock.advance(Duration::from_nanos(*pause));
+            }
+            while limiter.as_worker(worker).check().is_ok() {}
+            let denied = limiter.as_worker(worker).check_n(permits).expect_err("all is used");
+            let after = denied.retry_after();
+            let wait = after?.saturating_sub(early);
+            clock.advance(wait);
+            Some((wait, limiter.as_worker(worker).check_n(permits).is_ok()))
+        };
+        match at_retry(Duration::ZERO) {
+            None => prop_assert!(permits > limit - stripes * batch),
+            Some((_, admitted)) => prop_assert!(admitted),
+        }
+        if let Some((_, admitted)) = at_retry(Duration::from_nanos(1)) {
+            // The ring's time is in cells: one nanosecond earlier is the cell before.
+            prop_assert!(!admitted);
+        }
+    }
+
+    /// Readings of decades to come and of long ago.
+    #[test]
+    fn no_reading_makes_it_panic_or_admit_without_end(
+        readings in proptest::collection::vec((any::<u64>(), 0..64_u32, 0..8_usize, any::<bool>()), 0..200),
+    ) {
+        let (limiter, clock) = striped(100, 4, 5);
+        for (reading, bits, worker, set) in readings {
+            let now = Nanos::new(reading >> bits);
+            if set {
+                clock.set(now);
+            }
+            let _ = limiter.as_worker(worker).check_at(now, 1 + reading % 7);
+            let _ = limiter.as_worker(worker).check();
+            let _ = limiter.remaining();
+        }
+        clock.set(Nanos::MAX);
+        prop_assert!(passed(|| limiter.as_worker(0).check().is_ok()) <= 100);
+    }
+}
