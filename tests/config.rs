@@ -13,6 +13,8 @@ mod errors;
 mod fields;
 #[path = "config/files.rs"]
 mod files;
+#[path = "config/set_errors.rs"]
+mod set_errors;
 #[path = "config/syntax.rs"]
 mod syntax;
 #[cfg(feature = "watch")]

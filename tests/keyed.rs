@@ -26,6 +26,11 @@ mod full;
 #[cfg(not(miri))] // Thousands of histories of one thread.
 #[path = "keyed/histories.rs"]
 mod histories;
+#[cfg(not(miri))] // Every algorithm on full tables.
+#[path = "keyed/least_spent.rs"]
+mod least_spent;
+#[path = "keyed/many.rs"]
+mod many;
 #[cfg(not(miri))] // Tables of megabytes, each word of which Miri writes.
 #[path = "keyed/memory.rs"]
 mod memory;
@@ -35,6 +40,8 @@ mod reference;
 #[cfg(not(miri))]
 #[path = "keyed/refunds.rs"]
 mod refunds;
+#[path = "keyed/resets.rs"]
+mod resets;
 #[cfg(all(feature = "quanta", not(miri)))] // Miri's clock and threads are too slow for windows of milliseconds.
 #[path = "keyed/stress.rs"]
 mod stress;

@@ -17,11 +17,15 @@ mod bounds;
 mod buckets;
 #[path = "oracle/equal.rs"]
 mod equal;
+#[path = "oracle/idle.rs"]
+mod idle;
 #[path = "oracle/reclaim.rs"]
 mod reclaim;
 #[path = "oracle/reference.rs"]
 mod reference;
 #[path = "oracle/refunds.rs"]
 mod refunds;
+#[path = "oracle/subjects.rs"]
+mod subjects;
 #[path = "oracle/walk.rs"]
 mod walk;

@@ -1,0 +1,184 @@
+//! A full table that gives the entry of the key that has spent least to a new key.
+
+use core::time::Duration;
+
+use ringgate::algorithm::Reclaim;
+use ringgate::keyed::OnFull;
+
+use super::{by_hand, drain, filled, keys_of, now, quota, subjects};
+
+/// The one that has spent least makes room, and what it had spent counts for the newcomer.
+#[test]
+fn the_key_that_has_spent_least_is_forgotten() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+        for key in keys_of(&limiter) {
+            let permits = if key == 1_002 { 1 } else { 2 };
+            assert!(limiter.check_n(&key, permits).is_ok(), "{}", subject.name);
+        }
+        let peek = limiter.peek(&1);
+        assert_eq!((peek.spent(), peek.is_overflow()), (1, false), "{}", subject.name);
+        assert!(
+            !limiter
+                .check(&1)
+                .expect("in the place of the third")
+                .is_overflow()
+        );
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.forgotten, counts.tracked, counts.overflowed),
+            (1, limiter.capacity() as u64, 0)
+        );
+        assert_eq!(counts.reclaimed, 0);
+        for key in keys_of(&limiter).filter(|&key| key != 1_002) {
+            assert!(limiter.reset(&key), "{}: {key} has its entry", subject.name);
+        }
+        assert!(!limiter.reset(&1_002), "{}", subject.name);
+        let inherited = match subject.name.as_str() {
+            // Nothing is left of the cell before, which the newcomer begins after.
+            "fixed window" => 0,
+            // The time of one permit and a unit, rounded up to permits.
+            "bucket" => 2,
+            _ => 1,
+        };
+        assert_eq!(limiter.peek(&1).spent(), 1 + inherited, "{}", subject.name);
+    }
+}
+
+/// Idle keys are evicted first, and no key loses permits by that.
+#[test]
+fn nobody_is_forgotten_while_somebody_is_idle() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 1);
+        clock.advance(3 * subject.algorithm.span());
+        assert!(limiter.check(&1).is_ok());
+        let entries = limiter.capacity() as u64;
+        for key in 2..=entries {
+            assert!(limiter.check(&key).is_ok());
+            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+        }
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.reclaimed, counts.forgotten),
+            (entries - 1, 0),
+            "{}",
+            subject.name
+        );
+        for key in 1..=entries {
+            assert_eq!(limiter.peek(&key).spent(), 1, "{}", subject.name);
+        }
+    }
+}
+
+/// Thousands of keys in one cell take each other's entries; an hour later all is as new.
+#[test]
+fn forgetting_does_not_run_ahead_of_the_clock() {
+    for subject in subjects(quota("10/min")) {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
+        for key in 1_000..9_000 {
+            let _ = limiter.check(&key);
+        }
+        drain(&limiter, 1);
+        clock.advance(Duration::from_secs(3_600));
+        let taken = limiter.check(&1).expect("an hour after at most ten");
+        assert_eq!(
+            (taken.is_overflow(), taken.at()),
+            (false, now(&clock)),
+            "{}",
+            subject.name
+        );
+        assert_eq!(limiter.peek(&1).spent(), 1, "{}", subject.name);
+    }
+}
+
+/// Of an entry that is ahead of the cell already, nothing is taken. (A log may be two units of time ahead of its
+/// clock; a GCRA state is not: the next key begins a fraction of a nanosecond later.)
+#[test]
+fn an_entry_is_taken_from_somebody_once_in_a_cell() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
+        let entries = limiter.capacity() as u64;
+        let times = match subject.name.as_str() {
+            "bucket" => 5,
+            "timestamps" => 2,
+            _ => 1,
+        };
+        for key in 1..=times * entries {
+            let taken = limiter.check(&key).expect("in the place of another");
+            assert!(!taken.is_overflow(), "{}", subject.name);
+            assert_eq!(limiter.counts().forgotten, key, "{}", subject.name);
+        }
+        if subject.name == "bucket" {
+            continue;
+        }
+        // By the catch-all.
+        assert!(limiter.peek(&40).is_overflow(), "{}", subject.name);
+        let taken = limiter.check(&40).expect("it is fresh");
+        assert!(taken.is_overflow(), "{}", subject.name);
+        let counts = limiter.counts();
+        assert_eq!((counts.forgotten, counts.overflowed), (times * entries, 1));
+        // Soon there is an entry to be taken, though not for the key that was served: it is denied as long as
+        // that counts. Where a window is a cell, all of it is over.
+        clock.advance(2 * cell(&subject.name));
+        let taken = limiter.check(&41).expect("in the place of another");
+        assert!(!taken.is_overflow());
+        let overflow = limiter
+            .check(&40)
+            .map_or_else(|it| it.is_overflow(), |it| it.is_overflow());
+        let fixed = subject.name == "fixed window";
+        assert_eq!(overflow, !fixed, "{}", subject.name);
+        let counts = limiter.counts();
+        assert_eq!(
+            counts.forgotten,
+            times * entries + u64::from(!fixed),
+            "{}",
+            subject.name
+        );
+        assert_eq!(counts.reclaimed, 2 * u64::from(fixed), "{}", subject.name);
+    }
+}
+
+/// The width of a cell of [`subjects`] of so many in a second.
+fn cell(name: &str) -> Duration {
+    if name == "fixed window" {
+        Duration::from_secs(1)
+    } else {
+        Duration::from_millis(200)
+    }
+}
+
+/// An entry that was given up is a cell ahead; once it is not any more, it is taken with what still counts.
+#[test]
+fn forgetting_takes_what_a_reset_has_given_up() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
+        for key in keys_of(&limiter) {
+            assert!(limiter.reset(&key), "{}", subject.name);
+        }
+        assert!(limiter.is_empty());
+        let inherited = if subject.name == "bucket" {
+            // The time of a permit and two units, rounded up.
+            2
+        } else if subject.name == "timestamps" {
+            1
+        } else {
+            assert!(
+                limiter.check(&1).expect("the catch-all").is_overflow(),
+                "{}",
+                subject.name
+            );
+            clock.advance(2 * cell(&subject.name));
+            u64::from(subject.name != "fixed window")
+        };
+        let taken = limiter.check(&2).expect("an entry without a key");
+        assert!(!taken.is_overflow(), "{}", subject.name);
+        let counts = limiter.counts();
+        assert_eq!(
+            (counts.tracked, counts.forgotten, counts.reclaimed),
+            (1, 0, 0),
+            "{}",
+            subject.name
+        );
+        assert_eq!(limiter.peek(&2).spent(), 1 + inherited, "{}", subject.name);
+    }
+}

@@ -1,0 +1,71 @@
+//! Resets of one key, and of all.
+
+use ringgate::keyed::OnFull;
+
+use super::{by_hand, drain, filled, quota, subjects};
+
+#[test]
+fn a_reset_makes_the_next_request_fresh() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+        assert!(!limiter.reset(&1), "{}", subject.name);
+        let most = drain(&limiter, 1);
+        assert_eq!(drain(&limiter, 2), most, "{}", subject.name);
+        assert!(limiter.reset(&1), "{}", subject.name);
+        assert_eq!(
+            (limiter.len(), limiter.peek(&1).spent()),
+            (1, 0),
+            "{}",
+            subject.name
+        );
+        assert!(!limiter.reset(&1), "{}", subject.name);
+        assert_eq!(drain(&limiter, 1), most, "{}", subject.name);
+        // The other key is not concerned.
+        assert_eq!(drain(&limiter, 2), 0, "{}", subject.name);
+        assert_eq!(
+            (limiter.len(), limiter.counts().reclaimed),
+            (2, 0),
+            "{}",
+            subject.name
+        );
+    }
+}
+
+/// An entry that was reset is used again once what it holds is idle, and not before.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_reset_entry_is_used_again_when_it_is_idle() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 0);
+        assert!(limiter.reset(&1_001), "{}", subject.name);
+        assert_eq!(limiter.len() + 1, limiter.capacity() as u64, "{}", subject.name);
+        let wait = limiter.check(&1).expect_err("no entry is idle").retry_after();
+        clock.advance(wait.expect("one permit"));
+        assert!(limiter.check(&1).is_ok(), "{}", subject.name);
+    }
+}
+
+/// A key that was reset finds the table full: until the state of its old entry is idle, no key gets that entry.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_reset_on_a_full_table_leaves_the_key_to_the_rule() {
+    for subject in subjects(quota("10/s")) {
+        for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
+            let (limiter, clock) = filled(subject.algorithm.clone(), on_full, 0);
+            assert!(limiter.reset(&1_001), "{}", subject.name);
+            let answer = limiter.check(&1_001);
+            assert_eq!(answer.is_ok(), on_full != OnFull::Deny, "{}", subject.name);
+            let (overflow, wait) = match answer {
+                Ok(taken) => (taken.is_overflow(), None),
+                Err(denied) => (denied.is_overflow(), denied.retry_after()),
+            };
+            assert!(overflow, "{}, {on_full:?}", subject.name);
+            assert_eq!(limiter.counts().overflowed, 1, "{}", subject.name);
+            assert!(!limiter.reset(&1_001), "{}", subject.name);
+            if let Some(wait) = wait {
+                clock.advance(wait);
+                assert!(limiter.check(&1_001).is_ok(), "{}", subject.name);
+            }
+        }
+    }
+}

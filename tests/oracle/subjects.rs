@@ -1,0 +1,184 @@
+//! The subjects of histories: every algorithm, with any quota.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing};
+
+use crate::common::Subject;
+
+/// Windows that cells divide, windows that they do not, and the shortest and the longest.
+pub(crate) fn window() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 1_000..100_000_u64,
+        3 => 1_000_000..10_000_000_000_u64,
+        2 => prop::sample::select(vec![
+            1_000_u64, 1_001, 1_000_000, 1_000_000_000, 60_000_000_000, 3_600_000_000_000,
+        ]),
+    ]
+}
+
+pub(crate) fn limit() -> impl Strategy<Value = u64> {
+    prop_oneof![5 => 1..8_u64, 3 => 8..40_u64, 1 => 40..400_u64]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Strict,
+    Classic,
+    Even,
+}
+
+/// A counter ring of one window, by its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    pub(crate) kind: Kind,
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
+    pub(crate) cells: u64,
+    pub(crate) unpacked: bool,
+}
+
+impl Ring {
+    pub(crate) fn build(self) -> CounterRing {
+        self.try_build()
+            .expect("a ring that the strategy has built already")
+    }
+
+    fn try_build(self) -> Result<CounterRing, ConfigError> {
+        let builder = CounterRing::builder(quota(self.limit, self.window)).cells(self.cells);
+        let builder = match self.kind {
+            Kind::Strict => builder.strict(),
+            Kind::Classic => builder.classic(),
+            Kind::Even => builder.even(),
+        };
+        let builder = if self.unpacked {
+            builder.unpacked()
+        } else {
+            builder
+        };
+        builder.build()
+    }
+
+    pub(crate) fn width(self) -> u64 {
+        self.window.div_ceil(self.cells)
+    }
+}
+
+pub(crate) fn ring() -> impl Strategy<Value = Ring> {
+    let kind = prop::sample::select(vec![Kind::Strict, Kind::Classic, Kind::Even]);
+    (kind, limit(), window(), 1..13_u64, any::<bool>())
+        .prop_map(|(kind, limit, window, cells, unpacked)| Ring {
+            kind,
+            limit,
+            window,
+            cells,
+            unpacked,
+        })
+        .prop_filter("too large a limit for such cells", |ring| {
+            ring.try_build().is_ok()
+        })
+}
+
+/// A ring of several windows over one state, in any order.
+#[derive(Clone, Debug)]
+pub(crate) struct Several {
+    pub(crate) quotas: Vec<Quota>,
+    pub(crate) cells: u64,
+    pub(crate) classic: bool,
+}
+
+impl Several {
+    pub(crate) fn build(&self) -> CounterRing {
+        self.try_build()
+            .expect("a ring that the strategy has built already")
+    }
+
+    fn try_build(&self) -> Result<CounterRing, ConfigError> {
+        let mut builder = CounterRing::builder(self.quotas[0]).cells(self.cells);
+        if self.classic {
+            builder = builder.classic();
+        }
+        for &quota in &self.quotas[1..] {
+            builder = builder.also(quota);
+        }
+        builder.build()
+    }
+
+    /// Cell width of each window: a multiple of the tick, which may be a part of the narrowest.
+    pub(crate) fn widths(&self) -> Vec<u64> {
+        let tick = nanos(self.build().cell());
+        self.quotas
+            .iter()
+            .map(|quota| nanos(quota.window()).div_ceil(self.cells).next_multiple_of(tick))
+            .collect()
+    }
+}
+
+pub(crate) fn several() -> impl Strategy<Value = Several> {
+    let more = prop::collection::vec((1..30_u64, limit()), 1..3);
+    let cells = 1..9_u64;
+    (window(), limit(), more, cells, any::<bool>(), any::<bool>())
+        .prop_map(|(window, limit, more, cells, classic, turned)| {
+            let mut quotas = vec![quota(limit, window)];
+            for (factor, more) in more {
+                quotas.push(quota(limit + more, window * factor + factor / 3));
+            }
+            if turned {
+                // The window with the narrowest cells need not be the first.
+                quotas.reverse();
+            }
+            Several {
+                quotas,
+                cells,
+                classic,
+            }
+        })
+        .prop_filter("too large a limit for such cells", |several| {
+            several.try_build().is_ok()
+        })
+}
+
+pub(crate) fn quota(limit: u64, window: u64) -> Quota {
+    Quota::new(limit, Duration::from_nanos(window)).expect("a quota within the ranges")
+}
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).expect("less than 584 years")
+}
+
+/// Every algorithm and variant.
+pub(crate) fn subject() -> impl Strategy<Value = Subject> {
+    prop_oneof![
+        3 => ring().prop_map(|ring| Subject::new(format!("{ring:?}"), ring.build())),
+        1 => (limit(), window()).prop_map(|(limit, window)| {
+            let ring = CounterRing::fixed_window(quota(limit, window)).expect("a small limit");
+            Subject::new(format!("fixed window, {limit} in {window}ns"), ring)
+        }),
+        2 => several().prop_map(|several| {
+            let mut subject = Subject::new(format!("{several:?}"), several.build());
+            let loose = if several.classic { 2 } else { 1 };
+            for quota in &several.quotas[1..] {
+                subject = subject.and(quota.window(), loose * quota.limit());
+            }
+            subject
+        }),
+        2 => (limit(), 10_000..10_000_000_000_u64).prop_map(|(limit, window)| {
+            let ring = TimestampRing::new(quota(limit, window)).expect("ten units of 100 ns");
+            Subject::new(format!("timestamp ring, {limit} in {window}ns"), ring)
+        }),
+        2 => bucket().prop_map(|gcra| Subject::new(format!("{gcra:?}"), gcra)),
+    ]
+}
+
+pub(crate) fn bucket() -> impl Strategy<Value = Gcra> {
+    let burst = prop_oneof![
+        2 => Just(None),
+        1 => Just(Some(1)),
+        3 => (1..100_u64).prop_map(Some),
+    ];
+    (limit(), window(), burst)
+        .prop_filter_map("more than one permit per nanosecond", |(limit, window, burst)| {
+            Gcra::token_bucket(quota(limit, window), burst.unwrap_or(limit)).ok()
+        })
+}
