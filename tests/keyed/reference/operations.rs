@@ -1,4 +1,4 @@
-//! What each call must answer.
+//! The operations of the model, and the answers that a table must give to them.
 
 use super::*;
 
