@@ -55,12 +55,12 @@ fn main() -> Result<(), ConfigError> {
             check: count(|| limiter.check().is_ok()),
         });
         cases.push(Case {
-            name: format!("own lanes, batches of {batch}"),
+            name: format!("local stripes, batches of {batch}"),
             check: Box::new(|worker, turns| {
                 set_thread_index(worker);
-                let mut lane = limiter.local_stripe();
+                let mut stripe = limiter.local_stripe();
                 (0..turns)
-                    .map(|_| u64::from(black_box(&mut lane).check().is_ok()))
+                    .map(|_| u64::from(black_box(&mut stripe).check().is_ok()))
                     .sum()
             }),
         });
