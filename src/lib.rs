@@ -108,6 +108,7 @@
 //! | `observe` | no | counters for `metrics` and events for `tracing`; enables `rules` |
 //! | `tokio` | no | [`wait`] and [`throttle`]; needs the standard library |
 //! | `tower` | no | [`http`]; enables `rules`; with `tokio` its layer can wait |
+//! | `axum`, `tonic` | no | addresses of their connections are found by [`http`]; enable `tower` |
 //! | `shared` | no | [`shared`], on tokio; enables `quanta` and `rules` |
 //! | `redis`, `redis-cluster` | no | a store in Redis, Valkey or a cluster of them; enables `shared` |
 //! | `serde` | no | [`Quota`] and [`limiter::SavedState`] can be serialized |

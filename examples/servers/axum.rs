@@ -19,7 +19,6 @@ use std::sync::mpsc;
 use std::{env, fs};
 
 use axum::Router;
-use axum::extract::ConnectInfo;
 use axum::routing::get;
 use http::HeaderName;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -58,11 +57,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let scrape = recorder.handle();
     metrics::set_global_recorder(recorder)?;
 
-    // Keys that the file names. Behind a proxy, add `.x_forwarded_for(["10.0.0.0/8"])?` to `clients`.
-    let clients = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
+    // Keys that the file names. Behind a proxy, add `.x_forwarded_for(["10.0.0.0/8"])?` to the peer.
     let user = HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(OnMissingKey::Skip);
     let extractors = Extractors::new()
-        .key(HttpKey::client(clients).key())?
+        .key(HttpKey::client(ClientIp::peer()).key())?
         .key(user.key())?;
 
     let rules = RuleSetBuilder::from_file(&path, &extractors)?;

@@ -11,11 +11,10 @@
 use core::error::Error;
 use std::env;
 
-use ringgate::http::{ClientIp, HttpKey, RateLimitLayer};
+use ringgate::http::{HttpKey, RateLimitLayer};
 use ringgate::{Rule, RuleSet};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::server::TcpConnectInfo;
 use tonic::transport::{Channel, Server};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -29,9 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: tonic [--once]".into()),
     };
 
-    let clients =
-        ClientIp::peer().peer_from(|info: &TcpConnectInfo| info.remote_addr().map(|peer| peer.ip()));
-    let client = HttpKey::client(clients).key();
+    let client = HttpKey::peer().key();
     let rules = RuleSet::builder()
         .rule(Rule::new("client", "3/min".parse()?).by(&client))
         .rule(Rule::new("total", "1000/s".parse()?))

@@ -5,6 +5,8 @@ mod skip;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
+#[cfg(feature = "observe")]
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use ::http::request::Parts;
 use ::http::{Response, StatusCode, response};
@@ -26,6 +28,9 @@ pub(super) struct Config<S: HttpRules, R> {
     /// The cost that is settled by the bytes of the body.
     pub(super) body_cost: Option<Cost<Parts>>,
     pub(super) on_rejected: Option<Arc<OnRejected>>,
+    /// Whether the server was told that it gives requests no key.
+    #[cfg(feature = "observe")]
+    pub(super) reported: Arc<AtomicBool>,
 }
 
 /// Statuses of rejections, by their reason.
@@ -59,6 +64,13 @@ impl<S: HttpRules, R> Config<S, R> {
         } else {
             self.statuses.denied
         };
+        #[cfg(feature = "observe")]
+        if let Some(help) = rejection.help()
+            // Relaxed: nothing is published with it.
+            && !self.reported.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(target: "ringgate", "{}: {help}", rejection.reason());
+        }
         if let Some(on_rejected) = &self.on_rejected {
             on_rejected(&rejection);
         }
@@ -87,6 +99,8 @@ impl<S: HttpRules, R: Clone> Clone for Config<S, R> {
             charge_if: self.charge_if.clone(),
             body_cost: self.body_cost.clone(),
             on_rejected: self.on_rejected.clone(),
+            #[cfg(feature = "observe")]
+            reported: Arc::clone(&self.reported),
         }
     }
 }

@@ -71,7 +71,7 @@ pub struct RateLimitLayer<S: HttpRules = LiveRules<Parts>, R = Problem, M = Unme
 impl<S: HttpRules> RateLimitLayer<S> {
     /// Creates a layer over rules that other code has a share in: [`LiveRules`], to replace them while requests are served,
     /// or `SharedRules`, whose counts many machines share.
-    pub const fn new(rules: Arc<S>) -> Self {
+    pub fn new(rules: Arc<S>) -> Self {
         Self {
             config: Config {
                 rules,
@@ -93,6 +93,8 @@ impl<S: HttpRules> RateLimitLayer<S> {
                 charge_if: None,
                 body_cost: None,
                 on_rejected: None,
+                #[cfg(feature = "observe")]
+                reported: Arc::default(),
             },
             metering: PhantomData,
         }
@@ -277,6 +279,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
             charge_if,
             body_cost,
             on_rejected,
+            #[cfg(feature = "observe")]
+            reported,
         } = self.config;
         RateLimitLayer {
             config: Config {
@@ -289,6 +293,8 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
                 charge_if,
                 body_cost,
                 on_rejected,
+                #[cfg(feature = "observe")]
+                reported,
             },
             metering: self.metering,
         }

@@ -90,7 +90,7 @@ impl<'a> Rejection<'a> {
     }
 
     /// Returns the reason in a few words.
-    pub(super) fn reason(&self) -> &'static str {
+    pub(in crate::http) fn reason(&self) -> &'static str {
         if self.lacks_required_key() {
             "server gives requests no key for a rate limit"
         } else if self.lacks_key() {

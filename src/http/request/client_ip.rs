@@ -8,10 +8,11 @@ use core::fmt;
 use core::hash::Hash;
 use core::net::IpAddr;
 
+use ::http::HeaderName;
 use ::http::request::Parts;
 use smallvec::SmallVec;
 
-use self::proxies::{ForwardingHeader, TrustedProxies};
+use self::proxies::{ForwardingHeader, ProxyHeader, TrustedProxies};
 use crate::error::ConfigError;
 use crate::keyed::{ClientAddress, KeyHasher};
 
@@ -33,19 +34,34 @@ use crate::keyed::{ClientAddress, KeyHasher};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerAddress(pub IpAddr);
 
-/// Finds the client address of a request: the peer, or the address that a trusted proxy reports.
+/// Finds the client address of a request: the peer, or the address that a proxy reports.
+///
+/// | the server is reached | |
+/// |---|---|
+/// | directly | [`peer`](Self::peer) |
+/// | through proxies in known networks | [`x_forwarded_for`](Self::x_forwarded_for), [`forwarded`](Self::forwarded) |
+/// | only through one proxy, which appends to `X-Forwarded-For` | [`one_proxy`](Self::one_proxy) |
+/// | only through a load balancer that writes a header of its own | [`header`](Self::header) |
+/// | only through Cloudflare, Fly.io, AWS | [`cloudflare`](Self::cloudflare), [`fly`](Self::fly), [`aws_load_balancer`](Self::aws_load_balancer), [`cloudfront`](Self::cloudfront) |
 ///
 /// # Guarantee
 ///
-/// A client cannot choose its address, unless a trusted proxy forwards what the client sent:
+/// With `x_forwarded_for` and `forwarded`, a client cannot choose its address, unless a trusted proxy forwards what the
+/// client sent:
 ///
 /// - The header is read only if the peer is a trusted proxy.
 /// - The client is the rightmost address of the header that is not a trusted proxy. Addresses to its left were sent by
 ///   the client, and are ignored. If all addresses are trusted, the client is the leftmost.
-/// - Several lines of the header are one list.
+/// - Several lines of the header are one list. Empty elements are skipped.
 /// - An element that is not an address (`unknown`, `_hidden`) ends the search. The client is then the proxy that
 ///   reported it, and elements to its left are ignored.
 /// - A `Forwarded` line that violates the grammar of RFC 7239 is treated as one such element.
+///
+/// The others read a header of every peer. A client that reaches the server without the proxy chooses its address, unless
+/// [`only_from`](Self::only_from) names the proxy's networks.
+///
+/// A request without an address has no key, and is rejected with status 500 by default
+/// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)): never do all clients share one budget unseen.
 ///
 /// # Caveats
 ///
@@ -77,30 +93,137 @@ pub struct PeerAddress(pub IpAddr);
 #[derive(Clone)]
 #[must_use = "it does nothing until it is part of a key"]
 pub struct ClientIp {
-    /// Reads the peer address. `None` stands for the extension [`PeerAddress`].
+    /// Reads the peer address. `None` stands for the extensions of [`find_peer`].
     peer: Option<Arc<FindPeer>>,
-    proxies: Option<TrustedProxies>,
+    source: Source,
     /// 1 to 128.
     prefix: u8,
 }
 
+/// The part of a request that has the client's address.
+#[derive(Clone, Debug)]
+enum Source {
+    Peer,
+    /// A header with a list of hops.
+    Proxies(TrustedProxies),
+    /// A header with the address alone.
+    Header(ProxyHeader),
+}
+
 type FindPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 
+/// Reads the address of the peer from the extension of the server.
+#[inline]
+fn find_peer(request: &Parts) -> Option<IpAddr> {
+    let extensions = &request.extensions;
+    if let Some(PeerAddress(peer)) = extensions.get() {
+        return Some(*peer);
+    }
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::ConnectInfo(peer)) =
+        extensions.get::<axum::extract::ConnectInfo<core::net::SocketAddr>>()
+    {
+        return Some(peer.ip());
+    }
+    #[cfg(feature = "tonic")]
+    if let Some(peer) = extensions.get::<tonic::transport::server::TcpConnectInfo>() {
+        return peer.remote_addr().map(|peer| peer.ip());
+    }
+    None
+}
+
 impl ClientIp {
-    /// Uses the peer as the client. Its address is read from the extension [`PeerAddress`].
+    /// Uses the peer as the client.
     ///
-    /// axum and tonic do not insert that extension: use [`peer_from`](Self::peer_from) with them. Requests without a peer
-    /// address have no key, and share one budget by default. [`HttpKey::on_missing`](crate::http::HttpKey::on_missing) can deny
-    /// them instead.
+    /// Its address is read from the extension [`PeerAddress`]; with the feature `axum` else from axum's
+    /// `ConnectInfo<SocketAddr>`, which `into_make_service_with_connect_info` inserts; with the feature `tonic` else from
+    /// tonic's `TcpConnectInfo`. For any other extension see [`peer_from`](Self::peer_from), such as tonic's
+    /// `TlsConnectInfo<TcpConnectInfo>`.
     pub const fn peer() -> Self {
         Self {
             peer: None,
-            proxies: None,
+            source: Source::Peer,
             prefix: ClientAddress::DEFAULT_PREFIX,
         }
     }
 
-    /// Reads the peer address from an extension of type `T`: axum's `ConnectInfo`, tonic's `TcpConnectInfo`.
+    /// Uses the last address of `X-Forwarded-For`, whatever the peer: for a server that is reached only through one proxy,
+    /// which appends the address of its own peer.
+    ///
+    /// nginx does with `$proxy_add_x_forwarded_for`, and so do Caddy, Traefik, HAProxy (`option forwardfor`) and Envoy. With
+    /// two proxies in a row, the last address is the first proxy's: use [`x_forwarded_for`](Self::x_forwarded_for).
+    pub const fn one_proxy() -> Self {
+        Self::by_header(proxies::X_FORWARDED_FOR)
+    }
+
+    /// Uses the address in a header of this name, whatever the peer: for a server that is reached only through a load
+    /// balancer that writes the header itself, such as `X-Real-IP`.
+    ///
+    /// The value is an address, with or without a port. Of several addresses or lines the last counts, which the load
+    /// balancer wrote if it appends to those of the client.
+    pub const fn header(name: HeaderName) -> Self {
+        Self::by_header(name)
+    }
+
+    /// Uses `CF-Connecting-IP`, which Cloudflare writes.
+    ///
+    /// Let only [Cloudflare's networks](https://www.cloudflare.com/ips/) reach the server, or name them in
+    /// [`only_from`](Self::only_from). Cloudflare's addresses change, so no list is part of this crate.
+    pub const fn cloudflare() -> Self {
+        Self::by_header(HeaderName::from_static("cf-connecting-ip"))
+    }
+
+    /// Uses `Fly-Client-IP`, which the proxy of Fly.io writes.
+    pub const fn fly() -> Self {
+        Self::by_header(HeaderName::from_static("fly-client-ip"))
+    }
+
+    /// Uses the last address of `X-Forwarded-For`, which an Application Load Balancer of AWS appends by default.
+    ///
+    /// Behind CloudFront and a load balancer, the last address is CloudFront's: use [`cloudfront`](Self::cloudfront).
+    pub const fn aws_load_balancer() -> Self {
+        Self::one_proxy()
+    }
+
+    /// Uses `CloudFront-Viewer-Address`, which CloudFront writes if its origin request policy includes it.
+    pub const fn cloudfront() -> Self {
+        Self {
+            peer: None,
+            source: Source::Header(ProxyHeader::with_port(HeaderName::from_static(
+                "cloudfront-viewer-address",
+            ))),
+            prefix: ClientAddress::DEFAULT_PREFIX,
+        }
+    }
+
+    const fn by_header(name: HeaderName) -> Self {
+        Self {
+            peer: None,
+            source: Source::Header(ProxyHeader::new(name)),
+            prefix: ClientAddress::DEFAULT_PREFIX,
+        }
+    }
+
+    /// Reads the header only of peers in these networks. For any other peer, the peer itself is the client.
+    ///
+    /// It applies to a header that is read whatever the peer, such as that of [`cloudflare`](Self::cloudflare). With
+    /// [`peer`](Self::peer), [`x_forwarded_for`](Self::x_forwarded_for) and [`forwarded`](Self::forwarded) it has no effect.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error with the field `trusted` if a text is neither a network nor an address.
+    pub fn only_from<T: AsRef<str>>(
+        mut self,
+        networks: impl IntoIterator<Item = T>,
+    ) -> Result<Self, ConfigError> {
+        let networks = proxies::parse_networks(networks)?;
+        if let Source::Header(header) = &mut self.source {
+            header.only_from(networks);
+        }
+        Ok(self)
+    }
+
+    /// Reads the peer address from an extension of type `T`, of a server that [`peer`](Self::peer) does not know.
     ///
     /// ```
     /// # mod axum {
@@ -155,7 +278,7 @@ impl ClientIp {
         trusted: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
-            proxies: Some(TrustedProxies::new(header, trusted)?),
+            source: Source::Proxies(TrustedProxies::new(header, trusted)?),
             ..self
         })
     }
@@ -170,27 +293,32 @@ impl ClientIp {
         Ok(Self { prefix: bits, ..self })
     }
 
-    /// Returns the whole client address, or `None` if the request has no peer address.
+    /// Returns the whole client address, or `None` if the request has none.
     #[must_use]
     #[inline]
     pub fn find(&self, request: &Parts) -> Option<IpAddr> {
-        let peer = match &self.peer {
-            None => request.extensions.get::<PeerAddress>()?.0,
-            Some(peer) => peer(request)?,
-        };
-        let peer = peer.to_canonical();
-        Some(match &self.proxies {
-            None => peer,
-            Some(proxies) => proxies.client(peer, &request.headers),
-        })
+        match &self.source {
+            Source::Peer => self.find_peer(request),
+            Source::Proxies(proxies) => Some(proxies.client(self.find_peer(request)?, &request.headers)),
+            Source::Header(header) => header.client(|| self.find_peer(request), &request.headers),
+        }
     }
 
-    /// Hashes the client of a request. Returns `false` if the request has no peer address.
+    #[inline]
+    fn find_peer(&self, request: &Parts) -> Option<IpAddr> {
+        let peer = match &self.peer {
+            None => find_peer(request),
+            Some(peer) => peer(request),
+        };
+        peer.map(|peer| peer.to_canonical())
+    }
+
+    /// Hashes the client of a request. Returns `false` if the request has no address.
     #[inline]
     pub(super) fn hash(&self, request: &Parts, hasher: &mut KeyHasher) -> bool {
-        let client = match (&self.peer, &self.proxies) {
+        let client = match (&self.peer, &self.source) {
             // The masked address is canonical, so the common case needs no call of `find`.
-            (None, None) => request.extensions.get().map(|&PeerAddress(peer)| peer),
+            (None, Source::Peer) => find_peer(request),
             _ => self.find(request),
         };
         let Some(client) = client else { return false };
@@ -224,7 +352,7 @@ impl ClientIp {
 impl fmt::Debug for ClientIp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientIp")
-            .field("proxies", &self.proxies)
+            .field("source", &self.source)
             .field("prefix", &self.prefix)
             .finish_non_exhaustive()
     }

@@ -16,7 +16,8 @@ use crate::shared::KeyParts;
 
 /// Builder of a [`Key`] that is a part of an HTTP request.
 ///
-/// By default all requests without that part share one budget ([`OnMissingKey::Share`]).
+/// By default all requests without that part share one budget ([`OnMissingKey::Share`]). Without an address they are
+/// rejected with status 500 ([`OnMissingKey::Fail`]).
 ///
 /// # Cost
 ///
@@ -102,6 +103,9 @@ impl HttpKey {
     }
 
     /// Creates a key named `client` from the client address. IPv6 clients are identified by a prefix of the address.
+    ///
+    /// Requests without an address are rejected with status 500 and a detail that says what to do, unless
+    /// [`on_missing`](Self::on_missing) is called.
     pub fn client(client: ClientIp) -> Self {
         let shared = client.clone();
         let key = Self::from_build("client", move |name, missing| {
@@ -110,11 +114,13 @@ impl HttpKey {
                 .parse_list_entry(move |text, hasher| of_list.hash_text(text, hasher))
         });
         key.with_part(move |request| shared.octets(request))
+            .on_missing(OnMissingKey::Fail)
     }
 
-    /// Creates a key named `peer` from the extension [`PeerAddress`](crate::http::PeerAddress).
+    /// Creates a key named `peer` from the address of the peer: see [`ClientIp::peer`].
     ///
-    /// The code that accepts connections must insert the extension; see [`ClientIp::peer`].
+    /// Requests without an address are rejected with status 500 and a detail that says what to do, unless
+    /// [`on_missing`](Self::on_missing) is called.
     pub fn peer() -> Self {
         Self::client(ClientIp::peer()).named("peer")
     }
@@ -259,7 +265,8 @@ impl HttpKey {
         }
     }
 
-    /// Chooses how requests without the key are treated. The default is [`OnMissingKey::Share`].
+    /// Chooses how requests without the key are treated. The default is [`OnMissingKey::Fail`] for addresses, and
+    /// [`OnMissingKey::Share`] for everything else.
     ///
     /// With [`OnMissingKey::Deny`] they are rejected with status 400, or with
     /// [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), and charged to no rule.

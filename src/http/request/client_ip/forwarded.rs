@@ -2,16 +2,21 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Passes the addresses of an `X-Forwarded-For` line to `hop` from left to right, and `None` for other elements.
+/// Passes the addresses of an `X-Forwarded-For` line to `hop` from left to right, and `None` for other elements that are
+/// not empty (RFC 9110, section 5.6.1.2).
 pub(super) fn parse_x_forwarded_for(line: &str, mut hop: impl FnMut(Option<IpAddr>)) {
     for text in line.split(',') {
         let text = text.trim_matches(is_space);
+        if text.is_empty() {
+            continue;
+        }
         // Unlike `Forwarded`, this header has IPv6 addresses without brackets.
         hop(node_address(text).or_else(|| text.parse().ok().map(IpAddr::V6)));
     }
 }
 
-/// Passes the addresses of a `Forwarded` line to `hop` from left to right, and `None` for elements without one.
+/// Passes the addresses of a `Forwarded` line to `hop` from left to right, and `None` for elements without one that
+/// are not empty.
 ///
 /// # Errors
 ///
@@ -20,7 +25,9 @@ pub(super) fn parse_x_forwarded_for(line: &str, mut hop: impl FnMut(Option<IpAdd
 pub(super) fn parse_forwarded(line: &str, mut hop: impl FnMut(Option<IpAddr>)) -> Result<(), Malformed> {
     let mut cursor = Cursor(line);
     loop {
-        hop(forwarded_element(&mut cursor)?);
+        if let Some(address) = forwarded_element(&mut cursor)? {
+            hop(address);
+        }
         if cursor.0.is_empty() {
             return Ok(());
         }
@@ -32,14 +39,15 @@ pub(super) fn parse_forwarded(line: &str, mut hop: impl FnMut(Option<IpAddr>)) -
 #[derive(Debug)]
 pub(super) struct Malformed;
 
-/// Parses one element: pairs separated by semicolons, up to a comma or the end.
-fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<IpAddr>, Malformed> {
+/// Parses one element: pairs separated by semicolons, up to a comma or the end. Returns `None` if it is empty.
+fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<Option<IpAddr>>, Malformed> {
     let mut address = None;
-    let mut has_for = false;
+    let (mut has_for, mut is_empty) = (false, true);
     loop {
         cursor.skip_spaces();
         let name = cursor.token();
         if !name.is_empty() {
+            is_empty = false;
             cursor.expect('=')?;
             let value = match cursor.0.strip_prefix('"') {
                 Some(quoted) => cursor.quoted(quoted)?,
@@ -59,7 +67,7 @@ fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<IpAddr>, Malforme
         }
         match cursor.0.strip_prefix(';') {
             Some(rest) => cursor.0 = rest,
-            None => return Ok(address),
+            None => return Ok((!is_empty).then_some(address)),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) enum ForwardingHeader {
     XForwardedFor,
 }
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 impl ForwardingHeader {
     const fn name(self) -> HeaderName {
@@ -39,10 +39,9 @@ impl TrustedProxies {
         header: ForwardingHeader,
         networks: impl IntoIterator<Item = T>,
     ) -> Result<Self, ConfigError> {
-        let networks = networks.into_iter().map(|text| parse_network(text.as_ref()));
         Ok(Self {
             header,
-            networks: networks.collect::<Result<_, _>>()?,
+            networks: parse_networks(networks)?,
         })
     }
 
@@ -63,6 +62,64 @@ impl TrustedProxies {
 
     fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&address))
+    }
+}
+
+/// Header with the address of the client, of the proxy in front of the server.
+#[derive(Clone, Debug)]
+pub(super) struct ProxyHeader {
+    name: HeaderName,
+    /// Whether the value ends with a port, after an IPv6 address without brackets, too.
+    has_port: bool,
+    /// The proxies that may write it. `None`: any peer.
+    networks: Option<Box<[IpNet]>>,
+}
+
+impl ProxyHeader {
+    pub(super) const fn new(name: HeaderName) -> Self {
+        Self {
+            name,
+            has_port: false,
+            networks: None,
+        }
+    }
+
+    pub(super) const fn with_port(name: HeaderName) -> Self {
+        Self {
+            name,
+            has_port: true,
+            networks: None,
+        }
+    }
+
+    pub(super) fn only_from(&mut self, networks: Box<[IpNet]>) {
+        self.networks = Some(networks);
+    }
+
+    /// Returns the last address of the header, or the peer if that may not write the header.
+    pub(super) fn client(
+        &self,
+        peer: impl FnOnce() -> Option<IpAddr>,
+        headers: &HeaderMap,
+    ) -> Option<IpAddr> {
+        if let Some(networks) = &self.networks {
+            let peer = peer()?;
+            if !networks.iter().any(|network| network.contains(&peer)) {
+                return Some(peer);
+            }
+        }
+        let mut last = None;
+        for line in headers.get_all(&self.name) {
+            // A lossy conversion: bytes that a client sends must not hide what a proxy appends to them.
+            let text = String::from_utf8_lossy(line.as_bytes());
+            match text.rsplit_once(':') {
+                Some((address, _)) if self.has_port => {
+                    forwarded::parse_x_forwarded_for(address, |hop| last = Some(hop));
+                }
+                _ => forwarded::parse_x_forwarded_for(&text, |hop| last = Some(hop)),
+            }
+        }
+        last.flatten().map(|client: IpAddr| client.to_canonical())
     }
 }
 
@@ -102,6 +159,13 @@ impl HopScan<'_> {
             Some(hop) => Some(hop),
         };
     }
+}
+
+pub(super) fn parse_networks<T: AsRef<str>>(
+    networks: impl IntoIterator<Item = T>,
+) -> Result<Box<[IpNet]>, ConfigError> {
+    let networks = networks.into_iter();
+    networks.map(|text| parse_network(text.as_ref())).collect()
 }
 
 /// Parses `10.0.0.0/8` or `10.0.0.1`.

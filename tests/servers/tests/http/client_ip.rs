@@ -122,7 +122,6 @@ fn an_invalid_element_makes_its_reporter_the_client() {
     for gap in [
         "unknown",
         "_hidden",
-        "",
         "192.0.2",
         "192.0.2.1:x",
         "192.0.2.1:123456",
@@ -350,4 +349,164 @@ proptest! {
         let client = client_by_forwarded(&[&line]);
         prop_assert!(client == "192.0.2.1" || client == "10.0.0.1", "{} of {}", client, line);
     }
+}
+
+/// Lists may have empty elements, which say nothing (RFC 9110, section 5.6.1.2).
+#[test]
+fn empty_elements_are_skipped() {
+    for line in [
+        "192.0.2.1,",
+        "192.0.2.1, , 10.0.0.2",
+        ",192.0.2.1,\t,10.0.0.2 ,",
+        " , 192.0.2.1",
+    ] {
+        assert_eq!(client_by_x_forwarded_for(&[line]), "192.0.2.1", "{line:?}");
+        let forwarded = line
+            .replace("192.0.2.1", "for=192.0.2.1")
+            .replace("10.0.0.2", "for=10.0.0.2");
+        assert_eq!(client_by_forwarded(&[&forwarded]), "192.0.2.1", "{forwarded:?}");
+    }
+    for line in ["", " ", ",", " , ,"] {
+        assert_eq!(client_by_x_forwarded_for(&[line]), "10.0.0.1", "{line:?}");
+        assert_eq!(
+            client_by_x_forwarded_for(&["192.0.2.1", line]),
+            "192.0.2.1",
+            "{line:?}"
+        );
+        assert_eq!(client_by_forwarded(&[line]), "10.0.0.1", "{line:?}");
+    }
+    // A pair without an address is not empty: its reporter is the client.
+    assert_eq!(client_by_forwarded(&["for=192.0.2.1, proto=https"]), "10.0.0.1");
+}
+
+/// The client by one header line, of a peer that no preset asks for.
+fn by_preset(clients: &ClientIp, header: &'static str, line: &str) -> Option<String> {
+    let (parts, ()) = with(header, line, Request::new(())).into_parts();
+    clients.find(&parts).map(|client| client.to_string())
+}
+
+#[test]
+fn presets_read_their_header_and_no_other() {
+    let real_ip = ClientIp::header(HeaderName::from_static("x-real-ip"));
+    let presets = [
+        (ClientIp::one_proxy(), "x-forwarded-for"),
+        (ClientIp::aws_load_balancer(), "x-forwarded-for"),
+        (real_ip, "x-real-ip"),
+        (ClientIp::cloudflare(), "cf-connecting-ip"),
+        (ClientIp::fly(), "fly-client-ip"),
+        (ClientIp::cloudfront(), "cloudfront-viewer-address"),
+    ];
+    for (clients, header) in &presets {
+        let port = if *header == "cloudfront-viewer-address" {
+            ":4711"
+        } else {
+            ""
+        };
+        for address in ["192.0.2.1", "2001:db8::7"] {
+            let line = format!("{address}{port}");
+            assert_eq!(
+                by_preset(clients, header, &line).as_deref(),
+                Some(address),
+                "{header}"
+            );
+            // The client wrote what stands before.
+            let line = format!("203.0.113.7, {line}");
+            assert_eq!(
+                by_preset(clients, header, &line).as_deref(),
+                Some(address),
+                "{header}"
+            );
+        }
+        for (_, other) in presets.iter().filter(|(_, other)| other != header) {
+            assert_eq!(
+                by_preset(clients, other, "192.0.2.1"),
+                None,
+                "{header} by {other}"
+            );
+        }
+        for invalid in [
+            "",
+            ",",
+            "unknown",
+            "203.0.113.7, unknown",
+            "192.0.2",
+            "203.0.113.7, [::1",
+        ] {
+            assert_eq!(by_preset(clients, header, invalid), None, "{header}: {invalid:?}");
+        }
+    }
+    let mapped = by_preset(&ClientIp::fly(), "fly-client-ip", "::ffff:192.0.2.1");
+    assert_eq!(mapped.as_deref(), Some("192.0.2.1"));
+    // Of several lines the last counts.
+    let request = with("fly-client-ip", "203.0.113.7", Request::new(()));
+    let (parts, ()) = with("fly-client-ip", "192.0.2.1", request).into_parts();
+    assert_eq!(
+        ClientIp::fly().find(&parts).expect("a client").to_string(),
+        "192.0.2.1"
+    );
+}
+
+#[test]
+fn a_preset_can_be_restricted_to_its_networks() {
+    let clients = ClientIp::cloudflare()
+        .only_from(["173.245.48.0/20"])
+        .expect("a network");
+    let by = |peer: &str| find(&clients, "cf-connecting-ip", peer, &["192.0.2.1"]);
+    assert_eq!(by("173.245.48.9"), "192.0.2.1");
+    assert_eq!(by("203.0.113.7"), "203.0.113.7");
+    assert_eq!(
+        by_preset(&clients, "cf-connecting-ip", "192.0.2.1"),
+        None,
+        "no peer"
+    );
+    let error = ClientIp::fly().only_from(["fly"]).expect_err("no network");
+    assert!(error.to_string().contains("trusted"), "{error}");
+}
+
+/// Axum's and tonic's extensions are found without being told, after the layer's own.
+#[test]
+fn addresses_of_servers_are_found() {
+    let address: core::net::SocketAddr = "192.0.2.1:5000".parse().expect("an address");
+    let mut request = Request::new(());
+    request
+        .extensions_mut()
+        .insert(axum::extract::ConnectInfo(address));
+    let (mut parts, ()) = request.into_parts();
+    assert_eq!(ClientIp::peer().find(&parts), Some(address.ip()));
+    let own: IpAddr = "198.51.100.1".parse().expect("an address");
+    parts.extensions.insert(ringgate::http::PeerAddress(own));
+    assert_eq!(ClientIp::peer().find(&parts), Some(own));
+}
+
+/// All clients would share one budget, and nothing would say so.
+#[test]
+fn a_server_without_addresses_is_told() {
+    use ringgate::http::HttpKey;
+    use std::sync::Mutex;
+
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let record = Arc::clone(&told);
+    let layer = layer([rule("client", "1/h").by(&HttpKey::peer().key())])
+        .on_rejected(move |rejection| record.lock().expect("no panic").push(rejection.to_string()));
+    let mut service = layer.clone().layer(Hello);
+    for _ in 0..3 {
+        let response = send(&mut service, Request::new(()));
+        assert_eq!(response.status(), 500);
+        assert_eq!(header(&response, "retry-after"), None);
+        let body: serde_json::Value = serde_json::from_str(&text(response)).expect("JSON");
+        assert_eq!(body["title"], "Server gives requests no key for a rate limit");
+        let detail = body["detail"].as_str().expect("a detail");
+        assert!(detail.contains("into_make_service_with_connect_info"), "{detail}");
+        assert_eq!(body["violated-policies"], serde_json::json!(["client"]));
+    }
+    assert_eq!(told.lock().expect("no panic").len(), 3);
+    let rejected = send(&mut layer.grpc().layer(Hello), Request::new(()));
+    assert_eq!(header(&rejected, "grpc-status"), Some("13"));
+    assert!(
+        header(&rejected, "grpc-message")
+            .expect("a message")
+            .contains("PeerAddress")
+    );
+    // A request with an address is served.
+    assert_eq!(send(&mut service, from("192.0.2.1")).status(), 200);
 }

@@ -144,7 +144,7 @@ fn requests_without_the_key_share_one_budget() {
     assert_eq!(statuses(&api_key().key(), requests()), [200, 429, 200, 429]);
     // The same holds for each source.
     for key in [
-        HttpKey::peer(),
+        HttpKey::peer().on_missing(OnMissingKey::Share),
         HttpKey::cookie("session"),
         HttpKey::extension::<u64>("user"),
         HttpKey::route(|route: &String| route),

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::process::Command;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, MatchedPath};
+use axum::extract::MatchedPath;
 use axum::routing::get;
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::Client;
@@ -71,8 +71,7 @@ fn hello() -> Router {
 }
 
 fn by_client() -> Key<Parts> {
-    let clients = ClientIp::peer().peer_from(|info: &ConnectInfo<SocketAddr>| Some(info.0.ip()));
-    HttpKey::client(clients).key()
+    HttpKey::client(ClientIp::peer()).key()
 }
 
 fn by_user() -> Key<Parts> {

@@ -49,7 +49,7 @@ impl Subscriber for Book {
 
     fn event(&self, event: &Event<'_>) {
         assert_eq!(event.metadata().target(), "ringgate");
-        assert_eq!(*event.metadata().level(), Level::WARN);
+        assert!(matches!(*event.metadata().level(), Level::WARN | Level::ERROR));
         let mut fields = Reader(Fields::new());
         event.record(&mut fields);
         self.events.lock().expect("a book").push(fields.0);
@@ -268,4 +268,40 @@ impl Book {
     fn during_shared(&self, work: impl FnOnce()) {
         tracing::subscriber::with_default(self.clone(), work);
     }
+}
+
+/// Each request is rejected, and the log has one line of it.
+#[tokio::test]
+async fn a_server_that_gives_no_addresses_is_told_once() {
+    use ringgate::http::{HttpKey, RateLimitLayer};
+    use tower::{Layer, Service};
+
+    let rules = RuleSetBuilder::new()
+        .rule(Rule::new("client", "9/s".parse().expect("a quota")).by(&HttpKey::peer().key()))
+        .build_with(ManualClock::new(), SEEDS)
+        .expect("rules");
+    let layer = RateLimitLayer::from(rules);
+    let inner = tower::service_fn(|_: http::Request<()>| {
+        core::future::ready(Ok::<_, core::convert::Infallible>(http::Response::new(
+            String::new(),
+        )))
+    });
+    let mut futures = Vec::new();
+    let events = Book::new(LevelFilter::ERROR).during(|| {
+        for _ in 0..3 {
+            futures.push(layer.clone().layer(inner).call(http::Request::new(())));
+        }
+    });
+    for future in futures {
+        let Ok(response) = future.await;
+        assert_eq!(response.status(), 500);
+    }
+    let [event] = &events[..] else {
+        panic!("{events:?}");
+    };
+    let message = &event["message"];
+    assert!(
+        message.contains("gives requests no key") && message.contains("PeerAddress"),
+        "{message}"
+    );
 }
