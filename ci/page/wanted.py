@@ -40,10 +40,10 @@ def count_at(points, ms):
 
 
 def one_per_cent(tried):
-    """The smallest limit that denies at most 1 %, and how many; None when there is none."""
-    fits = [
-        (limit, denied)
-        for limit, denied in zip(tried["limits"], tried["denied"])
-        if Decimal(denied) / tried["requests"] <= Decimal("0.01")
-    ]
+    """The lowest limit at which, and above which, at most 1 % is denied, and how many; None when there is none."""
+    fits = []
+    for limit, denied in reversed(list(zip(tried["limits"], tried["denied"]))):
+        if Decimal(denied) / tried["requests"] > Decimal("0.01"):
+            break
+        fits.append((limit, denied))
     return min(fits, default=None)

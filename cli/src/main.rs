@@ -133,7 +133,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let status = status(report.truncated);
     unreadable.iter().for_each(|example| print_error(example));
     if let Some(path) = &args.html {
-        write(path, &page::render(&to_json(&report)?)?)?;
+        write(path, &page::render(&report, &to_json(&report)?))?;
     }
     if !args.json {
         return print(&tables::render(&report)).map(|()| status);

@@ -5,6 +5,7 @@ mod evaluator;
 mod findings;
 mod key_request;
 mod lazy_words;
+pub(crate) mod lowest;
 pub(crate) mod requests;
 mod series;
 pub(crate) mod simulate;
@@ -17,7 +18,7 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::HashSet;
 
-use ringgate::{Algorithm, Quota};
+use ringgate::Algorithm;
 use serde_json::Number;
 
 use crate::args::AlgorithmName;
@@ -27,6 +28,7 @@ use crate::key_names::KeyNames;
 use crate::progress::Progress;
 use crate::replay::by_key::ByKey;
 use crate::replay::evaluator::{Evaluated, evaluate};
+use crate::replay::lowest::Search;
 use crate::replay::requests::Inputs;
 use crate::replay::simulate::{Simulation, ladder, simulate};
 use crate::replay::sliding_counts::sliding_counts;
@@ -153,6 +155,9 @@ fn found(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure> {
         algorithm: name.to_string(),
         cells: name.has_cells().then(|| entry.counting.cells()),
         key: entry.key.as_ref().map_or(ALL, |(name, _)| name).to_string(),
+        cost: entry.cost_name.clone(),
+        when: entry.condition.clone(),
+        burst: entry.counting.burst,
         shadow: entry.shadow,
         requests: by_key.requests(),
         admitted: survey.admitted,
@@ -231,34 +236,23 @@ fn what_if(
     progress: &mut Progress,
 ) -> Result<WhatIfReport, Failure> {
     let top = entry.counting.enough(by_key.survey.demand_in_two);
-    let limits = ladder(top, entry.quota.limit(), LIMITS);
-    let simulations = simulations(entry, limits, span);
-    let simulations = simulate(simulations, by_key, progress, "trying other limits")?;
+    let (requests, keys) = (by_key.requests(), by_key.survey.keys);
+    let mut search = Search::new(entry, by_key, span);
+    search.try_limits(ladder(top, entry.quota.limit(), LIMITS), progress)?;
+    // The limits around the lowest that denies at most one percent are tried too, so that it is exact.
+    search.lowest(
+        |denials| u128::from(denials.requests) * 100 <= u128::from(requests),
+        progress,
+    )?;
+    let tried = || search.known.values();
     Ok(WhatIfReport {
         rule: entry.name.clone(),
-        limits: simulations.iter().map(|simulation| simulation.limit).collect(),
-        denied: simulations.iter().map(|simulation| simulation.denied).collect(),
-        keys_denied: simulations
-            .iter()
-            .map(|simulation| simulation.keys_denied)
-            .collect(),
-        requests: by_key.requests(),
-        keys: by_key.survey.keys,
+        limits: tried().map(|denials| denials.limit).collect(),
+        denied: tried().map(|denials| denials.requests).collect(),
+        keys_denied: tried().map(|denials| denials.keys).collect(),
+        requests,
+        keys,
     })
-}
-
-/// Simulations of an entry's algorithm with all limits that it supports.
-pub(crate) fn simulations(
-    entry: &PlanEntry,
-    limits: impl IntoIterator<Item = u64>,
-    span: Span,
-) -> Vec<Simulation> {
-    let quotas = limits
-        .into_iter()
-        .filter_map(|limit| Quota::new(limit, entry.quota.window()).ok());
-    quotas
-        .filter_map(|quota| Simulation::new(entry.counting, quota, span, None).ok())
-        .collect()
 }
 
 /// Lists the top keys with their names.

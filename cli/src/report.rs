@@ -13,6 +13,7 @@ pub(crate) const VERSION: u32 = 1;
 
 /// The results of a replay. Times are milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct Report {
     pub(crate) version: u32,
     /// The names of the inputs.
@@ -49,6 +50,7 @@ pub(crate) struct Report {
 
 /// A rule, or one of its quotas if it has several.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct RuleReport {
     pub(crate) name: String,
     pub(crate) quota: String,
@@ -60,6 +62,11 @@ pub(crate) struct RuleReport {
     pub(crate) cells: Option<u64>,
     /// The name of the key; "all" for one limit for all requests.
     pub(crate) key: String,
+    /// The field with the cost, and the condition.
+    pub(crate) cost: Option<String>,
+    pub(crate) when: Option<String>,
+    /// The burst in permits, if it is set.
+    pub(crate) burst: Option<u64>,
     /// Whether it is enforced for no key, or for a part of the keys.
     pub(crate) shadow: bool,
     /// Requests that the rule applied to.
@@ -77,6 +84,7 @@ pub(crate) struct RuleReport {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct SeriesReport {
     pub(crate) requests: Vec<u64>,
     pub(crate) denied: Vec<u64>,
@@ -84,6 +92,7 @@ pub(crate) struct SeriesReport {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct KeyReport {
     pub(crate) rule: String,
     pub(crate) key: String,
@@ -96,6 +105,7 @@ pub(crate) struct KeyReport {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct ChosenReport {
     pub(crate) rule: String,
     pub(crate) key: String,
@@ -111,8 +121,10 @@ pub(crate) struct ChosenReport {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct WhatIfReport {
     pub(crate) rule: String,
+    /// Ascending.
     pub(crate) limits: Vec<u64>,
     pub(crate) denied: Vec<u64>,
     pub(crate) keys_denied: Vec<u64>,
@@ -121,6 +133,7 @@ pub(crate) struct WhatIfReport {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct ComparisonReport {
     pub(crate) rule: String,
     pub(crate) algorithm: String,
@@ -129,4 +142,56 @@ pub(crate) struct ComparisonReport {
     pub(crate) worst: u64,
     pub(crate) bound: u64,
     pub(crate) bytes: u64,
+}
+
+impl Report {
+    pub(crate) fn rule(&self, name: &str) -> Option<&RuleReport> {
+        self.rules.iter().find(|rule| rule.name == name)
+    }
+
+    /// The requests that a rule applied to.
+    pub(crate) fn requests_of(&self, name: &str) -> u64 {
+        self.rule(name).map_or(self.requests, |rule| rule.requests)
+    }
+
+    /// For each key, the position of its sliding count. The order tells apart keys whose names were cut to the same text.
+    pub(crate) fn charts(&self) -> Vec<Option<usize>> {
+        let mut left: Vec<Option<&ChosenReport>> = self.chosen.iter().map(Some).collect();
+        let chart = |key: &KeyReport| {
+            let is = |chosen: &ChosenReport| chosen.key == key.key && chosen.rule == key.rule;
+            let found = left.iter().position(|chosen| chosen.is_some_and(is))?;
+            left[found] = None;
+            Some(found)
+        };
+        self.keys.iter().map(chart).collect()
+    }
+}
+
+impl RuleReport {
+    /// The window in milliseconds.
+    pub(crate) fn millis(&self) -> f64 {
+        self.window.as_f64().unwrap_or(0.0)
+    }
+
+    /// Whether all requests share one limit.
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.key == "all"
+    }
+}
+
+impl ChosenReport {
+    /// The first time with the largest count, and the count.
+    pub(crate) fn peak(&self) -> Option<Point> {
+        let higher = |best: Point, next: Point| if next.1 > best.1 { next } else { best };
+        self.asked.iter().copied().reduce(higher)
+    }
+}
+
+impl WhatIfReport {
+    /// The lowest limit at which, and above which, at most one percent of the requests is denied; and its denials.
+    pub(crate) fn one_per_cent(&self) -> Option<(u64, u64)> {
+        let tried = self.limits.iter().copied().zip(self.denied.iter().copied());
+        let few = |&(_, denied): &(u64, u64)| u128::from(denied) * 100 <= u128::from(self.requests);
+        tried.rev().take_while(few).last()
+    }
 }

@@ -43,8 +43,9 @@ pub(crate) struct PlanEntry {
     pub(crate) cost: Option<usize>,
     /// The bit of a record that tells whether the rule's condition holds.
     when: Option<Place>,
-    /// The condition as it is written.
-    condition: Option<String>,
+    /// The condition and the field of the cost, as they are written.
+    pub(crate) condition: Option<String>,
+    pub(crate) cost_name: Option<String>,
     /// Whether the rule is enforced for no key, or for a part of the keys.
     pub(crate) shadow: bool,
     /// Whether the rule has a list of keys that it always admits.
@@ -149,6 +150,7 @@ impl Plan {
                     cost: view.cost.and_then(|name| layout.cost_word(name)),
                     when: view.when.and_then(|name| layout.condition_place(name)),
                     condition: view.when.map(ToString::to_string),
+                    cost_name: view.cost.map(ToString::to_string),
                     shadow: view.enforced < 100.0,
                     lists: view.allowed > 0,
                     tiers: view.tiers.iter().map(|(_, limit)| *limit).collect(),

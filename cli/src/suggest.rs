@@ -1,7 +1,5 @@
 //! The limits at which at most a given share is denied.
 
-use alloc::collections::BTreeMap;
-
 use ringgate::Quota;
 use serde::Serialize;
 use serde_json::Number;
@@ -9,10 +7,10 @@ use serde_json::Number;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::replay::by_key::ByKey;
+use crate::replay::in_millis;
+use crate::replay::lowest::{Found, Search};
 use crate::replay::requests::Inputs;
-use crate::replay::simulate::{ladder, simulate};
-use crate::replay::span::Span;
-use crate::replay::{self, in_millis};
+use crate::replay::simulate::ladder;
 use crate::report::VERSION;
 use crate::report::tables::table;
 use crate::rules::argument::ALL;
@@ -97,14 +95,6 @@ struct Suggestion {
     of_keys: Option<Found>,
 }
 
-/// A limit and its denials.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Found {
-    limit: u64,
-    denied: u64,
-    keys_denied: u64,
-}
-
 /// Finds the limits for each entry of a plan. The limits in the plan are ignored.
 ///
 /// # Errors
@@ -134,16 +124,11 @@ pub(crate) fn suggest(
         truncated: !requests.findings.truncated.is_empty(),
     };
     for entry in &plan.entries {
-        let by_key = ByKey::of_events(&mut requests.events, entry, progress)?;
+        let mut by_key = ByKey::of_events(&mut requests.events, entry, progress)?;
         let (requests, keys) = (by_key.requests(), by_key.survey.keys);
         found.warnings.extend(entry.warnings(requests, 0, 0));
         let top = entry.counting.enough(by_key.survey.demand_in_two);
-        let mut search = Search {
-            entry,
-            by_key,
-            span,
-            known: BTreeMap::new(),
-        };
+        let mut search = Search::new(entry, &mut by_key, span);
         search.try_limits(ladder(top, 1, 60), progress)?;
         for share in shares {
             let (most, most_keys) = (share.of(requests), share.of(keys));
@@ -168,76 +153,6 @@ pub(crate) fn suggest(
         }
     }
     Ok((found, requests.unreadable.examples))
-}
-
-/// The denials of a limit.
-#[derive(Clone, Copy, Debug)]
-struct Denials {
-    limit: u64,
-    requests: u64,
-    keys: u64,
-}
-
-/// The limits that were simulated so far.
-struct Search<'e> {
-    entry: &'e PlanEntry,
-    by_key: ByKey,
-    span: Span,
-    known: BTreeMap<u64, Denials>,
-}
-
-/// The limits of one simulation.
-const AT_ONCE: u64 = 48;
-
-impl Search<'_> {
-    fn try_limits(
-        &mut self,
-        limits: impl IntoIterator<Item = u64>,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        let simulations = replay::simulations(self.entry, limits, self.span);
-        let simulations = simulate(simulations, &mut self.by_key, progress, "trying limits")?;
-        self.known.extend(simulations.iter().map(|simulation| {
-            let denials = Denials {
-                limit: simulation.limit,
-                requests: simulation.denied,
-                keys: simulation.keys_denied,
-            };
-            (simulation.limit, denials)
-        }));
-        Ok(())
-    }
-
-    /// The lowest limit that is good and above all limits that are not. The gap below it is searched in ever smaller steps.
-    fn lowest(
-        &mut self,
-        good: impl Fn(&Denials) -> bool,
-        progress: &mut Progress,
-    ) -> Result<Option<Found>, Failure> {
-        loop {
-            let bad = self.known.values().rev().find(|denials| !good(denials));
-            let below = bad.map_or(0, |denials| denials.limit);
-            let Some((&lowest, denials)) = self.known.range(below + 1..).next() else {
-                return Ok(None);
-            };
-            let gap = lowest - below;
-            if gap <= 1 {
-                return Ok(Some(Found {
-                    limit: lowest,
-                    denied: denials.requests,
-                    keys_denied: denials.keys,
-                }));
-            }
-            let step = gap.div_ceil(AT_ONCE + 1);
-            let before = self.known.len();
-            let between = (1..).map(|number| below + number * step);
-            self.try_limits(between.take_while(|limit| *limit < lowest), progress)?;
-            if self.known.len() == before {
-                // The algorithm supports no limit in between.
-                return Ok(None);
-            }
-        }
-    }
 }
 
 impl Suggestions {
@@ -272,8 +187,8 @@ impl Suggestions {
                 .filter(|other| other.window_text == one.window_text)
                 .map(|one| {
                     let mut row = vec![one.share_text.clone()];
-                    row.extend(Found::cells(one.of_requests, one, true));
-                    row.extend(Found::cells(one.of_keys, one, false));
+                    row.extend(cells(one.of_requests, one, true));
+                    row.extend(cells(one.of_keys, one, false));
                     row
                 });
             let names = [
@@ -291,23 +206,22 @@ impl Suggestions {
     }
 }
 
-impl Found {
-    fn cells(found: Option<Self>, of: &Suggestion, requests: bool) -> [String; 3] {
-        let Some(found) = found else {
-            return ["none", "", ""].map(ToString::to_string);
-        };
-        let (denied, total) = match requests {
-            true => (found.denied, of.requests),
-            false => (found.keys_denied, of.keys),
-        };
-        #[expect(clippy::cast_precision_loss, reason = "for people")]
-        let share = denied as f64 * 100.0 / total.max(1) as f64;
-        [
-            found.limit.to_string(),
-            denied.to_string(),
-            format!("{share:.2} %"),
-        ]
-    }
+/// The limit, its denials and their share.
+fn cells(found: Option<Found>, of: &Suggestion, requests: bool) -> [String; 3] {
+    let Some(found) = found else {
+        return ["none", "", ""].map(ToString::to_string);
+    };
+    let (denied, total) = match requests {
+        true => (found.denied, of.requests),
+        false => (found.keys_denied, of.keys),
+    };
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let share = denied as f64 * 100.0 / total.max(1) as f64;
+    [
+        found.limit.to_string(),
+        denied.to_string(),
+        format!("{share:.2} %"),
+    ]
 }
 
 /// Quotas with a limit of 1 for windows such as `60s` and `h`.

@@ -41,6 +41,17 @@ pub(crate) fn is_address(text: &[u8]) -> bool {
     (bare.contains(':') && !zone.is_empty() && bare.parse::<Ipv6Addr>().is_ok()) || text == "unix:"
 }
 
+/// Another spelling of an address of IPv6, which is the usual one.
+pub(crate) fn usual(text: &[u8]) -> Option<String> {
+    let address: Ipv6Addr = str::from_utf8(text)
+        .ok()
+        .filter(|text| text.contains(':'))?
+        .parse()
+        .ok()?;
+    let usual = address.to_canonical().to_string();
+    (usual.as_bytes() != text).then_some(usual)
+}
+
 fn is_port(text: &[u8]) -> bool {
     (1..=5).contains(&text.len()) && text.iter().all(u8::is_ascii_digit)
 }

@@ -22,6 +22,8 @@ pub(crate) struct Findings {
     pub(crate) absent: Vec<String>,
     /// Keys whose values are addresses with a port.
     pub(crate) with_port: BTreeSet<String>,
+    /// The first key that is an address in an unusual spelling, and its usual one.
+    pub(crate) spelled: Option<(String, String)>,
     /// The year of the first timestamp, if it was assumed.
     pub(crate) assumed_year: Option<i16>,
     /// Inputs that end within compressed data.
@@ -196,6 +198,11 @@ impl Findings {
         for field in &self.absent {
             notes.push(format!(
                 "no line has the field {field:?}: its value is {NONE} for all requests"
+            ));
+        }
+        if let Some((given, usual)) = &self.spelled {
+            notes.push(format!(
+                "addresses are compared as they are written: \"{given}\" and \"{usual}\" are two keys"
             ));
         }
         for field in &self.with_port {

@@ -268,6 +268,12 @@ impl Collector<'_> {
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields))?;
+                if let ([field], None) = (fields, &self.findings.spelled) {
+                    let value = self.row.get(*field).unwrap_or_default();
+                    let usual = client::usual(value);
+                    self.findings.spelled =
+                        usual.map(|usual| (String::from_utf8_lossy(value).into_owned(), usual));
+                }
                 if let Some(field) = fields.iter().find(|&&field| {
                     let value = self.row.get(field).unwrap_or_default();
                     client::has_port(value) && client::address(value).is_some()

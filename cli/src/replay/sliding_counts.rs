@@ -17,6 +17,7 @@ pub(crate) type Point = (i64, u64);
 
 /// The requested and the admitted permits of one key in the window that ends at each time.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct SlidingCounts {
     pub(crate) asked: Vec<Point>,
     pub(crate) admitted: Vec<Point>,

@@ -4,18 +4,15 @@
 //! from a log is never markup: here [`text`] escapes it, and the script uses figures and copies of elements only.
 
 mod text;
-mod data;
 mod table;
+mod copy;
 mod answers;
 mod tables;
 
-use std::io;
-
 use self::answers::{answers, whom};
-use self::data::{Data, WhatIf};
 use self::tables::{compare, keys, limits, rules};
 use self::text::{append, duration, embedded, key, number, plain, quota, span};
-use crate::failure::Failure;
+use crate::report::{Report, WhatIfReport};
 
 const PAGE: &str = include_str!("page/page.html");
 const SLIDING: &str = include_str!("page/sliding.html");
@@ -32,38 +29,32 @@ const SCRIPT: &str = concat!(
 /// The hash of the script, the only one that the page allows; `ci/page.sh` prints it after a change.
 const SCRIPT_HASH: &str = "sha256-oG/dbuwTiJleotCXVxhyWzrVz/mRh0tqkQN6H2C5V0I=";
 
-/// Renders a report in JSON.
-///
-/// # Errors
-///
-/// When the JSON is not a report.
-pub(crate) fn render(json: &str) -> Result<String, Failure> {
-    let data: Data = serde_json::from_str(json)
-        .map_err(|error| Failure::io("cannot render the report", io::Error::from(error)))?;
-    let heading = heading(&data);
-    Ok(fill(PAGE, |name| match name {
+/// Renders a report, which the page carries as JSON.
+pub(crate) fn render(data: &Report, json: &str) -> String {
+    let heading = heading(data);
+    fill(PAGE, |name| match name {
         "script hash" => SCRIPT_HASH.to_owned(),
         "style" => STYLE.to_owned(),
         "title" => format!("{heading} · ringgate replay"),
         "heading" => heading.clone(),
-        "about" => about(&data),
-        "answers" => answers(&data),
+        "about" => about(data),
+        "answers" => answers(data),
         "traffic rules" => rule_choice(
             "traffic-rule",
             "Denied by",
             "any rule",
             &names_of(data.rules.iter().map(|rule| &rule.name)),
         ),
-        "keys" => keys(&data),
-        "sliding" => sliding(&data),
-        "what if" => what_if(&data),
-        "rules" => rules(&data),
-        "compare" => compare(&data),
-        "notes" => notes(&data),
+        "keys" => keys(data),
+        "sliding" => sliding(data),
+        "what if" => what_if(data),
+        "rules" => rules(data),
+        "compare" => compare(data),
+        "notes" => notes(data),
         "data" => embedded(json),
         "script" => SCRIPT.to_owned(),
         name => unreachable!("{name} is no place of the page"),
-    }))
+    })
 }
 
 /// Replaces each `{{name}}` of a template once. The content may contain braces.
@@ -83,11 +74,11 @@ fn fill(template: &str, mut content: impl FnMut(&str) -> String) -> String {
 }
 
 /// Plain text for the heading and the title.
-fn heading(data: &Data) -> String {
+fn heading(data: &Report) -> String {
     let rules = data.rules.iter();
     let said: Vec<String> = rules
         .take(3)
-        .map(|rule| format!("{} for {}", quota(rule.limit, rule.window), whom(rule)))
+        .map(|rule| format!("{} for {}", quota(rule.limit, rule.millis()), whom(rule)))
         .collect();
     match data.rules.len() {
         0..=3 => said.join(", "),
@@ -95,7 +86,7 @@ fn heading(data: &Data) -> String {
     }
 }
 
-fn about(data: &Data) -> String {
+fn about(data: &Report) -> String {
     let sources: Vec<String> = data.sources.iter().take(3).map(|source| key(source)).collect();
     let more = match data.sources.len().saturating_sub(3) {
         0 => String::new(),
@@ -134,7 +125,7 @@ fn rule_choice(id: &str, label: &str, all: &str, names: &[&str]) -> String {
     html + "</select></label></div>"
 }
 
-fn sliding(data: &Data) -> String {
+fn sliding(data: &Report) -> String {
     if data.chosen.is_empty() {
         return String::new();
     }
@@ -152,8 +143,8 @@ fn sliding(data: &Data) -> String {
     fill(SLIDING, |_| options.clone())
 }
 
-fn what_if(data: &Data) -> String {
-    let tried: Vec<&WhatIf> = data
+fn what_if(data: &Report) -> String {
+    let tried: Vec<&WhatIfReport> = data
         .what_if
         .iter()
         .filter(|tried| !tried.limits.is_empty())
@@ -176,7 +167,7 @@ fn what_if(data: &Data) -> String {
     })
 }
 
-fn notes(data: &Data) -> String {
+fn notes(data: &Report) -> String {
     let mut html = format!(
         "<p>{} lines were read, {} of them not understood. All times are UTC. A window ends at the moment that is looked at and \
          begins its length before, that instant excluded. The chart over time has a step of {}. A marked part of a key is \

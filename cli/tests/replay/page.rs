@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 use tempfile::tempdir;
 
+use crate::log::{lines, text};
 use crate::tool::{file, json, run};
 
 /// Four requests of a client whose name would end a script element, of which two are denied.
@@ -43,4 +44,76 @@ fn the_page_carries_the_json_report() {
     assert_eq!(printed["denied"], 2);
     let said = r#"The user <b><bdi class="key">&lt;/script&gt;</bdi></b> was denied most often: <b>2</b> of 4 requests"#;
     assert!(page.contains(said), "{page}");
+}
+
+/// The limit of the page is the lowest good one, and the rule to copy is that limit.
+#[test]
+fn the_rule_to_copy_is_the_lowest_good_limit() {
+    let log = file(text(&lines(3_000, 51)));
+    let page = tempfile::NamedTempFile::new().unwrap();
+    let html = page.path().to_str().unwrap();
+    let path = log.path().to_str().unwrap();
+    let rule = "5/60s by client when path!=/none algorithm classic cells 4 as it's";
+    let output = run(["replay", "--json", "--rule", rule, "--html", html, path]);
+    let object = json(&output);
+    let html = std::fs::read_to_string(page.path()).unwrap();
+    let blocks: Vec<String> = html
+        .split("<pre><code>")
+        .skip(1)
+        .map(|block| {
+            block
+                .split("</code>")
+                .next()
+                .unwrap()
+                .replace("&amp;", "&")
+                .replace("&gt;", ">")
+        })
+        .collect();
+    assert_eq!(blocks.len(), 3);
+    assert!(
+        blocks[1].contains(".algorithm(RuleAlgorithm::Classic)\n    .cells(4)\n    .by(&key)"),
+        "{}",
+        blocks[1]
+    );
+    // The limit is a number before the slash of each.
+    let limit: u64 = blocks[1]
+        .split("quota: Quota = \"")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let denied = |limit: u64| {
+        let rule = rule.replace("5/60s", &format!("{limit}/60s"));
+        json(&run(["replay", "--json", "--rule", &rule, path]))["denied"]
+            .as_u64()
+            .unwrap()
+    };
+    assert!(denied(limit) <= 30 && denied(limit - 1) > 30, "{limit}");
+    assert!(
+        object["what_if"][0]["limits"]
+            .as_array()
+            .unwrap()
+            .contains(&limit.into())
+    );
+    // The file and the argument are the rule.
+    let rules = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::fs::write(rules.path(), &blocks[0]).unwrap();
+    let of_file = json(&run([
+        "replay",
+        "--json",
+        "--rules",
+        rules.path().to_str().unwrap(),
+        path,
+    ]));
+    assert_eq!(of_file["denied"], denied(limit), "{}", blocks[0]);
+    assert_eq!(of_file["rules"][0]["name"], "it's");
+    let argument = blocks[2].split('\'').nth(1).unwrap();
+    assert_eq!(
+        json(&run(["replay", "--json", "--rule", argument, path]))["denied"],
+        denied(limit),
+        "{argument}"
+    );
 }

@@ -35,7 +35,12 @@ pub(crate) const ENVOY: Layout = Layout {
     times: &["start_time"],
     least: 13,
     most: 13,
-    is: |words| words[2].len() <= 3 && words[2].iter().all(u8::is_ascii_digit),
+    is: |words| {
+        words[0].first().is_some_and(u8::is_ascii_digit)
+            && words[1].split(|&byte| byte == b' ').count() == 3
+            && (1..=3).contains(&words[2].len())
+            && words[2].iter().all(u8::is_ascii_digit)
+    },
 };
 
 #[cfg(test)]

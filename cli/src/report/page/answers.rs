@@ -1,13 +1,14 @@
 //! The key that was denied most, when, and the limit that denies at most one percent of the requests.
 
-use super::data::{Data, Rule, WhatIf};
+use super::copy;
 use super::text::{append, duration, key, number, percent, plain, quota, span, time};
+use crate::report::{Report, RuleReport, WhatIfReport};
 
 /// The number of rules with an answer.
 const ANSWERED: usize = 3;
 
 /// The key that was denied most, when, and the limit that denies at most one percent of the requests.
-pub(super) fn answers(data: &Data) -> String {
+pub(super) fn answers(data: &Report) -> String {
     let mut html = String::new();
     for warning in &data.warnings {
         append(
@@ -47,7 +48,7 @@ pub(super) fn answers(data: &Data) -> String {
                     format_args!(
                         " At the peak, {} permits were requested in {}",
                         number(most.worst),
-                        duration(rule.window)
+                        duration(rule.millis())
                     ),
                 );
                 if let Some((at, _)) = data.charts()[0].and_then(|index| data.chosen[index].peak()) {
@@ -60,7 +61,7 @@ pub(super) fn answers(data: &Data) -> String {
     }
     // The rule of that key comes first.
     let first = data.keys.first().map_or("", |most| &most.rule);
-    let mut tried: Vec<(&WhatIf, &Rule)> = data
+    let mut tried: Vec<(&WhatIfReport, &RuleReport)> = data
         .what_if
         .iter()
         .filter_map(|tried| Some((tried, data.rule(&tried.rule)?)))
@@ -100,15 +101,15 @@ pub(super) fn answers(data: &Data) -> String {
 }
 
 /// Names a rule if there are several.
-pub(super) fn of_rule(data: &Data, name: &str) -> String {
+pub(super) fn of_rule(data: &Report, name: &str) -> String {
     match data.rules.len() {
         0..=1 => String::new(),
         _ => format!(" for rule {}", key(name)),
     }
 }
 
-fn limit_answer(data: &Data, rule: &Rule, tried: &WhatIf) -> String {
-    let window = duration(rule.window);
+fn limit_answer(data: &Report, rule: &RuleReport, tried: &WhatIfReport) -> String {
+    let window = duration(rule.millis());
     let share = |denied| {
         format!(
             "{} of {} ({})",
@@ -121,13 +122,15 @@ fn limit_answer(data: &Data, rule: &Rule, tried: &WhatIf) -> String {
     let instead = if tried.one_per_cent().is_some_and(|(limit, _)| limit == rule.limit) {
         format!(" per {window}, the one that was replayed,")
     } else {
-        format!(" instead of {}", quota(rule.limit, rule.window))
+        format!(" instead of {}", quota(rule.limit, rule.millis()))
     };
     match (tried.one_per_cent(), tried.limits.last().zip(tried.denied.last())) {
         (Some((limit, denied)), _) => format!(
-            r#"<p class="limit-answer">A limit of <b>{}</b>{instead}{of_rule} would have denied at most 1&nbsp;% of the requests: {}.</p>"#,
+            "<p class=\"limit-answer\">A limit of <b>{}</b>{instead}{of_rule} would have denied at most 1&nbsp;% of the requests: \
+             {}.</p>\n{}",
             number(limit),
             share(denied),
+            copy::rule(rule, limit),
         ),
         (None, Some((&limit, &denied))) => format!(
             r#"<p class="limit-answer">No limit that was tried{of_rule} would have denied at most 1&nbsp;% of the requests; the largest, {} per {window}, denies {}.</p>"#,
@@ -139,7 +142,7 @@ fn limit_answer(data: &Data, rule: &Rule, tried: &WhatIf) -> String {
 }
 
 /// The key of a rule as text.
-pub(super) fn whom(rule: &Rule) -> String {
+pub(super) fn whom(rule: &RuleReport) -> String {
     if rule.is_for_all() {
         "all together".to_owned()
     } else {

@@ -1,14 +1,14 @@
 //! The tables of the page.
 
 use super::answers::{of_rule, whom};
-use super::data::{Data, WhatIf};
 use super::table::{Column, Table};
 use super::text::{append, bytes, key, number, percent, plain, quota, time};
+use crate::report::{Report, WhatIfReport};
 
 /// Keys that are visible before the list is unfolded.
 const LISTED: usize = 10;
 
-pub(super) fn keys(data: &Data) -> String {
+pub(super) fn keys(data: &Report) -> String {
     if data.keys.is_empty() {
         return "<p>No request has a key.</p>".to_owned();
     }
@@ -51,7 +51,7 @@ pub(super) fn keys(data: &Data) -> String {
 }
 
 /// The simulated limits as a table to unfold.
-pub(super) fn limits(data: &Data, index: usize, tried: &WhatIf) -> String {
+pub(super) fn limits(data: &Report, index: usize, tried: &WhatIfReport) -> String {
     let mut html = format!(
         "<details><summary>All simulated limits{}, as a table</summary>\n",
         of_rule(data, &tried.rule)
@@ -79,7 +79,7 @@ pub(super) fn limits(data: &Data, index: usize, tried: &WhatIf) -> String {
     html + "</tbody></table></details>"
 }
 
-pub(super) fn rules(data: &Data) -> String {
+pub(super) fn rules(data: &Report) -> String {
     let headers = [
         "Rule",
         "Quota",
@@ -107,7 +107,7 @@ pub(super) fn rules(data: &Data) -> String {
             "",
             &[
                 (Column::Head, key(&rule.name)),
-                (Column::Text, quota(rule.limit, rule.window)),
+                (Column::Text, quota(rule.limit, rule.millis())),
                 (Column::Text, algorithm),
                 (Column::Text, whom(rule)),
                 (Column::Figure, number(rule.keys)),
@@ -143,7 +143,7 @@ fn alarm(worst: u64, limit: u64) -> Column {
     }
 }
 
-pub(super) fn compare(data: &Data) -> String {
+pub(super) fn compare(data: &Report) -> String {
     if data.compare.is_empty() {
         return String::new();
     }

@@ -1,16 +1,16 @@
 //! The contents of a page, and text that must never be part of it.
 
-use super::{SCRIPT, render};
+use super::SCRIPT;
 use serde_json::json;
 
 /// A report about one rule and one key, both of one name.
 fn report(name: &str) -> String {
     json!({
-        "version": 1, "sources": [name], "lines": 1_001, "requests": 1_000, "admitted": 980, "denied": 20, "unreadable": 1,
+        "version": 1, "sources": [name], "formats": [name], "lines": 1_001, "requests": 1_000, "admitted": 980, "denied": 20, "unreadable": 1,
         "from": 1_431_857_100_000_i64, "to": 1_431_857_159_000_i64, "step": 60_000,
         "rules": [{
             "name": name, "quota": "2/60s", "limit": 2, "window": 60_000, "algorithm": "classic", "cells": 5, "key": name,
-            "shadow": false, "requests": 1_000, "admitted": 980, "denied": 20, "worst": 3, "bound": 4, "bytes": 8, "keys": 1,
+            "cost": name, "when": name, "burst": null, "shadow": false, "requests": 1_000, "admitted": 980, "denied": 20, "worst": 3, "bound": 4, "bytes": 8, "keys": 1,
         }],
         "series": {"requests": [1_000], "denied": [20], "by_rule": {name: [20]}},
         "keys": [{
@@ -27,13 +27,17 @@ fn report(name: &str) -> String {
             "keys": 1,
         }],
         "compare": [],
-        "notes": [name],
+        "warnings": [name], "notes": [name], "truncated": false,
     })
     .to_string()
 }
 
+fn render(json: &str) -> String {
+    super::render(&serde_json::from_str(json).expect("it is a report"), json)
+}
+
 fn page(name: &str) -> String {
-    render(&report(name)).expect("it is a report")
+    render(&report(name))
 }
 
 #[test]
@@ -86,7 +90,7 @@ fn text_from_a_log_is_never_markup() {
 #[test]
 fn reports_without_denials_or_good_limits_are_rendered() {
     let report = report("client").replace("[40,20,10,9]", "[40,20,12,11]");
-    let html = render(&report).expect("it is a report").replace('\u{a0}', " ");
+    let html = render(&report).replace('\u{a0}', " ");
     let said = "No limit that was tried would have denied at most 1&nbsp;% of the requests; the largest, 9 per 60 s, denies 11 of 1,000 (1.10 %).";
     assert!(html.contains(said), "{html}");
 
@@ -94,20 +98,12 @@ fn reports_without_denials_or_good_limits_are_rendered() {
     for list in ["keys", "chosen", "what_if"] {
         report[list] = json!([]);
     }
-    let html = render(&report.to_string()).expect("it is a report");
+    let html = render(&report.to_string());
     assert!(html.contains("No request was denied."));
     assert!(
         !html.contains("<input") && !html.contains("<table class=\"stack\" id=\"keys\""),
         "charts of nothing"
     );
-}
-
-#[test]
-fn invalid_reports_are_errors() {
-    for json in ["", "[]", "{}", r#"{"version":1}"#] {
-        let error = render(json).expect_err("it is no report").to_string();
-        assert!(error.starts_with("cannot render the report: "), "{error}");
-    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
 
 /// Names of the client's address, for rules that count by `client`. Of several, the first whose value is an address.
-const CLIENT: [&str; 17] = [
+const CLIENT: [&str; 18] = [
     "client",
     "remote_addr",
     "client_ip",
@@ -25,6 +25,7 @@ const CLIENT: [&str; 17] = [
     "request.remote_ip",
     "request.remote_addr",
     "httpRequest.remoteIp",
+    "req.remoteAddress",
     HOST,
 ];
 

@@ -1,0 +1,121 @@
+//! The rule for a limit, to be copied: as TOML, as code and as an argument.
+
+use crate::report::RuleReport;
+
+/// An element to unfold with the rule for another limit.
+pub(super) fn rule(rule: &RuleReport, limit: u64) -> String {
+    let blocks = [
+        ("A rules file", toml(rule, limit)),
+        ("Rust", code(rule, limit)),
+        ("The command line", argument(rule, limit)),
+    ];
+    let blocks: String = blocks
+        .iter()
+        .map(|(title, text)| format!("<h3>{title}</h3>\n<pre><code>{}</code></pre>\n", escaped(text)))
+        .collect();
+    format!("<details class=\"copy\"><summary>This limit as a rule</summary>\n{blocks}</details>\n")
+}
+
+/// A text of several lines without markup. Characters that do not print are escape sequences.
+fn escaped(text: &str) -> String {
+    let mut html = String::new();
+    for char in text.chars() {
+        match char {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '\n' | '"' | '\'' | '\\' => html.push(char),
+            _ => html.extend(char.escape_debug()),
+        }
+    }
+    html
+}
+
+/// The window as a quota has it: whole seconds, or the largest unit below.
+fn window(rule: &RuleReport) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 1 microsecond to 366 days"
+    )]
+    let micros = (rule.millis() * 1e3).round() as u64;
+    match (micros % 1_000_000, micros % 1_000) {
+        (0, _) => format!("{}s", micros / 1_000_000),
+        (_, 0) => format!("{}ms", micros / 1_000),
+        _ => format!("{micros}us"),
+    }
+}
+
+/// A text in quotation marks, with escapes that TOML and Rust share for what a name may have.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for char in text.chars() {
+        match char {
+            '"' | '\\' => quoted.extend(['\\', char]),
+            _ => quoted.push(char),
+        }
+    }
+    quoted + "\""
+}
+
+fn toml(rule: &RuleReport, limit: u64) -> String {
+    let mut lines = vec![
+        "[[rules]]".to_owned(),
+        format!("name = {}", quoted(&rule.name)),
+        format!("quota = {}", quoted(&format!("{limit}/{}", window(rule)))),
+        format!("algorithm = {}", quoted(&rule.algorithm)),
+    ];
+    lines.extend(rule.cells.map(|cells| format!("cells = {cells}")));
+    lines.extend(rule.burst.map(|burst| format!("burst = {burst}")));
+    if !rule.is_for_all() {
+        lines.push(format!("key = {}", quoted(&rule.key)));
+    }
+    lines.extend(rule.cost.iter().map(|cost| format!("cost = {}", quoted(cost))));
+    lines.extend(rule.when.iter().map(|when| format!("when = {}", quoted(when))));
+    lines.join("\n")
+}
+
+fn code(rule: &RuleReport, limit: u64) -> String {
+    let mut initial = rule.algorithm.clone();
+    if let Some(first) = initial.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let mut lines = vec![
+        format!(
+            "let quota: Quota = {}.parse()?;",
+            quoted(&format!("{limit}/{}", window(rule)))
+        ),
+        format!("let rule = Rule::new({}, quota)", quoted(&rule.name)),
+        format!("    .algorithm(RuleAlgorithm::{initial})"),
+    ];
+    lines.extend(rule.cells.map(|cells| format!("    .cells({cells})")));
+    lines.extend(rule.burst.map(|burst| format!("    .burst({burst})")));
+    if !rule.is_for_all() {
+        lines.push(format!("    .by(&key) // Key::new({}, ..)", quoted(&rule.key)));
+    }
+    lines.extend(
+        rule.cost
+            .iter()
+            .map(|cost| format!("    .cost(&cost) // Cost::new({}, ..)", quoted(cost))),
+    );
+    lines.extend(
+        rule.when
+            .iter()
+            .map(|when| format!("    .when(&condition) // Condition::new({}, ..)", quoted(when))),
+    );
+    lines.join("\n") + ";"
+}
+
+fn argument(rule: &RuleReport, limit: u64) -> String {
+    let mut parts = vec![format!("{limit}/{} by {}", window(rule), rule.key)];
+    parts.extend(rule.cost.iter().map(|cost| format!("cost {cost}")));
+    parts.extend(rule.when.iter().map(|when| format!("when {when}")));
+    parts.push(format!("algorithm {}", rule.algorithm));
+    parts.extend(rule.cells.map(|cells| format!("cells {cells}")));
+    parts.extend(rule.burst.map(|burst| format!("burst {burst}")));
+    // In a shell, a quotation mark within single ones ends them.
+    format!(
+        "ringgate replay --rule '{}' access.log",
+        parts.join(" ").replace('\'', "'\\''")
+    )
+}
