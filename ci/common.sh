@@ -28,6 +28,15 @@ tool() {
     cargo "$1" --help >/dev/null 2>&1 || not_run "cargo-$1 is needed: cargo install --locked cargo-$1"
 }
 
+# Makes sure that the command $1 is there, by the packages $2... of Debian where they can be installed.
+needs() {
+    local command=$1
+    shift
+    command -v "$command" >/dev/null ||
+        { apt-get update && apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1 ||
+        not_run "$command is not here and cannot be installed"
+}
+
 # The triple of this machine.
 host() {
     rustc -vV | sed -n 's/^host: //p'

@@ -5,7 +5,8 @@
 # A finding is left in fuzz/artifacts/<target>/; `cargo fuzz run <target> <file>` shows it again.
 source "$(dirname "$0")/common.sh"
 
-command -v c++ >/dev/null || not_run "libFuzzer needs a C++ compiler to be built"
+# Of libFuzzer.
+needs c++ g++
 target_dir=${CARGO_TARGET_DIR:-fuzz/target}
 flags=(
     -Dwarnings --cfg=fuzzing -Ccodegen-units=1 -Cpasses=sancov-module

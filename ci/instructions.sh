@@ -10,9 +10,7 @@ source "$(dirname "$0")/common.sh"
 table=benches/instructions.txt
 [[ $# -eq 0 || $* == --record ]] || { echo "usage: ci/instructions.sh [--record]"; exit 2; }
 
-if ! command -v valgrind >/dev/null; then
-    apt-get install -y valgrind >/dev/null 2>&1 || not_run "valgrind is not here and cannot be installed"
-fi
+needs valgrind valgrind
 
 # As users build it: flags for a processor or a sanitizer are another program.
 export RUSTFLAGS=

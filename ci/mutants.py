@@ -1,4 +1,4 @@
-"""Applies each mutation of ci/mutants.txt to a copy of the project and runs the test that must notice it.
+"""Applies the mutations of ci/mutants.txt to a copy of the project, and runs the test that must notice each.
 
     python3 ci/mutants.py            all of them
     python3 ci/mutants.py TEXT       those whose claim, description, file or test contains the text
@@ -7,9 +7,13 @@
 A mutation is found by its tokens. Comments and white space do not count. If the code is not found as written, it is
 searched again with every name as a placeholder, in its file and then in all files, so that a renamed variable, type,
 method or file does not lose the mutation. It must be found exactly once.
+
+A build takes longer than most tests. So mutations within functions are built together: the copy's function has its body
+once more for each mutation, and the number of one of them in RINGGATE_MUTANT chooses it. Without a number the copy is the
+project, and each test must pass. A mutation elsewhere (in a const function, a constant, a script), or one that does
+not compile beside the others, is built by itself.
 """
 
-import itertools
 import json
 import os
 import queue
@@ -28,7 +32,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.abspath(os.environ.get("MUTANTS_DIR", os.path.join(ROOT, "target", "mutants")))
 
 # The features and the target that a kind of test is built with. Others than these are files of tests.
-LOOM = ("rules,tokio", ["--profile", "models", "--test", "models"])
+# Models: the time of loom itself counts, and that to build them anew for each mutation.
+LOOM_PROFILE = ["--profile", "models", "--config", "profile.models.opt-level=0"]
+LOOM_PROFILE += ["--config", 'profile.models.package."*".opt-level=3']
+LOOM = ("rules,tokio", [*LOOM_PROFILE, "--test", "models"])
 KINDS = {
     "loom": LOOM,
     "lib": ("rules,tokio", ["--lib"]),
@@ -142,14 +149,141 @@ def read(path):
     return mutations
 
 
-def environment(worker, kind):
+def body_around(text, found, start, end):
+    """The body of the function around a place: (start, end), its braces left out; None if it cannot have variants."""
+    opened, around = [], None
+    for index, (_, token, at, after) in enumerate(found):
+        if token == "{":
+            head = []
+            for _, earlier, _, _ in reversed(found[:index]):
+                if earlier in "{};":
+                    break
+                head.insert(0, earlier)
+            opened.append((after, head))
+        elif token == "}" and opened:
+            began, head = opened.pop()
+            if began <= start and end <= at and "fn" in head:
+                returned = head[head.index(">") :] if ">" in head else []
+                plain = "const" not in head[: head.index("fn")] and not ("-" in head and "impl" in returned)
+                # The innermost function closes first.
+                around = around or (began, at, plain)
+    return around[:2] if around and around[2] else None
+
+
+def mutate(mutation, place, text):
+    """The code in the place of what a mutation was found as."""
+    names = place[3]
+    return re.sub(r"[A-Za-z_][A-Za-z_0-9]*", lambda name: names.get(name.group(), name.group()), mutation["to"])
+
+
+# Chooses a mutation: a part of `sync`, which the models have too.
+CHOICE = """
+/// Whether the mutation of this number is the one to try.
+#[cfg(feature = "std")]
+pub fn mutant(number: usize) -> bool {
+    static CHOSEN: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    let chosen = || std::env::var("RINGGATE_MUTANT").ok().and_then(|text| text.parse().ok());
+    *CHOSEN.get_or_init(|| chosen().unwrap_or(0)) == number
+}
+"""
+
+
+class Project:
+    """The copy: with all mutations that can be built together, and then with one of the others at a time."""
+
+    def __init__(self, sources, places):
+        self.sources, self.places = sources, places
+        self.copy = os.path.join(WORK, "copy")
+        shutil.rmtree(self.copy, ignore_errors=True)
+        os.makedirs(self.copy)
+        for item in COPIED:
+            path = os.path.join(ROOT, item)
+            if os.path.isdir(path):
+                shutil.copytree(path, os.path.join(self.copy, item), ignore=shutil.ignore_patterns("target"))
+            elif os.path.exists(path):
+                shutil.copy2(path, os.path.join(self.copy, item))
+        self.together, self.alone, self.programs = {}, [], {}
+        for number, (mutation, place) in enumerate(places, 1):
+            file, start, end, _, _ = place
+            text, found = sources.texts[file]
+            body = body_around(text, found, start, end) if file.endswith(".rs") else None
+            if body:
+                self.together[number] = (mutation, place, body)
+            else:
+                self.alone.append((mutation, place))
+
+    def write(self, file, text):
+        with open(os.path.join(self.copy, file), "w", encoding="utf-8") as mutated:
+            mutated.write(text)
+
+    def weave(self):
+        """Writes the files with all mutations of `together`: for each file, the lines of each mutation."""
+        lines = {}
+        for file, (text, _) in self.sources.texts.items():
+            by_body = {}
+            for number, (mutation, place, body) in self.together.items():
+                if place[0] == file:
+                    by_body.setdefault(body, []).append((number, mutation, place))
+            for (began, ended), variants in sorted(by_body.items(), reverse=True):
+                woven = "\n"
+                for number, mutation, place in variants:
+                    mutated = text[began : place[1]] + mutate(mutation, place, text) + text[place[2] : ended]
+                    first = text[:began].count("\n") + woven.count("\n") + 1
+                    woven += f"if crate::sync::mutant({number}) {{{mutated}}} else "
+                    lines.setdefault(file, []).append([first, first + mutated.count("\n"), number])
+                shift = woven.count("\n") + 1
+                for earlier in lines.get(file, [])[: -len(variants)]:
+                    earlier[0] += shift
+                    earlier[1] += shift
+                text = text[:began] + woven + "{" + text[began:ended] + "}\n" + text[ended:]
+            self.write(file, text + (CHOICE if file == os.path.join("src", "sync.rs") else ""))
+        return lines
+
+    def build(self, kind):
+        """Builds the tests of a kind: (program, cargo's messages, its errors); no program if that fails."""
+        features, target = KINDS.get(kind, ("rules,tokio", ["--test", kind]))
+        command = ["cargo", "test", "--quiet", "--locked", "--features", features, *target]
+        command += ["--no-run", "--message-format", "json"]
+        build = subprocess.run(command, cwd=self.copy, env=environment(kind), capture_output=True, text=True)
+        messages = [json.loads(line) for line in build.stdout.splitlines() if line.startswith("{")]
+        programs = [message["executable"] for message in messages if message.get("executable")]
+        errors = [it["message"] for it in messages if it.get("message", {}).get("level") == "error"]
+        if build.returncode != 0:
+            return None, errors, "".join(error["rendered"] for error in errors) or build.stderr
+        return programs[-1], errors, ""
+
+    def build_together(self, kinds):
+        """Builds the tests of each kind. What does not compile beside the others is left for later."""
+        lines = self.weave()
+        for kind in kinds:
+            program, errors, output = self.build(kind)
+            while program is None:
+                broken = {
+                    number
+                    for error in errors
+                    for span in error["spans"]
+                    for first, last, number in lines.get(span["file_name"], [])
+                    if first <= span["line_start"] <= last
+                }
+                if not broken:
+                    sys.exit(f"{kind}: does not compile{last_lines(output)}")
+                for number in broken:
+                    self.alone.append(self.together.pop(number)[:2])
+                lines = self.weave()
+                program, errors, output = self.build(kind)
+            self.programs[kind] = program
+
+    def unweave(self):
+        for file, (text, _) in self.sources.texts.items():
+            self.write(file, text)
+
+
+def environment(kind):
     env = dict(os.environ)
     env.update(
-        # Of each worker: cargo would take the copies of two workers for one package.
-        CARGO_TARGET_DIR=os.path.join(worker, "target"),
+        CARGO_TARGET_DIR=os.path.join(WORK, "target"),
         CARGO_INCREMENTAL="1",
         CARGO_PROFILE_DEV_DEBUG="0",
-        CARGO_PROFILE_MODELS_OPT_LEVEL="1",
         # Whether a mutation is noticed must not depend on luck.
         PROPTEST_RNG_SEED="1",
     )
@@ -159,107 +293,69 @@ def environment(worker, kind):
     return env
 
 
-def build_test(worker, kind):
-    """Builds the tests of a kind: whether that succeeds, and cargo's output."""
-    features, target = KINDS.get(kind, ("rules,tokio", ["--test", kind]))
-    command = ["cargo", "test", "--quiet", "--locked", "--features", features, *target]
-    build = subprocess.run(
-        [*command, "--no-run", "--message-format", "json-render-diagnostics"],
-        cwd=os.path.join(worker, "copy"), env=environment(worker, kind), capture_output=True, text=True,
-    )
-    return build.returncode == 0, build
-
-
-def run_test(worker, test):
-    """Builds the copy's test and runs it: (outcome, output), with an outcome of passed, failed, or why neither."""
+def run_test(project, program, test, number=0):
+    """Runs a test: (outcome, output), with an outcome of passed, failed, or why neither."""
     kind, _, name = test.partition(" ")
-    built, build = build_test(worker, kind)
-    if not built:
-        return "does not compile", build.stderr
-    programs = [json.loads(line).get("executable") for line in build.stdout.splitlines() if line.startswith("{")]
-    program = [path for path in programs if path][-1]
     run = subprocess.Popen(
         [program, *name.split()],
-        cwd=os.path.join(worker, "copy"), env=environment(worker, kind), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=project.copy,
+        env={**environment(kind), "RINGGATE_MUTANT": str(number)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         # A session of its own: servers that the test has started end with it.
         start_new_session=True,
     )
-    try:
-        output, _ = run.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
+    late = threading.Event()
+
+    def stop():
         os.killpg(run.pid, signal.SIGKILL)
-        run.communicate()
-        return f"not ended after {LIMIT} s", ""
+
+    timer = threading.Timer(LIMIT, lambda: (late.set(), stop()))
+    timer.start()
+    output, failed = "", False
+    for line in run.stdout:
+        output += line
+        # The first one decides: the tests beside it need not end.
+        if re.match(r"test .* \.\.\. FAILED$", line):
+            failed = True
+            stop()
+            break
+    run.stdout.close()
+    status = run.wait()
+    timer.cancel()
+    if late.is_set():
+        return f"not ended after {LIMIT} s", output
+    # A model that fails while it is unwound aborts.
+    if failed or (status != 0 and "panicked at" in output):
+        return "failed", output
     if "running 0 tests" in output:
         return "there is no such test", ""
-    if run.returncode == 0:
-        return "passed", output
-    if "test result: FAILED" in output or "panicked at" in output:
-        return "failed", output
-    return "the test did not run", output
+    return ("passed" if status == 0 else "the test did not run"), output
 
 
 def last_lines(text):
     return "".join(f"\n    {line}" for line in text.splitlines()[-12:])
 
 
-def try_out(worker, mutation, sources):
-    """The outcome of one mutation, as a line."""
-    place = sources.find(mutation)
-    what = f"[{mutation['claim']}] {mutation['what']} ({mutation['test']})"
-    if isinstance(place, str):
-        return False, f"STALE     {what}: {place}: {mutation['from']}"
-    file, start, end, names, how = place
-    note = "" if how == "as written" else f", {how}: {file}"
-    text = sources.texts[file][0]
-    to = mutation["to"]
-    if names:
-        to = re.sub(r"[A-Za-z_][A-Za-z_0-9]*", lambda name: names.get(name.group(), name.group()), to)
-    path = os.path.join(worker, "copy", file)
-    with open(path, "w", encoding="utf-8") as mutated:
-        mutated.write(text[:start] + to + text[end:])
-    try:
-        outcome, output = run_test(worker, mutation["test"])
-    finally:
-        with open(path, "w", encoding="utf-8") as restored:
-            restored.write(text)
-    if outcome == "failed":
-        return True, f"caught    {what}{note}"
-    if outcome == "passed":
-        return False, f"SURVIVED  {what}{note}"
-    return False, f"UNDECIDED {what}: {outcome}{note}{last_lines(output)}"
+class Results:
+    """Counts outcomes, and prints a line for each."""
 
+    def __init__(self):
+        self.lock, self.caught, self.broken = threading.Lock(), 0, 0
 
-def try_unchanged(worker, test):
-    """Whether a test passes without any mutation: a test that always fails notices nothing."""
-    outcome, output = run_test(worker, test)
-    if outcome == "passed":
-        return True, f"passes    {test}"
-    return False, f"BROKEN    {test}, without a mutation: {outcome}{last_lines(output)}"
-
-
-def prepare(kinds):
-    """Makes the folders of the workers. The first one builds the tests, and the others get copies of what it has built."""
-    workers = [os.path.join(WORK, f"worker-{number}") for number in range(WORKERS)]
-    for worker in workers:
-        copy = os.path.join(worker, "copy")
-        shutil.rmtree(copy, ignore_errors=True)
-        os.makedirs(copy)
-        for item in COPIED:
-            path = os.path.join(ROOT, item)
-            if os.path.isdir(path):
-                shutil.copytree(path, os.path.join(copy, item), ignore=shutil.ignore_patterns("target"))
-            elif os.path.exists(path):
-                shutil.copy2(path, os.path.join(copy, item))
-    for kind in kinds:
-        build_test(workers[0], kind)
-    for worker in workers[1:]:
-        for target in ("target", "target-loom"):
-            built, copied = os.path.join(workers[0], target), os.path.join(worker, target)
-            if os.path.exists(built) and not os.path.exists(copied):
-                # With the times of the files, by which cargo sees that nothing has changed.
-                shutil.copytree(built, copied, symlinks=True)
-    return workers
+    def add(self, mutation, test, outcome, output, seconds):
+        with self.lock:
+            if mutation is None:
+                self.broken += outcome != "passed"
+                line = f"passes    {test}" if outcome == "passed" else f"BROKEN    {test}: {outcome}{last_lines(output)}"
+            else:
+                self.caught += outcome == "failed"
+                word = {"failed": "caught", "passed": "SURVIVED"}.get(outcome, "UNDECIDED")
+                line = f"{word:9} [{mutation['claim']}] {mutation['what']} ({test})"
+                if word == "UNDECIDED":
+                    line += f": {outcome}{last_lines(output)}"
+            print(f"{seconds:5.1f} s  {line}", flush=True)
 
 
 def main(arguments):
@@ -278,45 +374,53 @@ def main(arguments):
                 print(f"{place[4]:9} {mutation['what']}: {place[0]}")
         print(f"{len(mutations) - stale} of {len(mutations)} mutations apply")
         return 1 if stale or not mutations else 0
-    # Tests of one kind follow one another, which keeps builds small. `ci/loom.sh` shows that all models pass.
-    waiting, lines = queue.Queue(), threading.Lock()
-    by_kind = sorted(mutations, key=lambda m: (m["test"].split()[0], m["file"]))
-    for kind, group in itertools.groupby(by_kind, key=lambda m: m["test"].split()[0]):
-        group = list(group)
-        if kind != "loom":
-            for test in sorted({mutation["test"] for mutation in group}):
-                waiting.put(test)
-        for mutation in group:
-            waiting.put(mutation)
-    caught = broken = 0
+    results, places = Results(), []
+    for mutation in mutations:
+        place = sources.find(mutation)
+        if isinstance(place, str):
+            results.add(mutation, mutation["test"], f"{place}: {mutation['from']}", "", 0)
+        else:
+            places.append((mutation, place))
+    project = Project(sources, places)
+    began = time.monotonic()
+    project.build_together(sorted({mutation["test"].split()[0] for mutation, _ in places}))
+    print(f"{time.monotonic() - began:5.1f} s  {len(project.together)} mutations built together", flush=True)
+    # `ci/loom.sh` shows that the models pass, all of them.
+    jobs = queue.Queue()
+    for test in sorted({mutation["test"] for mutation, _ in places if not mutation["test"].startswith("loom ")}):
+        jobs.put((None, test, 0))
+    for number, (mutation, _, _) in project.together.items():
+        jobs.put((mutation, mutation["test"], number))
 
-    def work(worker):
-        nonlocal caught, broken
+    def work():
         while True:
             try:
-                job = waiting.get_nowait()
+                mutation, test, number = jobs.get_nowait()
             except queue.Empty:
                 return
             began = time.monotonic()
-            if isinstance(job, str):
-                good, line = try_unchanged(worker, job)
-            else:
-                good, line = try_out(worker, job, sources)
-            with lines:
-                if isinstance(job, str):
-                    broken += not good
-                else:
-                    caught += good
-                print(f"{time.monotonic() - began:5.1f} s  {line}", flush=True)
+            outcome, output = run_test(project, project.programs[test.split()[0]], test, number)
+            results.add(mutation, test, outcome, output, time.monotonic() - began)
 
-    workers = prepare(sorted({mutation["test"].split()[0] for mutation in mutations}))
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    print(f"{caught} of {len(mutations)} mutations caught" + (f"; {broken} tests fail without any" if broken else ""))
-    return 0 if caught == len(mutations) > 0 and not broken else 1
+    workers = [threading.Thread(target=work) for _ in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    project.unweave()
+    for mutation, place in sorted(project.alone, key=lambda pair: pair[0]["test"]):
+        began, (file, start, end, _, _) = time.monotonic(), place
+        text = sources.texts[file][0]
+        project.write(file, text[:start] + mutate(mutation, place, text) + text[end:])
+        program, _, output = project.build(mutation["test"].split()[0])
+        outcome = "does not compile"
+        if program:
+            outcome, output = run_test(project, program, mutation["test"])
+        project.write(file, text)
+        results.add(mutation, mutation["test"], outcome, output, time.monotonic() - began)
+    print(f"{results.caught} of {len(mutations)} mutations caught; {results.broken} tests fail without any")
+    return 0 if results.caught == len(mutations) > 0 and not results.broken else 1
 
 
 sys.exit(main(sys.argv[1:]))

@@ -7,5 +7,7 @@
 #   ci/mutants.sh --list   only says which no longer apply, and which were found under other names
 source "$(dirname "$0")/common.sh"
 
-command -v python3 >/dev/null || not_run "python3 is needed"
+needs python3 python3
+# Without a server, tests of a store pass without having run.
+command -v valkey-server >/dev/null || needs redis-server redis-server
 python3 ci/mutants.py "$@"

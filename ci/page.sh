@@ -5,11 +5,9 @@
 source "$(dirname "$0")/common.sh"
 
 pictures=${1:-}
-command -v python3 >/dev/null || not_run "python3 is needed to drive a browser"
-if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then
-    { apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 ||
-        not_run "chromium and chromium-driver are not here and cannot be installed"
-fi
+needs python3 python3
+needs chromium chromium
+needs chromedriver chromium-driver
 # As README.md's commands are built, so that one build serves both checks.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 cargo build --locked --release --package ringgate-cli

@@ -16,17 +16,14 @@ export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 cargo run --locked --release --example guard
 cargo run --locked --release --features config --example rules
 cargo run --locked --release --package ringgate-servers --bin axum -- --once
-if command -v redis-server >/dev/null; then
-    cargo run --locked --release --features redis --example redis
-    # At a port of our own, and whatever it thinks of this server.
-    redis-server --port 16379 --bind 127.0.0.1 --save "" >/dev/null &
-    server=$!
-    status=0
-    cargo run --locked --release --package ringgate-cli -- redis check redis://127.0.0.1:16379 || status=$?
-    kill "$server"
-    ((status < 2)) || { echo "the check has not reached the server"; exit 1; }
-else
-    echo "no redis-server: its example and the check of it are left out"
-fi
+needs redis-server redis-server
+cargo run --locked --release --features redis --example redis
+# At a port of our own, and whatever it thinks of this server.
+redis-server --port 16379 --bind 127.0.0.1 --save "" >/dev/null &
+server=$!
+status=0
+cargo run --locked --release --package ringgate-cli -- redis check redis://127.0.0.1:16379 || status=$?
+kill "$server"
+((status < 2)) || { echo "the check has not reached the server"; exit 1; }
 cargo run --locked --release --package ringgate-cli -- replay --rule 20/60s --compare "$log"
 cargo run --locked --release --package ringgate-cli -- suggest --window 60s --deny 1% "$log"

@@ -4,10 +4,7 @@
 # where there is none and that is allowed.
 source "$(dirname "$0")/common.sh"
 
-if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null; then
-    { apt-get update && apt-get install -y redis-server; } >/dev/null 2>&1 ||
-        not_run "redis-server is not here and cannot be installed"
-fi
+command -v valkey-server >/dev/null || needs redis-server redis-server
 cargo test --locked --features redis-cluster --test redis
 cargo test --locked --package ringgate-server-tests --test observe
 cargo test --locked --package ringgate-cli --test redis_check

@@ -6,7 +6,7 @@ source "$(dirname "$0")/common.sh"
 for target in wasm32-unknown-unknown wasm32-wasip1; do
     rustup target add "$target" || not_run "the target $target cannot be installed here"
 done
-command -v node >/dev/null || not_run "node is needed to run WebAssembly"
+needs node nodejs
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/wasm
 cargo build --locked --lib --target wasm32-unknown-unknown --no-default-features --features rules,serde
 export PROPTEST_CASES=${PROPTEST_CASES:-32}

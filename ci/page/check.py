@@ -36,7 +36,7 @@ class Report(Looks):
         self.equal(
             self.browser.run("return getComputedStyle(document.documentElement).scrollBehavior"),
             "auto",
-            "scrolling for who wants no motion",
+            "scrolling where no motion is wanted",
         )
         # Without motion, so that a click does not miss what is still scrolling.
         self.load(prefers_reduced_motion="reduce")
@@ -67,7 +67,7 @@ class Report(Looks):
 
 
 def main(arguments):
-    # Who is stopped ends the browser too.
+    # A check that is stopped ends the browser too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pictures = None
     if arguments[:1] == ["--pictures"]:

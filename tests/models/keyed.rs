@@ -272,7 +272,7 @@ fn keyed_same_key_in_the_alternate_bucket() {
 fn keyed_same_key_beside_another() {
     Scene::new(packed(1, 1), &[], &[&[(4, W)], &[(1, W)], &[(1, W)]])
         .of_two_entries()
-        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
+        .run_and(BOUNDED, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 2);
             assert_eq!(limiter.len(), 2);
         });
@@ -322,7 +322,7 @@ fn keyed_older_reading_beside_a_vacancy() {
 fn keyed_same_key_twice() {
     Scene::new(packed(2, 1), &[], &[&[(1, W), (1, W)], &[(1, W)]])
         .of_two_entries()
-        .run_and(BOUNDED.up_to(1), |limiter, admitted| {
+        .run_and(BOUNDED, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 2);
             assert_eq!(limiter.len(), 1);
         });
@@ -333,7 +333,7 @@ fn keyed_same_key_twice() {
 fn keyed_same_key_in_idle_entries() {
     Scene::new(packed(1, 1), &[(2, 0), (3, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
         .of_two_entries()
-        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
+        .run_and(BOUNDED, |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
             assert_eq!(limiter.counts().overflowed, 0);
             assert!(limiter.len() <= 3);
@@ -351,7 +351,7 @@ fn keyed_shared_while_entered() {
 fn keyed_three_of_one_key() {
     Scene::new(packed(1, 1), &[], &[&[(1, W)], &[(1, W)], &[(1, W)]])
         .of_two_entries()
-        .run_and(BOUNDED.up_to(2), |_, admitted| {
+        .run_and(BOUNDED, |_, admitted| {
             assert_eq!(admitted.concat().len(), 1);
         });
 }
@@ -413,7 +413,7 @@ fn keyed_late_and_back() {
         &[(1, 0), (101, 7 * W)],
         &[&[(1, 3 * W)], &[(2, 3 * W), (1, 6 * W)]],
     )
-    .run(BOUNDED.up_to(1));
+    .run(BOUNDED.up_to(2));
 }
 
 /// Key 1 has lost its entry at 3 W. A reading of before must not admit it as of before.
@@ -436,7 +436,7 @@ fn keyed_older_reading_published() {
         &[&[(1, 3 * W + W / 2), (2, 6 * W)], &[(1, 3 * W)]],
     )
     .of_two_entries()
-    .run(BOUNDED.up_to(1));
+    .run(BOUNDED.up_to(2));
 }
 
 /// Every entry is in use. Key 1 is served by the catch-all, while an entry comes free for it.
@@ -447,7 +447,7 @@ fn keyed_full_share() {
         &[(9, 0), (101, 2 * W)],
         &[&[(1, W + W / 2)], &[(1, 2 * W)]],
     )
-    .run(BOUNDED.up_to(2));
+    .run(BOUNDED);
 }
 
 /// Two threads find the table full, and ask the catch-all.
@@ -490,7 +490,7 @@ fn keyed_denied_for_another() {
         &[(1, 0), (101, 7 * W)],
         &[&[(1, 3 * W)], &[(2, 3 * W), (2, 3 * W), (1, 6 * W)]],
     )
-    .run_and(BOUNDED.up_to(1), |_, admitted| {
+    .run_and(BOUNDED.up_to(2), |_, admitted| {
         assert_eq!(admitted[0].len(), 1, "{admitted:?}");
     });
 }
@@ -505,7 +505,7 @@ fn keyed_backyard() {
         &[&[(1, 2 * W)], &[(1, 2 * W - 1)]],
     )
     .of_entries(3)
-    .run_and(BOUNDED.up_to(2), |_, admitted| {
+    .run_and(BOUNDED, |_, admitted| {
         let ones = admitted.concat().iter().filter(|it| it.key == 1).count();
         assert_eq!(ones, 1);
     });
@@ -528,7 +528,7 @@ fn keyed_same_key_wide_vacant() {
 fn keyed_same_key_wide() {
     Scene::new(wide(1, 1), &[(2, 0), (3, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
         .of_two_entries()
-        .run_and(BOUNDED.up_to(1), |limiter, admitted| {
+        .run_and(BOUNDED.up_to(2), |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
             // A real table has room beside the two idle keys; that of loom has two entries.
             let most = limiter.capacity().min(3) as u64;
@@ -545,7 +545,7 @@ fn keyed_full_share_and_gone() {
         &[(9, 0), (101, W)],
         &[&[(1, W + W / 2)], &[(1, 2 * W), (2, 4 * W)]],
     )
-    .run(BOUNDED.up_to(1));
+    .run(BOUNDED.up_to(2));
 }
 
 /// An admission by the catch-all is refunded after the key has got an entry.
@@ -556,7 +556,7 @@ fn keyed_full_given_back() {
         &[(9, 0), (101, 2 * W)],
         &[&[(1, 2 * W)], &[(1, 2 * W)]],
     )
-    .run_and(BOUNDED.up_to(2), |limiter, admitted| {
+    .run_and(BOUNDED, |limiter, admitted| {
         let shared = admitted
             .concat()
             .iter()
@@ -646,7 +646,7 @@ fn keyed_claimed_by_two() {
 /// A refund while another thread enters the same key.
 #[test]
 fn keyed_refund_beside_entering() {
-    BOUNDED.up_to(2).explore(|| {
+    BOUNDED.explore(|| {
         let limiter = Arc::new(
             KeyedBuilder::new(packed(2, 1))
                 .capacity(2)
@@ -669,7 +669,7 @@ fn keyed_refund_beside_entering() {
 #[test]
 fn keyed_reset() {
     for wide_form in [false, true] {
-        BOUNDED.up_to(2).explore(move || {
+        BOUNDED.explore(move || {
             let ring = if wide_form { wide(1, 1) } else { packed(1, 1) };
             let limiter = Arc::new(
                 KeyedBuilder::new(ring)

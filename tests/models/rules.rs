@@ -240,13 +240,13 @@ fn rules_carry_over_of_the_past() {
 /// A carry-over of a key in a table.
 #[test]
 fn rules_carry_over_of_a_key() {
-    reload(true, 1, BOUNDED.up_to(1));
+    reload(true, 1, BOUNDED.up_to(2));
 }
 
 /// A caller with a reading from before the reload cannot begin before its own past.
 #[test]
 fn rules_carry_over_older_reading() {
-    BOUNDED.up_to(2).explore(|| {
+    BOUNDED.explore(|| {
         let clock = ManualClock::new();
         clock.set(Nanos::new(20 * W));
         let old = reloaded(1, W, true);
