@@ -19,8 +19,7 @@ pub use counts::TableCounts;
 
 pub(crate) use counts::Event;
 pub(crate) use entry::Entry;
-pub(crate) use find::Found;
 pub(crate) use insert::{InsertOutcome, Insertion};
 pub(crate) use memory::Table;
 pub(crate) use queries::View;
-pub(crate) use words::OccupiedWords;
+pub(crate) use words::{OccupiedWords, SeenWord};

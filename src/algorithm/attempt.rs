@@ -1,4 +1,5 @@
 use crate::receipt::Receipt;
+use crate::sync::Words;
 
 /// The outcome of one attempt to decide.
 ///
@@ -37,6 +38,15 @@ impl<T> Attempt<T> {
             Self::Retry => retry(),
         }
     }
+}
+
+/// A copy of the words for a function that is not inlined.
+///
+/// The compiler passes a large value by its address. If that were the address of the words themselves, it would keep them in
+/// memory on every path, and each decision would store them first.
+#[inline(always)]
+pub(super) fn lent<W: Words>(words: W) -> W {
+    core::hint::black_box(words)
 }
 
 /// Repeats `attempt` until it decides.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use self::state::State;
 use self::window::Window;
 use self::word::TotalWord;
-use super::attempt::{Attempt, until_decided};
+use super::attempt::{Attempt, lent, until_decided};
 use super::cell_window::CellWindow;
 use crate::receipt::Receipt;
 use crate::sync::Words;
@@ -100,35 +100,32 @@ impl WideRing {
     #[inline(always)]
     pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         self.attempt(words, tick, permits)
-            .or_else(|| self.retry(words, tick, permits))
+            .or_else(|| self.retry(lent(words), tick, permits))
     }
 
-    /// Decides as `attempt`; if that is not possible, does one step towards it.
+    /// Decides as `attempt`; if that is not possible, does one step towards it and tries again.
     #[inline(always)]
     pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
-        let attempt = self.attempt(words, tick, permits);
-        if matches!(attempt, Attempt::Retry) {
-            self.step(words, tick);
+        match self.attempt(words, tick, permits) {
+            Attempt::Retry => self.enter_and_attempt(lent(words), tick, permits),
+            decided => decided,
         }
-        attempt
     }
 
     /// Repeats the attempt until the cell is open and it decides.
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
-        until_decided(|| {
-            self.step(words, tick);
-            self.attempt(words, tick, permits)
-        })
+        until_decided(|| self.enter_and_attempt(words, tick, permits))
     }
 
-    /// Does one step towards an open cell at `tick`, for this thread or another.
+    /// Does one step towards an open cell at `tick`, for this thread or another, and then attempts.
     #[cold]
     #[inline(never)]
-    fn step<W: Words>(&self, words: W, tick: u64) {
+    fn enter_and_attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         self.enter_cell(state, state.control(), tick);
+        self.attempt(words, tick, permits)
     }
 
     /// Decides once, and returns the tick that is charged. Retry: the cell is not open, or another thread was faster.
@@ -142,7 +139,7 @@ impl WideRing {
                 permits,
             )
         } else {
-            self.attempt_in_full(words, tick, permits)
+            self.attempt_in_full(lent(words), tick, permits)
         }
     }
 

@@ -3,7 +3,7 @@ use core::sync::atomic::Ordering;
 use crate::own_words::OwnWords;
 use crate::receipt::ChargedTo;
 use crate::sync::{AtomicU64, Shared, Words};
-use crate::table::{Entry, OccupiedWords};
+use crate::table::{Entry, OccupiedWords, SeenWord};
 use crate::time::Nanos;
 
 /// The state that an answer is about, read when the answer is requested.
@@ -88,7 +88,8 @@ impl StateRef<'_> {
 /// A [`StateRef`] state as words that an algorithm may look at, and not change.
 pub(super) enum StateWords<'a> {
     Words(&'a [AtomicU64]),
-    Entry(OccupiedWords<'a>),
+    /// The words of an entry: whose, and the first as it was last read.
+    Entry(Entry<'a>, u64, SeenWord),
     Fresh,
 }
 
@@ -97,7 +98,9 @@ impl<'a> StateWords<'a> {
         match state {
             StateRef::Own(words) => Self::Words(words.get()),
             StateRef::Shared(words, _) => Self::Words(words),
-            StateRef::Entry(entry, key) => Self::Entry(OccupiedWords::new(entry, key)),
+            StateRef::Entry(entry, key) => {
+                SeenWord::read(entry, key).map_or(Self::Fresh, |seen| Self::Entry(entry, key, seen))
+            }
             StateRef::Fresh | StateRef::Unlimited | StateRef::Denied(_) => Self::Fresh,
         }
     }
@@ -107,7 +110,7 @@ impl Words for &StateWords<'_> {
     fn load(self, index: usize, order: Ordering) -> u64 {
         match self {
             StateWords::Words(words) => Shared::new(words).load(index, order),
-            StateWords::Entry(words) => words.load(index, order),
+            StateWords::Entry(entry, key, seen) => OccupiedWords::new(*entry, *key, seen).load(index, order),
             StateWords::Fresh => 0,
         }
     }

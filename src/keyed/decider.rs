@@ -5,7 +5,7 @@ use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
 use crate::receipt::{ChargedTo, Receipt, Settled};
 use crate::sync::Shared;
-use crate::table::{Entry, Event, Found, InsertOutcome, Insertion, OccupiedWords, View};
+use crate::table::{Entry, Event, InsertOutcome, Insertion, OccupiedWords, SeenWord, View};
 use crate::time::Nanos;
 
 /// A store, an algorithm, and what happens to keys without an entry: what decides about keys.
@@ -40,29 +40,25 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
         // Reading the clock waits for what was begun before it, and lets nothing begin that comes after. So the entry is
         // asked for before, and memory that is far away arrives meanwhile.
-        let found = self.store.table.find(key);
+        let found = self.store.table.find_in_primary(key);
         self.decide_with(found, key, now(), permits)
     }
 
-    /// Takes `permits` of `key`, all or none of them, where the key's entry was looked for before.
+    /// Takes `permits` of `key`, all or none of them, where the key's entry was perhaps found before.
     #[inline(always)]
     pub(crate) fn decide_with(
         self,
-        found: Found<'a>,
+        found: Option<Entry<'a>>,
         key: u64,
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if let Found::Entry(entry) = found
+        if let Some(entry) = found
             && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
         {
             return decision;
         }
-        let insert = match found {
-            Found::Nothing { full: true } => Self::insert_into_full,
-            Found::Nothing { full: false } | Found::Entry(_) => Self::insert,
-        };
-        insert(self.store, self.algorithm, self.on_full, key, now, permits)
+        Self::insert(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
     /// Decides with an entry. `None` if the key has lost it, or another thread was faster.
@@ -74,8 +70,21 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        let words = OccupiedWords::new(entry, key);
-        let receipt = match self.algorithm.attempt(&words, now, permits) {
+        self.decide_by_words(entry, key, SeenWord::read(entry, key)?, now, permits)
+    }
+
+    /// Decides with the words of an entry, of which `seen` is the first. `None` as above.
+    #[inline(always)]
+    fn decide_by_words(
+        self,
+        entry: Entry<'a>,
+        key: u64,
+        seen: SeenWord,
+        now: Nanos,
+        permits: u64,
+    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
+        let words = OccupiedWords::new(entry, key, &seen);
+        let receipt = match self.algorithm.attempt(words, now, permits) {
             Attempt::Admitted(receipt) => {
                 let charged_to = ChargedTo::Entry(entry.number(), self.store.generation);
                 Some(receipt.with_charged_to(charged_to))
@@ -88,8 +97,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Some(answer(self.algorithm, state, now, permits, receipt))
     }
 
-    /// Decides for a key that has no entry, as it seems, or that several threads ask for. With each part of the decider by
-    /// itself: a decider that is handed over has to be in memory, and be put there by every decision.
+    /// Decides for a key that was not found in its primary bucket, or that several threads ask for. With each part of the decider
+    /// by itself: a decider that is handed over has to be in memory, and be put there by every decision.
     #[cold]
     #[inline(never)]
     fn insert(
@@ -109,18 +118,23 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             return decider.decide_without_state(key, now, permits);
         }
         let insertion = decider.insertion(key, now);
-        loop {
-            let outcome = insertion.find_or_insert(on_full == OnFull::Forget);
-            if let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, now, permits) {
-                return decision;
+        match insertion.front_entry() {
+            None => return Self::insert_beyond(store, algorithm, on_full, key, now, permits),
+            Some(entry) => {
+                if let Some(now) = insertion.enter(entry)
+                    && let Some(decision) =
+                        decider.decide_by_words(entry, key, SeenWord::fresh(), now, permits)
+                {
+                    return decision;
+                }
             }
         }
+        Self::insert_anywhere(store, algorithm, on_full, key, now, permits)
     }
 
-    /// [`insert`](Self::insert) for a key that was not found in a full front. The scan is not repeated: the front stays full.
-    #[cold]
+    /// [`insert`](Self::insert) where the front was full of other keys, so that it need not be scanned again.
     #[inline(never)]
-    fn insert_into_full(
+    fn insert_beyond(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -133,15 +147,37 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             algorithm,
             on_full,
         };
-        if permits > 0 && permits <= algorithm.max_request() {
-            let insertion = decider.insertion(key, now);
-            if let Some(outcome) = insertion.evict(on_full == OnFull::Forget)
-                && let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, now, permits)
-            {
+        let insertion = decider.insertion(key, now);
+        if let Some(outcome) = insertion.insert_beyond(on_full == OnFull::Forget)
+            && let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, permits)
+        {
+            return decision;
+        }
+        Self::insert_anywhere(store, algorithm, on_full, key, now, permits)
+    }
+
+    /// [`insert`](Self::insert) in any bucket, and until a decision is made.
+    #[inline(never)]
+    fn insert_anywhere(
+        store: &'a Store,
+        algorithm: &'a A,
+        on_full: OnFull,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
+        let decider = Decider {
+            store,
+            algorithm,
+            on_full,
+        };
+        let insertion = decider.insertion(key, now);
+        loop {
+            let outcome = insertion.find_or_insert(on_full == OnFull::Forget);
+            if let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, permits) {
                 return decision;
             }
         }
-        Self::insert(store, algorithm, on_full, key, now, permits)
     }
 
     /// Decides as the search for the key's entry has ended. `None`: it has to begin anew.
@@ -151,11 +187,13 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         insertion: &Insertion<'a, A>,
         outcome: InsertOutcome<'a>,
         key: u64,
-        now: Nanos,
         permits: u64,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
         match outcome {
-            InsertOutcome::Occupied(entry) => self.decide_by_entry(entry, key, now, permits),
+            InsertOutcome::Occupied(entry, now) => self.decide_by_entry(entry, key, now, permits),
+            InsertOutcome::Entered(entry, now) => {
+                self.decide_by_words(entry, key, SeenWord::fresh(), now, permits)
+            }
             InsertOutcome::Full(now) => {
                 self.decide_by_overflow(insertion, self.overflow(insertion), key, now, permits)
             }
@@ -186,13 +224,15 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// Decides about a request whose answer is the same for every state, so that the key needs no entry.
+    #[cold]
+    #[inline(never)]
     fn decide_without_state(
         self,
         key: u64,
         now: Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        if let Found::Entry(entry) = self.store.table.find(key)
+        if let Some(entry) = self.store.table.find(key)
             && let Some(decision) = self.decide_by_entry(entry, key, now, permits)
         {
             return decision;
@@ -306,23 +346,27 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             }
             ChargedTo::Entry(number, generation) => {
                 let own = self.insertion(key, receipt.at()).own_entry();
-                own.is_some_and(|entry| {
-                    let words = OccupiedWords::new(entry, key);
-                    // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
-                    (number, generation) == (entry.number(), self.store.generation)
-                        && match self.on_full {
-                            OnFull::Forget => {
-                                let words = Forward::new(self.algorithm, &words);
-                                self.algorithm.refund(&words, receipt, permits)
-                            }
-                            OnFull::Share | OnFull::Deny | OnFull::Admit => {
-                                self.algorithm.refund(&words, receipt, permits)
-                            }
-                        }
-                })
+                // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
+                let paid =
+                    own.filter(|entry| (number, generation) == (entry.number(), self.store.generation));
+                paid.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))
             }
             // The charge is not in this table.
             ChargedTo::Words | ChargedTo::Limiter(_) => false,
+        }
+    }
+
+    fn refund_to(self, entry: Entry<'a>, key: u64, receipt: &Receipt, permits: u64) -> bool {
+        let Some(seen) = SeenWord::read(entry, key) else {
+            return false;
+        };
+        let words = OccupiedWords::new(entry, key, &seen);
+        match self.on_full {
+            OnFull::Forget => {
+                let words = Forward::new(self.algorithm, words);
+                self.algorithm.refund(&words, receipt, permits)
+            }
+            OnFull::Share | OnFull::Deny | OnFull::Admit => self.algorithm.refund(words, receipt, permits),
         }
     }
 

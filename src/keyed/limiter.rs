@@ -30,7 +30,7 @@ use crate::time::Nanos;
 /// A decision for a key that has an entry is one hash, one reading of the clock, and what the algorithm needs: no lock, no
 /// allocation, no count of references. It writes nothing but the entry, and a denial writes nothing. With an algorithm of one
 /// word it touches one cache line for 82 % of the keys, two for 11 %, and up to five for the rest, in a table with as many keys
-/// as were asked for. The first decision of a key takes three exchanges where an entry is vacant, and five where it takes over
+/// as were asked for. The first decision of a key takes two exchanges where an entry is vacant, and five where it takes over
 /// the entry of an idle key; it waits for no other thread.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes

@@ -1,3 +1,4 @@
+use core::hint;
 use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
@@ -8,15 +9,17 @@ use crate::sync::{self, AtomicU64};
 /// Words of a cache line. (For the model checker, which pays for every word, there are no lines.)
 pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
-/// The entries of one cache line: four fingerprints side by side, then their states.
+/// Four entries: the fingerprints and the first words of their states on one cache line, further words of the states on
+/// the lines after it.
 ///
-/// With one word of state a bucket is one line of 64 bytes. With several words the fingerprints are on its first
-/// line, so a lookup reads at most one line more than the decision needs.
+/// So a lookup and a decision by an algorithm of one word read one line; one by a counter ring of several words reads one
+/// more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
-    fingerprints: &'a [AtomicU64; WAYS],
-    /// The states, and what follows them in memory: a length of its own would be checked once more.
-    states: &'a [AtomicU64],
+    /// The fingerprints, then the first words.
+    line: &'a [AtomicU64; 2 * WAYS],
+    /// The further words, and what follows them in memory: a length of its own would be checked once more.
+    further: &'a [AtomicU64],
     /// Words of one state.
     words: usize,
 }
@@ -25,32 +28,26 @@ impl<'a> Bucket<'a> {
     /// The bucket of states of `words` words each with which `memory` begins.
     #[inline(always)]
     pub(super) fn new(memory: &'a [AtomicU64], words: usize) -> Self {
-        let (fingerprints, states) = memory.split_first_chunk().expect("a bucket has fingerprints");
-        Self {
-            fingerprints,
-            states,
-            words,
-        }
+        let (line, further) = memory.split_first_chunk().expect("a bucket has a line");
+        Self { line, further, words }
     }
 
-    /// A bit for each entry whose fingerprint is `key`.
-    ///
-    /// Which entry it is cannot be predicted, so nothing branches before all of them are compared.
+    /// The entry whose fingerprint is `key`.
     #[inline(always)]
-    pub(super) fn matches(self, key: u64) -> u32 {
-        let mut matches = 0;
-        for (way, fingerprint) in self.fingerprints.iter().enumerate() {
-            // Acquire: pairs with the Release in `Entry::enter` and `Entry::rename`.
-            matches |= u32::from(fingerprint.load(Ordering::Acquire) == key) << way;
+    pub(super) fn entry_of(self, key: u64) -> Option<Entry<'a>> {
+        let mut found = WAYS;
+        for way in (0..WAYS).rev() {
+            // Which entry it is cannot be predicted, so nothing branches before all of them are compared.
+            found = hint::select_unpredictable(self.fingerprint(way) == key, way, found);
         }
-        matches
+        (found < WAYS).then(|| self.entry(found))
     }
 
     /// The fingerprint of one entry.
     #[inline(always)]
     pub(super) fn fingerprint(self, way: usize) -> u64 {
-        // Acquire: as in `matches`.
-        self.fingerprints[way % WAYS].load(Ordering::Acquire)
+        // Acquire: pairs with the Release in `Entry::enter` and `Entry::rename`.
+        self.line[way % WAYS].load(Ordering::Acquire)
     }
 
     /// Whether some entry was vacant: the last one, since entries are filled in index order.
@@ -61,12 +58,13 @@ impl<'a> Bucket<'a> {
 
     #[inline(always)]
     pub(super) fn entry(self, way: usize) -> Entry<'a> {
-        let state = if self.words == 1 {
-            core::slice::from_ref(&self.states[way % WAYS])
-        } else {
-            &self.states[way * self.words..][..self.words]
-        };
-        Entry::new(&self.fingerprints[way % WAYS], state)
+        let way = way % WAYS;
+        Entry::new(
+            &self.line[way],
+            &self.line[WAYS + way],
+            self.further,
+            way * (self.words - 1),
+        )
     }
 
     /// The entries, in index order.

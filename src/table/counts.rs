@@ -42,7 +42,7 @@ pub struct TableCounts {
 
 /// Counts, spread over several lines so that threads seldom meet.
 #[derive(Debug)]
-pub(crate) struct Counts(Box<[CachePadded<Stripe>]>);
+pub(crate) struct Counts(Box<[CachePadded<Stripe>; STRIPES]>);
 
 #[derive(Debug, Default)]
 struct Stripe {
@@ -72,7 +72,7 @@ const STRIPES: usize = 16;
 
 impl Counts {
     pub(super) fn new() -> Self {
-        Self((0..STRIPES).map(|_| CachePadded::default()).collect())
+        Self(Box::default())
     }
 
     #[inline]

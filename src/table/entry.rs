@@ -10,7 +10,11 @@ use crate::sync::AtomicU64;
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
     fingerprint: &'a AtomicU64,
-    state: &'a [AtomicU64],
+    /// The first word of the state.
+    first: &'a AtomicU64,
+    /// Where the further words of the state are, from the word numbered `at` on.
+    further: &'a [AtomicU64],
+    at: usize,
 }
 
 impl<'a> Entry<'a> {
@@ -31,8 +35,18 @@ impl<'a> Entry<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn new(fingerprint: &'a AtomicU64, state: &'a [AtomicU64]) -> Self {
-        Self { fingerprint, state }
+    pub(super) fn new(
+        fingerprint: &'a AtomicU64,
+        first: &'a AtomicU64,
+        further: &'a [AtomicU64],
+        at: usize,
+    ) -> Self {
+        Self {
+            fingerprint,
+            first,
+            further,
+            at,
+        }
     }
 
     /// Returns a number that no other entry of the table has. The numbers of a bucket are in index order.
@@ -44,7 +58,10 @@ impl<'a> Entry<'a> {
     /// A word of the state.
     #[inline(always)]
     pub(super) fn word(self, index: usize) -> &'a AtomicU64 {
-        &self.state[index]
+        match index {
+            0 => self.first,
+            index => &self.further[self.at + index - 1],
+        }
     }
 
     /// The fingerprint, whatever the state.
@@ -64,12 +81,20 @@ impl<'a> Entry<'a> {
         (word.is_decidable() && self.fingerprint() == key).then_some(word.word())
     }
 
+    /// The first word of the state, begun or not, if `key` owns the entry.
+    #[inline(always)]
+    pub(super) fn open_word(self, key: u64) -> Option<u64> {
+        let word = self.first_word();
+        // As in `decidable_word`.
+        (word.state() == EntryState::Open && self.fingerprint() == key).then_some(word.word())
+    }
+
     /// Whether `word`, which [`decidable_word`](Self::decidable_word) has returned, is still the first word: then the key
     /// owned the entry when the fingerprint was read.
     #[inline(always)]
     pub(crate) fn still_is(self, word: u64) -> bool {
         // Relaxed: orders nothing; after the Acquire of the fingerprint it is no older than that.
-        self.state[0].load(Ordering::Relaxed) == word
+        self.first.load(Ordering::Relaxed) == word
     }
 
     /// The first word, and then the fingerprint. If that is newer than the word, an exchange that expects the word fails.
@@ -82,7 +107,7 @@ impl<'a> Entry<'a> {
     pub(super) fn first_word(self) -> EntryWord {
         // Acquire: pairs with the Release in `exchange` and `publish`; the fingerprint that is read next is the one that this
         // word was written for, or a later one. Exchanges by decisions continue the release sequence.
-        EntryWord::decode(self.state[0].load(Ordering::Acquire))
+        EntryWord::decode(self.first.load(Ordering::Acquire))
     }
 
     /// *enter*: fingerprint `VACANT` → `key`. An error is the fingerprint that stands there instead.
@@ -94,13 +119,6 @@ impl<'a> Entry<'a> {
         self.fingerprint
             .compare_exchange(Self::VACANT, key, Ordering::Release, Ordering::Acquire)
             .map(|_| ())
-    }
-
-    /// *begin*: `{ open, 0 }` → `{ open, word }`.
-    #[inline]
-    pub(super) fn begin(self, word: u64) -> bool {
-        self.exchange(EntryWord::UNBEGUN, EntryWord::new(EntryState::Open, word))
-            .is_some()
     }
 
     /// *claim*: `{ open, w }` → `{ claimed, word }`.
@@ -118,7 +136,7 @@ impl<'a> Entry<'a> {
     pub(super) fn publish(self, claimed: EntryWord) -> EntryWord {
         let tentative = claimed.at(EntryState::Tentative);
         // Release: pairs with the Acquire in `first_word`; publishes the fingerprint.
-        self.state[0].store(tentative.raw(), Ordering::Release);
+        self.first.store(tentative.raw(), Ordering::Release);
         tentative
     }
 
@@ -138,7 +156,7 @@ impl<'a> Entry<'a> {
         // Acquire: pairs with the same Release; a thread that claims an entry writes its fingerprint after the one before did.
         // Acquire on failure: pairs with the same Release; the loser looks again, and then sees an entry that the winner has
         // published for the same key.
-        self.state[0]
+        self.first
             .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
             .then_some(new)

@@ -1,41 +1,37 @@
 use super::entry::Entry;
-use super::layout::WAYS;
 use super::memory::Table;
 use super::probe::Probe;
 use super::region::Region;
 
-/// The fingerprints' answer about a key's entry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Found<'a> {
-    /// The entry that the key seems to own.
-    Entry(Entry<'a>),
-    /// No entry of the key. `full`: every one was looked at, and no entry of the front was vacant.
-    Nothing { full: bool },
-}
-
-#[cfg(test)]
-impl<'a> Found<'a> {
-    pub(crate) fn entry(self) -> Option<Entry<'a>> {
-        match self {
-            Self::Entry(entry) => Some(entry),
-            Self::Nothing { .. } => None,
+impl Table {
+    /// *find*: the entry that `key` seems to own. The decision validates it ([`OccupiedWords`](super::OccupiedWords)).
+    #[inline(always)]
+    pub(crate) fn find(&self, key: u64) -> Option<Entry<'_>> {
+        let primary = Probe::new(self, key).primary();
+        match primary.entry_of(key) {
+            None if !primary.has_vacancy() => self.find_beyond(key),
+            entry => entry,
         }
     }
-}
 
-impl Table {
-    /// *find*: the entry that `key` seems to own. The decision validates it ([`OccupiedWords`]).
+    /// [`find`](Self::find) in the key's primary bucket, where most keys are.
     #[inline(always)]
-    pub(crate) fn find(&self, key: u64) -> Found<'_> {
-        let primary = Probe::new(self, key).primary();
-        let matches = primary.matches(key);
-        if matches != 0 {
-            Found::Entry(primary.entry(matches.trailing_zeros() as usize))
-        } else if primary.has_vacancy() {
-            Found::Nothing { full: false }
-        } else {
-            self.scan(key)
+    pub(crate) fn find_in_primary(&self, key: u64) -> Option<Entry<'_>> {
+        Probe::new(self, key).primary().entry_of(key)
+    }
+
+    /// [`find`](Self::find) in the other buckets of a key whose primary one is full.
+    #[inline(never)]
+    fn find_beyond(&self, key: u64) -> Option<Entry<'_>> {
+        let probe = Probe::new(self, key);
+        for choice in 1..self.layout.choices() {
+            let bucket = probe.bucket(choice);
+            let entry = bucket.entry_of(key);
+            if entry.is_some() || probe.front().contains(&choice) && bucket.has_vacancy() {
+                return entry;
+            }
         }
+        None
     }
 
     /// *prefetch*: reads the line that [`find`](Self::find) would read first, so that it is on its way from memory.
@@ -43,33 +39,6 @@ impl Table {
     pub(crate) fn prefetch(&self, key: u64) {
         // The answer is not waited for.
         core::hint::black_box(Probe::new(self, key).primary().entry(0).fingerprint());
-    }
-
-    /// *scan*: every entry that `key` may own, up to the first vacant one of the front.
-    #[inline(never)]
-    fn scan(&self, key: u64) -> Found<'_> {
-        let probe = Probe::new(self, key);
-        for choice in probe.front() {
-            let bucket = probe.bucket(choice);
-            for way in 0..WAYS {
-                let owner = bucket.fingerprint(way);
-                if owner == key {
-                    return Found::Entry(bucket.entry(way));
-                }
-                if owner == Entry::VACANT {
-                    return Found::Nothing { full: false };
-                }
-            }
-        }
-        for choice in probe.backyard() {
-            let bucket = probe.bucket(choice);
-            for way in 0..WAYS {
-                if bucket.fingerprint(way) == key {
-                    return Found::Entry(bucket.entry(way));
-                }
-            }
-        }
-        Found::Nothing { full: true }
     }
 
     /// The record that `key` shares with others.
@@ -87,7 +56,8 @@ mod tests {
     use crate::sync::{Ordering, Words};
     use crate::table::bucket::Bucket;
     use crate::table::insert::{InsertOutcome, Insertion};
-    use crate::table::words::OccupiedWords;
+    use crate::table::layout::WAYS;
+    use crate::table::words::{OccupiedWords, SeenWord};
     use crate::time::Nanos;
 
     /// A key goes to the first vacant entry of its primary bucket, and to its alternate one when that is full.
@@ -98,20 +68,17 @@ mod tests {
         let primary = |key| Probe::new(&table, key).primary().entry(0).number();
         let insert = |key| match Insertion::new(&table, &bucket, key, Nanos::new(1_000)).find_or_insert(false)
         {
-            InsertOutcome::Occupied(entry) => entry.number(),
+            InsertOutcome::Entered(entry, _) => entry.number(),
             outcome => panic!("room for {key}: {outcome:?}"),
         };
         let mut keys = (1..).filter(|&key| primary(key) == primary(1));
         for (way, key) in keys.by_ref().take(WAYS).enumerate() {
             assert_eq!(insert(key), Probe::new(&table, key).primary().entry(way).number());
-            assert!(table.find(key).entry().is_some());
+            assert!(table.find(key).is_some());
         }
         let next = keys.next().expect("many keys");
         assert_eq!(insert(next), Probe::new(&table, next).bucket(1).entry(0).number());
-        assert_eq!(
-            table.find(next).entry().expect("its entry").number(),
-            insert(next)
-        );
+        assert_eq!(table.find(next).expect("its entry").number(), insert(next));
         assert_eq!(table.counts().sum().tracked, 1 + WAYS as u64);
     }
 
@@ -125,15 +92,9 @@ mod tests {
                 let table_entries = || Probe::new(&table, key).buckets().flat_map(Bucket::entries);
                 for (other, entry) in (1_000_000..).zip(table_entries()) {
                     entry.rename(key);
-                    assert_eq!(
-                        table.find(key).entry().expect("its entry").number(),
-                        entry.number()
-                    );
+                    assert_eq!(table.find(key).expect("its entry").number(), entry.number());
                     entry.rename(other);
-                    let filled = other - 1_000_000 + 1;
-                    assert!(
-                        matches!(table.find(key), Found::Nothing { full } if full == (filled >= 2 * WAYS as u64))
-                    );
+                    assert!(table.find(key).is_none());
                 }
                 for entry in table_entries() {
                     entry.rename(Entry::VACANT);
@@ -147,18 +108,25 @@ mod tests {
     fn an_entry_that_was_found_may_be_lost() {
         let table = Table::new(1_000, 1, false).expect("a table");
         let entry = Probe::new(&table, 5).primary().entry(0);
-        assert!(entry.enter(5).is_ok() && entry.begin(9));
-        let found = table.find(5).entry().expect("its entry");
-        let words = OccupiedWords::new(found, 5);
-        assert_eq!((&words).load(0, Ordering::Acquire), 9);
+        assert!(entry.enter(5).is_ok());
+        let found = table.find(5).expect("its entry");
+        assert!(SeenWord::read(found, 5).is_none());
+        let seen = SeenWord::fresh();
+        let words = OccupiedWords::new(found, 5, &seen);
+        let exchanged = words.exchange(0, 0, 9, Ordering::AcqRel, Ordering::Acquire);
+        assert!(exchanged.is_ok() && !words.are_valid());
+        let seen = SeenWord::read(found, 5).expect("its word");
+        let words = OccupiedWords::new(found, 5, &seen);
+        assert_eq!(words.load(0, Ordering::Acquire), 9);
         assert!(words.are_valid());
         let claimed = found.claim(found.first_word(), 10).expect("one thread");
         assert!(!words.are_valid());
         found.rename(6);
         assert!(found.open(claimed));
-        let words = OccupiedWords::new(found, 5);
-        assert_eq!((&words).load(0, Ordering::Acquire), 0);
-        let exchanged = (&words).exchange(0, 0, 11, Ordering::AcqRel, Ordering::Acquire);
+        assert!(SeenWord::read(found, 5).is_none());
+        // The first read was given before; the second finds another key.
+        assert_eq!(words.load(0, Ordering::Acquire), 0);
+        let exchanged = words.exchange(0, 0, 11, Ordering::AcqRel, Ordering::Acquire);
         assert!(exchanged.is_err() && !words.are_valid());
     }
 }

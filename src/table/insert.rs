@@ -3,9 +3,9 @@ use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
 use super::layout::WAYS;
 use super::memory::Table;
-use super::probe::{NO_ENTRY, Probe, Seen};
+use super::probe::{Probe, Seen};
 use super::region::Region;
-use super::words::OccupiedWords;
+use super::words::{OccupiedWords, SeenWord};
 use crate::algorithm::{Attempt, Reclaim};
 use crate::time::Nanos;
 
@@ -14,15 +14,17 @@ pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
     pub(super) algorithm: &'a A,
     pub(super) probe: Probe<'a>,
-    pub(super) region: Region<'a>,
     pub(super) now: Nanos,
 }
 
 /// How the search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, whose state has begun.
-    Occupied(Entry<'a>),
+    /// The key's entry, in which a decision was made before, or which has passed to it from another key; and the time for the
+    /// next decision.
+    Occupied(Entry<'a>, Nanos),
+    /// The key's entry, in which no decision was made yet. The first one is made at this time or later.
+    Entered(Entry<'a>, Nanos),
     /// The key has no entry, and no entry can be had. With the reading, or the newer time at which the key may have lost
     /// an entry.
     Full(Nanos),
@@ -41,14 +43,39 @@ pub(super) struct Evictable<'a> {
 impl<'a, A: Reclaim> Insertion<'a, A> {
     #[inline(always)]
     pub(crate) fn new(table: &'a Table, algorithm: &'a A, key: u64, now: Nanos) -> Self {
-        let probe = Probe::new(table, key);
         Self {
             table,
             algorithm,
-            probe,
-            region: probe.region(),
+            probe: Probe::new(table, key),
             now,
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn region(&self) -> Region<'a> {
+        self.probe.region()
+    }
+
+    /// The first entry of the front that is the key's, or vacant. `None`: the front is full of other keys.
+    #[inline(always)]
+    pub(crate) fn front_entry(&self) -> Option<Entry<'a>> {
+        self.probe.front().find_map(|choice| {
+            let bucket = self.probe.bucket(choice);
+            let is_candidate = |owner| owner == Entry::VACANT || owner == self.probe.key;
+            let way = (0..WAYS).find(|&way| is_candidate(bucket.fingerprint(way)))?;
+            Some(bucket.entry(way))
+        })
+    }
+
+    /// *enter* where nothing else has to be done or seen: the time for the key's first decision in a vacant entry. `None`:
+    /// [`find_or_insert`](Self::find_or_insert) knows what to do.
+    #[inline(always)]
+    pub(crate) fn enter(&self, entry: Entry<'a>) -> Option<Nanos> {
+        let is_plain = !self.table.inherits && self.region().overflow_until(self.probe.key) == Nanos::ZERO;
+        (is_plain && entry.enter(self.probe.key).is_ok()).then(|| {
+            self.table.counts().add(self.probe.key, Event::Filled);
+            self.begin_time()
+        })
     }
 
     /// The key's entry. A key that has none is inserted; with `forget` it gets, if no other entry can be had, the entry of
@@ -78,7 +105,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                     if let Some(barred) = self.barred_from_vacancy() {
                         return Some(barred);
                     }
-                    owner = self.enter(entry);
+                    owner = self.enter_vacant(entry);
                 }
                 if owner == self.probe.key {
                     let seen = Seen::new(entry);
@@ -92,20 +119,18 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.insert_beyond(forget)
     }
 
-    /// *scan* of the backyard, and *evict*.
-    #[inline(never)]
-    fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
-        for choice in self.probe.backyard() {
-            if let Some(seen) = self.probe.own_in(self.probe.bucket(choice), NO_ENTRY) {
-                return self.take_own(seen);
-            }
+    /// *scan* of the backyard, and *evict*, where the front was full of other keys. `None`: start over.
+    #[inline(always)]
+    pub(crate) fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+        match self.look_in_backyard() {
+            Ok(own) => self.take_own(own),
+            Err(vacant) => self.evict(vacant, forget),
         }
-        self.evict(forget)
     }
 
     /// Enters the key into a vacant entry: the fingerprint that stands there afterwards.
     #[inline(always)]
-    fn enter(&self, entry: Entry<'a>) -> u64 {
+    fn enter_vacant(&self, entry: Entry<'a>) -> u64 {
         match entry.enter(self.probe.key) {
             Ok(()) => {
                 self.table.counts().add(self.probe.key, Event::Filled);
@@ -118,8 +143,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     #[inline(always)]
     fn take_own(&self, own: Seen<'a>) -> Option<InsertOutcome<'a>> {
         match own.word.state() {
-            EntryState::Open if own.word == EntryWord::UNBEGUN => self.begin(own.entry),
-            EntryState::Open => Some(InsertOutcome::Occupied(own.entry)),
+            EntryState::Open if own.word == EntryWord::UNBEGUN => Some(self.begin(own.entry)),
+            EntryState::Open => Some(InsertOutcome::Occupied(own.entry, self.now)),
             EntryState::Tentative => self.resolve_own(own),
             // The key is about to lose it.
             EntryState::Claimed => None,
@@ -133,30 +158,31 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.resolve(own.entry, own.word, Nanos::ZERO)
     }
 
-    /// *begin*: gives the key's entry a fresh state. `None`: another thread has done that, or the key has lost the entry.
-    #[inline(always)]
-    fn begin(&self, entry: Entry<'a>) -> Option<InsertOutcome<'a>> {
+    /// Where and when the first decision of a key is made whose entry was entered.
+    fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
         self.table.meet_inheritance();
-        // After the fingerprint was read: if the key has lost an entry before this one, this is no earlier.
-        let now = self.now.max(self.region.reclaimed());
-        let Some(word) = self.algorithm.advance(0, now) else {
-            return Some(InsertOutcome::Full(now));
+        let now = self.begin_time();
+        let barred = if self.table.inherits {
+            self.barred_from(now)
+        } else {
+            None
         };
-        if self.table.inherits
-            && let Some(barred) = self.barred(word, now)
-        {
-            return Some(barred);
-        }
-        entry.begin(word).then_some(InsertOutcome::Occupied(entry))
+        barred.unwrap_or(InsertOutcome::Entered(entry, now))
+    }
+
+    /// The time at which a state of the key begins: asked after the key was found to have no other entry.
+    #[inline(always)]
+    pub(super) fn begin_time(&self) -> Nanos {
+        // If the reads before this one missed an entry because the key has lost it, this is no earlier.
+        self.now.max(self.region().reclaimed())
     }
 
     /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one.
     /// `None`: start over.
     #[inline(always)]
-    pub(crate) fn evict(&self, forget: bool) -> Option<InsertOutcome<'a>> {
-        let evictable = self.find_evictable(forget, |seen| self.finish(seen));
-        // After the reads: if they missed an entry because the key has lost it, this is no earlier.
-        let now = self.now.max(self.region.reclaimed());
+    fn evict(&self, vacant: Option<Entry<'a>>, forget: bool) -> Option<InsertOutcome<'a>> {
+        let evictable = self.find_evictable(vacant, forget, |seen| self.finish(seen));
+        let now = self.begin_time();
         let Some(Evictable { seen, event }) = evictable else {
             return Some(InsertOutcome::Full(now));
         };
@@ -186,14 +212,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         let (mut entry, mut tentative, mut begun) = (entry, tentative, begun);
         loop {
             // The entry is published. Of two threads that have published one, the later one sees the other's.
-            let overflow = self.region.rendezvous(self.probe.key);
+            let overflow = self.region().rendezvous(self.probe.key);
             if let Some(other) = self.probe.own(entry.number()) {
                 match other.word.state() {
                     EntryState::Open => {
                         self.withdraw(entry, tentative);
-                        // An entry whose state has not begun: the next turn begins it.
+                        // An entry without a decision: the next turn finds it.
                         return (other.word != EntryWord::UNBEGUN)
-                            .then_some(InsertOutcome::Occupied(other.entry));
+                            .then_some(InsertOutcome::Occupied(other.entry, self.now));
                     }
                     EntryState::Tentative if other.entry.number() < entry.number() => {
                         self.withdraw(entry, tentative);
@@ -207,14 +233,17 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 }
                 continue;
             }
-            let latest = overflow.max(self.region.reclaimed());
+            let latest = overflow.max(self.region().reclaimed());
             if latest > begun && self.algorithm.latest_time(tentative.word()) < self.begin_of(latest) {
                 // Admissions of the key, by the catch-all or in an entry that it has lost since, may still count at the
                 // time of the entry.
                 self.withdraw(entry, tentative);
                 return None;
             }
-            return entry.open(tentative).then_some(InsertOutcome::Occupied(entry));
+            let decided_at = self.now.max(begun);
+            return entry
+                .open(tentative)
+                .then_some(InsertOutcome::Occupied(entry, decided_at));
         }
     }
 
@@ -256,7 +285,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// Finishes a step of several that another thread has begun: an attempt at a request that is never admitted does. False
     /// if no step was begun.
     fn finish(&self, seen: &Seen<'_>) -> bool {
-        let words = OccupiedWords::new(seen.entry, seen.owner);
-        self.algorithm.attempt(&words, self.now, u64::MAX) == Attempt::Retry
+        SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
+            let words = OccupiedWords::new(seen.entry, seen.owner, &first);
+            self.algorithm.attempt(words, self.now, u64::MAX) == Attempt::Retry
+        })
     }
 }

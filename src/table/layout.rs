@@ -29,12 +29,12 @@ const BACKYARD_CHOICES: usize = 3;
 
 // Odd numbers without a pattern: the bits of the golden ratio and of square roots of small primes, after the point.
 const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
-const SECOND: u64 = 0xbb67_ae85_84ca_a73b;
 const BACKYARD: [u64; BACKYARD_CHOICES] = [
     0x3c6e_f372_fe94_f82b,
     0xa54f_f53a_5f1d_36f1,
     0x9b05_688c_2b3e_6c1f,
 ];
+const SECOND: u64 = 0xbb67_ae85_84ca_a73b;
 const REGION: u64 = 0x510e_527f_ade6_82d1;
 
 /// The bits of a key that choose its buckets and its region.
@@ -42,15 +42,14 @@ const REGION: u64 = 0x510e_527f_ade6_82d1;
 pub(super) struct KeyBits(u64);
 
 impl KeyBits {
-    /// Each of these bits depends on all significant bits of the key. A user's own hasher may be weak, so there is no simple
-    /// relation between them and the key.
-    ///
-    /// The upper bits of a product alone go round evenly when keys are evenly spaced, and so do those of a product by
-    /// another factor; but then the buckets of a key go together, and keys of some spacings crowd into few of them.
+    /// Both halves of a product of 128 bits, folded into one: each bit depends on all significant bits of the key. A user's own
+    /// hasher may be weak, so there is no simple relation between these bits and the key.
     #[inline(always)]
     pub(super) const fn of(key: u64) -> Self {
-        let bits = (key ^ (key >> 32)).wrapping_mul(FIRST);
-        Self((bits ^ (bits >> 29)).wrapping_mul(SECOND))
+        let product = key as u128 * FIRST as u128;
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+        let low = product as u64;
+        Self((low ^ (product >> 64) as u64).wrapping_mul(SECOND))
     }
 
     /// The number of the key's region, of so many.

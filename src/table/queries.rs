@@ -6,7 +6,7 @@ use super::entry_word::{EntryState, EntryWord};
 use super::insert::{Evictable, InsertOutcome, Insertion};
 use super::layout::WAYS;
 use super::probe::{NO_ENTRY, Seen};
-use super::words::OccupiedWords;
+use super::words::{OccupiedWords, SeenWord};
 use crate::algorithm::Reclaim;
 use crate::time::Nanos;
 
@@ -26,7 +26,7 @@ pub(crate) enum View<'a> {
 impl<'a, A: Reclaim> Insertion<'a, A> {
     /// Returns the state that would decide a request of the key, without inserting the key.
     pub(crate) fn peek(&self, forget: bool) -> View<'a> {
-        let now = self.now.max(self.region.reclaimed());
+        let now = self.begin_time();
         if let Some(own) = self.probe.own_entry() {
             return match own.word {
                 EntryWord::UNBEGUN => View::Fresh(now),
@@ -40,7 +40,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         {
             None
         } else {
-            match self.find_evictable(forget, |_| false) {
+            match self.find_evictable(self.look_in_backyard().err().flatten(), forget, |_| false) {
                 Some(evictable) => Some(evictable),
                 None => return View::Full(now),
             }
@@ -59,36 +59,50 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe.own_entry().map(|own| own.entry)
     }
 
-    /// An entry that the key may take over: the first idle one in the order of its buckets, but in the backyard a vacant one
-    /// first; with `forget` the one in which least is spent, if none is idle. `finish` finishes what another thread has begun in an entry.
+    /// An entry that the key may take over, where the front has no vacant one: `vacant`, one of the backyard; else the first idle
+    /// one in the order of its buckets; with `forget` the one in which least is spent, if none is idle. `finish` finishes what
+    /// another thread has begun in an entry.
     #[inline(always)]
     pub(super) fn find_evictable(
         &self,
+        vacant: Option<Entry<'a>>,
         forget: bool,
         finish: impl Fn(&Seen<'a>) -> bool,
     ) -> Option<Evictable<'a>> {
-        match self.idle_in(self.probe.front(), &finish) {
-            None => self.find_evictable_beyond_front(forget, &finish),
-            idle => idle.map(|seen| self.evictable(seen, Event::Reclaimed)),
-        }
-    }
-
-    /// [`find_evictable`](Self::find_evictable), where no entry of the front is idle.
-    #[inline(never)]
-    fn find_evictable_beyond_front(
-        &self,
-        forget: bool,
-        finish: &impl Fn(&Seen<'a>) -> bool,
-    ) -> Option<Evictable<'a>> {
-        let idle = self
-            .vacant_in_backyard()
-            .or_else(|| self.idle_in(self.probe.backyard(), finish));
+        let vacant = vacant
+            .map(Seen::new)
+            .filter(|seen| seen.word == EntryWord::UNBEGUN);
+        let idle = vacant.or_else(|| self.idle_in(0..self.table.layout.choices(), &finish));
         match idle {
             None if forget => self
                 .least_spent()
                 .map(|seen| self.evictable(seen, Event::Forgotten)),
             idle => idle.map(|seen| self.evictable(seen, Event::Reclaimed)),
         }
+    }
+
+    /// The key's own entry in the backyard, or else a vacant one, in the emptiest of its buckets there.
+    #[inline(always)]
+    pub(super) fn look_in_backyard(&self) -> Result<Seen<'a>, Option<Entry<'a>>> {
+        let (mut vacant, mut most) = (None, 0);
+        for choice in self.probe.backyard() {
+            let bucket = self.probe.bucket(choice);
+            let mut vacancies = 0;
+            for way in 0..WAYS {
+                let owner = bucket.fingerprint(way);
+                if owner == self.probe.key {
+                    let seen = Seen::new(bucket.entry(way));
+                    if seen.is_of(self.probe.key) {
+                        return Ok(seen);
+                    }
+                }
+                vacancies += usize::from(owner == Entry::VACANT);
+                if vacancies > most && owner == Entry::VACANT {
+                    (vacant, most) = (Some(bucket.entry(way)), vacancies);
+                }
+            }
+        }
+        Err(vacant)
     }
 
     #[inline(always)]
@@ -103,14 +117,6 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }
         }
         None
-    }
-
-    /// A vacant entry in the key's emptiest bucket of the backyard.
-    fn vacant_in_backyard(&self) -> Option<Seen<'a>> {
-        let vacancies = |&choice: &usize| self.probe.bucket(choice).matches(Entry::VACANT).count_ones();
-        let emptiest = self.probe.backyard().max_by_key(vacancies)?;
-        let mut entries = self.probe.bucket(emptiest).entries().map(Seen::new);
-        entries.find(|seen| seen.word == EntryWord::UNBEGUN)
     }
 
     #[inline(always)]
@@ -175,8 +181,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 && self.algorithm.advance(seen.word.word(), self.now).is_some()
         };
         self.probe.all().filter(can_be_had).min_by_key(|seen| {
-            let words = OccupiedWords::new(seen.entry, seen.owner);
-            self.algorithm.spent(&words, self.now)
+            SeenWord::read(seen.entry, seen.owner).map_or(0, |first| {
+                let words = OccupiedWords::new(seen.entry, seen.owner, &first);
+                self.algorithm.spent(words, self.now)
+            })
         })
     }
 
@@ -193,14 +201,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// Whether the key has an entry or is about to get one, or has lost one at a reading later than `now`.
     pub(crate) fn is_entered_since(&self, now: Nanos) -> bool {
-        self.probe.own(NO_ENTRY).is_some() || self.region.reclaimed() > now
+        self.probe.own(NO_ENTRY).is_some() || self.region().reclaimed() > now
     }
 
     /// [`Barred`](InsertOutcome::Barred), if the catch-all may have admitted the key and that counts in the state that
     /// begins with `word`.
     #[inline(always)]
     pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<InsertOutcome<'a>> {
-        let until = self.region.overflow_until(self.probe.key);
+        let until = self.region().overflow_until(self.probe.key);
         let barred = until > Nanos::ZERO && self.algorithm.latest_time(word) < self.begin_of(until);
         barred.then(|| InsertOutcome::Barred(now, self.entered_from(until)))
     }
@@ -208,17 +216,21 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// [`Barred`](InsertOutcome::Barred), if that is what a fresh state would be.
     #[inline(always)]
     pub(super) fn barred_from_vacancy(&self) -> Option<InsertOutcome<'a>> {
-        if self.region.overflow_until(self.probe.key) == Nanos::ZERO {
+        if self.region().overflow_until(self.probe.key) == Nanos::ZERO {
             return None;
         }
-        let now = self.now.max(self.region.reclaimed());
+        self.barred_from(self.begin_time())
+    }
+
+    /// [`Barred`](InsertOutcome::Barred), if that is what a state would be that begins at `now`.
+    pub(super) fn barred_from(&self, now: Nanos) -> Option<InsertOutcome<'a>> {
         self.barred(self.algorithm.advance(0, now)?, now)
     }
 
     /// When the key may have an entry, if its admissions by the catch-all bar it from one now.
     pub(crate) fn barred_until(&self) -> Option<Nanos> {
-        let until = self.region.overflow_until(self.probe.key);
-        let now = self.now.max(self.region.reclaimed());
+        let until = self.region().overflow_until(self.probe.key);
+        let now = self.begin_time();
         (self.begin_of(now) < self.begin_of(until)).then(|| self.entered_from(until))
     }
 

@@ -39,8 +39,9 @@ impl OverflowFilter {
     }
 
     /// Until when an admission of `key` may count.
+    #[inline(always)]
     const fn until_of(self, key: u64) -> Nanos {
-        if self.0 & Self::mark(key) == 0 {
+        if self.0 == 0 || self.0 & Self::mark(key) == 0 {
             Nanos::ZERO
         } else {
             self.until()
@@ -87,6 +88,7 @@ impl<'a> Region<'a> {
     }
 
     /// Until when an admission of `key` by the catch-all may count, as far as is seen without a rendezvous.
+    #[inline(always)]
     pub(crate) fn overflow_until(self, key: u64) -> Nanos {
         // Relaxed: only a guess, which `rendezvous` (or the fence of a table that inherits) validates.
         OverflowFilter(self.overflow.load(Ordering::Relaxed)).until_of(key)

@@ -8,46 +8,76 @@ use crate::sync::Words;
 ///
 /// Once the key has lost the entry the words are constant zeros that cannot be exchanged: an algorithm's answer about them
 /// means nothing, and they are not [valid](Self::are_valid).
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct OccupiedWords<'a> {
     entry: Entry<'a>,
     key: u64,
-    seen: Cell<u64>,
+    seen: &'a SeenWord,
+}
+
+/// The first word of a state as it was last read.
+#[derive(Debug)]
+pub(crate) struct SeenWord {
+    first: Cell<u64>,
+    /// Whether the algorithm has not read the word yet: it then gets the one by which the key was seen to own the entry.
+    unread: Cell<bool>,
+}
+
+impl SeenWord {
+    /// The word when the key does not own the entry: no word of an open entry.
+    const LOST: u64 = u64::MAX;
+
+    /// The word of an entry in which no decision was made yet.
+    #[inline(always)]
+    pub(crate) const fn fresh() -> Self {
+        Self {
+            first: Cell::new(0),
+            unread: Cell::new(true),
+        }
+    }
+
+    /// `None` if `key` does not own the entry, or no state was begun in it.
+    #[inline(always)]
+    pub(crate) fn read(entry: Entry<'_>, key: u64) -> Option<Self> {
+        entry.decidable_word(key).map(|first| Self {
+            first: Cell::new(first),
+            unread: Cell::new(true),
+        })
+    }
 }
 
 impl<'a> OccupiedWords<'a> {
-    /// `seen` before the first read: no first word.
-    const UNREAD: u64 = u64::MAX;
-    /// `seen` when the key does not own the entry, or no state was begun in it: no first word of a decision.
-    const LOST: u64 = 0;
-
+    /// The words of the entry that `seen` was read from.
     #[inline(always)]
-    pub(crate) fn new(entry: Entry<'a>, key: u64) -> Self {
-        let seen = Cell::new(Self::UNREAD);
+    pub(crate) const fn new(entry: Entry<'a>, key: u64, seen: &'a SeenWord) -> Self {
         Self { entry, key, seen }
     }
 
-    /// Whether an answer that changed nothing was about the key's own state: the first word that was read, if one was, is
-    /// still there.
+    /// Whether an answer that changed nothing was about the key's own state: the first word is still there.
     #[inline(always)]
-    pub(crate) fn are_valid(&self) -> bool {
-        let seen = self.seen.get();
-        seen != Self::LOST && (seen == Self::UNREAD || self.entry.still_is(seen))
+    pub(crate) fn are_valid(self) -> bool {
+        let first = self.seen.first.get();
+        first != SeenWord::LOST && self.entry.still_is(first)
     }
 }
 
-impl Words for &OccupiedWords<'_> {
+impl Words for OccupiedWords<'_> {
     #[inline(always)]
     fn load(self, index: usize, order: Ordering) -> u64 {
-        if self.seen.get() == OccupiedWords::LOST {
+        let SeenWord { first, unread } = self.seen;
+        if first.get() == SeenWord::LOST {
             return 0;
         }
         if index > 0 {
             return self.entry.word(index).load(order);
         }
-        let word = self.entry.decidable_word(self.key).unwrap_or(OccupiedWords::LOST);
-        self.seen.set(word);
-        word
+        if !unread.replace(false) {
+            first.set(self.entry.open_word(self.key).unwrap_or(SeenWord::LOST));
+        }
+        match first.get() {
+            SeenWord::LOST => 0,
+            first => first,
+        }
     }
 
     #[inline(always)]
@@ -59,7 +89,7 @@ impl Words for &OccupiedWords<'_> {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64> {
-        if self.seen.get() == OccupiedWords::LOST {
+        if self.seen.first.get() == SeenWord::LOST {
             return Err(0);
         }
         self.entry

@@ -123,16 +123,23 @@ struct Steered {
 }
 
 /// Hashes of a crowd. A table finds one of the sets from the upper bits of a product, and the other from those of its lower half
-/// (`src/table/shape.rs`), so these are the same.
+/// (`src/table/layout.rs`), so these are the same.
 static CROWD: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let sets = |hash: u64| {
-        let bits = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let bits = (bits ^ (bits >> 29)).wrapping_mul(0xbb67_ae85_84ca_a73b);
+        let product = u128::from(hash) * 0x9e37_79b9_7f4a_7c15;
+        let [low, high] = [product, product >> 64].map(|bits| bits as u64);
+        let bits = (low ^ high).wrapping_mul(0xbb67_ae85_84ca_a73b);
         [bits, bits.rotate_left(32)].map(|bits| bits >> 58)
     };
-    // With an upper half of zeros there is nothing to fold in.
-    let of_one = |&hash: &u64| sets(hash) == sets(1);
-    (1..1 << 32).filter(of_one).take(61).collect()
+    // Hashes with these upper bits are in one set, however few sets there are.
+    let is_in_one = |bits: u64| (2..7).all(|sets| (bits * sets) >> 6 == ((bits + 1) * sets - 1) >> 6);
+    let base = (1..)
+        .map(sets)
+        .find(|sets| sets.iter().all(|&bits| is_in_one(bits)));
+    (1..1 << 32)
+        .filter(|&hash| Some(sets(hash)) == base)
+        .take(61)
+        .collect()
 });
 
 impl Keys<u64> for Steered {

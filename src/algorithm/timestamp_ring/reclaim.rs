@@ -2,7 +2,7 @@ use alloc::format;
 use core::time::Duration;
 
 use super::TimestampRing;
-use crate::algorithm::attempt::Attempt;
+use crate::algorithm::attempt::{Attempt, lent};
 use crate::algorithm::traits::Reclaim;
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -21,7 +21,7 @@ impl Reclaim for TimestampRing {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         let attempt = match self.attempt_one(words, now, permits) {
-            Attempt::Retry => self.attempt_many(words, now, permits),
+            Attempt::Retry => self.attempt_many(lent(words), now, permits),
             decided => decided,
         };
         attempt.map(|claimed| self.receipt(now, permits, claimed))

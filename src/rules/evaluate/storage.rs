@@ -6,7 +6,7 @@ use crate::keyed::{self, OnFull, Store};
 use crate::own_words::OwnWords;
 use crate::receipt::Receipt;
 use crate::sync::{Ordering, Shared};
-use crate::table::{Found, OccupiedWords};
+use crate::table::{Entry, OccupiedWords, SeenWord};
 use crate::time::Nanos;
 
 /// The words of one state.
@@ -56,7 +56,7 @@ impl fmt::Debug for StateStorage {
 pub(crate) enum StorageLookup<'a> {
     Single(&'a OwnWords),
     /// The table, and what was found there.
-    Keyed(&'a Store, Found<'a>),
+    Keyed(&'a Store, Option<Entry<'a>>),
 }
 
 impl StateStorage {
@@ -161,9 +161,11 @@ impl<'a> KeyDecider<'a> {
         match found {
             StorageLookup::Single(words) => own(self.algorithm.remaining(Shared::new(words.get()), now)),
             StorageLookup::Keyed(store, found) => {
-                if let Found::Entry(entry) = found {
-                    let words = OccupiedWords::new(entry, self.key);
-                    let left = self.algorithm.remaining(&words, now);
+                if let Some(entry) = found
+                    && let Some(seen) = SeenWord::read(entry, self.key)
+                {
+                    let words = OccupiedWords::new(entry, self.key, &seen);
+                    let left = self.algorithm.remaining(words, now);
                     // The entry still belonged to the key when the word was read only if the word is unchanged. Otherwise
                     // the capacity may be that of another key.
                     if words.are_valid() {
@@ -210,8 +212,8 @@ impl<'a> KeyDecider<'a> {
                     None => Err(false),
                 }
             }
-            StorageLookup::Keyed(store, entry) => {
-                match self.keyed(store).decide_with(entry, self.key, now, permits) {
+            StorageLookup::Keyed(store, found) => {
+                match self.keyed(store).decide_with(found, self.key, now, permits) {
                     Ok(admitted) => Ok(Charged {
                         overflow: admitted.is_overflow(),
                         receipt: admitted.into_receipt(),
@@ -283,26 +285,18 @@ mod tests {
         let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
         let charge = |key, minutes, permits| {
             decider(key)
-                .charge(
-                    StorageLookup::Keyed(store, Found::Nothing { full: false }),
-                    at(minutes),
-                    permits,
-                )
+                .charge(StorageLookup::Keyed(store, None), at(minutes), permits)
                 .is_ok()
         };
         assert!(charge(1, 60, 1));
-        let lost = store.table().find(1).entry().expect("its entry");
-        let left =
-            |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Found::Entry(lost)), at(minutes));
+        let lost = store.table().find(1).expect("its entry");
+        let left = |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Some(lost)), at(minutes));
         assert_eq!(left(60).permits, 1);
         assert!(decider(1).keyed(store).reset(1, at(60)));
         // Other keys take all twelve entries; one of these is idle before the rest.
         assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
         assert!(charge(1, 650, 2));
-        assert_ne!(
-            store.table().find(1).entry().expect("another").number(),
-            lost.number()
-        );
+        assert_ne!(store.table().find(1).expect("another").number(), lost.number());
         assert_eq!(left(650).permits, 0);
     }
 }
