@@ -67,7 +67,7 @@ class Says(Page):
         facts = self.browser.run("return [...document.querySelectorAll('.facts dd')].map((each) => each.textContent)")
         self.equal(facts[0], number(data["requests"]), "requests")
         self.equal(facts[1], f"{number(data['denied'])} {percent(data['denied'], data['requests'])}", "denied")
-        self.equal(facts[3], number(data["unreadable"]), "lines not understood")
+        self.equal(facts[3], number(data["unreadable"]), "unreadable lines")
 
     def tables(self):
         rows = "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"

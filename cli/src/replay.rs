@@ -37,6 +37,7 @@ use crate::replay::survey::KeySummary;
 use crate::report::{
     ChosenReport, ComparisonReport, KeyReport, Report, RuleReport, SeriesReport, VERSION, WhatIfReport,
 };
+use crate::rules::algorithm::AlgorithmSpec;
 use crate::rules::argument::ALL;
 use crate::rules::{Plan, PlanEntry};
 
@@ -48,6 +49,9 @@ pub(crate) struct Depth {
     /// The comparison of algorithms.
     pub(crate) compare: bool,
 }
+
+/// Cells of further counters in the comparison: those of wide states of 128 and of 512 bytes.
+const MORE_CELLS: [u64; 2] = [13, 61];
 
 /// The approximate number of simulated limits for each rule.
 const LIMITS: u32 = 60;
@@ -190,35 +194,45 @@ fn compare(
     span: Span,
     progress: &mut Progress,
 ) -> Result<Compared, Failure> {
-    let mut simulations = Vec::new();
-    let mut algorithms = Vec::new();
-    let mut notes = Vec::new();
-    for algorithm in AlgorithmName::ALL {
-        match Simulation::new(
-            entry.counting.by(algorithm),
-            entry.quota,
-            span,
-            Some(entry.window()),
-        ) {
+    let own = entry.counting;
+    let mut candidates: Vec<(String, AlgorithmSpec)> = AlgorithmName::ALL
+        .into_iter()
+        .map(|algorithm| (algorithm.to_string(), own.by(algorithm)))
+        .collect();
+    // Smaller cells deny less of what a log admits.
+    let counter = own.by(AlgorithmName::Counter);
+    candidates.extend(
+        MORE_CELLS
+            .into_iter()
+            .filter(|cells| *cells > counter.cells())
+            .map(|cells| {
+                let spec = AlgorithmSpec {
+                    cells: Some(cells),
+                    ..counter
+                };
+                (format!("{}, {cells} cells", AlgorithmName::Counter), spec)
+            }),
+    );
+    let (mut simulations, mut names, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, spec) in candidates {
+        match Simulation::new(spec, entry.quota, span, Some(entry.window())) {
             Ok(simulation) => {
                 simulations.push(simulation);
-                algorithms.push(algorithm);
+                names.push(name);
             }
             Err(error) => {
                 let rule = &entry.name;
-                notes.push(format!(
-                    "no comparison of rule {rule:?} with {algorithm}: {error}"
-                ));
+                notes.push(format!("no comparison of rule {rule:?} with {name}: {error}"));
             }
         }
     }
     let simulations = simulate(simulations, by_key, progress, "comparing algorithms")?;
-    let found = simulations
+    let found: Vec<ComparisonReport> = simulations
         .iter()
-        .zip(algorithms)
+        .zip(names)
         .map(|(simulation, algorithm)| ComparisonReport {
             rule: entry.name.clone(),
-            algorithm: algorithm.to_string(),
+            algorithm,
             admitted: simulation.admitted,
             denied: simulation.denied,
             worst: simulation.worst,
@@ -226,7 +240,37 @@ fn compare(
             bytes: 8 * simulation.policy.words() as u64,
         })
         .collect();
+    notes.extend(of_cells(entry, &found));
     Ok(Compared { found, notes })
+}
+
+/// The reason why a counter denies requests that a log admits, with the cells that deny fewer.
+fn of_cells(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
+    let denied = |name: &str| {
+        found
+            .iter()
+            .find(|row| row.algorithm == name)
+            .map(|row| row.denied)
+    };
+    let more = denied("counter")?
+        .checked_sub(denied("log")?)
+        .filter(|more| *more > 0)?;
+    if entry.counting.algorithm != AlgorithmName::Counter {
+        return None;
+    }
+    let cells = entry.counting.cells();
+    let fewer = found
+        .iter()
+        .rev()
+        .find(|row| row.algorithm.starts_with("counter, "));
+    let fewer = fewer.map_or_else(String::new, |row| {
+        format!("; {} deny {}", row.algorithm.replace("counter, ", ""), row.denied)
+    });
+    Some(format!(
+        "rule {:?} denies {more} requests more than a log: one of the {cells} cells counts whole until all of it has left \
+         the window{fewer}",
+        entry.name
+    ))
 }
 
 fn what_if(

@@ -169,7 +169,7 @@ fn what_if(data: &Report) -> String {
 
 fn notes(data: &Report) -> String {
     let mut html = format!(
-        "<p>{} lines were read, {} of them not understood. All times are UTC. A window ends at the moment that is looked at and \
+        "<p>{} lines were read, {} of them unreadable. All times are UTC. A window ends at the moment that is looked at and \
          begins its length before, that instant excluded. The chart over time has a step of {}. A marked part of a key is \
          the escape sequence of a character that does not print.</p>",
         number(data.lines),

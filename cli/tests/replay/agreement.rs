@@ -215,7 +215,22 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
 
 fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&str, Model)]) {
     let rows = object["compare"].as_array().unwrap();
-    assert_eq!(rows.len(), 6);
+    assert_eq!(rows.len(), 8);
+    for cells in [13, 61] {
+        let name = format!("counter, {cells} cells");
+        let row = rows.iter().find(|row| row["algorithm"] == *name).unwrap();
+        let model = Model::Cells {
+            cells,
+            summed: cells + 1,
+            shares: false,
+        };
+        let expected = brute_force::replay(asks, limit, window * SECOND, model);
+        assert_eq!(
+            (number(row, "denied"), number(row, "worst")),
+            (expected.denied, expected.worst),
+            "{name}"
+        );
+    }
     for (algorithm, model) in models {
         let name = algorithm.strip_prefix("--algorithm ").unwrap_or("counter");
         let row = rows.iter().find(|row| row["algorithm"] == name).unwrap();

@@ -113,13 +113,15 @@ format     combined, by line 1: an address, a time in brackets and a quoted requ
 rule   quota   algorithm         key     keys  requests  admitted  denied  peak usage  bound  bytes/key
 1/60s  1/1min  classic, 4 cells  client     2         3         2       1           1      2          8
 
-rule   algorithm  admitted  denied  peak usage  bound  bytes/key
-1/60s  log               2       1           1      1         16
-1/60s  counter           2       1           1      1          8
-1/60s  classic           2       1           1      2          8
-1/60s  even              0       3           0      2          8
-1/60s  gcra              2       1           1      1          8
-1/60s  fixed             2       1           1      2          8
+rule   algorithm          admitted  denied  peak usage  bound  bytes/key
+1/60s  log                       2       1           1      1         16
+1/60s  counter                   2       1           1      1          8
+1/60s  classic                   2       1           1      2          8
+1/60s  even                      0       3           0      2          8
+1/60s  gcra                      2       1           1      1          8
+1/60s  fixed                     2       1           1      2          8
+1/60s  counter, 13 cells         2       1           1      1          8
+1/60s  counter, 61 cells         2       1           1      1        504
 
 most denied       requests  denied  peak demand          first denied
 2001:db8::aaaa:1         2       1            2  2020-02-28T23:30:00Z

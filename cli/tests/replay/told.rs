@@ -153,3 +153,31 @@ fn a_page_never_overwrites_an_input() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(on_file("--rule 2/h", &log).status.success() && other.exists());
 }
+
+/// A counter denies requests that a log admits, as long as a part of its oldest cell is in the window.
+#[test]
+fn denials_of_whole_cells_are_explained() {
+    let late = (5..10).map(|number| access("198.51.100.9", number).replace("10:05:", "10:06:") + "\n");
+    let log = twenty(|number| {
+        if number < 10 {
+            access("198.51.100.9", 0)
+        } else {
+            String::new()
+        }
+    }) + &late.collect::<String>();
+    let notes = |args: &str| {
+        let object = json(&replay(&format!("--compare {args}"), &log));
+        texts(&object, "notes")
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        notes(""),
+        [
+            "rule \"10/60s\" denies 5 requests more than a log: one of the 5 cells counts whole until all of it has left the \
+          window; 61 cells deny 0"
+        ]
+    );
+    assert_eq!(notes("--algorithm log"), Vec::<String>::new());
+}

@@ -88,7 +88,7 @@ pub(super) fn answers(data: &Report) -> String {
             [rule] => ("Keys", number(rule.keys)),
             rules => ("Rules", number(rules.len() as u64)),
         },
-        ("Lines not understood", number(data.unreadable)),
+        ("Unreadable lines", number(data.unreadable)),
     ];
     html.push_str("\n<dl class=\"facts\">\n");
     for (name, value) in facts {

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
-use crate::input::format::named::fields::NamedFields;
+use crate::input::format::named::fields::{LOOKED_AT, NamedFields};
 use crate::input::format::{LogFormat, Parsed, WantedFields};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::time::timestamp::TimestampParser;
@@ -38,7 +38,7 @@ impl Json {
                 parse(line, &paths, &mut row).ok()?;
                 row.get(0).map(<[u8]>::to_vec)
             };
-            lines.iter().filter_map(value).collect::<Vec<_>>()
+            lines.iter().take(LOOKED_AT).filter_map(value).collect::<Vec<_>>()
         };
         let (named, fields) = NamedFields::resolve(wanted, &all, values)?;
         if fields.len() > Paths::MOST {
