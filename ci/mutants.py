@@ -286,6 +286,8 @@ def environment(kind):
         CARGO_PROFILE_DEV_DEBUG="0",
         # Whether a mutation is noticed must not depend on luck.
         PROPTEST_RNG_SEED="1",
+        # A failure is enough; the smallest one takes long to find.
+        PROPTEST_MAX_SHRINK_ITERS="0",
     )
     if kind == "loom":
         env["RUSTFLAGS"] = "--cfg ringgate_loom"

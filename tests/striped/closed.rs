@@ -19,6 +19,16 @@ fn a_denial_holds_for_as_many_permits_and_not_for_fewer() {
     assert!(closed(&limiter));
 }
 
+/// A request for fewer permits than were denied finds them in another stripe.
+#[test]
+fn a_denial_holds_for_as_many_permits_whatever_the_own_stripe_has() {
+    let (limiter, _) = striped(100, 2, 10);
+    assert!(limiter.check_n(80).is_ok());
+    assert!(limiter.as_worker(0).check_n(9).is_ok() && limiter.as_worker(1).check_n(7).is_ok());
+    assert!(limiter.as_worker(0).check_n(5).is_err() && closed(&limiter));
+    assert!(limiter.as_worker(0).check_n(3).is_ok());
+}
+
 /// Permits come free with the ring's cells: from then on, and not before, is the limiter asked again.
 #[test]
 fn a_denial_holds_until_permits_come_free() {
