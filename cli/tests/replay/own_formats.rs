@@ -1,6 +1,8 @@
 //! Formats of the command line, and formats in columns.
 
-use crate::truth::{clock, is_exact, is_refused, texts, twenty};
+use crate::log::Random;
+use crate::tool::stderr;
+use crate::truth::{access, clock, is_exact, is_refused, replay, texts, twenty};
 
 #[test]
 fn failed_logins_are_found_by_a_pattern() {
@@ -107,5 +109,102 @@ fn columns_of_known_servers_are_detected() {
             texts(&object, "formats")[0].starts_with(&format!("{format}, by line 1")),
             "{object}"
         );
+    }
+}
+
+/// Every format reads damaged lines of every other one without a panic, and counts each line once.
+#[test]
+fn damaged_lines_of_any_format_are_counted() {
+    let line = |number: usize| access("198.51.100.9", number);
+    let inner = |number: usize| line(number).replace('"', "\\\"");
+    let logs = [
+        twenty(|number| format!("www.example.com:443 {}", line(number))),
+        twenty(|number| {
+            format!(
+                "<190>1 2015-05-17T10:05:03Z web nginx 1 - [a b=\"c\"] {}",
+                line(number)
+            )
+        }),
+        twenty(|number| format!("May 17 {} web nginx[1]: {}", clock(number), line(number))),
+        twenty(|number| {
+            format!(
+                "2015-05-17T10:05:03.1Z stdout {} {}",
+                ["F", "P"][number % 2],
+                line(number)
+            )
+        }),
+        twenty(|number| {
+            format!(
+                r#"{{"log":"{}\n","stream":"stdout","time":"2015-05-17T10:05:03Z"}}"#,
+                inner(number)
+            )
+        }),
+        twenty(|number| {
+            format!(
+                r#"{{"__REALTIME_TIMESTAMP":"1431857103000000","MESSAGE":"{}"}}"#,
+                inner(number)
+            )
+        }),
+        String::from("#Fields: date time c-ip cs-method\n")
+            + &twenty(|number| format!("2015-05-17 {} 198.51.100.9 GET", clock(number))),
+        twenty(|number| {
+            format!(
+                "time=2015-05-17T{}Z ip=198.51.100.9 msg=\"a \\\" b\"",
+                clock(number)
+            )
+        }),
+        twenty(|number| {
+            format!(
+                "h2 2015-05-17T{}.1Z app/web/5 198.51.100.9:1 10.0.0.1:80 0 0 0 200 200 0 57 \"GET https://h/a HTTP/2\" \"c\" - -",
+                clock(number)
+            )
+        }),
+        twenty(|number| {
+            format!(
+                "198.51.100.9:1 [17/May/2015:{}.655] in s/s 1/0/3/6/9 200 2 - - ---- 1/1/1/1/0 0/0 {{a}} \"GET /a HTTP/1.1\"",
+                clock(number)
+            )
+        }),
+    ];
+    let formats = "auto common combined vhost json csv logfmt w3c alb elb s3 envoy haproxy caddy traefik syslog rfc5424 docker cri \
+                   timed journald";
+    let mut random = Random::new(61);
+    for log in &logs {
+        for format in formats.split_whitespace() {
+            let mut bytes = log.clone().into_bytes();
+            for _ in 0..12 {
+                let at = random.below(bytes.len() as u64) as usize;
+                match random.below(4) {
+                    0 => bytes[at] = random.below(256) as u8,
+                    1 => drop(bytes.remove(at)),
+                    2 => bytes.insert(at, b"\"\\[]{},:\n 9<>"[random.below(13) as usize]),
+                    _ => bytes.truncate(bytes.len() - random.below(9) as usize),
+                }
+            }
+            let output = replay(&format!("--lenient --format {format}"), &bytes);
+            let said = stderr(&output);
+            assert!(
+                !said.contains("panicked") && matches!(output.status.code(), Some(0 | 2)),
+                "{format}: {said}"
+            );
+            if output.status.code() == Some(0) {
+                let object = crate::tool::json(&output);
+                let count = |name: &str| object[name].as_u64().unwrap();
+                let others: u64 = texts(&object, "notes")
+                    .iter()
+                    .filter_map(|note| {
+                        note.strip_suffix(" lines are no requests of the format")?
+                            .parse::<u64>()
+                            .ok()
+                    })
+                    .sum();
+                let read = count("requests") + count("unreadable") + others;
+                // A header and blank lines are neither; a message that is cut by the end of the input is one more.
+                assert!(
+                    read <= count("lines") + 1 && read + 4 >= count("lines"),
+                    "{format}: {object}"
+                );
+            }
+        }
     }
 }

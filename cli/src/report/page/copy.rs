@@ -11,7 +11,7 @@ pub(super) fn rule(rule: &RuleReport, limit: u64) -> String {
     ];
     let blocks: String = blocks
         .iter()
-        .map(|(title, text)| format!("<h3>{title}</h3>\n<pre><code>{}</code></pre>\n", escaped(text)))
+        .map(|(title, text)| format!("<p>{title}</p>\n<pre><code>{}</code></pre>\n", escaped(text)))
         .collect();
     format!("<details class=\"copy\"><summary>This limit as a rule</summary>\n{blocks}</details>\n")
 }
