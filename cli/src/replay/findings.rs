@@ -20,6 +20,8 @@ pub(crate) struct Findings {
     pub(crate) out_of_order: u64,
     /// Wanted fields that no line has.
     pub(crate) absent: Vec<String>,
+    /// Fields of keys that some requests lack, with the number of these.
+    pub(crate) missing: Vec<(String, u64)>,
     /// Keys whose values are addresses with a port.
     pub(crate) with_port: BTreeSet<String>,
     /// The first key that is an address in an unusual spelling, and its usual one.
@@ -198,6 +200,11 @@ impl Findings {
         for field in &self.absent {
             notes.push(format!(
                 "no line has the field {field:?}: its value is {NONE} for all requests"
+            ));
+        }
+        for (field, requests) in &self.missing {
+            notes.push(format!(
+                "requests without the field {field:?}, which share the key {NONE}: {requests}"
             ));
         }
         if let Some((given, usual)) = &self.spelled {

@@ -109,6 +109,7 @@ impl Inputs {
             names: KeyNames::new(),
             last: None,
             seen: vec![false; wanted.fields.len()],
+            missing: vec![0; wanted.fields.len()],
             lines: 0,
             unreadable: UnreadableLines::default(),
             formats: Vec::new(),
@@ -252,6 +253,8 @@ struct Collector<'l> {
     names: KeyNames,
     last: Option<u64>,
     seen: Vec<bool>,
+    /// For each field, the requests without it, if it is a part of a key.
+    missing: Vec<u64>,
     lines: u64,
     unreadable: UnreadableLines,
     formats: Vec<String>,
@@ -265,6 +268,9 @@ impl Collector<'_> {
     #[inline]
     fn push(&mut self, input: &str, line: u64) -> Result<(), Failure> {
         for (word, fields) in self.layout.keys() {
+            for &field in fields {
+                self.missing[field] += u64::from(self.row.get(field).is_none());
+            }
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields))?;
@@ -310,11 +316,14 @@ impl Collector<'_> {
         drop(reader);
         let last = events.last().unwrap_or(first);
         self.findings.unreadable = self.unreadable.count;
-        let fields = wanted.fields.into_iter().zip(self.seen);
-        self.findings.absent = fields
-            .filter(|(_, seen)| !seen)
-            .map(|((name, _), _)| name)
-            .collect();
+        let fields = wanted.fields.into_iter().zip(self.seen).zip(self.missing);
+        for (((name, _), seen), missing) in fields {
+            match (seen, missing) {
+                (false, _) => self.findings.absent.push(name),
+                (true, 0) => {}
+                (true, requests) => self.findings.missing.push((name, requests)),
+            }
+        }
         Ok(Requests {
             names: self.names,
             lines: self.lines,
