@@ -7,6 +7,10 @@ extern crate alloc;
 mod cut;
 #[path = "shared/dropped.rs"]
 mod dropped;
+#[path = "shared/foreign.rs"]
+mod foreign;
+#[path = "shared/many.rs"]
+mod many;
 #[path = "shared/memory.rs"]
 mod memory;
 #[path = "shared/pausing.rs"]

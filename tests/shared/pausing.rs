@@ -1,36 +1,54 @@
 //! A store whose calls return to the scheduler before and after they take effect, for tests that have to know every await.
 
+use core::time::Duration;
+
 use ringgate::shared::{
     CheckResult, CounterRequest, CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore,
     StoreFuture,
 };
 
 #[derive(Debug, Default)]
-pub(crate) struct Pausing(MemoryStore);
+pub(crate) struct Pausing {
+    store: MemoryStore,
+    /// How long a call takes beside its pauses.
+    time: Duration,
+}
+
+impl Pausing {
+    pub(crate) fn slow(time: Duration) -> Self {
+        Self {
+            time,
+            ..Self::default()
+        }
+    }
+
+    async fn between<T>(&self, call: impl Future<Output = T>) -> T {
+        pause().await;
+        if !self.time.is_zero() {
+            tokio::time::sleep(self.time).await;
+        }
+        let output = call.await;
+        pause().await;
+        output
+    }
+}
 
 async fn pause() {
     tokio::task::yield_now().await;
     tokio::task::yield_now().await;
 }
 
-async fn between<T>(call: impl Future<Output = T>) -> T {
-    pause().await;
-    let output = call.await;
-    pause().await;
-    output
-}
-
 impl CounterStore for Pausing {
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        Box::pin(between(self.0.decide(requests)))
+        Box::pin(self.between(self.store.decide(requests)))
     }
 
     fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
-        Box::pin(between(self.0.peek(requests)))
+        Box::pin(self.between(self.store.peek(requests)))
     }
 
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(between(self.0.charge(requests)))
+        Box::pin(self.between(self.store.charge(requests)))
     }
 
     fn refund<'a>(
@@ -38,11 +56,11 @@ impl CounterStore for Pausing {
         requests: &'a [CounterRequest],
         charged: &'a CheckResult,
     ) -> StoreFuture<'a, u64> {
-        Box::pin(between(self.0.refund(requests, charged)))
+        Box::pin(self.between(self.store.refund(requests, charged)))
     }
 
     fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
-        Box::pin(between(self.0.reset(requests)))
+        Box::pin(self.between(self.store.reset(requests)))
     }
 
     fn leases(&self) -> Option<&dyn LeaseStore> {
@@ -52,6 +70,6 @@ impl CounterStore for Pausing {
 
 impl LeaseStore for Pausing {
     fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
-        Box::pin(between(self.0.renew(requests)))
+        Box::pin(self.between(self.store.renew(requests)))
     }
 }

@@ -75,14 +75,29 @@ impl<R: ?Sized> SharedRules<R> {
             // No budget is that large. The store leaves this node's budget free.
             return LeaseOutcome::AskStore { reserve };
         }
-        let failures = table.lock().managers[at].failures();
+        let (mut failures, ended) = {
+            let inner = table.lock();
+            (inner.managers[at].failures(), inner.error_at_end.clone())
+        };
+        if let Some(ended) = ended {
+            return LeaseOutcome::Failed(ended);
+        }
         for _ in 0..ROUNDS {
             // Before the look: an answer that comes after it ends the wait.
             let answer = table.answer_of(at).notified();
             match charged.spend(table, quota, key, permits).1 {
                 SpendResult::Room { .. } => return LeaseOutcome::Spent,
                 SpendResult::Closed { left, retry_at } => return full(left, retry_at),
-                SpendResult::NotOwner => return LeaseOutcome::AskStore { reserve },
+                // Another key has taken the place, with nothing of this key in it.
+                SpendResult::NotOwner => match table.find_or_begin(key, || lease(planned, node)) {
+                    Some(begun) => {
+                        at = begun;
+                        failures = table.lock().managers[at].failures();
+                        table.note_shortage(at, permits);
+                        continue;
+                    }
+                    None => return LeaseOutcome::AskStore { reserve: 0 },
+                },
                 SpendResult::Short => table.note_shortage(at, permits),
             }
             table.mark_dirty(at, true);
@@ -91,6 +106,9 @@ impl<R: ?Sized> SharedRules<R> {
                 return LeaseOutcome::Failed(StoreError::new(StoreErrorKind::TimedOut, detail));
             }
             let inner = table.lock();
+            if let Some(ended) = &inner.error_at_end {
+                return LeaseOutcome::Failed(ended.clone());
+            }
             if inner.managers[at].failures() != failures
                 && let Some(error) = &inner.error
             {
@@ -115,7 +133,10 @@ impl<R: ?Sized> SharedRules<R> {
         let table = &node.table;
         let full =
             |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
-        let is_worth_waiting = table.lock().managers[at].is_worth_waiting(&table.states[at]);
+        let is_worth_waiting = {
+            let inner = table.lock();
+            inner.error_at_end.is_none() && inner.managers[at].is_worth_waiting(&table.states[at])
+        };
         if !is_worth_waiting || table.states[at].is_closed(table.clock.now()) {
             return LeaseOutcome::AskStore { reserve: 0 };
         }

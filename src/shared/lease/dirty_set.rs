@@ -17,9 +17,11 @@ impl DirtySet {
         self.0[at / 64].fetch_or(1 << (at % 64), Ordering::Release);
     }
 
-    /// Removes every lease, and hands each one over.
-    pub(super) fn drain(&self, mut each: impl FnMut(usize)) {
-        for (word, bits) in self.0.iter().enumerate() {
+    /// Removes every lease, and hands each one over: those from position `from` on, and then those before it.
+    pub(super) fn drain(&self, from: usize, mut each: impl FnMut(usize)) {
+        let (before, first) = self.0.split_at((from / 64).min(self.0.len()));
+        let words = first.iter().zip(before.len()..).chain(before.iter().zip(0..));
+        for (bits, word) in words {
             // Relaxed: a bit that this load misses was set later; the thread that sets it wakes the flusher, or can wait.
             if bits.load(Ordering::Relaxed) == 0 {
                 continue;
@@ -30,6 +32,31 @@ impl DirtySet {
                 each(64 * word + dirty.trailing_zeros() as usize);
                 dirty &= dirty - 1;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn each_is_drained_once_from_a_position_on() {
+        let set = DirtySet::new(300);
+        for from in [0, 63, 64, 200, 299, 300, 1000] {
+            for at in [3, 64, 70, 199, 299] {
+                set.insert(at);
+            }
+            let mut drained = Vec::new();
+            set.drain(from, |at| drained.push(at));
+            let word = if from >= 320 { 0 } else { from / 64 };
+            let split = drained.iter().position(|at| at / 64 >= word);
+            assert_eq!(split.unwrap_or(0), 0, "{from}: {drained:?}");
+            drained.sort_unstable();
+            assert_eq!(drained, [3, 64, 70, 199, 299]);
+            set.drain(from, |at| panic!("{at} again"));
         }
     }
 }

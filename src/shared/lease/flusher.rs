@@ -4,15 +4,26 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::time::Duration;
-use std::time::Instant;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::table::{Inner, LeaseTable};
 use crate::shared::store::{Counting, LeaseGrant, LeaseRequest, StoreError, StoreErrorKind};
 
+/// Ends all waits for answers when the task ends, since no more leases are renewed then: with its runtime, or by a panic.
+struct EndsWaits(Weak<LeaseTable>);
+
+impl Drop for EndsWaits {
+    fn drop(&mut self) {
+        if let Some(table) = self.0.upgrade() {
+            table.end();
+        }
+    }
+}
+
 /// Runs until the table is dropped. The task keeps the table alive only while it works, and during a call.
 pub(crate) async fn run(table: Weak<LeaseTable>, period: Duration) {
+    let _ends_waits = EndsWaits(Weak::clone(&table));
     let Some(wake) = table.upgrade().map(|table| Arc::clone(&table.wake)) else {
         return;
     };
@@ -52,6 +63,37 @@ const CALLS: usize = 8;
 /// A request that is to be sent, and the position of its lease.
 type Sent = (usize, LeaseRequest);
 
+/// A call of the store. Requests without an answer fail when it is dropped: because the store has answered fewer, has
+/// panicked, or because the runtime has ended.
+struct Call {
+    table: Arc<LeaseTable>,
+    batch: Vec<Sent>,
+    /// When its requests were made.
+    sent: u64,
+    grants: Vec<Result<LeaseGrant, StoreError>>,
+}
+
+impl Call {
+    async fn run(mut self) {
+        let requests: Vec<LeaseRequest> = self.batch.iter().map(|(_, request)| request.clone()).collect();
+        if let Some(leases) = self.table.store.leases() {
+            self.grants = leases.renew(&requests).await;
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let missing = || {
+            let detail = "fewer answers than lease requests";
+            Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail))
+        };
+        let mut grants = core::mem::take(&mut self.grants);
+        grants.resize_with(self.batch.len(), missing);
+        self.table.answer(&self.batch, grants, self.sent);
+    }
+}
+
 impl LeaseTable {
     /// Sends the requests that are due: of all watched leases if it is time, and of the dirty ones otherwise.
     fn round(self: &Arc<Self>, in_time: bool) {
@@ -62,7 +104,8 @@ impl LeaseTable {
             requests.len() < (CALLS - inner.calls.min(CALLS)) * TOGETHER as usize
         };
         let mut late: Vec<usize> = Vec::new();
-        self.dirty.drain(|at| {
+        // Leases that found no room in the last round come first, so that others in demand do not keep them waiting.
+        self.dirty.drain(inner.late_from, |at| {
             inner.watch(at);
             if room(&inner, &requests) {
                 requests.extend(self.request(&mut inner, at, now, true));
@@ -70,6 +113,7 @@ impl LeaseTable {
                 late.push(at);
             }
         });
+        inner.late_from = late.first().map_or(inner.late_from, |&at| at);
         // These wait for a call to end. The round after it finds them.
         for at in late {
             self.dirty.insert(at);
@@ -126,20 +170,13 @@ impl LeaseTable {
     /// Sends requests that were made at `sent`, in a task of their own.
     fn send(self: &Arc<Self>, inner: &mut Inner, batch: Vec<Sent>, sent: u64) {
         inner.calls += 1;
-        let table = Arc::clone(self);
-        tokio::spawn(async move {
-            let requests: Vec<LeaseRequest> = batch.iter().map(|(_, request)| request.clone()).collect();
-            let mut grants = match table.store.leases() {
-                Some(leases) => leases.renew(&requests).await,
-                None => Vec::new(),
-            };
-            let missing = || {
-                let detail = "fewer answers than lease requests";
-                Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail))
-            };
-            grants.resize_with(batch.len(), missing);
-            table.answer(&batch, grants, sent);
-        });
+        let call = Call {
+            table: Arc::clone(self),
+            batch,
+            sent,
+            grants: Vec::new(),
+        };
+        tokio::spawn(call.run());
     }
 
     fn answer(&self, batch: &[Sent], grants: Vec<Result<LeaseGrant, StoreError>>, sent: u64) {

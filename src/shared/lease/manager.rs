@@ -41,6 +41,9 @@ pub(crate) struct LeaseManager {
     sent: bool,
     /// Twice the permits that a period demands: the recent maximum, halved in each period.
     demand: u64,
+    /// The permits that were not covered since the last request was made. A request waits for the next one because of them,
+    /// so they are kept until it is made.
+    unmet: u64,
     /// When demand was counted last, and when it was halved last.
     counted_at: u64,
     halved_at: u64,
@@ -142,7 +145,14 @@ impl LeaseManager {
         let balance = state.balance();
         let in_term = now < self.answered_at.saturating_add(lease.term);
         let holds = lease.is_registered && balance.budget() > 0 && in_term;
-        !self.sent && !self.releasing && self.pending.is_none() && balance.used() == 0 && !holds
+        // Requests wait for an answer about it.
+        let is_awaited = self.unmet > 0 || state.has_shortage();
+        !is_awaited
+            && !self.sent
+            && !self.releasing
+            && self.pending.is_none()
+            && balance.used() == 0
+            && !holds
     }
 
     /// Whether the flusher has to look at the lease.
@@ -155,6 +165,7 @@ impl LeaseManager {
             || self.pending.is_some()
             || balance.used() > 0
             || holds
+            || self.unmet > 0
             || self.demand > 0
     }
 
@@ -182,7 +193,7 @@ impl LeaseManager {
         let mut fallback = 0;
         if self.pending.is_none() {
             let (most, is_registered, period) = (lease.most, lease.is_registered, lease.period);
-            let shortage = self.count_demand(state, period, now);
+            self.count_demand(state, period, now);
             let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
             let wanted = if releases {
                 0
@@ -191,7 +202,11 @@ impl LeaseManager {
             } else {
                 most
             };
-            if !releases && !self.is_due(state, is_registered, period, now, dirty, shortage) {
+            if !releases && !self.is_due(state, is_registered, period, now, dirty) {
+                if is_registered && self.demand == 0 {
+                    // The store has decided about them, since they are not worth a lease.
+                    self.unmet = 0;
+                }
                 return None;
             }
             let keep = self.keep();
@@ -210,6 +225,7 @@ impl LeaseManager {
             (self.charged_fallback, self.counted) = (0, 0);
             self.sequence += 1;
             self.requested_at = now;
+            self.unmet = 0;
             self.pending = Some(PendingRequest {
                 report,
                 wanted,
@@ -240,9 +256,10 @@ impl LeaseManager {
         self.lease.as_ref().map_or(0, keep)
     }
 
-    /// Counts the demand since the last time, and returns the permits of it that were not covered.
-    fn count_demand(&mut self, state: &LeaseState, period: u64, now: u64) -> u64 {
+    /// Counts the demand since the last time.
+    fn count_demand(&mut self, state: &LeaseState, period: u64, now: u64) {
         let (used, shortage) = (state.balance().used(), state.take_shortage());
+        self.unmet = self.unmet.saturating_add(shortage);
         let demand = used.saturating_sub(self.counted) + shortage;
         self.counted = used;
         let periods = now.saturating_sub(self.halved_at) / period;
@@ -258,30 +275,21 @@ impl LeaseManager {
         let rate = u128::from(demand) * u128::from(period) / u128::from(over.max(least).max(1));
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
         self.demand = self.demand.max(rate.saturating_mul(2));
-        shortage
     }
 
-    fn is_due(
-        &self,
-        state: &LeaseState,
-        is_registered: bool,
-        period: u64,
-        now: u64,
-        dirty: bool,
-        shortage: u64,
-    ) -> bool {
+    fn is_due(&self, state: &LeaseState, is_registered: bool, period: u64, now: u64, dirty: bool) -> bool {
         let balance = state.balance();
         let (used, budget) = (balance.used(), balance.budget());
         let in_time = now >= self.requested_at.saturating_add(period);
         let early = dirty && !state.is_closed(now) && !self.backing_off;
         if !is_registered {
-            let needed = used > 0 || shortage > 0;
-            return needed && (in_time || early && (2 * used >= budget || shortage > 0));
+            let needed = used > 0 || self.unmet > 0;
+            return needed && (in_time || early && (2 * used >= budget || self.unmet > 0));
         }
         if used == 0 && budget == 0 {
             return self.demand >= WORTH_A_LEASE && (in_time || early);
         }
-        in_time || early && (2 * used >= budget || shortage > 0)
+        in_time || early && (2 * used >= budget || self.unmet > 0)
     }
 
     fn begin(&mut self, lease_id: u128) {
@@ -342,5 +350,51 @@ impl LeaseManager {
             self.sent = false;
             self.failures += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::store::Counting;
+
+    const PERIOD: u64 = 1_000_000;
+
+    /// The manager of a budget of a key, which was just answered and has nothing left.
+    fn spent(state: &LeaseState) -> LeaseManager {
+        let counter = CounterRequest::new("rule", 1, Counting::Log, 100, Duration::from_secs(1));
+        let mut manager = LeaseManager::default();
+        assert!(state.reassign(1));
+        let lease = Lease {
+            counter,
+            is_registered: false,
+            most: 10,
+            period: PERIOD,
+            term: 1_000 * PERIOD,
+            margin: 0,
+            fallback: None,
+        };
+        manager.assign(lease, 7, PERIOD);
+        state.note_shortage(1);
+        let (request, _) = manager.request(state, PERIOD, true, || 8).expect("it is due");
+        let answer = (&request, LeaseGrant::of(0));
+        assert!(manager.answer(state, answer, (PERIOD, PERIOD), || 8));
+        manager
+    }
+
+    /// A waiting request is not forgotten by a look at the lease that comes before it is due.
+    #[test]
+    fn a_shortage_is_kept_until_a_request_is_made() {
+        let state = LeaseState::new();
+        let mut manager = spent(&state);
+        assert!(manager.is_free(&state, PERIOD));
+        state.note_shortage(1);
+        assert!(!manager.is_free(&state, PERIOD), "a request waits for an answer");
+        let soon = PERIOD + 1;
+        assert!(manager.request(&state, soon, false, || 8).is_none(), "too early");
+        assert!(!manager.is_free(&state, soon), "the request still waits");
+        assert!(manager.is_busy(&state), "the flusher looks again");
+        let (request, _) = manager.request(&state, soon, true, || 8).expect("it is due");
+        assert_eq!(request.wanted(), 10);
     }
 }

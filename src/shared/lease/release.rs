@@ -63,6 +63,9 @@ impl LeaseTable {
                 {
                     return Ok(());
                 }
+                if let Some(ended) = &inner.error_at_end {
+                    return Err(ended.clone());
+                }
                 if manager.failures() != release.failures
                     && let Some(error) = &inner.error
                 {

@@ -202,6 +202,11 @@ impl LeaseState {
         self.shortage.add(permits);
     }
 
+    /// Whether permits were requested and not covered, since the count was taken.
+    pub(crate) fn has_shortage(&self) -> bool {
+        self.shortage.is_some()
+    }
+
     /// Takes the count of permits that were not covered.
     pub(crate) fn take_shortage(&self) -> u64 {
         self.shortage.take()

@@ -16,7 +16,7 @@ use super::manager::{Lease, LeaseManager};
 use super::state::{LeaseState, SpendResult, VACANT};
 use super::stats::LeaseStats;
 use crate::rules::{FallbackLimiters, ShardId};
-use crate::shared::store::{CounterStore, StoreError};
+use crate::shared::store::{CounterStore, StoreError, StoreErrorKind};
 use crate::sync::Tally;
 
 /// The leases of a node.
@@ -26,8 +26,9 @@ pub(crate) struct LeaseTable {
     pub(super) dirty: DirtySet,
     /// Notified when a lease must not wait at all. The flusher waits for it, and keeps nothing else of the table alive.
     pub(super) wake: Arc<Notify>,
-    /// Notified when a lease was answered, or not answered in time. Leases share them by their position.
-    answers: [Notify; SHARDS],
+    /// Notified when a lease was answered, or not answered in time: one for each lease, so that no answer about another
+    /// lease wakes a request.
+    answers: Box<[Notify]>,
     pub(crate) clock: TermClock,
     pub(super) store: Arc<dyn CounterStore>,
     fallbacks: FallbackLimiters,
@@ -44,9 +45,13 @@ pub(crate) struct Inner {
     /// The node's part of a lease's number, and the number of leases so far.
     node: u64,
     leases: u64,
+    /// The first lease that found no room in a round.
+    pub(super) late_from: usize,
     /// Calls that are on their way.
     pub(super) calls: usize,
     pub(crate) error: Option<StoreError>,
+    /// The error of every wait for an answer, once the task that renews leases has ended.
+    pub(crate) error_at_end: Option<StoreError>,
 }
 
 /// Events of the leases.
@@ -59,7 +64,9 @@ pub(crate) struct Counts {
 /// The leases that a key may have, side by side.
 const BUCKET: usize = 4;
 
-/// The number of notifications that leases share, and of counters that threads share.
+const ENDED: &str = "the runtime of the task that renews leases has ended";
+
+/// The number of counters that threads share.
 const SHARDS: usize = 64;
 
 impl LeaseTable {
@@ -76,7 +83,7 @@ impl LeaseTable {
             states: (0..all).map(|_| LeaseState::new()).collect(),
             dirty: DirtySet::new(all),
             wake: Arc::default(),
-            answers: [(); SHARDS].map(|()| Notify::new()),
+            answers: (0..all).map(|_| Notify::new()).collect(),
             clock,
             store,
             fallbacks,
@@ -85,8 +92,10 @@ impl LeaseTable {
                 watched: Vec::new(),
                 node,
                 leases: 0,
+                late_from: 0,
                 calls: 0,
                 error: None,
+                error_at_end: None,
             }),
             counts: [(); SHARDS].map(|()| CachePadded::default()),
         }
@@ -150,7 +159,15 @@ impl LeaseTable {
 
     /// The notification of answers about the lease.
     pub(crate) fn answer_of(&self, at: usize) -> &Notify {
-        &self.answers[at % SHARDS]
+        &self.answers[at]
+    }
+
+    /// Ends all waits, since no lease is renewed any more.
+    pub(super) fn end(&self) {
+        self.lock().error_at_end = Some(StoreError::new(StoreErrorKind::Down, ENDED));
+        for answer in &self.answers {
+            answer.notify_waiters();
+        }
     }
 
     /// Has the flusher look at the lease before its period is over: at once, if `wake` is set.

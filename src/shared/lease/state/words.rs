@@ -91,6 +91,11 @@ impl Shortage {
         self.0.fetch_add(permits, Ordering::Relaxed);
     }
 
+    pub(super) fn is_some(&self) -> bool {
+        // Relaxed: as in `add`.
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
     pub(super) fn take(&self) -> u64 {
         // Relaxed: as in `add`.
         self.0.swap(0, Ordering::Relaxed)

@@ -1,0 +1,155 @@
+//! Stores and runtimes that fail: a store that panics costs its own call, and a runtime that ends leaves no call waiting.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStore, LeaseFuture, LeaseRequest, LeaseStore, MemoryStore,
+    SharedLimiter, StoreErrorKind, StoreFuture,
+};
+use tokio::time::{sleep, timeout};
+
+use crate::cut::PATIENCE;
+
+/// A store whose leases panic for as long as it is told to: in the call, or in its future.
+#[derive(Debug, Default)]
+struct Panicking {
+    store: MemoryStore,
+    in_call: AtomicBool,
+    in_future: AtomicBool,
+}
+
+impl CounterStore for Panicking {
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        self.store.decide(requests)
+    }
+
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        self.store.peek(requests)
+    }
+
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        self.store.charge(requests)
+    }
+
+    fn refund<'a>(
+        &'a self,
+        requests: &'a [CounterRequest],
+        charged: &'a CheckResult,
+    ) -> StoreFuture<'a, u64> {
+        self.store.refund(requests, charged)
+    }
+
+    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        self.store.reset(requests)
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+impl LeaseStore for Panicking {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        assert!(
+            !self.in_call.load(Ordering::Relaxed),
+            "the store panics in the call"
+        );
+        Box::pin(async move {
+            let grants = self.store.renew(requests).await;
+            // The charge is made, and its answer is lost.
+            assert!(
+                !self.in_future.load(Ordering::Relaxed),
+                "the store panics in the future"
+            );
+            grants
+        })
+    }
+}
+
+fn limiter(store: Arc<dyn CounterStore>) -> SharedLimiter {
+    SharedLimiter::builder("all", "1000/h".parse().expect("a quota"))
+        .sync(Duration::from_millis(5), 100)
+        .build(store)
+        .expect("a limiter")
+}
+
+/// While the store panics, requests get their fallback and calls end. Afterwards the leases go on, and each permit is charged
+/// once: more calls than may be on their way at once have panicked.
+#[tokio::test]
+async fn a_store_that_panics_costs_its_own_call() {
+    for in_call in [true, false] {
+        let store = Arc::new(Panicking::default());
+        let limiter = limiter(store.clone());
+        let mut admitted = 0;
+        for _ in 0..50 {
+            assert!(limiter.check("key").await.is_ok());
+            admitted += 1;
+        }
+        let fault = if in_call { &store.in_call } else { &store.in_future };
+        fault.store(true, Ordering::Relaxed);
+        for _ in 0..20 {
+            let flushed = timeout(PATIENCE, limiter.flush()).await.expect("it ends");
+            let error = flushed.expect_err("the store panics");
+            assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply);
+            let checked = timeout(PATIENCE, limiter.check("key")).await.expect("it ends");
+            admitted += u64::from(checked.is_ok_and(|admitted| admitted.error().is_none()));
+        }
+        fault.store(false, Ordering::Relaxed);
+        timeout(PATIENCE, limiter.flush())
+            .await
+            .expect("it ends")
+            .expect("the store answers");
+        let left = limiter.peek("key").await.expect("an answer")[0].remaining();
+        assert_eq!(1000 - left, admitted, "{in_call}");
+        let checked = timeout(PATIENCE, limiter.check("key")).await.expect("it ends");
+        assert!(checked.expect("room").error().is_none());
+    }
+}
+
+/// The task that renews leases is gone with its runtime. Calls of another runtime say so, instead of waiting for it.
+#[test]
+fn no_call_waits_for_a_runtime_that_has_ended() {
+    let [first, second] = [(); 2].map(|()| {
+        let builder = &mut tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().build().expect("a runtime")
+    });
+    let limiter = first.block_on(async {
+        let limiter = limiter(Arc::new(MemoryStore::new()));
+        for _ in 0..10 {
+            assert!(limiter.check("key").await.is_ok());
+        }
+        limiter
+    });
+    let limiter = Arc::new(limiter);
+    // One flush waits when the runtime ends, and one begins after it.
+    let waiting = Arc::clone(&limiter);
+    let waiting = std::thread::spawn(move || {
+        second.block_on(async move {
+            let flushed = timeout(PATIENCE, waiting.flush()).await;
+            (flushed, second_flush(&waiting).await)
+        })
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    drop(first);
+    let (flushed, again) = waiting.join().expect("no panic");
+    for flushed in [flushed.expect("it ends"), again] {
+        assert_eq!(flushed.expect_err("no task").kind(), StoreErrorKind::Down);
+    }
+}
+
+async fn second_flush(limiter: &SharedLimiter) -> Result<(), ringgate::shared::StoreError> {
+    let flushed = timeout(PATIENCE, limiter.flush()).await.expect("it ends");
+    sleep(Duration::from_millis(1)).await;
+    // A budget is spent as long as its term lasts. Then the node's own limiter decides.
+    for _ in 0..200 {
+        assert!(
+            timeout(PATIENCE, limiter.check("key"))
+                .await
+                .expect("it ends")
+                .is_ok()
+        );
+    }
+    flushed
+}
