@@ -280,15 +280,17 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
             .batch(batch);
         let limiter = builder.build().expect("a limiter");
         let end = limiter.clock().now().saturating_add(150 * WINDOW);
+        let admitted = AtomicU64::new(0);
         let calls: Vec<Call> = thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|thread| {
-                    let limiter = &limiter;
+                    let (limiter, admitted) = (&limiter, &admitted);
                     scope.spawn(move || {
                         let mut calls = Vec::new();
                         for turn in thread.. {
                             let before = limiter.clock().now();
-                            if before >= end {
+                            // For longer on a slow machine, so that the limit is reached everywhere.
+                            if before >= end && admitted.load(Ordering::Relaxed) > 20 * limit {
                                 break;
                             }
                             // Mostly one permit; now and then the reading is the caller's own.
@@ -300,6 +302,7 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
                             };
                             if decision.is_ok() {
                                 let after = limiter.clock().now();
+                                admitted.fetch_add(permits, Ordering::Relaxed);
                                 calls.push(Call {
                                     before,
                                     after,
@@ -321,11 +324,6 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         let error = 2 * limiter.clock().error(Duration::ZERO) + Duration::from_nanos(1);
         let worst = worst_by_calls(&calls, WINDOW - error);
         assert!(worst <= limit, "{limit}, {stripes}, {batch}: {worst}");
-        let admitted: u64 = calls.iter().map(|call| call.permits).sum();
-        assert!(
-            admitted > 20 * limit,
-            "{limit}, {stripes}, {batch}: {admitted} in 150 windows"
-        );
         // After a silence the whole limit is available again, except for permits that are charged late.
         let later = limiter.clock().now().saturating_add(25 * WINDOW);
         let passed = (0..).take_while(|_| limiter.check_at(later, 1).is_ok()).count() as u64;

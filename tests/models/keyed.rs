@@ -413,7 +413,7 @@ fn keyed_late_and_back() {
         &[(1, 0), (101, 7 * W)],
         &[&[(1, 3 * W)], &[(2, 3 * W), (1, 6 * W)]],
     )
-    .run(BOUNDED.up_to(2));
+    .run(BOUNDED.up_to(1));
 }
 
 /// Key 1 has lost its entry at 3 W. A reading of before must not admit it as of before.
@@ -436,7 +436,7 @@ fn keyed_older_reading_published() {
         &[&[(1, 3 * W + W / 2), (2, 6 * W)], &[(1, 3 * W)]],
     )
     .of_two_entries()
-    .run(BOUNDED.up_to(2));
+    .run(BOUNDED.up_to(1));
 }
 
 /// Every entry is in use. Key 1 is served by the catch-all, while an entry comes free for it.
@@ -490,7 +490,7 @@ fn keyed_denied_for_another() {
         &[(1, 0), (101, 7 * W)],
         &[&[(1, 3 * W)], &[(2, 3 * W), (2, 3 * W), (1, 6 * W)]],
     )
-    .run_and(BOUNDED.up_to(2), |_, admitted| {
+    .run_and(BOUNDED.up_to(1), |_, admitted| {
         assert_eq!(admitted[0].len(), 1, "{admitted:?}");
     });
 }
