@@ -436,7 +436,7 @@ fn keyed_older_reading_published() {
         &[&[(1, 3 * W + W / 2), (2, 6 * W)], &[(1, 3 * W)]],
     )
     .of_two_entries()
-    .run(BOUNDED.up_to(1));
+    .run(BOUNDED.up_to(2));
 }
 
 /// Every entry is in use. Key 1 is served by the catch-all, while an entry comes free for it.
