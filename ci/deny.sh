@@ -6,7 +6,7 @@ source "$(dirname "$0")/common.sh"
 
 if cargo deny --version >/dev/null 2>&1; then
     cargo deny --locked --workspace check licenses sources
-    # Versions that only tests bring in are nobody else's concern.
+    # Versions that only tests bring in do not reach users.
     for manifest in Cargo.toml cli/Cargo.toml; do
         cargo deny --locked --manifest-path "$manifest" --exclude-dev check bans
     done

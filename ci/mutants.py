@@ -12,6 +12,8 @@ A build takes longer than most tests. So mutations within functions are built to
 once more for each mutation, and the number of one of them in RINGGATE_MUTANT chooses it. Without a number the copy is the
 project, and each test must pass. A mutation elsewhere (in a const function, a constant, a script), or one that does
 not compile beside the others, is built by itself.
+
+A mutation is caught if the test fails, or if it hangs: takes 20 times as long as without it, and half a minute.
 """
 
 import json
@@ -27,7 +29,7 @@ import time
 
 COPIED = ["Cargo.toml", "Cargo.lock", "src", "tests", "benches", "cli", "examples", "README.md"]
 WORKERS = int(os.environ.get("MUTANT_WORKERS", os.cpu_count() or 1))
-LIMIT = int(os.environ.get("MUTANT_SECONDS", "120"))
+LIMIT = int(os.environ.get("MUTANT_SECONDS", "240"))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.abspath(os.environ.get("MUTANTS_DIR", os.path.join(ROOT, "target", "mutants")))
 
@@ -295,8 +297,8 @@ def environment(kind):
     return env
 
 
-def run_test(project, program, test, number=0):
-    """Runs a test: (outcome, output), with an outcome of passed, failed, or why neither."""
+def run_test(project, program, test, number=0, limit=LIMIT):
+    """Runs a test: (outcome, output), with an outcome of passed, failed, hangs, or why none of these."""
     kind, _, name = test.partition(" ")
     run = subprocess.Popen(
         [program, *name.split()],
@@ -313,7 +315,7 @@ def run_test(project, program, test, number=0):
     def stop():
         os.killpg(run.pid, signal.SIGKILL)
 
-    timer = threading.Timer(LIMIT, lambda: (late.set(), stop()))
+    timer = threading.Timer(limit, lambda: (late.set(), stop()))
     timer.start()
     output, failed = "", False
     for line in run.stdout:
@@ -327,7 +329,7 @@ def run_test(project, program, test, number=0):
     status = run.wait()
     timer.cancel()
     if late.is_set():
-        return f"not ended after {LIMIT} s", output
+        return "hangs" if limit < LIMIT else f"not ended after {LIMIT} s", output
     # A model that fails while it is unwound aborts.
     if failed or (status != 0 and "panicked at" in output):
         return "failed", output
@@ -344,16 +346,21 @@ class Results:
     """Counts outcomes, and prints a line for each."""
 
     def __init__(self):
-        self.lock, self.caught, self.broken = threading.Lock(), 0, 0
+        self.lock, self.caught, self.broken, self.unchanged = threading.Lock(), 0, 0, {}
+
+    def limit(self, test):
+        """The seconds after which a mutated test hangs: far more than it took without a mutation."""
+        return min(LIMIT, 30 + 20 * self.unchanged.get(test, LIMIT))
 
     def add(self, mutation, test, outcome, output, seconds):
         with self.lock:
             if mutation is None:
                 self.broken += outcome != "passed"
+                self.unchanged[test] = seconds
                 line = f"passes    {test}" if outcome == "passed" else f"BROKEN    {test}: {outcome}{last_lines(output)}"
             else:
-                self.caught += outcome == "failed"
-                word = {"failed": "caught", "passed": "SURVIVED"}.get(outcome, "UNDECIDED")
+                self.caught += outcome in ("failed", "hangs")
+                word = {"failed": "caught", "hangs": "hangs", "passed": "SURVIVED"}.get(outcome, "UNDECIDED")
                 line = f"{word:9} [{mutation['claim']}] {mutation['what']} ({test})"
                 if word == "UNDECIDED":
                     line += f": {outcome}{last_lines(output)}"
@@ -401,7 +408,7 @@ def main(arguments):
             except queue.Empty:
                 return
             began = time.monotonic()
-            outcome, output = run_test(project, project.programs[test.split()[0]], test, number)
+            outcome, output = run_test(project, project.programs[test.split()[0]], test, number, results.limit(test))
             results.add(mutation, test, outcome, output, time.monotonic() - began)
 
     workers = [threading.Thread(target=work) for _ in range(WORKERS)]
@@ -418,7 +425,7 @@ def main(arguments):
         program, _, output = project.build(mutation["test"].split()[0])
         outcome = "does not compile"
         if program:
-            outcome, output = run_test(project, program, mutation["test"])
+            outcome, output = run_test(project, program, mutation["test"], 0, results.limit(mutation["test"]))
         project.write(file, text)
         results.add(mutation, mutation["test"], outcome, output, time.monotonic() - began)
     print(f"{results.caught} of {len(mutations)} mutations caught; {results.broken} tests fail without any")
