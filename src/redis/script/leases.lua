@@ -44,8 +44,10 @@ end
 -- Removes leases that have expired, since others may have been granted their permits and TIME may go back. Leases that are
 -- too far ahead end as if they were renewed now.
 function leases.repair(counter)
-    if #counter.expired > 0 then
-        redis.call('HDEL', counter.leases, unpack(counter.expired))
+    -- A call takes some 8,000 arguments at most.
+    for from = 1, #counter.expired, 1000 do
+        local last = math.min(from + 999, #counter.expired)
+        redis.call('HDEL', counter.leases, unpack(counter.expired, from, last))
     end
     for _, other in ipairs(counter.leases_ahead) do
         write(counter, unpack(other))

@@ -242,3 +242,35 @@ fn a_lease_that_begins_once_more_is_registered() {
         assert_eq!(held(&mut client, &part, now), budget);
     }
 }
+
+/// The leases of many nodes and restarts end together: the next charge removes all of them.
+#[test]
+fn any_number_of_leases_may_end_at_once() {
+    let keep = TERM + WINDOW;
+    for part in parts("crowd") {
+        let Some(server) = Server::start() else { return };
+        let (settle, judge, mut client) = (settle(), judge(), server.client());
+        let now = granting(&mut client, &part);
+        for first in (0..20_000_u64).step_by(1_000) {
+            let mut call = redis::cmd("HSET");
+            call.arg(format!("{}:leases", part.key));
+            for lease in first..first + 1_000 {
+                call.arg(format!("ended {lease}"))
+                    .arg(format!("1 1 1 {now} {keep} 0"));
+            }
+            let () = call.query(&mut client).expect("fields");
+        }
+        let one = Asked {
+            permits: 1,
+            ..part.clone()
+        };
+        assert!(judge.judge(&mut client, now, "charge", from_ref(&one)).0);
+        let left: u64 = redis::cmd("HLEN")
+            .arg(format!("{}:leases", part.key))
+            .query(&mut client)
+            .expect("a number");
+        assert_eq!(left, 0, "they are removed");
+        let granted = settle.settle(&mut client, now, &part, (2, [1, 1, 0, 20, keep]));
+        assert!(granted.is_some_and(|granted| granted > 0));
+    }
+}
