@@ -275,30 +275,6 @@ fn striped_closed_beside_a_charge() {
         .run(BOUNDED);
 }
 
-/// A stripe is forgotten at 2.5 W. The thread that fills it next has an older reading and finds the ring full by that:
-/// it must have the time that was published, or its count is forgotten at once as well.
-#[test]
-fn striped_forgotten_in_order() {
-    BOUNDED.explore(|| {
-        let later = 5 * W / 2;
-        let limiter = Arc::new(Scene::new(1, 2, &[]).limiter());
-        play(&limiter, &[AskAt(0, 0, 3), AskAt(0, 0, 2)]);
-        let forgetting = {
-            let limiter = Arc::clone(&limiter);
-            thread::spawn(move || play(&limiter, &[AskAt(0, later, 1)]))
-        };
-        let mut log = play(&limiter, &[AskAt(0, 0, 2)]);
-        log.extend(forgetting.join().unwrap());
-        limiter.clock().advance(Duration::from_nanos(later));
-        while limiter.as_worker(0).check().is_ok() {
-            log.push((later, 1));
-        }
-        // No permit of before 2.5 W was available, so all of these count there.
-        let sum: u64 = log.iter().map(|&(_, permits)| permits).sum();
-        assert_eq!(sum, limiter.bound(), "{log:?}");
-    });
-}
-
 /// A denial is published beside a charge that the ring denies: the kept count expires before the ring has room.
 #[test]
 fn striped_closed_beside_a_kept_charge() {
