@@ -56,6 +56,13 @@ impl<'a> Bucket<'a> {
         self.fingerprint(WAYS - 1) == Entry::VACANT
     }
 
+    /// The first entry that is vacant, in a bucket that has one.
+    #[cold]
+    pub(super) fn first_vacancy(self) -> usize {
+        let vacant = (0..WAYS).find(|&way| self.fingerprint(way) == Entry::VACANT);
+        vacant.unwrap_or(WAYS - 1)
+    }
+
     #[inline(always)]
     pub(super) fn entry(self, way: usize) -> Entry<'a> {
         let way = way % WAYS;

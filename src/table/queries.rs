@@ -81,28 +81,23 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// The key's own entry in the backyard, or else a vacant one, in the emptiest of its buckets there.
+    /// The key's own entry in the backyard, or else the first vacant one in the emptiest of its buckets there.
     #[inline(always)]
     pub(super) fn look_in_backyard(&self) -> Result<Seen<'a>, Option<Entry<'a>>> {
-        let (mut vacant, mut most) = (None, 0);
+        let mut emptiest = None;
         for choice in self.probe.backyard() {
             let bucket = self.probe.bucket(choice);
-            let mut vacancies = 0;
-            for way in 0..WAYS {
-                let owner = bucket.fingerprint(way);
-                if owner == self.probe.key {
-                    let seen = Seen::new(bucket.entry(way));
-                    if seen.is_of(self.probe.key) {
-                        return Ok(seen);
-                    }
-                }
-                vacancies += usize::from(owner == Entry::VACANT);
-                if vacancies > most && owner == Entry::VACANT {
-                    (vacant, most) = (Some(bucket.entry(way)), vacancies);
+            if let Some(own) = self.probe.own_in(bucket, NO_ENTRY) {
+                return Ok(own);
+            }
+            if bucket.has_vacancy() {
+                let first = bucket.first_vacancy();
+                if emptiest.is_none_or(|(least, _)| first < least) {
+                    emptiest = Some((first, bucket));
                 }
             }
         }
-        Err(vacant)
+        Err(emptiest.map(|(first, bucket)| bucket.entry(first)))
     }
 
     #[inline(always)]
