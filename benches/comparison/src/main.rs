@@ -1,12 +1,13 @@
-//! Beside everybody else: what a decision costs, what a key takes, and how much is let through.
+//! Beside other crates: what a decision costs, what a key takes, and how much is let through.
 //!
 //! `cargo run --release --locked` measures everything, which takes about a quarter of an hour,
 //! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,
-//! `keyed`, `memory`, `windows`, `tail`, `batch`, `clocks`, `layers`. `--quick` shortens every measurement, for trials.
+//! `keyed`, `steady`, `memory`, `windows`, `tail`, `cold`, `batch`, `clocks`, `layers`. `--quick` shortens every measurement, for trials.
 //! `--plots DIR` writes the plots there. See `../README.md` for a run, and for how to read it.
 
 mod batch;
 mod clocks;
+mod cold;
 mod contestant;
 mod direct;
 mod floors;
@@ -18,6 +19,7 @@ mod measure;
 mod memory;
 mod plot;
 mod rivals;
+mod steady;
 mod tail;
 mod windows;
 mod words;
@@ -27,8 +29,8 @@ use std::time::Instant;
 
 use measure::Effort;
 
-const SECTIONS: [&str; 8] = [
-    "direct", "keyed", "memory", "windows", "tail", "batch", "clocks", "layers",
+const SECTIONS: [&str; 10] = [
+    "direct", "keyed", "steady", "memory", "windows", "tail", "cold", "batch", "clocks", "layers",
 ];
 
 fn main() {
@@ -60,6 +62,9 @@ fn main() {
     if wants("tail") {
         tail::run(&effort, &plots);
     }
+    if wants("cold") {
+        cold::run(&effort);
+    }
     if wants("direct") {
         direct::run(&effort, &plots);
     }
@@ -71,6 +76,9 @@ fn main() {
     }
     if wants("layers") {
         layers::run(&effort);
+    }
+    if wants("steady") {
+        steady::run(&effort);
     }
     if wants("keyed") {
         keyed::run(&effort, &plots);

@@ -8,7 +8,9 @@ use ringgate::algorithm::{CounterRingBuilder, Reclaim};
 use ringgate::clock::CoarseClock;
 use ringgate::keyed::AnyKey;
 use ringgate::striped::set_thread_index;
-use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, Quota, RateLimiter, StripedLimiter, TimestampRing};
+use ringgate::{
+    Algorithm, CounterRing, Gcra, KeyedRateLimiter, Quota, RateLimiter, StripedLimiter, TimestampRing,
+};
 
 use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
 

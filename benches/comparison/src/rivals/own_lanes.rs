@@ -41,7 +41,10 @@ impl Decide for OwnLanes {
 }
 
 /// Where the thread's lane of a limiter is.
-fn place(lanes: &mut Vec<(usize, LocalStripe<'static, QuantaClock>)>, limiter: &'static StripedLimiter) -> usize {
+fn place(
+    lanes: &mut Vec<(usize, LocalStripe<'static, QuantaClock>)>,
+    limiter: &'static StripedLimiter,
+) -> usize {
     let address = std::ptr::from_ref(limiter).addr();
     lanes
         .iter()
