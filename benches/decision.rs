@@ -32,11 +32,14 @@ fn cases() -> Result<Vec<Case>, ConfigError> {
     // Admitted for as long as a bench may run, in the form that is named: `of` sees to that.
     let packed = CounterRing::fixed_window(Quota::per_second(4_000_000_000)?)?;
     let fresh = CounterRing::builder(Quota::per_minute(100)?).cells(4).build()?;
-    let wide = CounterRing::new(Quota::per_minute(10_000_000_000)?)?;
+    let wide = CounterRing::builder(Quota::per_minute(10_000_000_000)?)
+        .cells(5)
+        .build()?;
     let even = CounterRing::builder(Quota::per_minute(10_000_000_000)?)
         .even()
         .build()?;
     let several = CounterRing::builder(Quota::per_minute(10_000_000_000)?)
+        .cells(5)
         .also(Quota::per_hour(17_000_000_000)?)
         .build()?;
     // A thousand in five microseconds: a lap of the ring takes longer than its window, so every slot is
@@ -115,17 +118,17 @@ fn cases() -> Result<Vec<Case>, ConfigError> {
             (
                 "CounterRing, packed",
                 Some(1.2),
-                denied(of(1, CounterRing::new(few)?)),
+                denied(of(1, CounterRing::builder(few).cells(5).build()?)),
             ),
             (
                 "CounterRing, wide",
                 Some(1.2),
-                denied(of(7, CounterRing::new(many)?)),
+                denied(of(7, CounterRing::builder(many).cells(5).build()?)),
             ),
             (
                 "CounterRing, two windows",
                 None,
-                denied(of(13, CounterRing::builder(many).also(few).build()?)),
+                denied(of(13, CounterRing::builder(many).cells(5).also(few).build()?)),
             ),
             (
                 "TimestampRing",
@@ -142,12 +145,12 @@ fn cases() -> Result<Vec<Case>, ConfigError> {
             (
                 "CounterRing, packed",
                 None,
-                denied_retry(of(1, CounterRing::new(few)?)),
+                denied_retry(of(1, CounterRing::builder(few).cells(5).build()?)),
             ),
             (
                 "CounterRing, wide",
                 None,
-                denied_retry(of(7, CounterRing::new(many)?)),
+                denied_retry(of(7, CounterRing::builder(many).cells(5).build()?)),
             ),
             (
                 "TimestampRing",

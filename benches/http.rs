@@ -61,7 +61,7 @@ fn set(rules: usize) -> Result<RuleSet<Parts>, Error> {
     let rules = keys[..rules]
         .iter()
         .enumerate()
-        .map(|(number, key)| Rule::new(format!("rule {number}"), quota).by(key));
+        .map(|(number, key)| Rule::new(format!("rule {number}"), quota).cells(5).by(key));
     Ok(rules
         .fold(RuleSet::builder(), |set, rule| set.rule(rule))
         .build()?)

@@ -91,15 +91,14 @@ fn clock_read(clock: QuantaClock) -> Work {
 }
 
 fn limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
-    let even = |quota| CounterRing::builder(quota).even().build();
-    let two = |quota, hour| CounterRing::builder(quota).also(hour).build();
+    let even = |quota| CounterRing::builder(quota).cells(CELLS).even().build();
+    let two = |quota, hour| CounterRing::builder(quota).cells(CELLS).also(hour).build();
     let [many_an_hour, few_an_hour] = [1_000_000_000, 1_000].map(Quota::per_hour);
     let (plenty, many, few) = (plenty()?, many()?, few()?);
     // A lap of the ring takes longer than its window, so every slot is old enough.
     let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(5))?)?;
 
     let mut paths = Paths::new();
-    let ring = CounterRing::new;
     add(&mut paths, clock, "packed", (1, packed()?), (1, ring(few)?));
     add(&mut paths, clock, "wide", (7, ring(plenty)?), (7, ring(many)?));
     add(&mut paths, clock, "even", (6, even(plenty)?), (6, even(many)?));
@@ -109,6 +108,13 @@ fn limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     add(&mut paths, clock, "TimestampRing", (1_001, log), (101, denies));
     add(&mut paths, clock, "Gcra", (1, fast_gcra()?), (1, Gcra::new(few)?));
     Ok(paths)
+}
+
+/// Cells of every ring, so that "packed" and "wide" name the same words whatever the default is.
+const CELLS: u64 = 5;
+
+fn ring(quota: Quota) -> Result<CounterRing, ConfigError> {
+    CounterRing::builder(quota).cells(CELLS).build()
 }
 
 /// More than is asked for, and too much for one word of counts.
@@ -223,8 +229,8 @@ impl Turns {
 fn keyed_limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     let mut paths = Paths::new();
     add_keyed(&mut paths, clock, "Gcra", fast_gcra()?, Gcra::new(few()?)?)?;
-    add_keyed(&mut paths, clock, "packed", packed()?, CounterRing::new(few()?)?)?;
-    let (admits, denies) = (CounterRing::new(plenty()?)?, CounterRing::new(many()?)?);
+    add_keyed(&mut paths, clock, "packed", packed()?, ring(few()?)?)?;
+    let (admits, denies) = (ring(plenty()?)?, ring(many()?)?);
     add_keyed(&mut paths, clock, "wide", admits, denies)?;
     Ok(paths)
 }
@@ -271,7 +277,7 @@ fn new_keys(clock: &QuantaClock, decisions: u64) -> Result<Paths, ConfigError> {
         ),
         (
             "keyed, wide, a new key".into(),
-            new_key(clock, CounterRing::new(plenty()?)?, decisions)?,
+            new_key(clock, ring(plenty()?)?, decisions)?,
         ),
     ];
     Ok(paths)
@@ -358,7 +364,10 @@ fn many_admitted<A: Reclaim + 'static>(limiter: KeyedRateLimiter<A>) -> Work {
 }
 
 fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
-    let builder = StripedLimiter::builder(plenty()?).stripes(4).batch(64);
+    let builder = StripedLimiter::builder(plenty()?)
+        .cells(CELLS)
+        .stripes(4)
+        .batch(64);
     let limiter = builder.build_with(clock)?;
     Ok(counted(move || black_box(&limiter).check().is_ok()))
 }
@@ -366,6 +375,7 @@ fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
 /// All is used, so each decision is a denial; no permit comes free before the day is over.
 fn striped_denied(clock: QuantaClock) -> Result<Work, ConfigError> {
     let builder = StripedLimiter::builder(Quota::new(10_000, DAY)?)
+        .cells(CELLS)
         .stripes(4)
         .batch(64);
     let limiter = builder.build_with(clock)?;
@@ -374,7 +384,10 @@ fn striped_denied(clock: QuantaClock) -> Result<Work, ConfigError> {
 }
 
 fn local_stripe(clock: QuantaClock) -> Result<Work, ConfigError> {
-    let builder = StripedLimiter::builder(plenty()?).stripes(4).batch(64);
+    let builder = StripedLimiter::builder(plenty()?)
+        .cells(CELLS)
+        .stripes(4)
+        .batch(64);
     // The local stripe borrows it, for as long as this runs.
     let limiter: &'static StripedLimiter = Box::leak(Box::new(builder.build_with(clock)?));
     let mut stripe = limiter.local_stripe();
@@ -398,7 +411,7 @@ fn rule_sets(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
         let mut rules = RuleSet::builder();
         for (window, key) in (1..).zip(keys) {
             let quota = Quota::new(limit, window * DAY)?;
-            let rule = Rule::new(format!("rule {window}"), quota);
+            let rule = Rule::new(format!("rule {window}"), quota).cells(CELLS);
             rules = rules.rule(rule.by(key).capacity(4 * KEYS));
         }
         Ok::<_, Box<dyn Error>>(rules.build_with(clock.clone(), SEEDS)?)
@@ -440,6 +453,7 @@ fn tiered(clock: &QuantaClock, user: &Key<Request>) -> Result<Work, Box<dyn Erro
         .collect::<Vec<_>>()
         .leak();
     let mut rule = Rule::new("tiers", Quota::new(100_000_000, DAY)?)
+        .cells(CELLS)
         .by(user)
         .capacity(4 * KEYS);
     for name in names {

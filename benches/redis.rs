@@ -196,7 +196,9 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
         let quota: Quota = quota.parse()?;
         Ok(SharedLimiter::builder(name, quota).on_error(OnError::Deny))
     };
-    let cells = limiter("cells", "1000000000/min")?.build(store.clone())?;
+    let cells = limiter("cells", "1000000000/min")?
+        .cells(5)
+        .build(store.clone())?;
     let log = limiter("log", "1000/min")?.log().build(store.clone())?;
     let ways = [
         (

@@ -89,7 +89,7 @@ fn plenty(seconds: u64) -> Result<Quota, ConfigError> {
 }
 
 fn limiter() -> Result<KeyedRateLimiter, ConfigError> {
-    KeyedRateLimiter::new(CounterRing::new(plenty(60)?)?, CAPACITY)
+    KeyedRateLimiter::new(CounterRing::builder(plenty(60)?).cells(5).build()?, CAPACITY)
 }
 
 fn keyed(mut requests: Requests) -> Result<Work, ConfigError> {
@@ -112,7 +112,10 @@ fn three_keyed(mut requests: Requests) -> Result<Work, ConfigError> {
 
 fn keyed_denied(mut requests: Requests) -> Result<Work, ConfigError> {
     let day = Duration::from_secs(24 * 3600);
-    let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::new(1, day)?)?, CAPACITY)?;
+    let limiter = KeyedRateLimiter::new(
+        CounterRing::builder(Quota::new(1, day)?).cells(5).build()?,
+        CAPACITY,
+    )?;
     for key in 0..requests.keys {
         let _ = limiter.check(&key);
     }
@@ -134,6 +137,7 @@ fn set(count: u64, on_three_keys: bool) -> Result<RuleSet<Request>, Box<dyn core
         let key = &keys[if on_three_keys { number as usize } else { 0 }];
         rules = rules.rule(
             Rule::new(format!("rule {number}"), plenty(seconds)?)
+                .cells(5)
                 .by(key)
                 .capacity(CAPACITY),
         );
@@ -162,7 +166,7 @@ fn denied(mut requests: Requests) -> Result<Work, Box<dyn core::error::Error>> {
     let user = Key::new("user", |request: &Request, key| request.user.hash(key));
     let quota = Quota::new(1, Duration::from_secs(24 * 3600))?;
     let rules = RuleSet::builder()
-        .rule(Rule::new("rule", quota).by(&user).capacity(CAPACITY))
+        .rule(Rule::new("rule", quota).cells(5).by(&user).capacity(CAPACITY))
         .build()?;
     for key in 0..requests.keys {
         let _ = rules.check(&Request {
@@ -184,7 +188,7 @@ fn reloads() -> Result<(), Box<dyn core::error::Error>> {
     let [one, other] = limits;
     let builders = [one?, other?].map(|quota| {
         let user = Key::new("user", |request: &Request, key| request.user.hash(key));
-        RuleSet::builder().rule(Rule::new("rule", quota).by(&user).capacity(CAPACITY))
+        RuleSet::builder().rule(Rule::new("rule", quota).cells(5).by(&user).capacity(CAPACITY))
     });
     let live = LiveRules::new(builders[0].build()?);
     let threads = thread::available_parallelism()?.get().saturating_sub(1).max(1);

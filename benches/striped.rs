@@ -39,10 +39,10 @@ fn main() -> Result<(), ConfigError> {
 
     // More than is asked for, even by many cores.
     let plenty = Quota::per_minute(17_000_000_000)?;
-    let ring = RateLimiter::with_clock(CounterRing::new(plenty)?, clock.clone());
+    let ring = RateLimiter::with_clock(CounterRing::builder(plenty).cells(5).build()?, clock.clone());
     let mut limiters = Vec::new();
     for batch in [16, 64, 256, 4_096] {
-        let builder = StripedLimiter::builder(plenty).batch(batch);
+        let builder = StripedLimiter::builder(plenty).cells(5).batch(batch);
         limiters.push((batch, builder.build_with(clock.clone())?));
     }
     let mut cases = vec![Case {
@@ -76,8 +76,8 @@ fn main() -> Result<(), ConfigError> {
 
     // Used up before, and for a day.
     let day = Quota::new(100_000, Duration::from_secs(24 * 3600))?;
-    let ring = RateLimiter::with_clock(CounterRing::new(day)?, clock.clone());
-    let limiter = StripedLimiter::builder(day).build_with(clock.clone())?;
+    let ring = RateLimiter::with_clock(CounterRing::builder(day).cells(5).build()?, clock.clone());
+    let limiter = StripedLimiter::builder(day).cells(5).build_with(clock.clone())?;
     while ring.check().is_ok() {}
     while limiter.check().is_ok() {}
     let cases = [

@@ -21,7 +21,9 @@ const BYTES: usize = 8 * 1024;
 fn main() -> Result<(), ConfigError> {
     let clock = QuantaClock::new();
     // A limit that is never reached.
-    let ring = CounterRing::new(Quota::per_hour(Quota::MAX_LIMIT)?)?;
+    let ring = CounterRing::builder(Quota::per_hour(Quota::MAX_LIMIT)?)
+        .cells(5)
+        .build()?;
     let limiter = || RateLimiter::with_clock(ring.clone(), clock.clone());
     let shared = || Arc::new(Fair::new(limiter()));
     let builder = || Throttled::builder(Memory::new());

@@ -55,7 +55,7 @@
 //! | algorithm | state in bytes | most admitted in any interval of length W | a client that asks evenly at the limit gets | `Retry-After` after a burst |
 //! |---|---|---|---|---|
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
-//! | [`CounterRing`], strict | 8, or 8·(N + 2) | **L** | at least N/(N + 1): 83 % with 5 cells, 98 % with 60 | up to W + W/N |
+//! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about N/(N + 1): 98 % with 60 cells, the default, 83 % with 5 | up to W + W/N |
 //! | [`CounterRing`], classic | 8, or 8·(N + 1) | 2L | all | up to W |
 //! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |

@@ -84,7 +84,7 @@ fn built(builder: CounterRingBuilder) -> CounterRing {
 
 /// Every algorithm and form, with the limit and window of `quota`.
 fn subjects(quota: Quota) -> Vec<Subject> {
-    let builder = || CounterRing::builder(quota);
+    let builder = || CounterRing::builder(quota).cells(5);
     let longer = Quota::new(3 * quota.limit(), 10 * quota.window()).expect("a quota");
     let mut all = vec![
         Subject::new("strict", built(builder())),

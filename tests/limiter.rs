@@ -37,7 +37,7 @@ fn built(builder: CounterRingBuilder) -> CounterRing {
 
 /// Every algorithm, with the limit and window of `quota`.
 fn subjects(quota: Quota) -> Vec<Subject> {
-    let builder = || CounterRing::builder(quota);
+    let builder = || CounterRing::builder(quota).cells(5);
     vec![
         Subject::new("strict", built(builder())),
         Subject::new("unpacked", built(builder().unpacked())),

@@ -54,7 +54,7 @@ fn millis(millis: u64) -> Duration {
 /// Every algorithm with a limit of 10 per second.
 fn ten_per_second() -> Vec<Subject> {
     let built = |builder: ringgate::algorithm::CounterRingBuilder| builder.build().expect("a ring");
-    let builder = || CounterRing::builder(quota("10/s"));
+    let builder = || CounterRing::builder(quota("10/s")).cells(5);
     vec![
         Subject::new("strict", strict("10/s")),
         Subject::new("unpacked", built(builder().unpacked())),

@@ -25,8 +25,8 @@ fn algorithms() -> Result<Vec<(&'static str, AnyAlgorithm)>, ConfigError> {
     Ok(vec![
         ("`CounterRing`", CounterRing::new(quota)?.into()),
         (
-            "`CounterRing`, 60 cells",
-            CounterRing::builder(quota).cells(60).build()?.into(),
+            "`CounterRing`, 5 cells",
+            CounterRing::builder(quota).cells(5).build()?.into(),
         ),
         ("`TimestampRing`", TimestampRing::new(quota)?.into()),
         ("`Gcra`", Gcra::new(quota)?.into()),

@@ -3,6 +3,10 @@
 
 #[expect(dead_code, reason = "the log is for tests of bounds")]
 mod common;
+#[path = "promises/defaults.rs"]
+mod defaults;
+
+extern crate alloc;
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
@@ -17,8 +21,9 @@ fn subjects() -> Vec<Subject> {
     let more = Quota::per_minute(100).expect("a quota");
     let builder = || CounterRing::builder(quota);
     vec![
-        Subject::new("packed", builder().build().expect("a ring")),
-        Subject::new("unpacked", builder().unpacked().build().expect("a ring")),
+        Subject::new("packed", builder().cells(5).build().expect("a ring")),
+        Subject::new("unpacked", builder().cells(5).unpacked().build().expect("a ring")),
+        Subject::new("default", builder().build().expect("a ring")),
         Subject::new("even", builder().even().build().expect("a ring")),
         Subject::new(
             "even, unpacked",
@@ -238,8 +243,14 @@ fn states_are_as_small_as_documented() {
     // of a cache line of 64 bytes free.
     assert_eq!((words("1000/s", 5), words("1000/s", 60)), (7, 62));
     assert_eq!(words("1000000/s", 1), 3);
-    assert_eq!(CounterRing::new(quota("1000/s")).expect("a ring").words() * 8, 56);
-    assert_eq!(CounterRing::DEFAULT_CELLS, 5);
+    assert_eq!(
+        CounterRing::new(quota("1000/s")).expect("a ring").words() * 8,
+        496
+    );
+    assert_eq!(
+        (CounterRing::DEFAULT_CELLS, CounterRing::DEFAULT_CLASSIC_CELLS),
+        (60, 5)
+    );
     let builder = || CounterRing::builder(quota("1000/s")).cells(60);
     assert_eq!(builder().classic().build().expect("a ring").words(), 61);
     assert_eq!(builder().even().build().expect("a ring").words(), 61);
@@ -271,9 +282,13 @@ fn a_limiter_is_as_large_as_documented() {
     };
     let quota = |limit| Quota::per_second(limit).expect("a quota");
     let log = |limit| TimestampRing::new(quota(limit)).expect("a ring").into();
+    let five = CounterRing::builder(quota(1_000))
+        .cells(5)
+        .build()
+        .expect("a ring");
     let ring = CounterRing::new(quota(1_000)).expect("a ring");
     assert_eq!(bytes(Gcra::new(quota(10)).expect("a bucket").into(), 1), 256);
-    assert_eq!(bytes(ring.into(), 7), 256);
+    assert_eq!((bytes(five.into(), 7), bytes(ring.into(), 62)), (256, 640));
     // Up to 16 words, and 128 bytes more for each further 16.
     assert_eq!((bytes(log(15), 16), bytes(log(16), 17)), (256, 384));
     assert_eq!((bytes(log(31), 32), bytes(log(32), 33)), (384, 512));

@@ -35,7 +35,7 @@ fn subjects() -> Vec<Subject> {
     let quota = |limit| Quota::new(limit, WINDOW).expect("a quota");
     let longer = Quota::new(200, 10 * WINDOW).expect("a quota");
     let ring = |builder: CounterRingBuilder| builder.build().expect("a ring");
-    let builder = |limit| CounterRing::builder(quota(limit));
+    let builder = |limit| CounterRing::builder(quota(limit)).cells(5);
     vec![
         Subject::new("strict, packed", ring(builder(20).cells(4))),
         Subject::new("strict, unpacked", ring(builder(20).cells(4).unpacked())),

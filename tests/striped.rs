@@ -364,10 +364,11 @@ fn a_wrong_configuration_names_its_field() {
     assert_eq!(
         error(
             StripedBuilder::new(Quota::per_second(1_000_000_000).expect("a quota"))
+                .cells(5)
                 .stripes(4)
                 .batch(10)
         ),
         "invalid limit: 1000000000 permits, without batches 999999960 permits with cells of 200ms \
-         (expected at most 268435455 permits with such cells, or wider cells)"
+         (expected at most 268435455 permits with such cells, or fewer and wider cells)"
     );
 }

@@ -17,7 +17,10 @@ fn resident() -> u64 {
 
 #[test]
 fn what_was_not_touched_is_not_resident() {
-    let ring = CounterRing::new("5/min".parse().expect("a quota")).expect("a ring");
+    let ring = CounterRing::builder("5/min".parse().expect("a quota"))
+        .cells(5)
+        .build()
+        .expect("a ring");
     let before = resident();
     let limiter = KeyedBuilder::new(ring)
         .capacity(10_000_000)

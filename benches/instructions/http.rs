@@ -8,7 +8,7 @@ use ringgate::{Key, QuantaClock, Quota, Rule, RuleSet};
 use tower::Layer;
 
 use super::service::{Store, turn};
-use super::{DAY, Paths, SEEDS, counted};
+use super::{CELLS, DAY, Paths, SEEDS, counted};
 
 /// Admitted requests through the HTTP layer.
 pub(super) fn layers(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
@@ -18,7 +18,10 @@ pub(super) fn layers(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
     let set = |keys: &[&Key<Parts>], algorithms: &[RuleAlgorithm]| {
         let mut rules = RuleSet::builder();
         for ((number, key), &algorithm) in (1..).zip(keys).zip(algorithms) {
-            let rule = Rule::new(format!("rule {number}"), Quota::new(100_000_000, DAY)?);
+            let mut rule = Rule::new(format!("rule {number}"), Quota::new(100_000_000, DAY)?);
+            if algorithm == RuleAlgorithm::Counter {
+                rule = rule.cells(CELLS);
+            }
             rules = rules.rule(rule.by(key).algorithm(algorithm));
         }
         Ok::<_, Box<dyn Error>>(rules.build_with(clock.clone(), SEEDS)?)

@@ -44,7 +44,9 @@ fn by_user() -> Key<User> {
 pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<()> {
     let quota: Quota = QUOTA.parse()?;
     let limiter = |name: &'static str| -> SharedLimiterBuilder {
-        SharedLimiter::builder(name, quota).term(Duration::from_secs(1))
+        SharedLimiter::builder(name, quota)
+            .cells(5)
+            .term(Duration::from_secs(1))
     };
     let lease = limiter("node lease").lease(PERMITS).build(store.clone())?;
     let sync = limiter("node sync")
@@ -54,13 +56,14 @@ pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<
         .term(Duration::from_secs(1))
         .rule(
             Rule::new("node rule", quota)
+                .cells(5)
                 .by(&by_user())
                 .mode(Mode::Lease { permits: PERMITS }),
         )
         .build(store.clone())?;
-    let keyed = KeyedRateLimiter::new(CounterRing::new(quota)?, 10_000)?;
+    let keyed = KeyedRateLimiter::new(CounterRing::builder(quota).cells(5).build()?, 10_000)?;
     let set = RuleSet::builder()
-        .rule(Rule::new("user", quota).by(&by_user()))
+        .rule(Rule::new("user", quota).cells(5).by(&by_user()))
         .build()?;
     ready(&lease).await?;
     ready(&sync).await?;

@@ -202,7 +202,7 @@ pub(crate) struct CountArgs {
     #[arg(long, value_name = "NAME", default_value = "counter")]
     pub(crate) algorithm: AlgorithmName,
 
-    /// Cells per window of counter, classic, even [default: 5]
+    /// Cells per window [default: counter 60, classic and even 5]
     #[arg(long, value_name = "N")]
     pub(crate) cells: Option<u64>,
 }

@@ -50,8 +50,8 @@ pub(crate) struct Depth {
     pub(crate) compare: bool,
 }
 
-/// Cells of further counters in the comparison: those of wide states of 128 and of 512 bytes.
-const MORE_CELLS: [u64; 2] = [13, 61];
+/// Cells of further counters in the comparison: those of entries of 64, 128 and 512 bytes.
+const OTHER_CELLS: [u64; 3] = [5, 13, 60];
 
 /// The approximate number of simulated limits for each rule.
 const LIMITS: u32 = 60;
@@ -199,12 +199,12 @@ fn compare(
         .into_iter()
         .map(|algorithm| (algorithm.to_string(), own.by(algorithm)))
         .collect();
-    // Smaller cells deny less of what a log admits.
+    // Fewer cells take less memory, and more deny less of what a log admits.
     let counter = own.by(AlgorithmName::Counter);
     candidates.extend(
-        MORE_CELLS
+        OTHER_CELLS
             .into_iter()
-            .filter(|cells| *cells > counter.cells())
+            .filter(|cells| *cells != counter.cells())
             .map(|cells| {
                 let spec = AlgorithmSpec {
                     cells: Some(cells),
@@ -252,17 +252,17 @@ fn of_cells(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
             .find(|row| row.algorithm == name)
             .map(|row| row.denied)
     };
-    let more = denied("counter")?
-        .checked_sub(denied("log")?)
-        .filter(|more| *more > 0)?;
+    let own = denied("counter")?;
+    let more = own.checked_sub(denied("log")?).filter(|more| *more > 0)?;
     if entry.counting.algorithm != AlgorithmName::Counter {
         return None;
     }
     let cells = entry.counting.cells();
+    // Of several that deny least, the one with the fewest cells, which is the first.
     let fewer = found
         .iter()
-        .rev()
-        .find(|row| row.algorithm.starts_with("counter, "));
+        .filter(|row| row.algorithm.starts_with("counter, ") && row.denied < own)
+        .min_by_key(|row| row.denied);
     let fewer = fewer.map_or_else(String::new, |row| {
         format!("; {} deny {}", row.algorithm.replace("counter, ", ""), row.denied)
     });

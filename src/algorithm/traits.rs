@@ -195,7 +195,7 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 /// use ringgate::{Algorithm, CounterRing, Nanos, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// let ring = CounterRing::new(Quota::per_second(5)?)?;
+/// let ring = CounterRing::builder(Quota::per_second(5)?).cells(5).build()?;
 /// let words = [AtomicU64::new(0)];
 /// assert!(ring.decide(Shared::new(&words), Nanos::ZERO, 5).is_some());
 ///

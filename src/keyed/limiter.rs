@@ -34,8 +34,8 @@ use crate::time::Nanos;
 /// the entry of an idle key; it waits for no other thread.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes
-/// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells, and 0.25
-/// for what entries share. There are five entries for every four keys asked for.
+/// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells, 512 with
+/// the 60 cells of its default, and 0.25 for what entries share. There are five entries for every four keys asked for.
 ///
 /// # Examples
 ///

@@ -33,7 +33,8 @@ use crate::shared::{
 /// does not know it. In a cluster, one for each slot to look at all of them at once, and then one for each slot to charge
 /// it; a single one when all keys share a slot. `benches/README.md` has the time that a script takes on the server.
 ///
-/// A key takes 150 to 250 bytes of the server's memory with five cells, and 40 to 120 bytes for each permit with a log.
+/// A key takes 150 to 250 bytes of the server's memory while few of its cells have permits, and up to 700 when all 60 have. With a
+/// log it takes 40 to 120 bytes for each permit.
 ///
 /// # Examples
 ///

@@ -37,7 +37,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// renamed_from = "upload"          # the name before a reload, to keep the counts
     /// quota = "100/60s"                # or several: quotas = ["10/s", "100/60s"]
     /// algorithm = "counter"            # or "classic", "even", "fixed", "log", "gcra"
-    /// cells = 5                        # of a counter, classic or even rule
+    /// cells = 60                       # of a counter, classic or even rule
     /// # burst = 20                     # of a gcra rule
     /// key = "user"                     # a Key; by default all requests count together
     /// cost = "bytes"                   # a Cost; by default one permit

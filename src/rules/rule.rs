@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hash;
 
-use crate::algorithm::{CounterRing, Gcra};
+use crate::algorithm::Gcra;
 use crate::keyed::{KeyHasher, KeyedBuilder, OnFull};
 use crate::quota::Quota;
 use crate::rules::condition::{Condition, Cost, TierOf};
@@ -125,7 +125,11 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Sets the cells per window of a counter, classic or even rule. The default is [`CounterRing::DEFAULT_CELLS`].
+    /// Sets the cells per window of a counter, classic or even rule.
+    ///
+    /// The default is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS) for a counter rule: 512 bytes for each key of its table, of which
+    /// [`CounterRing`](crate::CounterRing) has a table by cells. For a classic or even rule it is
+    /// [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
@@ -309,7 +313,7 @@ impl<R: ?Sized> Rule<R> {
     }
 
     pub(crate) fn cells_or_default(&self) -> u64 {
-        self.cells.unwrap_or(CounterRing::DEFAULT_CELLS)
+        self.cells.unwrap_or_else(|| self.algorithm.default_cells())
     }
 }
 

@@ -68,7 +68,8 @@ impl SharedLimiterBuilder {
     }
 
     /// Counts by this number of cells in a window, up to a cell too strict:
-    /// [`DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS) by default, at most 1000.
+    /// [`DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS) by default, at most 1000. Each cell in which a key was charged
+    /// takes the store's memory.
     pub fn cells(mut self, cells: u64) -> Self {
         self.rule = self.rule.algorithm(RuleAlgorithm::Counter).cells(cells);
         self

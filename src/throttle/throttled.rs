@@ -49,13 +49,13 @@ use super::read_ahead::ReadAhead;
 /// |---|---|---|
 /// | a steady rate | [`Gcra::token_bucket`](crate::Gcra::token_bucket) with a burst of 10 ms, 100 kB | 10.1 MB |
 /// | a steady rate of one connection, beside a shared limiter | a burst of 100 ms, 1 MB | 11 MB |
-/// | a hard limit | [`CounterRing`](crate::CounterRing), strict: at least five sixths of the rate | 10 MB |
+/// | a hard limit | [`CounterRing`](crate::CounterRing), strict: about 98 % of the rate | 10 MB |
 /// | a hard limit with nearly all of the rate | [`even`](crate::algorithm::CounterRingBuilder::even) with 100 cells | 10.1 MB |
 /// | a volume, such as a gigabyte per day | [`CounterRing`](crate::CounterRing) | the volume, in any day |
 ///
 /// A shorter burst loses throughput: tokio's timers have a resolution of one millisecond, and a full bucket overflows
 /// meanwhile. A limiter of its own also needs a burst for the bytes that it accrues while the connection queues for a
-/// shared one. A counter ring over a second counts up to 268 MB with five cells, and less with more cells. A sliding
+/// shared one. A counter ring over a second counts up to 16 MB with the 60 cells of the default, and 268 MB with five. A sliding
 /// log uses eight bytes of memory for each byte of its limit.
 ///
 /// # Cancel safety

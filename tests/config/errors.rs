@@ -313,8 +313,8 @@ fn an_invalid_tier_is_reported_at_its_value() {
             toml: "quota = '2/1ms'\ntiers = { by = 'plan', limits = { free = 1, paid = «1000000000 } }",
             json: r#""quota": "2/1ms", "tiers": {"by": "plan", "limits": {"free": 1, "paid": «1000000000}}"#,
             yaml: "quota: 2/1ms\n  tiers:\n    by: plan\n    limits:\n      free: 1\n      paid: «1000000000",
-            message: "invalid limit: 1000000000 permits with cells of 200µs (expected at most 262143 permits with such cells, or \
-                    wider cells)",
+            message: "invalid limit: 1000000000 permits with cells of 16.667µs (expected at most 16383 permits with such cells, or \
+                    fewer and wider cells)",
         },
         Case {
             toml: "quota = '2/s'\ntiers = «{ by = 'plan', limits = {} }",

@@ -76,8 +76,8 @@ fn an_error_of_the_rule_set_is_reported_at_its_value() {
             toml: "key = 'user'\nquotas = [\n'2/s',\n«'1000000000/1ms']",
             json: "\"key\": \"user\", \"quotas\": [\"2/s\",\n«\"1000000000/1ms\"]",
             yaml: "key: user\n  quotas:\n  - 2/s\n  - «1000000000/1ms",
-            message: "invalid limit: 1000000000 permits with cells of 200µs (expected at most 262143 permits with such cells, or \
-                    wider cells)",
+            message: "invalid limit: 1000000000 permits with cells of 16.667µs (expected at most 16383 permits with such cells, or \
+                    fewer and wider cells)",
         },
         Case {
             toml: "quota = '2/s'\nalgorithm = 'gcra'\ncells = «5",

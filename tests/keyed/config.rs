@@ -44,8 +44,8 @@ fn more_than_there_is_memory_for_is_an_error() {
 
 #[test]
 fn a_tier_is_lower() {
-    let ring = || built(CounterRing::builder(quota("10/s")));
-    let unpacked = || built(CounterRing::builder(quota("10/s")).unpacked());
+    let ring = || built(CounterRing::builder(quota("10/s")).cells(5));
+    let unpacked = || built(CounterRing::builder(quota("10/s")).cells(5).unpacked());
     let bucket = || Gcra::new(quota("10/s")).expect("a bucket");
     for it in [Any::from(ring()), unpacked().into(), bucket().into()] {
         for limit in [0, 11, u64::MAX] {
@@ -88,7 +88,11 @@ fn a_log_and_several_windows_have_no_tiers() {
             .build_with(ManualClock::new(), Plain)
             .is_ok()
     );
-    let several = built(CounterRing::builder(quota("10/s")).also(quota("100/min")));
+    let several = built(
+        CounterRing::builder(quota("10/s"))
+            .cells(5)
+            .also(quota("100/min")),
+    );
     assert_eq!(
         error(builder(several).tier(5)),
         (
@@ -101,7 +105,11 @@ fn a_log_and_several_windows_have_no_tiers() {
 #[test]
 fn there_are_five_entries_for_every_four_keys() {
     for keys in (1..40).chain([63, 64, 65, 1_000, 12_345]) {
-        let (limiter, _) = by_hand(built(CounterRing::builder(quota("10/s"))), keys, OnFull::Share);
+        let (limiter, _) = by_hand(
+            built(CounterRing::builder(quota("10/s")).cells(5)),
+            keys,
+            OnFull::Share,
+        );
         let entries = limiter.capacity() as u64;
         // Rounded up to whole sets.
         assert!(
@@ -109,7 +117,7 @@ fn there_are_five_entries_for_every_four_keys() {
             "{keys}: {entries}"
         );
     }
-    let default = builder(built(CounterRing::builder(quota("10/s"))));
+    let default = builder(built(CounterRing::builder(quota("10/s")).cells(5)));
     let default: KeyedRateLimiter<_, _, _> = default.build_with(ManualClock::new(), Plain).expect("a table");
     assert_eq!(KeyedBuilder::<Any>::DEFAULT_CAPACITY, 65_536);
     assert_eq!(default.capacity(), 81_920);

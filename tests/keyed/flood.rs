@@ -58,7 +58,7 @@ fn alone(test: &str, work: impl FnOnce()) {
 /// Victims have spent what they have; until their window is over, no flood gives them more.
 fn flood(on_full: OnFull) {
     let clock = ManualClock::new();
-    let ring = built(CounterRing::builder(quota("5/min")));
+    let ring = built(CounterRing::builder(quota("5/min")).cells(5));
     let limiter: Table = KeyedBuilder::new(ring)
         .capacity(CAPACITY)
         .on_full(on_full)
@@ -129,7 +129,7 @@ fn a_flood_frees_nobody_who_is_tracked_under_deny() {
 fn a_flood_over_many_windows_frees_nobody() {
     for on_full in [OnFull::Share, OnFull::Deny] {
         let clock = ManualClock::new();
-        let limiter = KeyedBuilder::new(built(CounterRing::builder(quota("5/min"))))
+        let limiter = KeyedBuilder::new(built(CounterRing::builder(quota("5/min")).cells(5)))
             .capacity(1_000)
             .on_full(on_full)
             .build_with(clock.clone(), AnyKey::with_seeds([3, 1, 4, 1]))
@@ -159,7 +159,7 @@ fn a_flood_over_many_windows_frees_nobody() {
 fn a_table_recovers_from_a_burst_while_new_keys_keep_coming() {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(100));
-    let limiter: Table = KeyedBuilder::new(built(CounterRing::builder(quota("1000/s"))))
+    let limiter: Table = KeyedBuilder::new(built(CounterRing::builder(quota("1000/s")).cells(5)))
         .capacity(1_000)
         .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
         .expect("a table");

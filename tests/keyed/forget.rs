@@ -18,7 +18,10 @@ impl Keys<u64> for Plain {
 fn filled() -> KeyedRateLimiter<CounterRing, ManualClock, Plain> {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
-    let ring = CounterRing::new("10/s".parse().expect("a quota")).expect("a ring");
+    let ring = CounterRing::builder("10/s".parse().expect("a quota"))
+        .cells(5)
+        .build()
+        .expect("a ring");
     let limiter = KeyedBuilder::new(ring)
         .capacity(1)
         .on_full(OnFull::Forget)

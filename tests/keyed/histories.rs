@@ -155,7 +155,10 @@ impl Keys<u64> for Steered {
 /// otherwise than above.
 #[test]
 fn a_crowd_has_twelve_entries() {
-    let ring = CounterRing::new("10/s".parse().expect("a quota")).expect("a ring");
+    let ring = CounterRing::builder("10/s".parse().expect("a quota"))
+        .cells(5)
+        .build()
+        .expect("a ring");
     let limiter = KeyedBuilder::new(ring)
         .capacity(20)
         .on_full(OnFull::Deny)

@@ -12,7 +12,7 @@ use crate::common::Any;
 /// to begin at one.
 #[test]
 fn entries_are_as_large_as_documented() {
-    let builder = || CounterRing::builder(quota("10/s"));
+    let builder = || CounterRing::builder(quota("10/s")).cells(5);
     let bucket = Gcra::new(quota("10/s")).expect("a bucket");
     let log = TimestampRing::new(quota("10/s")).expect("a log");
     let sizes: [(Any, usize, usize); 6] = [
@@ -40,19 +40,32 @@ fn entries_are_as_large_as_documented() {
 /// For each key that was asked for: 20.3 bytes in one word, 80.3 in five strict cells.
 #[test]
 fn a_key_takes_twenty_bytes_or_eighty() {
-    let one = by_hand(built(CounterRing::builder(quota("10/s"))), 100_000, OnFull::Share).0;
+    let one = by_hand(
+        built(CounterRing::builder(quota("10/s")).cells(5)),
+        100_000,
+        OnFull::Share,
+    )
+    .0;
     assert_eq!(one.bytes(), 2_031_328);
-    let unpacked = built(CounterRing::builder(quota("10/s")).unpacked());
+    let unpacked = built(CounterRing::builder(quota("10/s")).cells(5).unpacked());
     assert_eq!(by_hand(unpacked, 100_000, OnFull::Share).0.bytes(), 8_031_328);
-    // 1.3 MB when nothing is said, of one word.
+    // 1.3 MB by the default capacity, of one word.
     let capacity = KeyedBuilder::<Any>::DEFAULT_CAPACITY;
     let default = by_hand(
-        built(CounterRing::builder(quota("10/s"))),
+        built(CounterRing::builder(quota("10/s")).cells(5)),
         capacity,
         OnFull::Share,
     )
     .0;
     assert_eq!(default.bytes(), 1_331_264);
+    // 42 MB by the default capacity and the default cells.
+    let default = by_hand(
+        built(CounterRing::builder("10/s".parse().expect("a quota"))),
+        capacity,
+        OnFull::Share,
+    )
+    .0;
+    assert_eq!(default.bytes(), 41_963_584);
 }
 
 /// As many keys as were asked for, all in one window: none finds no entry. With fixed seeds that is the same every

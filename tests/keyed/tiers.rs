@@ -40,7 +40,7 @@ fn drain<F: Fn(&u64) -> usize>(limiter: &Tiered<F>, key: u64) -> u64 {
 }
 
 fn rings() -> [Any; 4] {
-    let builder = || CounterRing::builder(quota("10/s"));
+    let builder = || CounterRing::builder(quota("10/s")).cells(5);
     [
         built(builder()).into(),
         built(builder().unpacked()).into(),

@@ -63,7 +63,12 @@ fn the_debt_of_another_limiters_receipt_is_charged() {
 
 #[test]
 fn a_limiter_that_has_moved_knows_its_receipts() {
-    let (limiter, _) = by_hand(CounterRing::new(quota("10/s")).expect("a ring"));
+    let (limiter, _) = by_hand(
+        CounterRing::builder(quota("10/s"))
+            .cells(5)
+            .build()
+            .expect("a ring"),
+    );
     let receipt = taken(&limiter);
     let mut moved = vec![limiter];
     moved.reserve(1_000);
@@ -85,7 +90,15 @@ fn an_answer_without_locked_instructions_is_known_as_well() {
 /// A limiter may be made where another was, in the same memory.
 #[test]
 fn a_limiter_does_not_know_the_receipts_of_one_that_is_gone() {
-    let make = || by_hand(CounterRing::new(quota("10/s")).expect("a ring")).0;
+    let make = || {
+        by_hand(
+            CounterRing::builder(quota("10/s"))
+                .cells(5)
+                .build()
+                .expect("a ring"),
+        )
+        .0
+    };
     let mut receipts = Vec::new();
     for _ in 0..100 {
         let limiter = make();
@@ -101,7 +114,10 @@ fn a_limiter_does_not_know_the_receipts_of_one_that_is_gone() {
 /// A receipt that an algorithm has made of words in memory of the caller's own.
 #[test]
 fn a_receipt_of_an_algorithm_is_no_limiters() {
-    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    let ring = CounterRing::builder(quota("10/s"))
+        .cells(5)
+        .build()
+        .expect("a ring");
     let limiter = RateLimiter::with_clock(ring.clone(), ManualClock::new());
     let words = State::fresh(&ring);
     let _ = limiter.check_n(3).expect("three are free").into_receipt();
@@ -117,7 +133,10 @@ fn a_receipt_of_an_algorithm_is_no_limiters() {
 fn tables_and_limiters_do_not_know_each_others_receipts() {
     use ringgate::keyed::{AnyKey, KeyedBuilder};
 
-    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    let ring = CounterRing::builder(quota("10/s"))
+        .cells(5)
+        .build()
+        .expect("a ring");
     let clock = ManualClock::new();
     let limiter = RateLimiter::with_clock(ring.clone(), clock.clone());
     let table = KeyedBuilder::new(ring)

@@ -101,11 +101,17 @@ fn a_bucket_is_not_idle_before_what_was_refunded_is_past() {
 #[test]
 fn a_limit_is_lowered_within_its_range() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
-    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    let ring = CounterRing::builder(quota("10/s"))
+        .cells(5)
+        .build()
+        .expect("a ring");
     for limit in [0, 11, u64::MAX] {
         assert_eq!(ring.with_limit(limit).expect_err("out of range").field, "limit");
     }
-    let several = CounterRing::builder(quota("10/s")).also(quota("100/min")).build();
+    let several = CounterRing::builder(quota("10/s"))
+        .cells(5)
+        .also(quota("100/min"))
+        .build();
     let error = several
         .expect("a ring")
         .with_limit(5)

@@ -359,9 +359,19 @@ fn alike(one: &Any, other: &Any, history: Vec<super::walk::Op>) -> Result<(), Te
 fn fresh_words_are_idle_at_any_time() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
     for it in [
-        Any::from(CounterRing::new(quota("5/min")).expect("a ring")),
-        CounterRing::new(quota("1000/s")).expect("a ring").into(),
+        Any::from(
+            CounterRing::builder(quota("5/min"))
+                .cells(5)
+                .build()
+                .expect("a ring"),
+        ),
+        CounterRing::builder(quota("1000/s"))
+            .cells(5)
+            .build()
+            .expect("a ring")
+            .into(),
         CounterRing::builder(quota("10/s"))
+            .cells(5)
             .also(quota("100/min"))
             .build()
             .expect("a ring")

@@ -168,7 +168,7 @@ fn admission(live: &Live, request: &Request) -> Option<bool> {
 #[test]
 fn every_key_of_the_catch_all_is_barred_after_a_reload() {
     for (from, to) in [(300, 300), (300, 3_000), (300, 1)] {
-        let each = |keys, text| rule("each", text).by(&by_user()).capacity(keys);
+        let each = |keys, text| rule("each", text).by(&by_user()).cells(5).capacity(keys);
         let (live, clock) = live([each(from, "5000/10s")]);
         // These fill the table. The entries are used again shortly before the catch-all is empty.
         let with_entry: Vec<u64> = (0..4_000)

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 
 use ringgate::rules::{Condition, Cost, RuleAlgorithm, RuleCounts, TierOf};
-use ringgate::{Key, Quota, Rule};
+use ringgate::{CounterRing, Key, Quota, Rule};
 
 use super::Request;
 
@@ -132,7 +132,8 @@ impl Spec {
     fn meter(&self, quota: usize, request: &Request) -> Meter {
         let (limit, given) = (self.limit(quota, request), self.quotas[quota]);
         let window = nanos(given.window());
-        let cells = self.cells.unwrap_or(5);
+        // A history sets the cells of a counter.
+        let cells = self.cells.unwrap_or(CounterRing::DEFAULT_CLASSIC_CELLS);
         match self.algorithm {
             RuleAlgorithm::Log => Meter::Log { limit, window },
             RuleAlgorithm::Gcra => {

@@ -73,7 +73,7 @@ async fn refunded_bytes_are_available_at_once() {
         let took = began.elapsed();
         println!("{number}: {took:?}, {forfeited} bytes forfeited");
         assert_eq!(forfeited, 0);
-        // Four seconds for a bucket that starts full; five, and a sixth more, for a strict ring of five cells.
+        // Four seconds for a bucket that starts full; for a strict ring five, and a cell more.
         assert!(
             took < Duration::from_millis(if number == 0 { 6_100 } else { 4_100 }),
             "{took:?}"

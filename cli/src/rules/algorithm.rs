@@ -15,7 +15,10 @@ pub(crate) struct AlgorithmSpec {
 impl AlgorithmSpec {
     /// Cells per window.
     pub(crate) fn cells(self) -> u64 {
-        self.cells.unwrap_or(CounterRing::DEFAULT_CELLS)
+        self.cells.unwrap_or(match self.algorithm {
+            AlgorithmName::Classic | AlgorithmName::Even => CounterRing::DEFAULT_CLASSIC_CELLS,
+            _ => CounterRing::DEFAULT_CELLS,
+        })
     }
 
     /// Builds the algorithm for a quota.

@@ -102,7 +102,7 @@ pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     };
     let mut models = vec![
         ("--algorithm log", Model::Log),
-        ("", cells(5, 6, false)),
+        ("", cells(60, 61, false)),
         ("--algorithm counter --cells 2", cells(2, 3, false)),
         ("--algorithm classic", cells(5, 5, false)),
         ("--algorithm classic --cells 10", cells(10, 10, false)),
@@ -216,7 +216,7 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
 fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&str, Model)]) {
     let rows = object["compare"].as_array().unwrap();
     assert_eq!(rows.len(), 8);
-    for cells in [13, 61] {
+    for cells in [5, 13] {
         let name = format!("counter, {cells} cells");
         let row = rows.iter().find(|row| row["algorithm"] == *name).unwrap();
         let model = Model::Cells {

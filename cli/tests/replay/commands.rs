@@ -35,8 +35,8 @@ fn rules_are_said_in_words() {
 2 rules, decided together: a request is admitted if all admit it, and otherwise charged to none
 
 login
-  5 permits in 60s for each client, by counter with 5 cells: at most 5 in any window, 8 bytes of state a key
-  20 permits in 3600s for each client, by counter with 5 cells: at most 20 in any window, 8 bytes of state a key
+  5 permits in 60s for each client, by counter with 60 cells: at most 5 in any window, 496 bytes of state a key
+  20 permits in 3600s for each client, by counter with 60 cells: at most 20 in any window, 496 bytes of state a key
   applies to requests with path=/login
   a request costs 1 permit
   keys that are always denied: 1

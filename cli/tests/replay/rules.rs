@@ -215,8 +215,8 @@ fn suggested_limits_are_the_lowest_good_ones() {
         (
             "counter",
             Model::Cells {
-                cells: 5,
-                summed: 6,
+                cells: 60,
+                summed: 61,
                 shares: false,
             },
         ),

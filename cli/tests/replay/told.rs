@@ -173,10 +173,10 @@ fn denials_of_whole_cells_are_explained() {
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        notes(""),
+        notes("--cells 5"),
         [
             "rule \"10/60s\" denies 5 requests more than a log: one of the 5 cells counts whole until all of it has left the \
-          window; 61 cells deny 0"
+          window; 13 cells deny 0"
         ]
     );
     assert_eq!(notes("--algorithm log"), Vec::<String>::new());

@@ -20,11 +20,11 @@ use crate::time::HORIZON;
 /// use ringgate::{Algorithm, CounterRing};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // Sixty cells: what is refused too long is a second, not twelve.
-/// let fine = CounterRing::builder("100/min".parse()?).cells(60).build()?;
+/// // Five cells: 8 bytes instead of 496, and a denial may last 12 s too long instead of 1 s.
+/// let small = CounterRing::builder("5/min".parse()?).cells(5).build()?;
 /// // A tenth of the limit in each tenth of the window, and not all at once.
 /// let even = CounterRing::builder("100/s".parse()?).cells(10).even().build()?;
-/// assert_eq!((fine.bound(), even.bound(), even.max_request()), (100, 110, 10));
+/// assert_eq!((small.bound(), even.bound(), even.max_request()), (5, 110, 10));
 /// # Ok(())
 /// # }
 /// ```
@@ -33,28 +33,32 @@ use crate::time::HORIZON;
 pub struct CounterRingBuilder {
     first: Quota,
     more: Vec<Quota>,
-    cells: u64,
+    /// The number that was set.
+    cells: Option<u64>,
     variant: Variant,
     packed: bool,
 }
 
 impl CounterRingBuilder {
-    /// The defaults: strict, [`CounterRing::DEFAULT_CELLS`], in one word where it fits.
+    /// The defaults: strict, [`CounterRing::DEFAULT_CELLS`] cells, in one word where it fits.
     pub(super) const fn new(quota: Quota) -> Self {
         Self {
             first: quota,
             more: Vec::new(),
-            cells: CounterRing::DEFAULT_CELLS,
+            cells: None,
             variant: Variant::Strict,
             packed: true,
         }
     }
 
-    /// Cells per window, 1 to [`CounterRing::MAX_CELLS`]. More cells follow an exact log more
-    /// closely (decisions differ from it by less than a cell) and cost memory, and steps where a
-    /// cell is entered or a retry time is asked for; a decision costs the same.
+    /// Sets the cells per window, 1 to [`CounterRing::MAX_CELLS`]. The default is [`CounterRing::DEFAULT_CELLS`] for a
+    /// strict ring, and [`CounterRing::DEFAULT_CLASSIC_CELLS`] for a classic or even one.
+    ///
+    /// More cells follow an exact log more closely, because decisions differ from it by less than a cell. They cost memory,
+    /// and steps when a cell is entered or a retry time is computed. Other decisions cost the same. [`CounterRing`] has a
+    /// table.
     pub fn cells(mut self, cells: u64) -> Self {
-        self.cells = cells;
+        self.cells = Some(cells);
         self
     }
 
@@ -102,10 +106,14 @@ impl CounterRingBuilder {
     ///   10^6 needs cells of 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min);
     /// - `windows`: several windows for an even ring.
     pub fn build(self) -> Result<CounterRing, ConfigError> {
-        if self.cells == 0 || self.cells > CounterRing::MAX_CELLS {
+        let cells = self.cells.unwrap_or(match self.variant {
+            Variant::Strict => CounterRing::DEFAULT_CELLS,
+            Variant::Classic | Variant::Even => CounterRing::DEFAULT_CLASSIC_CELLS,
+        });
+        if cells == 0 || cells > CounterRing::MAX_CELLS {
             return Err(ConfigError::new(
                 "cells",
-                format!("{}", self.cells),
+                format!("{cells}"),
                 format!("1 to {}", CounterRing::MAX_CELLS),
             ));
         }
@@ -119,23 +127,22 @@ impl CounterRingBuilder {
         let window = self.first.window();
         let mut quotas = self.more;
         quotas.insert(0, self.first);
-        let narrowest = quotas.iter().map(|quota| quota.window_nanos()).min().unwrap_or(0) / self.cells;
+        let narrowest = quotas.iter().map(|quota| quota.window_nanos()).min().unwrap_or(0) / cells;
         if narrowest < MIN_CELL {
             return Err(ConfigError::new(
                 "cells",
                 format!(
-                    "{} cells in {:?}",
-                    self.cells,
+                    "{cells} cells in {:?}",
                     quotas.iter().map(|quota| quota.window()).min().unwrap_or(window)
                 ),
                 format!("cells of at least {:?}", Duration::from_nanos(MIN_CELL)),
             ));
         }
-        let (width, ticks) = ticks(&quotas, self.cells);
+        let (width, ticks) = ticks(&quotas, cells);
         let windows: Vec<(CellWindow, u64)> = quotas
             .iter()
             .zip(ticks)
-            .map(|(quota, ticks)| (CellWindow::new(self.variant, quota.limit(), self.cells), ticks))
+            .map(|(quota, ticks)| (CellWindow::new(self.variant, quota.limit(), cells), ticks))
             .collect();
         let horizon = HORIZON / width;
         let repr = match windows.as_slice() {
@@ -153,8 +160,10 @@ impl CounterRingBuilder {
 }
 
 impl CounterRing {
-    /// A strict ring of [`DEFAULT_CELLS`](Self::DEFAULT_CELLS) cells: at most the limit in any
-    /// interval of one window.
+    /// Creates a strict ring of [`DEFAULT_CELLS`](Self::DEFAULT_CELLS) cells: at most the limit in any interval of one
+    /// window.
+    ///
+    /// Its state takes 496 bytes. For a large table of keys, set fewer cells by [`builder`](Self::builder).
     ///
     /// # Errors
     ///
@@ -234,7 +243,7 @@ fn wide(
             "limit",
             format!("{limit} permits with cells of {:?}", Duration::from_nanos(width)),
             format!(
-                "at most {} permits with such cells, or wider cells",
+                "at most {} permits with such cells, or fewer and wider cells",
                 (1_u64 << bits) - 1
             ),
         ));

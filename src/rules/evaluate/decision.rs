@@ -51,16 +51,16 @@ impl Admitted {
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = RuleSetBuilder::<str>::new()
-///     .rule(Rule::new("all", "2/s".parse()?))
+///     .rule(Rule::new("all", "2/min".parse()?))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// assert!(rules.check("request").is_ok());
 /// assert!(rules.check("request").is_ok());
-/// let denied = rules.check("request").expect_err("two a second");
+/// let denied = rules.check("request").expect_err("two a minute");
 /// for peek in denied.violations() {
 ///     assert_eq!((peek.rule(), peek.limit(), peek.remaining()), ("all", 2, 0));
 /// }
-/// // The window of a second, and the cell in which it began.
-/// assert_eq!(denied.retry_after(), Some(Duration::from_millis(1_200)));
+/// // The window of a minute, and the cell in which it began.
+/// assert_eq!(denied.retry_after(), Some(Duration::from_secs(61)));
 /// # Ok(())
 /// # }
 /// ```

@@ -1,3 +1,5 @@
+use crate::algorithm::CounterRing;
+
 /// How a rule counts.
 ///
 /// # Examples
@@ -31,4 +33,14 @@ pub enum RuleAlgorithm {
     Log,
     /// The token bucket: [`Gcra`](crate::Gcra).
     Gcra,
+}
+
+impl RuleAlgorithm {
+    /// The cells per window of a rule that does not set them.
+    pub(crate) const fn default_cells(self) -> u64 {
+        match self {
+            Self::Classic | Self::Even => CounterRing::DEFAULT_CLASSIC_CELLS,
+            Self::Counter | Self::Fixed | Self::Log | Self::Gcra => CounterRing::DEFAULT_CELLS,
+        }
+    }
 }

@@ -99,11 +99,13 @@ where
 
 /// As many stripes as there are cores and holds as they are chosen; behind them a wide ring.
 pub(super) fn striped(room: Room) -> StripedLimiter {
-    let limiter = StripedLimiter::new(match room {
+    let limiter = StripedLimiter::builder(match room {
         Room::Plenty | Room::Half => Quota::per_minute(17_000_000_000).expect("a quota"),
         Room::None => Quota::new(1_000_000, DAY).expect("a quota"),
         Room::Limited => limited(),
     })
+    .cells(5)
+    .build()
     .expect("a limiter");
     assert!(room != Room::Limited || limiter.bound() == LIMIT);
     limiter
@@ -111,7 +113,7 @@ pub(super) fn striped(room: Room) -> StripedLimiter {
 
 /// With a fifth of the limit set aside.
 pub(super) fn striped_much() -> StripedLimiter {
-    let many = StripedLimiter::builder(limited()).stripes(4).batch(50);
+    let many = StripedLimiter::builder(limited()).cells(5).stripes(4).batch(50);
     many.build().expect("a limiter")
 }
 
@@ -145,19 +147,19 @@ pub(crate) fn packed(room: Room) -> CounterRing {
         Room::Plenty | Room::Half => {
             CounterRing::fixed_window(Quota::per_second(1_000_000_000).expect("a quota"))
         }
-        Room::None | Room::Limited => CounterRing::new(Quota::per_hour(1).expect("a quota")),
+        Room::None | Room::Limited => CounterRing::builder(Quota::per_hour(1).expect("a quota")).cells(5).build(),
     }
     .expect("a ring");
     assert_eq!(ring.words(), 1);
     ring
 }
 
-/// Five cells, the default.
+/// Five cells: 7 words.
 fn wide(room: Room) -> CounterRing {
-    let ring = CounterRing::new(match room {
+    let ring = CounterRing::builder(match room {
         Room::Plenty | Room::Half => Quota::per_minute(10_000_000_000).expect("a quota"),
         Room::None | Room::Limited => Quota::new(1_000_000, DAY).expect("a quota"),
-    })
+    }).cells(5).build()
     .expect("a ring");
     assert_eq!(ring.words(), 7);
     ring
