@@ -10,6 +10,8 @@ mod custom;
 mod receipts;
 #[path = "limiter/refunds.rs"]
 mod refunds;
+#[path = "limiter/units.rs"]
+mod units;
 #[path = "limiter/saved.rs"]
 mod saved;
 

@@ -26,7 +26,7 @@ use on_error::OnError;
 /// One rule of a [`RuleSet`](super::RuleSet): a limit, the requests that it applies to, and how they are counted.
 ///
 /// By default a rule applies to every request, counts all of them together, one permit each, and uses a strict
-/// [`CounterRing`].
+/// [`CounterRing`](crate::CounterRing).
 ///
 /// # Examples
 ///
@@ -127,8 +127,9 @@ impl<R: ?Sized> Rule<R> {
 
     /// Sets the cells per window of a counter, classic or even rule.
     ///
-    /// The default is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS) for a counter rule: 512 bytes for each key of its table, of which
-    /// [`CounterRing`](crate::CounterRing) has a table by cells. For a classic or even rule it is
+    /// The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS), which take 512
+    /// bytes for each key of its table and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table by
+    /// cells. The default for a classic or even rule is
     /// [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);

@@ -55,7 +55,8 @@ use super::read_ahead::ReadAhead;
 ///
 /// A shorter burst loses throughput: tokio's timers have a resolution of one millisecond, and a full bucket overflows
 /// meanwhile. A limiter of its own also needs a burst for the bytes that it accrues while the connection queues for a
-/// shared one. A counter ring over a second counts up to 16 MB with the 60 cells of the default, and 268 MB with five. A sliding
+/// shared one. A counter ring over a second counts up to 16 MB with the 60 cells of the default, and 268 MB with five.
+/// For faster connections, up to 400 Gbit/s, count in [units](crate::algorithm::InUnits). A sliding
 /// log uses eight bytes of memory for each byte of its limit.
 ///
 /// # Cancel safety
