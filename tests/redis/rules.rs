@@ -274,7 +274,7 @@ async fn names_tell_nothing_of_clients() {
         let (tag, rest) = rest.split_once("}:").expect("a rule");
         assert_eq!((prefix, tag.len()), ("ringgate", 32));
         assert!(
-            ["user:0:cells:5x720000000", "endpoint:0:cells:5x720000000"].contains(&rest),
+            ["user:0:cells:60x60000000", "endpoint:0:cells:60x60000000"].contains(&rest),
             "{rest}"
         );
     }

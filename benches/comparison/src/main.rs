@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release --locked` measures everything, which takes about a quarter of an hour,
 //! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,
-//! `keyed`, `steady`, `memory`, `windows`, `tail`, `cold`, `batch`, `clocks`, `layers`. `--quick` shortens every measurement, for trials.
+//! `keyed`, `steady`, `memory`, `windows`, `tail`, `cold`, `batch`, `clocks`, `layers`. `--brief` takes a fifth
+//! of the time, `--quick` next to none, for trials.
 //! `--plots DIR` writes the plots there. See `../README.md` for a run, and for how to read it.
 
 mod batch;
@@ -41,13 +42,14 @@ fn main() {
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--quick" => effort = Effort::quick(),
+            "--brief" => effort = Effort::brief(),
             "--plots" => plots = arguments.next().expect("a path after --plots").into(),
             memory::ONE => {
                 let mut next = || arguments.next().expect("a kind of key, and a number");
                 return memory::print_one(&next(), &next());
             }
             section if SECTIONS.contains(&section) => wanted.push(section.into()),
-            other => panic!("{other} is none of --quick, --plots, {SECTIONS:?}"),
+            other => panic!("{other} is none of --quick, --brief, --plots, {SECTIONS:?}"),
         }
     }
     std::fs::create_dir_all(&plots).expect("a directory for the plots");

@@ -37,6 +37,14 @@ impl Effort {
         }
     }
 
+    /// A fifth of the time, for the ratios alone.
+    pub fn brief() -> Self {
+        Self {
+            least: Duration::from_millis(60),
+            rounds: 5,
+        }
+    }
+
     pub fn quick() -> Self {
         Self {
             least: Duration::from_millis(10),

@@ -147,7 +147,9 @@ pub(crate) fn packed(room: Room) -> CounterRing {
         Room::Plenty | Room::Half => {
             CounterRing::fixed_window(Quota::per_second(1_000_000_000).expect("a quota"))
         }
-        Room::None | Room::Limited => CounterRing::builder(Quota::per_hour(1).expect("a quota")).cells(5).build(),
+        Room::None | Room::Limited => CounterRing::builder(Quota::per_hour(1).expect("a quota"))
+            .cells(5)
+            .build(),
     }
     .expect("a ring");
     assert_eq!(ring.words(), 1);
@@ -159,7 +161,9 @@ fn wide(room: Room) -> CounterRing {
     let ring = CounterRing::builder(match room {
         Room::Plenty | Room::Half => Quota::per_minute(10_000_000_000).expect("a quota"),
         Room::None | Room::Limited => Quota::new(1_000_000, DAY).expect("a quota"),
-    }).cells(5).build()
+    })
+    .cells(5)
+    .build()
     .expect("a ring");
     assert_eq!(ring.words(), 7);
     ring
