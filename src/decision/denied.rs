@@ -7,6 +7,10 @@ use crate::time::Nanos;
 
 /// A request was denied. Nothing was charged, and no wait was extended.
 ///
+/// A denial costs one reading of the clock and one or two loads. It makes no compare-exchange, except to enter a new cell of a
+/// wide ring or to finish the step of another thread. A [`StripedLimiter`](crate::StripedLimiter) has denials of another type,
+/// and documents their cost. [`retry_after`](Self::retry_after) costs extra, and only when it is called.
+///
 /// It borrows the limiter, and computes the retry time on demand. To return an error that borrows
 /// nothing, convert it:
 ///
