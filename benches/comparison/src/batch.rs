@@ -14,13 +14,13 @@ use crate::plot::{self, Bar};
 use crate::rivals::{self, GOVERNOR, ours};
 use crate::words;
 
-/// Keys handed over at once.
+/// Keys of one call.
 const TOGETHER: usize = 64;
 
-/// What one thread asks for before it begins again: so many that caches do not learn them.
+/// Requests of one thread before its stream of keys repeats: so many that caches do not learn them.
 const STREAM: usize = 1 << 20;
 
-/// Decisions between two looks at the time.
+/// Decisions between two readings of the time.
 const BATCH: usize = 1024;
 
 const CHECK: &str = "ringgate, Gcra, check";

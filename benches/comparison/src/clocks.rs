@@ -1,4 +1,4 @@
-//! Which clock: what a reading costs, what it makes of a decision, and how wrong it is.
+//! Clocks: the cost of a reading, the cost of a decision with each clock, and the error of each clock.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::measure::{Effort, Row, cores, on_threads, print_head};
 use crate::plot::{self, Bar};
 use crate::rivals::ours;
 
-/// Decisions for one reading, where that is chosen.
+/// Decisions for each reading, where several share one.
 const READING: u64 = 16;
 
-/// What a reading is compared with.
+/// The reading that other readings are compared with.
 const STD: &str = "clock: std Instant";
 
 /// The system's monotonic clock, as the standard library reads it.
@@ -31,7 +31,7 @@ impl Clock for StdClock {
     }
 }
 
-/// The same clock as of the kernel's last tick.
+/// The system's monotonic clock as of the kernel's last tick.
 #[derive(Clone)]
 struct KernelCoarse(u64);
 
@@ -179,20 +179,20 @@ where
     Contestant::from_work(name, Side::Ours, Once(limiter))
 }
 
-/// What a clock was seen to be wrong by, in nanoseconds.
+/// The observed error of a clock, in nanoseconds.
 struct Watched {
     name: &'static str,
     clock: Box<dyn Clock + Send + Sync>,
-    /// How far it moves at once, or between two readings if that is more.
+    /// The median step of the clock, or the time between two readings if that is longer.
     step: u64,
-    /// Its newest reading less the true time, at first: the most in the first tenth.
+    /// The largest difference between reading and true time in the first tenth of the measurement.
     offset: i64,
     behind: i64,
-    /// As the offset, in the last tenth.
+    /// The largest difference between reading and true time in the last tenth of the measurement.
     at_last: i64,
 }
 
-/// How far each clock is from the system's precise one, on one thread while all cores are busy.
+/// Measures the error of each clock against the system's precise clock, on one thread while all cores are busy.
 fn errors(effort: &Effort, coarse: &CoarseClock) {
     let time = effort.least * 40;
     let watched = on_threads(cores().len(), |thread| match thread {
@@ -200,7 +200,7 @@ fn errors(effort: &Effort, coarse: &CoarseClock) {
         _ => spin(time),
     });
     println!(
-        "\n### Clocks: how wrong, in {} s with all cores busy\n",
+        "\n### Clocks: error in {} s with all cores busy\n",
         time.as_secs_f64()
     );
     println!(
@@ -253,7 +253,7 @@ fn watch(time: Duration, coarse: &CoarseClock) -> Vec<Watched> {
             let reading = one.clock.now();
             let after = begun.elapsed();
             if after - before > Duration::from_micros(1) {
-                // Taken off the core in between: says nothing of the clock.
+                // The thread was preempted in between: the reading shows nothing about the clock.
                 continue;
             }
             let ahead = reading.get() as i64 - after.as_nanos() as i64;
@@ -272,7 +272,7 @@ fn watch(time: Duration, coarse: &CoarseClock) -> Vec<Watched> {
     }
 }
 
-/// By how much a clock moves when it moves, on the median.
+/// The median step of a clock.
 fn step(clock: &dyn Clock) -> u64 {
     let (start, mut last, mut moves) = (Instant::now(), clock.now().get(), Vec::new());
     while start.elapsed() < Duration::from_millis(200) {

@@ -1,4 +1,4 @@
-//! How long a decision takes after other work has emptied the first two levels of cache, which is what a server sees.
+//! The time of a decision after other work has emptied the first two levels of cache, as in a server.
 
 use std::hint::black_box;
 
@@ -21,7 +21,7 @@ const LINE: usize = 8;
 /// Decisions of a round.
 const DECISIONS: usize = 2_000;
 
-/// What decides about a key.
+/// A function that decides about a key.
 type Decide = Box<dyn Fn(u64)>;
 
 pub fn run(effort: &Effort) {
@@ -78,7 +78,7 @@ fn contestants() -> Vec<(&'static str, Decide)> {
     all
 }
 
-/// Reads so many lines of a table as large as one of ours, each at a place that the one before says.
+/// Reads this number of lines of a table as large as one of this crate. Each line holds the position of the next one.
 fn misses_of(misses: usize) -> impl Fn(u64) {
     let lines = 2 * KEYS as usize;
     let table: Vec<u64> = (0..(lines * LINE) as u64).map(mix).collect();

@@ -1,18 +1,18 @@
-//! Who is compared, behind one face.
+//! The limiters that are compared, behind one interface.
 
 use std::fmt::Display;
 use std::hash::Hash;
 
 use crate::measure::worker;
 
-/// How much room a limiter has.
+/// The capacity that a limiter has left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Room {
-    /// More than anybody uses up.
+    /// More than any thread uses up.
     Plenty,
     /// Used up, for an hour.
     None,
-    /// Every other call finds plenty, the rest finds none: two limiters, asked in turn.
+    /// Every other call is admitted and the rest is denied: two limiters, called in turn.
     Half,
     /// [`LIMIT`] calls a second.
     Limited,
@@ -21,7 +21,7 @@ pub enum Room {
 /// The limit of [`Room::Limited`], in calls a second.
 pub const LIMIT: u64 = 1_000;
 
-/// On whose side a row of a table is.
+/// The group of a row of a table: this crate, another crate, or a floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Side {
     Ours,
@@ -31,7 +31,7 @@ pub enum Side {
 
 /// Makes decisions, many at once so that nothing is between them.
 pub trait Decide: Send + Sync {
-    /// Makes so many decisions, and says how many were admitted.
+    /// Makes this number of decisions, and returns the number of admissions.
     fn batch(&self, decisions: u64) -> u64;
 }
 
@@ -41,11 +41,11 @@ impl<F: Fn() -> bool + Send + Sync> Decide for F {
     }
 }
 
-/// On lines of its own.
+/// A value on cache lines of its own.
 #[repr(align(128))]
 struct Apart<F>(F);
 
-/// Two limiters, asked in turn.
+/// Two limiters, called in turn.
 struct InTurn<F>(Apart<F>, Apart<F>);
 
 impl<F: Fn() -> bool + Send + Sync> Decide for InTurn<F> {
@@ -56,7 +56,7 @@ impl<F: Fn() -> bool + Send + Sync> Decide for InTurn<F> {
     }
 }
 
-/// What is told which of the threads asks.
+/// A closure that is passed the number of the calling thread.
 struct Numbered<F>(F);
 
 impl<F: Fn(usize) -> bool + Send + Sync> Decide for Numbered<F> {
@@ -81,7 +81,7 @@ pub struct Contestant {
     pub side: Side,
     /// The most admitted in any window that the design allows, of [`LIMIT`] asked for.
     pub bound: u64,
-    /// Why that is the bound.
+    /// The design from which the bound follows.
     pub design: &'static str,
     decide: Box<dyn Decide>,
 }
@@ -99,7 +99,7 @@ impl Contestant {
         Self::of(name, side, decide)
     }
 
-    /// Told which of the threads asks.
+    /// A contestant whose closure is passed the number of the calling thread.
     pub fn numbered<F>(name: &'static str, side: Side, room: Room, make: impl Fn(Room) -> F) -> Self
     where
         F: Fn(usize) -> bool + Send + Sync + 'static,
@@ -117,7 +117,7 @@ impl Contestant {
         Self::of(name, side, decide)
     }
 
-    /// Whatever the room is.
+    /// A contestant whose closure does the work, at any [`Room`].
     pub fn from_work(name: &'static str, side: Side, work: impl Decide + 'static) -> Self {
         Self::of(name, side, Box::new(work))
     }
@@ -139,7 +139,7 @@ impl Contestant {
         Self::new(name, Side::Rival, room, make)
     }
 
-    /// With what its design allows in a window.
+    /// Sets the most that the design admits in a window.
     pub fn allows(mut self, bound: u64, design: &'static str) -> Self {
         (self.bound, self.design) = (bound, design);
         self
@@ -154,22 +154,22 @@ impl Contestant {
     }
 }
 
-/// Uses up what there is.
+/// Uses up all permits.
 fn spent<F: Fn() -> bool>(decide: F) -> F {
     drain(&decide);
     decide
 }
 
 fn drain(decide: impl Fn() -> bool) {
-    // More than any limit here: somebody who admits for ever shows in the table.
+    // More than any limit here. A limiter that admits for ever shows in the table.
     let _ = (0..2_000_000).take_while(|_| decide()).count();
 }
 
-/// What a key can be.
+/// A type of keys.
 pub trait Key: Hash + Eq + Clone + Display + Send + Sync + 'static {
     const NAME: &'static str;
 
-    /// Different keys for different numbers.
+    /// Returns the key with this number. Different numbers have different keys.
     fn number(number: u64) -> Self;
 
     fn as_text(&self) -> Option<&str>;
@@ -213,7 +213,7 @@ impl Key for String {
 
 /// Makes decisions about keys, one after the other.
 pub trait DecideKeyed<K>: Send + Sync {
-    /// Decides once for each key, and says how many were admitted.
+    /// Decides once for each key, and returns the number of admissions.
     fn batch(&self, keys: &[K]) -> u64;
 }
 
@@ -223,7 +223,7 @@ impl<K, F: Fn(&K) -> bool + Send + Sync> DecideKeyed<K> for F {
     }
 }
 
-/// A limiter for each of many keys, with plenty of room for each, to be made anew as often as it takes.
+/// A limiter for each of many keys with plenty of room for each, made anew for each measurement.
 pub struct Keyed<K> {
     pub name: &'static str,
     pub side: Side,
@@ -231,7 +231,7 @@ pub struct Keyed<K> {
 }
 
 impl<K: 'static> Keyed<K> {
-    /// `make` is told how many keys are to come.
+    /// `make` is passed the number of keys to come.
     pub fn new<F>(name: &'static str, side: Side, make: impl Fn(usize) -> F + 'static) -> Self
     where
         F: Fn(&K) -> bool + Send + Sync + 'static,

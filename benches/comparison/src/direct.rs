@@ -11,7 +11,7 @@ use crate::measure::{
 use crate::plot;
 use crate::rivals;
 
-/// Decisions between two looks at the time.
+/// Decisions between two readings of the time.
 const BATCH: u64 = 4096;
 
 pub fn run(effort: &Effort, plots: &Path) {
@@ -65,10 +65,10 @@ fn beside(rows: &[Row]) -> Vec<String> {
     striped.map(line).collect()
 }
 
-/// What all cores do together, of as many times what one does, measured in turn.
+/// Measures the throughput of all cores, as a fraction of that many times the throughput of one core, in turn.
 fn scaling(effort: &Effort) {
     let cores = cores().len();
-    println!("\n### What all cores do, of {cores} times one\n");
+    println!("\n### Throughput of {cores} cores relative to {cores} times one\n");
     println!("| | million per second, 1 thread | {cores} threads | {cores} / ({cores} × 1) | min – max |");
     println!("|---|--:|--:|--:|--:|");
     let mut all = rivals::direct_few(Room::Plenty);

@@ -1,4 +1,4 @@
-//! The least that a limiter for one thing can do, and what a decision is made of.
+//! The least work of a limiter for one thing, and the parts of a decision.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -10,16 +10,16 @@ use quanta::Clock;
 
 use crate::contestant::{Contestant, Room, Side};
 
-/// What an admission is compared with.
+/// The floor that an admission is compared with.
 pub const CLOCK_AND_EXCHANGE: &str = "floor: clock + compare-exchange";
 
-/// What a denial is compared with.
+/// The floor that a denial is compared with.
 pub const CLOCK_AND_LOAD: &str = "floor: clock + load";
 
-/// What scales as far as the machine lets anything scale.
+/// The floor that scales as far as the machine allows.
 pub const OWN_WORD: &str = "floor: compare-exchange, a word for each thread";
 
-/// A word on a line of its own.
+/// A word on a cache line of its own.
 #[repr(align(128))]
 struct Word(AtomicU64);
 
@@ -28,7 +28,7 @@ impl Word {
         Self(AtomicU64::new(1))
     }
 
-    /// Adds in a loop, as one does who must look first.
+    /// Adds in a loop, like a limiter that must read before it writes.
     fn exchange(&self, more: u64) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -41,7 +41,7 @@ impl Word {
     }
 }
 
-/// A word of each thread's own: what shares nothing.
+/// A word for each thread, so that threads share nothing.
 pub fn own_words(threads: usize) -> Contestant {
     Contestant::numbered(OWN_WORD, Side::Floor, Room::Plenty, move |_| {
         let words: Vec<Word> = (0..threads).map(|_| Word::new()).collect();
@@ -49,7 +49,7 @@ pub fn own_words(threads: usize) -> Contestant {
     })
 }
 
-/// What decisions are made of.
+/// The parts of a decision.
 pub fn direct(room: Room) -> Vec<Contestant> {
     let clock = Clock::new();
     let with_clock = clock.clone();
@@ -75,7 +75,7 @@ pub fn floor(name: &'static str, work: impl Fn() -> bool + Send + Sync + 'static
     Contestant::from_work(name, Side::Floor, work)
 }
 
-/// The exact log that everybody writes first.
+/// The straightforward exact log.
 fn log(room: Room) -> impl Fn() -> bool + Send + Sync {
     let (limit, window) = match room {
         Room::Plenty | Room::Half => (1_000, Duration::from_micros(5)),
@@ -84,7 +84,7 @@ fn log(room: Room) -> impl Fn() -> bool + Send + Sync {
     };
     let log = Mutex::new(VecDeque::with_capacity(limit));
     move || {
-        let mut log = black_box(&log).lock().expect("nobody panics");
+        let mut log = black_box(&log).lock().expect("no thread panics");
         let now = Instant::now();
         while log.front().is_some_and(|&then| now - then >= window) {
             log.pop_front();

@@ -20,7 +20,7 @@ const KEYS: u64 = 100_000;
 /// Keys of a new limiter, where only new keys come.
 const NEW: u64 = 100_000;
 
-/// Decisions between two looks at the time.
+/// Decisions between two readings of the time.
 const BATCH: usize = 1024;
 
 pub fn run(effort: &Effort, plots: &Path) {
@@ -35,7 +35,7 @@ pub fn run(effort: &Effort, plots: &Path) {
     denied::<String>(effort);
 }
 
-/// The limiters, and the maps that they could be made of.
+/// The limiters, and the maps that limiters can be made of.
 pub fn everybody<K: Key>() -> Vec<Keyed<K>> {
     let mut all = rivals::keyed();
     all.extend(maps::keyed());
@@ -61,7 +61,7 @@ fn section<K: Key>(effort: &Effort, panels: &mut Vec<(String, Vec<Row>)>) {
     }
 }
 
-/// Ours, governor and what memory takes, where every key is used up.
+/// This crate, governor and the floor of memory, where every key is used up.
 fn denied<K: Key>(effort: &Effort) {
     let mut all = rivals::keyed_few::<K>(Room::None);
     all.extend(words::keyed(Room::None));
@@ -118,7 +118,7 @@ fn entered<K: Key>(
     rows.flatten().collect()
 }
 
-/// Enters all keys, in a new limiter as often as it takes. Making and dropping it is not measured.
+/// Enters all keys into a new limiter, for as many limiters as the measurement needs. Making and dropping is not measured.
 fn enter<K: Key>(least: Duration, threads: usize, contestant: &Keyed<K>, keys: &[K]) -> Turn {
     let (mut decisions, mut admitted, mut time) = (0, 0, Duration::ZERO);
     while time < least {

@@ -20,21 +20,21 @@ impl Random {
     }
 }
 
-/// Different numbers for different numbers.
+/// Maps different numbers to different numbers.
 pub fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
 }
 
-/// How keys are asked for.
+/// The order in which keys are requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
     /// Each as likely as any other.
     Uniform,
     /// The n-th most frequent 1/n times as frequent as the first.
     Zipf,
-    /// The same for ever.
+    /// One key for ever.
     OneHot,
 }
 
@@ -47,7 +47,7 @@ impl Order {
         }
     }
 
-    /// What one thread asks for before it begins again. Of 100,000 keys, a uniform stream has about half.
+    /// Requests of one thread before its stream repeats. Of 100,000 keys, a uniform stream has about half.
     pub fn stream<K: Key>(self, keys: u64, thread: usize) -> Vec<K> {
         const LENGTH: usize = 1 << 16;
         let mut random = Random::new(thread);

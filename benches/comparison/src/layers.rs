@@ -1,4 +1,4 @@
-//! What limiting takes as a layer of tower, beside another layer.
+//! The cost of limiting as a layer of tower, beside another layer.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -32,18 +32,18 @@ const BARE: &str = "ringgate, no extension, no headers";
 const DECISION: &str = "ringgate, extension, no headers";
 const HEADERS: &str = "ringgate, extension and headers";
 
-/// Clients, each of whom asks in turn.
+/// Clients, which send requests in turn.
 const CLIENTS: u32 = 100;
 
-/// Requests between two looks at the time.
+/// Requests between two readings of the time.
 const BATCH: u64 = 256;
 
 thread_local! {
-    /// The request, when the service has had it, so that none has to be made anew.
+    /// The request after the service has returned, so that the next turn can use it again.
     static SERVED: Cell<Option<Request<()>>> = const { Cell::new(None) };
 }
 
-/// Answers with nothing.
+/// A service with an empty response.
 #[derive(Clone)]
 struct Empty;
 
@@ -62,7 +62,7 @@ impl Service<Request<()>> for Empty {
     }
 }
 
-/// The key, where both look for it.
+/// The key, in the extension that both layers read.
 #[derive(Clone, Copy, Debug)]
 struct Peer;
 
@@ -146,7 +146,7 @@ pub fn run(effort: &Effort) {
     }
 }
 
-/// So many threads with a clone of the service each.
+/// Runs this number of threads, each with a clone of the service.
 fn turn<S>(effort: &Effort, threads: usize, service: &S) -> Turn
 where
     S: Service<Request<()>, Response = Response<Body>, Error = Infallible> + Clone + Sync,

@@ -1,4 +1,4 @@
-//! Beside other crates: what a decision costs, what a key takes, and how much is let through.
+//! This crate beside other limiters: the cost of a decision, the memory of a key, and the most that is admitted.
 //!
 //! `cargo run --release --locked` measures everything, which takes about a quarter of an hour,
 //! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,

@@ -1,4 +1,4 @@
-//! The least that a table of limiters can do with a map from the shelf: find the word, and add to it.
+//! The least work of a table of limiters with an existing map: find the word, and add to it.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use dashmap::DashMap;
 
 use crate::contestant::{Key, Keyed, Side};
 
-/// What decisions about keys are compared with.
+/// The floor that decisions about keys are compared with.
 pub const DASHMAP: &str = "floor: dashmap, add";
 
 /// Every map with ahash, made for as many keys as are to come.
@@ -56,10 +56,10 @@ pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
                 (0..64).map(|_| RwLock::new(shard())).collect();
             move |key: &K| {
                 let shard = &black_box(&shards)[(hasher.hash_one(key) >> 58) as usize];
-                if let Some(word) = shard.read().expect("nobody panics").get(key) {
+                if let Some(word) = shard.read().expect("no thread panics").get(key) {
                     return add(word);
                 }
-                let mut map = shard.write().expect("nobody panics");
+                let mut map = shard.write().expect("no thread panics");
                 add(map.entry(key.clone()).or_default())
             }
         }),

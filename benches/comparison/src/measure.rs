@@ -1,4 +1,4 @@
-//! Rounds in which everybody has a turn, and what they say.
+//! Rounds in which every limiter has a turn, and their results.
 
 use std::cell::Cell;
 use std::sync::Barrier;
@@ -21,11 +21,11 @@ pub fn worker() -> usize {
     WORKER.get()
 }
 
-/// How much is measured.
+/// The length of a measurement.
 pub struct Effort {
     /// The shortest time that counts as a measurement.
     pub least: Duration,
-    /// Rounds, in each of which everybody has one turn.
+    /// Rounds, in each of which every limiter has one turn.
     pub rounds: usize,
 }
 
@@ -53,7 +53,7 @@ impl Effort {
     }
 }
 
-/// What one turn did.
+/// The result of one turn.
 #[derive(Clone, Copy, Default)]
 pub struct Turn {
     /// Millions of decisions per second, of all threads together.
@@ -62,20 +62,20 @@ pub struct Turn {
     pub admitted: u64,
 }
 
-/// What one thread did.
+/// The result of one thread.
 pub struct Done {
     pub decisions: u64,
     pub admitted: u64,
     pub time: Duration,
 }
 
-/// Who had a turn in each round.
+/// A limiter that has a turn in each round.
 pub struct Entrant {
     pub name: &'static str,
     pub side: Side,
 }
 
-/// What the rounds said of one of them.
+/// The results of one limiter over all rounds.
 #[derive(Clone)]
 pub struct Row {
     pub workload: String,
@@ -126,7 +126,7 @@ fn share(admitted: f64) -> String {
     if admitted.is_nan() {
         return String::new();
     }
-    // Rounded away from what is expected, so that a single stray decision shows.
+    // Rounded away from the expected value, so that a single stray decision shows.
     let percent = 100.0 * admitted;
     if percent > 99.9 && percent < 100.0 {
         "< 100 %".into()
@@ -147,9 +147,9 @@ pub fn print_head(title: &str, floor: &str) {
     println!("|---|--:|---|--:|--:|--:|--:|--:|--:|");
 }
 
-/// Gives everybody a turn in every round, prints a row for each, and returns the rows.
+/// Gives every limiter a turn in every round, prints a row for each, and returns the rows.
 ///
-/// Each round begins with somebody else. Ratios are medians of the ratios within a round.
+/// Each round begins with another limiter. Ratios are medians of the ratios within a round.
 pub fn compare(
     effort: &Effort,
     workload: &str,
@@ -198,7 +198,7 @@ pub fn compare(
     rows
 }
 
-/// The sum of what the threads do per second.
+/// Adds up the decisions of all threads per second.
 pub fn together(done: &[Done]) -> Turn {
     Turn {
         rate: (done.iter())
@@ -209,15 +209,15 @@ pub fn together(done: &[Done]) -> Turn {
     }
 }
 
-/// How long a thread takes. What runs alone is measured by the time that its thread has run, so that others on the core
-/// do not count; what runs beside other threads, which may wait for each other, by the time that passes.
+/// A stopwatch of one thread. A thread that runs alone is measured by its processor time, so that other programs on the
+/// core do not count. Threads that run together may wait for each other, so they are measured by elapsed time.
 pub enum Watch {
     Alone(Timespec),
     Together(Instant),
 }
 
 impl Watch {
-    /// For a thread of [`on_threads`].
+    /// Starts a stopwatch in a thread of [`on_threads`].
     pub fn start() -> Self {
         if ALONE.get() {
             Self::Alone(clock_gettime(ClockId::ThreadCPUTime))
@@ -237,8 +237,8 @@ impl Watch {
     }
 }
 
-/// Batches for at least so long; each says how many decisions it made, and how many were admissions. What
-/// comes before, to warm up, does not count.
+/// Repeats a batch for at least the time `least`. Each batch returns its decisions and its admissions. Batches that warm up
+/// do not count.
 pub fn repeat(least: Duration, mut batch: impl FnMut() -> (u64, u64)) -> Done {
     let start = Instant::now();
     while start.elapsed() < least / 20 {
@@ -261,9 +261,9 @@ pub fn repeat(least: Duration, mut batch: impl FnMut() -> (u64, u64)) -> Done {
     }
 }
 
-/// The cores that there are.
+/// The cores of the machine.
 pub fn cores() -> Vec<CoreId> {
-    core_affinity::get_core_ids().expect("the system tells of its cores")
+    core_affinity::get_core_ids().expect("the system lists its cores")
 }
 
 /// 1, 2, 4, … and all cores.
@@ -306,7 +306,7 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> 
     })
 }
 
-/// Prints what a table leaves out or does in a way of its own.
+/// Prints the notes about the limiters that a table leaves out or that differ.
 pub fn print_notes(head: &str, notes: &[(&str, &str)]) {
     println!("\n{head}\n");
     for (who, why) in notes {
@@ -314,7 +314,7 @@ pub fn print_notes(head: &str, notes: &[(&str, &str)]) {
     }
 }
 
-/// The middle one of them.
+/// Returns the middle value.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     middle(&sorted(values))
 }

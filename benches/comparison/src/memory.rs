@@ -1,4 +1,4 @@
-//! What a key takes of memory.
+//! The memory of a key.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,12 +9,12 @@ use crate::measure::print_notes;
 use crate::plot::{self, Bar};
 use crate::rivals;
 
-/// The argument by which this program measures one of them, in a process of its own.
+/// The argument by which this program measures one limiter in a process of its own.
 pub const ONE: &str = "memory-of";
 
 const KEYS: u64 = 1_000_000;
 
-/// Prints a row for everybody.
+/// Prints a row for every limiter.
 pub fn run(plots: &Path) {
     println!("\n### Memory, 1,000,000 keys\n");
     println!("| keys | | resident, bytes per key |");
@@ -53,7 +53,7 @@ fn measure(kind: &str, index: usize) -> f64 {
     text.trim().parse().expect("a number")
 }
 
-/// Prints the bytes per key of one of them.
+/// Prints the bytes per key of one limiter.
 pub fn print_one(kind: &str, index: &str) {
     let index = index.parse().expect("a number");
     let bytes = if kind == u64::NAME {
@@ -66,7 +66,7 @@ pub fn print_one(kind: &str, index: &str) {
 
 fn of<K: Key>(index: usize) -> f64 {
     let contestant = keyed::everybody::<K>().swap_remove(index);
-    // Clocks and the like are there before.
+    // Clocks and other statics are allocated before the first reading.
     contestant.make(16).batch(&[K::number(0)]);
     let before = resident();
     let limiter = contestant.make(KEYS as usize);
@@ -79,7 +79,7 @@ fn of<K: Key>(index: usize) -> f64 {
 /// Bytes of this process that are in memory.
 fn resident() -> u64 {
     const PAGE: u64 = 4096;
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells of a process's memory");
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux reports the memory of a process");
     let pages = statm.split(' ').nth(1).expect("the second number");
     pages.parse::<u64>().expect("a number") * PAGE
 }

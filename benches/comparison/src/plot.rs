@@ -10,7 +10,7 @@ mod bars;
 mod lines;
 mod svg;
 
-/// One bar, and where the mark beside it is.
+/// One bar, and the position of the mark beside it.
 pub struct Bar {
     pub name: &'static str,
     pub side: Side,
@@ -25,7 +25,7 @@ pub struct Series {
     pub values: Vec<f64>,
 }
 
-/// Lines over the same places, on a logarithmic scale.
+/// Lines over common positions, on a logarithmic scale.
 pub struct Panel {
     pub title: String,
     pub across: Vec<String>,
@@ -78,7 +78,7 @@ fn by_threads(title: &str, rows: &[Row]) -> Panel {
     }
 }
 
-/// The class of a shape, by which it has its colour.
+/// The class of a shape, which gives its colour.
 fn class(name: &str, side: Side) -> &'static str {
     match side {
         Side::Ours => "ours",

@@ -26,7 +26,7 @@ pub const GOVERNOR: &str = governor::NAME;
 pub const RING: &str = ours::WIDE;
 pub const STRIPED: [&str; 3] = [ours::STRIPED, ours::STRIPED_LANE, ours::STRIPED_OWN];
 
-/// Everybody who limits one thing, ours first.
+/// The limiters of one thing, those of this crate first.
 pub fn direct(room: Room) -> Vec<Contestant> {
     let mut all = ours::direct(room);
     all.push(governor::direct(room));
@@ -43,14 +43,14 @@ pub fn direct(room: Room) -> Vec<Contestant> {
     all
 }
 
-/// Ours and governor.
+/// Limiters of this crate, and governor.
 pub fn direct_few(room: Room) -> Vec<Contestant> {
     let mut all = ours::direct(room);
     all.push(governor::direct(room));
     all
 }
 
-/// Everybody who limits each of many keys of this kind, ours first.
+/// The limiters of many keys of this kind, those of this crate first.
 pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
     let mut all = keyed_few(Room::Plenty);
     all.push(pingora::keyed());
@@ -63,7 +63,7 @@ pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
     all
 }
 
-/// Ours and governor, with plenty of room for each key or with room for one request.
+/// Limiters of this crate, and governor, with plenty of room for each key or with room for one request.
 pub fn keyed_few<K: Key>(room: Room) -> Vec<Keyed<K>> {
     let mut all = ours::keyed(room);
     all.push(governor::keyed(room));
@@ -75,7 +75,7 @@ pub fn governor_keyed<K: Key>() -> Keyed<K> {
     governor::keyed(Room::Plenty)
 }
 
-/// Who cannot do a workload with many keys, and why.
+/// Limiters without a workload of many keys, and the reason.
 pub const ABSENT_KEYED: &[(&str, &str)] = &[
     ("ratelimit", "has no keys"),
     ("leaky-bucket", "has no keys"),
@@ -84,7 +84,7 @@ pub const ABSENT_KEYED: &[(&str, &str)] = &[
     ("volga-rate-limiter", "no string keys: it takes u64 only"),
 ];
 
-/// Who does it in a way of its own.
+/// Limiters that are used in another way, and the difference.
 pub const REMARKS: &[(&str, &str)] = &[
     (
         "pingora-limits, trypema, limitador, volga-rate-limiter",
@@ -109,7 +109,7 @@ pub const REMARKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a future says that never waits.
+/// The result of a future that never waits.
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),

@@ -1,4 +1,4 @@
-//! How long a decision takes under load, at the worst.
+//! The longest times of a decision under load.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,13 +15,13 @@ use crate::rivals;
 
 const KEYS: u64 = 100_000;
 
-/// Decisions between two looks at the end.
+/// Decisions between two checks of the end time.
 const BATCH: usize = 1024;
 
 const QUANTILES: [(f64, &str); 4] = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
 
 pub fn run(effort: &Effort, plots: &Path) {
-    println!("\n### How long a decision takes, in nanoseconds, with two readings of the counter\n");
+    println!("\n### Time of a decision in nanoseconds, including two readings of the counter\n");
     let heads: Vec<&str> = QUANTILES.iter().map(|(_, name)| *name).collect();
     println!("| workload | threads | | {} | longest |", heads.join(" | "));
     println!("|---|--:|---|--:|--:|--:|--:|--:|");
@@ -144,7 +144,7 @@ fn print(
     }
 }
 
-/// Up to a second, three figures.
+/// A histogram up to a second, with three figures.
 fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 1_000_000_000, 3).expect("a histogram")
 }

@@ -1,4 +1,4 @@
-//! How much is let through: the worst true window, by an exact log of the calls.
+//! The most that is admitted in a window: the worst true window, by an exact log of the calls.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use crate::measure::{Effort, cores, on_threads};
 use crate::plot::{self, Bar};
 use crate::rivals;
 
-/// What every limiter is asked for is [`LIMIT`] in so long.
+/// The window of the limit: every limiter is configured for [`LIMIT`] in it.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The window of the log is shorter: by what a calibrated counter may be wrong by in a second, and more.
+/// The window of the log. It is shorter than [`WINDOW`] by more than the error of a calibrated counter in a second.
 const JUDGED: Duration = Duration::from_micros(999_900);
 
-/// Who calls when.
+/// The times of the calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pattern {
     /// All the time, for six and a half windows.
     Hammer,
-    /// Once; then silence for so much of a window; then all the time, for two and a half windows.
+    /// Once; then silence for this part of a window; then all the time, for two and a half windows.
     Silence(f64),
     /// Twice as often as allowed, for three windows.
     Paced,
@@ -36,10 +36,10 @@ const PATTERNS: [(Pattern, &str); 4] = [
 /// One call that was admitted: nanoseconds from the beginning, before and after.
 type Call = (u64, u64);
 
-/// What was seen of one of them.
+/// The results of one limiter.
 #[derive(Clone, Default)]
 struct Seen {
-    /// By pattern, the most in a window.
+    /// The most admitted in a window, by pattern.
     worst: [usize; PATTERNS.len()],
     /// In a window, on the average of six that were hammered; the first half was not counted.
     sustained: f64,
@@ -73,7 +73,7 @@ fn contestants() -> Vec<Contestant> {
     all
 }
 
-/// All threads call everybody in turn. What was admitted, by contestant.
+/// Calls every limiter in turn, from all threads. Returns the admitted calls by contestant.
 fn hammer(pattern: Pattern, all: &[Contestant], threads: usize) -> Vec<Vec<Call>> {
     // Soon, so that all threads are there.
     let begin = Instant::now() + Duration::from_millis(20);
@@ -175,7 +175,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 fn print(threads: usize, seen: &[Seen], plots: &Path) {
-    println!("\n### The worst window, {LIMIT} a second asked for, {threads} threads\n");
+    println!("\n### The worst window, limit of {LIMIT} a second, {threads} threads\n");
     let heads: Vec<&str> = PATTERNS.iter().map(|(_, name)| *name).collect();
     println!(
         "| | design | at most | {} | a window, on the average of six hammered |",
@@ -208,8 +208,7 @@ fn print(threads: usize, seen: &[Seen], plots: &Path) {
             mark: Some(bound as f64),
         });
     }
-    println!("\n\"at most\" is what the design allows; **bold** is more than that.");
-    let title =
-        format!("Worst window of four patterns: {LIMIT} a second asked for; | what the design allows");
+    println!("\n\"at most\" is the bound of the design; **bold** is above that.");
+    let title = format!("Worst window of four patterns: limit of {LIMIT} a second; | bound of the design");
     plot::bars(&plots.join("windows.svg"), &[(title, bars)]);
 }

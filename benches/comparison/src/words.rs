@@ -1,4 +1,4 @@
-//! The least that any table can do: one word of an array of as many bytes as our table has, whose index follows from the key.
+//! The least work of any table: one word, at an index computed from the key, of an array as large as the table of this crate.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,13 +10,13 @@ use ringgate::KeyedRateLimiter;
 use crate::contestant::{Key, Keyed, Room, Side};
 use crate::rivals::ours;
 
-/// What admissions of keys are compared with.
+/// The floor that admissions of keys are compared with.
 pub const EXCHANGE: &str = "floor: compare-exchange, as many bytes";
 
-/// What denials of keys are compared with.
+/// The floor that denials of keys are compared with.
 pub const LOAD: &str = "floor: load, as many bytes";
 
-/// With nothing but the hash before the word, and with a reading of the clock as well.
+/// The floors with the hash alone, and with a reading of the clock too.
 pub fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
     let denied = room == Room::None;
     let (bare, timed) = if denied {
@@ -43,7 +43,7 @@ fn floor<K: Key>(name: &'static str, denied: bool, timed: bool) -> Keyed<K> {
     })
 }
 
-/// As many bytes as a table of one word for each of so many keys has.
+/// An array as large as a table of one word for each of `keys` keys.
 pub fn of(keys: usize) -> Box<[AtomicU64]> {
     let table = KeyedRateLimiter::new(ours::gcra(Room::Plenty), keys as u64).expect("a table");
     (0..table.bytes() / 8).map(|_| AtomicU64::new(1)).collect()
@@ -54,7 +54,7 @@ pub fn place(words: &[AtomicU64], hash: u64) -> &AtomicU64 {
     &words[((u128::from(hash) * words.len() as u128) >> 64) as usize]
 }
 
-/// Adds in a loop, as one does who must look first.
+/// Adds in a loop, like a limiter that must read before it writes.
 pub fn add(word: &AtomicU64, more: u64) -> bool {
     let mut seen = word.load(Ordering::Relaxed);
     loop {

@@ -7,7 +7,7 @@ use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room};
 
 const NAME: &str = "atomic_token_bucket";
 
-/// Tokens that nobody uses up.
+/// More tokens than any measurement uses up.
 const MANY: u64 = 1 << 40;
 
 pub(super) fn direct(room: Room) -> Contestant {

@@ -19,7 +19,7 @@ pub(super) fn direct(room: Room) -> Contestant {
     Contestant::rival("gcra, guard in a Mutex", room, |room| {
         let guard = Mutex::new(RateLimitGuard::new_state(limit(room)));
         move || {
-            let mut guard = black_box(&guard).lock().expect("nobody panics");
+            let mut guard = black_box(&guard).lock().expect("no thread panics");
             guard.check_and_modify(1).is_ok()
         }
     })

@@ -28,7 +28,7 @@ pub(super) fn direct(room: Room) -> Contestant {
     .allows(2 * LIMIT, "bucket: burst and refill")
 }
 
-/// Its DashMap with ahash, grown from nothing, and its default clock.
+/// The DashMap of governor with ahash, empty at first, and the default clock.
 pub(super) fn keyed<K: Key>(room: Room) -> Keyed<K> {
     Keyed::rival(NAME, move |_| {
         let states = DashMapStateStore::with_hasher(RandomState::new());

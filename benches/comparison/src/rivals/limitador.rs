@@ -35,7 +35,7 @@ fn decide(limiter: &RateLimiter, namespace: &Namespace, user: &str) -> bool {
     !result.expect("a decision").limited
 }
 
-/// For text only.
+/// Limiters for keys of text only.
 pub(super) fn keyed<K: Key>() -> Option<Keyed<K>> {
     K::number(0).as_text()?;
     Some(Keyed::rival(NAME, |keys| {

@@ -16,7 +16,7 @@ use crate::contestant::{Contestant, Key, Keyed, LIMIT, Room, Side};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How often the coarse clock moves.
+/// The period of the coarse clock.
 pub(crate) const UPKEEP: Duration = Duration::from_millis(1);
 
 pub(super) const BOUND: &str = "as promised by bound()";
@@ -88,7 +88,7 @@ fn of<A>(name: &'static str, room: Room, algorithm: impl Fn(Room) -> A) -> Conte
 where
     A: Algorithm + Send + Sync + 'static,
 {
-    // Of what is limited; where there is plenty, nobody asks.
+    // The bound is printed for `Room::Limited` only.
     let bound = algorithm(room).bound();
     Contestant::new(name, Side::Ours, room, |room| {
         let limiter = RateLimiter::new(algorithm(room));
@@ -97,7 +97,7 @@ where
     .allows(bound, BOUND)
 }
 
-/// As many stripes as there are cores and holds as they are chosen; behind them a wide ring.
+/// The default stripes and batches, with a wide ring behind them.
 pub(super) fn striped(room: Room) -> StripedLimiter {
     let limiter = StripedLimiter::builder(match room {
         Room::Plenty | Room::Half => Quota::per_minute(17_000_000_000).expect("a quota"),
@@ -111,7 +111,7 @@ pub(super) fn striped(room: Room) -> StripedLimiter {
     limiter
 }
 
-/// With a fifth of the limit set aside.
+/// Batches that reserve a fifth of the limit.
 pub(super) fn striped_much() -> StripedLimiter {
     let many = StripedLimiter::builder(limited()).cells(5).stripes(4).batch(50);
     many.build().expect("a limiter")
@@ -121,7 +121,7 @@ fn ring(builder: CounterRingBuilder) -> CounterRing {
     builder.build().expect("a ring")
 }
 
-/// One for all, since a process has one upkeep thread; it runs from the first use on.
+/// One clock for all limiters, since a process has one upkeep thread. It runs from the first use on.
 pub(crate) fn coarse() -> CoarseClock {
     static COARSE: LazyLock<CoarseClock> =
         LazyLock::new(|| CoarseClock::start(UPKEEP).expect("the only upkeep thread"));
@@ -141,7 +141,7 @@ pub(crate) fn gcra(room: Room) -> Gcra {
     .expect("a bucket")
 }
 
-/// One word. What counts so far has one cell; the code is the same for any number of cells.
+/// A ring in one word. It has one cell; the code does not depend on the number of cells.
 pub(crate) fn packed(room: Room) -> CounterRing {
     let ring = match room {
         Room::Plenty | Room::Half => {
@@ -169,7 +169,7 @@ fn wide(room: Room) -> CounterRing {
     ring
 }
 
-/// A thousand in five microseconds is plenty: a lap of the ring takes longer, so every slot is old enough.
+/// A thousand in five microseconds is never used up: a lap of the ring takes longer, so every slot is old enough.
 fn log(room: Room) -> TimestampRing {
     TimestampRing::new(match room {
         Room::Plenty | Room::Half => Quota::new(1_000, Duration::from_micros(5)).expect("a quota"),
@@ -181,7 +181,7 @@ fn log(room: Room) -> TimestampRing {
 
 pub(super) fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
     let wide = move || match room {
-        // One request uses it up, as it does the others.
+        // One request uses up the limit, as with the other algorithms.
         Room::None => ring(CounterRing::builder(Quota::per_hour(1).expect("a quota")).unpacked()),
         room => wide(room),
     };

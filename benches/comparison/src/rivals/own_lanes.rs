@@ -1,4 +1,4 @@
-//! This crate's striped limiter, with a stripe for each thread alone.
+//! The striped limiter of this crate, with a local stripe for each thread.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -12,11 +12,11 @@ use crate::measure::worker;
 use super::ours::{STRIPED_OWN, striped, striped_much};
 
 thread_local! {
-    /// The lanes of this thread, each with its limiter's address. They end with the thread.
+    /// The local stripes of this thread, each with its limiter's address. They end with the thread.
     static LANES: RefCell<Vec<(usize, LocalStripe<'static, QuantaClock>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One limiter, or two that are asked in turn.
+/// One limiter, or two that are called in turn.
 struct OwnLanes(Vec<&'static StripedLimiter>);
 
 impl Decide for OwnLanes {
@@ -40,7 +40,7 @@ impl Decide for OwnLanes {
     }
 }
 
-/// Where the thread's lane of a limiter is.
+/// The position of the thread's local stripe of a limiter.
 fn place(
     lanes: &mut Vec<(usize, LocalStripe<'static, QuantaClock>)>,
     limiter: &'static StripedLimiter,
@@ -57,7 +57,7 @@ fn place(
 }
 
 pub(super) fn direct(room: Room) -> Vec<Contestant> {
-    // Lanes live as long as threads do, so limiters are never dropped.
+    // Local stripes live as long as threads do, so limiters are never dropped.
     let leaked = |limiter: StripedLimiter| -> &'static _ { Box::leak(Box::new(limiter)) };
     let spent = || {
         let limiter = striped(Room::None);

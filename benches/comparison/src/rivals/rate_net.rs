@@ -35,7 +35,7 @@ fn of(name: &'static str, algorithm: Algorithm, room: Room) -> Contestant {
     })
 }
 
-/// With its cap at twice what is to come: its shards fill unevenly, and one that is full evicts.
+/// The capacity is twice the number of keys: shards fill unevenly, and a full shard evicts.
 pub(super) fn keyed<K: Key>() -> Keyed<K> {
     Keyed::rival("rate-net, token bucket", |keys| {
         let limiter = RateLimiter::builder()

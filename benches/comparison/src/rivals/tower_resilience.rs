@@ -51,7 +51,7 @@ fn of(name: &'static str, window: WindowType, room: Room) -> Contestant {
     })
 }
 
-/// The service inside, which does nothing.
+/// The inner service, which does nothing.
 fn serve((): ()) -> Ready<Result<(), Infallible>> {
     ready(Ok(()))
 }

@@ -36,7 +36,7 @@ fn decide(provider: &LocalRateLimiterProvider, key: &str, rate: &RateLimit) -> b
     matches!(decision, RateLimitDecision::Allowed)
 }
 
-/// For text only.
+/// Limiters for keys of text only.
 pub(super) fn keyed<K: Key>() -> Option<Keyed<K>> {
     K::number(0).as_text()?;
     Some(Keyed::rival(NAME, |_| {

@@ -39,7 +39,7 @@ pub(super) fn direct(room: Room) -> Vec<Contestant> {
     ]
 }
 
-/// For numbers only.
+/// Limiters for integer keys only.
 pub(super) fn keyed<K: Key>() -> Option<Keyed<K>> {
     K::number(0).as_integer()?;
     Some(Keyed::rival(GCRA, |_| {
