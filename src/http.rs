@@ -36,7 +36,7 @@
 //! - An admitted request allocates nothing if [`QuotaHeaders::Off`] is chosen and the [`Decision`] is turned off, also by
 //!   shared rules that decide by a lease. [`charge_if`](RateLimitLayer::charge_if),
 //!   [`settle_body`](RateLimitLayer::settle_body), waiting, and asking a store allocate.
-//! - A request is decided in the call of the service, without an await, unless it waits or a store is asked.
+//! - A request is decided in the call of the service, without an await, unless it waits or a store decides it.
 //!
 //! # Caveats
 //!

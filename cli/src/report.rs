@@ -154,7 +154,7 @@ impl Report {
         self.rule(name).map_or(self.requests, |rule| rule.requests)
     }
 
-    /// For each key, the position of its sliding count. The order tells apart keys whose names were cut to the same text.
+    /// For each key, the position of its sliding count. The order distinguishes keys whose names were cut to one text.
     pub(crate) fn charts(&self) -> Vec<Option<usize>> {
         let mut left: Vec<Option<&ChosenReport>> = self.chosen.iter().map(Some).collect();
         let chart = |key: &KeyReport| {

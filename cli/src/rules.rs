@@ -236,7 +236,8 @@ impl PlanEntry {
         })
     }
 
-    /// Warnings about a rule that applies to this number of requests, of which so many cost more than it can admit.
+    /// Warnings about a rule: `requests` is the number of requests that it applies to, and `above` the number of these that
+    /// cost more than it can admit.
     pub(crate) fn warnings(&self, requests: u64, above: u64, largest: u64) -> Vec<String> {
         let rule = &self.name;
         let mut warnings = Vec::new();

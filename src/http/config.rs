@@ -28,7 +28,7 @@ pub(super) struct Config<S: HttpRules, R> {
     /// The cost that is settled by the bytes of the body.
     pub(super) body_cost: Option<Cost<Parts>>,
     pub(super) on_rejected: Option<Arc<OnRejected>>,
-    /// Whether the server was told that it gives requests no key.
+    /// Whether the error of a server that gives requests no key was logged.
     #[cfg(feature = "observe")]
     pub(super) reported: Arc<AtomicBool>,
 }

@@ -24,7 +24,7 @@ use crate::rules::LiveRules;
 /// Rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
 ///
 /// `call` evaluates the rules. It calls the inner service if the request is admitted, and makes a response otherwise. Where
-/// the rules cannot decide at once, because the request waits or a store is asked, the future does the same later.
+/// the rules cannot decide at once, because the request waits or a store decides it, the future does the same later.
 ///
 /// The inner service must be `Clone`: the one that was ready goes with a request that is not decided yet, and a clone stays.
 ///

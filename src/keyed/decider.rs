@@ -97,8 +97,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Some(answer(self.algorithm, state, now, permits, receipt))
     }
 
-    /// Decides for a key that was not found in its primary bucket, or that several threads ask for. With each part of the decider
-    /// by itself: a decider that is handed over has to be in memory, and be put there by every decision.
+    /// Decides for a key that was not found in its primary bucket, or that several threads ask for. The parts of the
+    /// decider are separate arguments: every decision would store a decider that is passed whole to memory.
     #[cold]
     #[inline(never)]
     fn insert(
@@ -297,7 +297,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// Decides by the catch-all. The key gets no entry of its own before the admission has stopped
-    /// counting; if it got one meanwhile, the admission is taken back.
+    /// counting; if it got one meanwhile, the admission is refunded.
     fn decide_with_others(self, insertion: &Insertion<'_, A>, key: u64, now: Nanos, permits: u64) -> Attempt {
         let algorithm = self.algorithm;
         let words = Shared::new(self.store.catch_all.get());

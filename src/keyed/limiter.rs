@@ -21,7 +21,7 @@ use crate::time::Nanos;
 /// spent permits until its window is over. ([`OnFull::Admit`] and [`OnFull::Forget`] make exceptions;
 /// [`counts`](Self::counts) returns how often.)
 ///
-/// Keys are told apart by 64 bits of a seeded hash, and are not stored. Two keys with equal bits share one
+/// A key is identified by 64 bits of a seeded hash, and is not stored. Two keys with equal bits share one
 /// limiter, which is stricter for them. Among a million keys, the probability that any two do is one in
 /// 37 million.
 ///
@@ -35,7 +35,7 @@ use crate::time::Nanos;
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes
 /// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells, 512 with
-/// the 60 cells of its default, and 0.25 for what entries share. There are five entries for every four keys asked for.
+/// the 60 cells of its default, and 0.25 for what entries share. There are five entries for every four keys of the capacity.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ use crate::time::Nanos;
 ///     assert!(limiter.check("alice").is_ok());
 /// }
 /// assert!(limiter.check("alice").is_err());
-/// // Another user is not concerned.
+/// // Another user has a limit of its own.
 /// assert!(limiter.check("bob").is_ok());
 /// # Ok(())
 /// # }
@@ -233,7 +233,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         self.len() == 0
     }
 
-    /// Returns the number of entries of the table: at least five for every four keys that were asked for.
+    /// Returns the number of entries of the table: at least five for every four keys of the capacity.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.store.table().entries()

@@ -5,7 +5,7 @@ use crate::quota::Quota;
 
 /// The status of one quota of one rule, for one request.
 ///
-/// A [`RulePeek`](super::RulePeek) reads the same values when they are asked for; a status has read them.
+/// A [`RulePeek`](super::RulePeek) reads these values on request; a status has read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaStatus {
     pub(crate) rule: Arc<str>,

@@ -16,7 +16,7 @@ struct Unsettled {
     forgiven: u64,
 }
 
-/// The changes that the store is asked for.
+/// The changes that the store shall make.
 #[derive(Debug, Default)]
 struct StoreChanges {
     refunds: Vec<CounterRequest>,

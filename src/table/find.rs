@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(table.counts().sum().tracked, 1 + WAYS as u64);
     }
 
-    /// A key is found in any of its entries, whichever other keys are in those before it. The front is full with its last
+    /// A key is found in any of its entries, with any other keys in the entries before it. The front is full with its last
     /// entry.
     #[test]
     fn a_key_is_found_wherever_it_is() {

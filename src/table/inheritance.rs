@@ -8,15 +8,15 @@ use crate::sync;
 use crate::time::Nanos;
 
 impl Table {
-    /// Orders times and marks that were inherited before what this thread reads of the entries next.
+    /// Orders the writes of inherited times and marks before this thread's next reads of the entries.
     fn publish_inheritance(&self) {
         debug_assert!(self.inherits, "a table that nothing is inherited by");
         // SeqCst: pairs with the one in `meet_inheritance`.
         sync::fence(sync::Ordering::SeqCst);
     }
 
-    /// Hands over the fingerprint of every key that owns an entry, or is about to. Keys that come or go meanwhile may be
-    /// missed, or come twice.
+    /// Calls `key` with the fingerprint of every key that owns an entry, or is about to. Keys that come or go meanwhile may be
+    /// missed, or passed twice.
     pub(crate) fn for_each_key(&self, mut key: impl FnMut(u64)) {
         let buckets = (0..self.layout.buckets()).map(|number| self.bucket(number));
         for entry in buckets.flat_map(Bucket::entries) {
@@ -33,7 +33,7 @@ impl Table {
         own.map_or(0, |own| own.word.word())
     }
 
-    /// From now on no key enters at an earlier time than `now`.
+    /// Makes `now` the earliest time at which a key enters from now on.
     pub(crate) fn begin_after(&self, now: Nanos) {
         for region in self.regions() {
             region.reclaim_at(now);

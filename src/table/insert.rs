@@ -28,12 +28,12 @@ pub(crate) enum InsertOutcome<'a> {
     /// The key has no entry, and no entry can be had. With the reading, or the newer time at which the key may have lost
     /// an entry.
     Full(Nanos),
-    /// There is an entry, but the catch-all may have admitted the key. With the time as above, and the time at which the
-    /// key can have the entry.
+    /// There is an entry, but the catch-all may have admitted the key. With the time of [`Full`](Self::Full), and the time at
+    /// which the key can have the entry.
     Barred(Nanos, Nanos),
 }
 
-/// An entry that can be given to another key, and what that is for the key that owns it.
+/// An entry that can be given to another key, and the event to count for the key that owns it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evictable<'a> {
     pub(super) seen: Seen<'a>,
@@ -67,8 +67,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         })
     }
 
-    /// *enter* where nothing else has to be done or seen: the time for the key's first decision in a vacant entry. `None`:
-    /// [`find_or_insert`](Self::find_or_insert) knows what to do.
+    /// *enter* in the common case: enters the key into a vacant entry, and returns the time for its first decision. `None`: use
+    /// [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
     pub(crate) fn enter(&self, entry: Entry<'a>) -> Option<Nanos> {
         let is_plain = !self.table.inherits && self.region().overflow_until(self.probe.key) == Nanos::ZERO;
@@ -78,12 +78,12 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         })
     }
 
-    /// The key's entry. A key that has none is inserted; with `forget` it gets, if no other entry can be had, the entry of
-    /// the key that has spent least.
+    /// Finds the key's entry, or inserts the key. With `forget`, a key that can get no other entry gets the entry of the key
+    /// that has spent least.
     #[inline(always)]
     pub(crate) fn find_or_insert(&self, forget: bool) -> InsertOutcome<'a> {
         loop {
-            // Every start from the beginning was caused by a step of another thread that succeeded.
+            // The search starts over only after a step of another thread has succeeded.
             if let Some(outcome) = self.try_insert(forget) {
                 return outcome;
             }
@@ -128,7 +128,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// Enters the key into a vacant entry: the fingerprint that stands there afterwards.
+    /// Enters the key into a vacant entry, and returns the fingerprint that the entry has afterwards.
     #[inline(always)]
     fn enter_vacant(&self, entry: Entry<'a>) -> u64 {
         match entry.enter(self.probe.key) {
@@ -158,7 +158,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.resolve(own.entry, own.word, Nanos::ZERO)
     }
 
-    /// Where and when the first decision of a key is made whose entry was entered.
+    /// The entry and the time for the first decision of a key that was entered; or `Barred`.
     fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
         self.table.meet_inheritance();
         let now = self.begin_time();
@@ -170,10 +170,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         barred.unwrap_or(InsertOutcome::Entered(entry, now))
     }
 
-    /// The time at which a state of the key begins: asked after the key was found to have no other entry.
+    /// The time at which a state of the key begins. It is read after a scan found no other entry of the key.
     #[inline(always)]
     pub(super) fn begin_time(&self) -> Nanos {
-        // If the reads before this one missed an entry because the key has lost it, this is no earlier.
+        // If the scan missed an entry because the key has lost it, `reclaimed` is no earlier than the loss.
         self.now.max(self.region().reclaimed())
     }
 
@@ -217,7 +217,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 match other.word.state() {
                     EntryState::Open => {
                         self.withdraw(entry, tentative);
-                        // An entry without a decision: the next turn finds it.
+                        // No decision was made in the other entry: the search starts over, and finds it.
                         return (other.word != EntryWord::UNBEGUN)
                             .then_some(InsertOutcome::Occupied(other.entry, self.now));
                     }
@@ -247,7 +247,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// *withdraw*: makes a tentative entry no key's; false if another thread has opened or withdrawn it.
+    /// *withdraw*: takes a tentative entry from the key; false if another thread has opened or withdrawn it.
     #[cold]
     #[inline(never)]
     fn withdraw(&self, entry: Entry<'_>, tentative: EntryWord) -> bool {
@@ -282,8 +282,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         false
     }
 
-    /// Finishes a step of several that another thread has begun: an attempt at a request that is never admitted does. False
-    /// if no step was begun.
+    /// Finishes a step of several exchanges that another thread has begun, by an attempt at a request that is never admitted.
+    /// False if no step was begun.
     fn finish(&self, seen: &Seen<'_>) -> bool {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);

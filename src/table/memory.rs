@@ -21,7 +21,7 @@ pub(crate) struct Table {
     bucket: usize,
     /// Words of a state.
     state: usize,
-    /// Whether times and marks may come from another table: then a state that begins meets them.
+    /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
     pub(super) inherits: bool,
     regions: Box<[AtomicU64]>,
     counts: Counts,
@@ -31,7 +31,7 @@ pub(crate) struct Table {
 const ENTRIES_PER_REGION: usize = 64;
 
 impl Table {
-    /// The most keys that can be asked for.
+    /// The largest capacity in keys.
     pub(crate) const MAX_KEYS: u64 = 1 << 32;
 
     /// A table for `keys` keys of `state` words each: with a quarter more entries than that, so that nearly every key finds
@@ -126,12 +126,12 @@ impl Table {
         self.regions.chunks_exact(Region::WORDS).map(Region::new)
     }
 
-    /// Orders what this thread has entered before what it reads of its region next.
+    /// Orders the entry that this thread has made before its next reads of the region.
     #[inline(always)]
     pub(super) fn meet_inheritance(&self) {
         if self.inherits {
             // SeqCst: pairs with the one in `publish_inheritance`. If that comes first, this thread sees the times and marks
-            // that were inherited; if this one does, the inheriting thread sees the key that was entered.
+            // that were inherited. If this fence comes first, the inheriting thread sees the key that was entered.
             sync::fence(sync::Ordering::SeqCst);
         }
     }

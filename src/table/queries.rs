@@ -13,13 +13,13 @@ use crate::time::Nanos;
 /// The state that would decide a request of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'a> {
-    /// The state of an entry, the key that owns it, and the reading or a newer time as below.
+    /// The state of an entry, the key that owns it, and the time of [`Fresh`](Self::Fresh).
     Entry(Entry<'a>, u64, Nanos),
     /// A fresh state at the reading, or at a newer time at which the key may have lost an entry.
     Fresh(Nanos),
-    /// [`InsertOutcome::Full`].
+    /// The key has no entry and can get none: [`InsertOutcome::Full`].
     Full(Nanos),
-    /// [`InsertOutcome::Barred`].
+    /// The catch-all may have admitted the key: [`InsertOutcome::Barred`].
     Barred(Nanos, Nanos),
 }
 
@@ -59,9 +59,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe.own_entry().map(|own| own.entry)
     }
 
-    /// An entry that the key may take over, where the front has no vacant one: `vacant`, one of the backyard; else the first idle
-    /// one in the order of its buckets; with `forget` the one in which least is spent, if none is idle. `finish` finishes what
-    /// another thread has begun in an entry.
+    /// Returns an entry that the key may take over when the front has no vacant one. The choices are, in this order: `vacant`,
+    /// an entry of the backyard; the first idle entry in the order of the key's buckets; with `forget`, the entry in which least
+    /// is spent. `finish` finishes a step that another thread has begun in an entry.
     #[inline(always)]
     pub(super) fn find_evictable(
         &self,
@@ -81,7 +81,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// The key's own entry in the backyard, or else the first vacant one in the emptiest of its buckets there.
+    /// The key's own entry in the backyard; or, as the error, the first vacant entry in the emptiest of its buckets there.
     #[inline(always)]
     pub(super) fn look_in_backyard(&self) -> Result<Seen<'a>, Option<Entry<'a>>> {
         let mut emptiest = None;
@@ -125,7 +125,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         Evictable { seen, event }
     }
 
-    /// The entry, if it may be taken over, as far as can be seen.
+    /// The entry, if its words as they were read allow an eviction.
     #[inline(always)]
     fn if_idle(&self, seen: Seen<'a>, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
         if self.is_idle(&seen) {
@@ -134,7 +134,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         let is_unfinished = seen.word.state() == EntryState::Open
             && self.algorithm.advance(seen.word.word(), self.now).is_none();
         if is_unfinished {
-            // A thread sleeps in the middle of a step, and its key may never ask again.
+            // A thread was suspended in the middle of a step, and its key may never be requested again.
             return self.if_finished(seen, finish);
         }
         None
@@ -183,7 +183,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         })
     }
 
-    /// When the first of the key's entries can be reclaimed, if no other request comes.
+    /// The time at which the first of the key's possible entries can be reclaimed, if no other request comes.
     pub(crate) fn evictable_at(&self) -> Option<Nanos> {
         let from = |seen: Seen<'a>| match seen.word.state() {
             EntryState::Open => self.algorithm.idle_from(seen.word.word()),
@@ -199,8 +199,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe.own(NO_ENTRY).is_some() || self.region().reclaimed() > now
     }
 
-    /// [`Barred`](InsertOutcome::Barred), if the catch-all may have admitted the key and that counts in the state that
-    /// begins with `word`.
+    /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all may have admitted the key, and the admission still counts at
+    /// the time of a state that begins with `word`.
     #[inline(always)]
     pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<InsertOutcome<'a>> {
         let until = self.region().overflow_until(self.probe.key);
@@ -208,7 +208,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         barred.then(|| InsertOutcome::Barred(now, self.entered_from(until)))
     }
 
-    /// [`Barred`](InsertOutcome::Barred), if that is what a fresh state would be.
+    /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all bars a state that begins in a vacant entry.
     #[inline(always)]
     pub(super) fn barred_from_vacancy(&self) -> Option<InsertOutcome<'a>> {
         if self.region().overflow_until(self.probe.key) == Nanos::ZERO {
@@ -217,25 +217,26 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.barred_from(self.begin_time())
     }
 
-    /// [`Barred`](InsertOutcome::Barred), if that is what a state would be that begins at `now`.
+    /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all bars a state that begins at `now`.
     pub(super) fn barred_from(&self, now: Nanos) -> Option<InsertOutcome<'a>> {
         self.barred(self.algorithm.advance(0, now)?, now)
     }
 
-    /// When the key may have an entry, if its admissions by the catch-all bar it from one now.
+    /// The time at which the key may have an entry, if its admissions by the catch-all bar it from one now.
     pub(crate) fn barred_until(&self) -> Option<Nanos> {
         let until = self.region().overflow_until(self.probe.key);
         let now = self.begin_time();
         (self.begin_of(now) < self.begin_of(until)).then(|| self.entered_from(until))
     }
 
-    /// The instant that a fresh state has reached which begins at `time`.
+    /// The latest time of a fresh state that begins at `time`.
     pub(super) fn begin_of(&self, time: Nanos) -> Nanos {
         let fresh = self.algorithm.advance(0, time);
         fresh.map_or(Nanos::MAX, |first| self.algorithm.latest_time(first))
     }
 
-    /// When a key that is barred until `until` can have an entry: in a counter ring, with the cell of that time.
+    /// The time at which a key that is barred until `until` can have an entry: in a counter ring, when the cell of that
+    /// time begins.
     fn entered_from(&self, until: Nanos) -> Nanos {
         let begin = self.begin_of(until);
         if self.begin_of(begin) == begin {

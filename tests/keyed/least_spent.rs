@@ -7,7 +7,7 @@ use ringgate::keyed::OnFull;
 
 use super::{by_hand, drain, filled, keys_of, now, quota, subjects};
 
-/// The one that has spent least makes room, and what it had spent counts for the newcomer.
+/// The key that has spent least loses its entry, and its spent permits count for the new key.
 #[test]
 fn the_key_that_has_spent_least_is_forgotten() {
     for subject in subjects(quota("10/s")) {
@@ -70,7 +70,7 @@ fn nobody_is_forgotten_while_somebody_is_idle() {
     }
 }
 
-/// Thousands of keys in one cell take each other's entries; an hour later all is as new.
+/// Thousands of keys in one cell take each other's entries; an hour later every state is fresh.
 #[test]
 fn forgetting_does_not_run_ahead_of_the_clock() {
     for subject in subjects(quota("10/min")) {
@@ -138,7 +138,7 @@ fn an_entry_is_taken_from_somebody_once_in_a_cell() {
     }
 }
 
-/// The width of a cell of [`subjects`] of so many in a second.
+/// The width of a cell of [`subjects`] with a quota per second.
 fn cell(name: &str) -> Duration {
     if name == "fixed window" {
         Duration::from_secs(1)

@@ -7,8 +7,8 @@ use ringgate::keyed::OnFull;
 
 use super::{by_hand, drain, now, quota, subjects, told};
 
-/// Fewer than the sixteen that are asked for ahead, as many, and more; with duplicates within one such
-/// batch and across; on a table that becomes full meanwhile.
+/// Fewer keys than the sixteen that are prefetched at once, as many, and more; with duplicates within one such batch and
+/// across batches; on a table that becomes full meanwhile.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn many_at_once_are_as_so_many_checks() {

@@ -20,7 +20,7 @@ fn a_reset_makes_the_next_request_fresh() {
         );
         assert!(!limiter.reset(&1), "{}", subject.name);
         assert_eq!(drain(&limiter, 1), most, "{}", subject.name);
-        // The other key is not concerned.
+        // The other key has a limit of its own.
         assert_eq!(drain(&limiter, 2), 0, "{}", subject.name);
         assert_eq!(
             (limiter.len(), limiter.counts().reclaimed),

@@ -12,41 +12,41 @@ pub(crate) enum Fault {
     StrictIgnoresTheHolds,
     /// The lease of a silent node is kept for W, and not for W after the last moment at which it may have spent.
     HoldsAreKeptForAWindow,
-    /// It is kept for as long as the node may spend, and not until that has left every window.
+    /// The lease of a silent node is kept for its term, and not until its uses have left every window.
     HoldsAreKeptForATerm,
-    /// A copy of a question that was answered does not renew the lease, but the node goes on from its answer.
+    /// A copy of an answered report does not renew the lease, but the node continues from its answer.
     CopiesDoNotRenew,
-    /// A copy of a question is charged again.
+    /// A copy of a report is charged again.
     CopiesAreCharged,
-    /// A question is answered though a later one has been.
+    /// A report is answered although a later one was answered before.
     OldQuestionsAreApplied,
     /// Charges count from when they were sent, by a clock that is behind.
     ChargesAreDatedByNodes,
-    /// A server that has forgotten all grants what it is asked for.
+    /// A server that has forgotten everything grants leases at once.
     GrantsAtOnceAfterAWipe,
-    /// A clock that has gone back: what is dated ahead is forgotten.
+    /// After the clock has gone back, charges that are dated ahead are forgotten.
     WhatIsAheadIsForgotten,
     /// Ended records are kept, and count again when the clock goes back.
     EndedHoldsStay,
-    /// A node may spend until D after the answer, and not after its question.
+    /// The term of a node ends D after the answer, instead of D after its report.
     TermFromTheAnswer,
-    /// It may spend until D after the last copy of its question, though an earlier one was answered.
+    /// The term ends D after the last copy of the report, although an earlier copy was answered.
     TermFromTheLastCopy,
-    /// It may spend until it hears otherwise.
+    /// A node spends until an answer says that its lease has ended.
     NoTerm,
-    /// It measures the term by a clock that stops while the machine is suspended.
+    /// The term is measured by a clock that stops while the machine is suspended.
     ClockStopsInSleep,
-    /// It measures the term by its clock as if that went as fast as the server's.
+    /// The term is measured by the node's clock as if that ran as fast as the server's.
     ClocksAreTakenToAgree,
-    /// It says that it needs less, and goes on with what it has until it is answered.
+    /// A node reports that it needs less, and keeps its budget until the answer.
     ShrinksWithoutStopping,
-    /// A charge that was not answered is taken to be made, and a new question is asked.
+    /// An unanswered charge counts as made, and another report is sent.
     LostChargesAreForgotten,
-    /// An answer is heard whatever it answers.
+    /// An answer is applied even if its report is not the pending one.
     OldAnswersAreHeard,
-    /// A use may be given back though it is being charged.
+    /// A use may be refunded while its charge is pending.
     WhatIsAskedIsGivenBack,
-    /// A use may be given back though it was charged, out of what others have used since.
+    /// A use may be refunded although it was charged, out of permits that other requests have used since.
     WhatWasChargedIsGivenBack,
     /// After a crash the node goes on under its old name, with numbers from one.
     LivesHaveOneName,

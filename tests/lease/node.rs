@@ -189,7 +189,7 @@ impl Node {
         asked
     }
 
-    /// Says whether its lease has ended.
+    /// Returns whether its lease has ended.
     pub(crate) fn hears(&mut self, now: u64, answer: Answer) -> bool {
         let heard_late = self.fault == Fault::OldAnswersAreHeard;
         let asked = self

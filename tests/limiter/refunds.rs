@@ -26,7 +26,7 @@ fn a_refund_gives_back_what_was_taken() {
     }
 }
 
-/// A log only moves on, and says so.
+/// A log never refunds: `refund` and `settle` forfeit the permits.
 #[test]
 fn a_log_gives_nothing_back() {
     let (limiter, _clock) = by_hand(TimestampRing::new(quota("10/s")).expect("a ring"));

@@ -1,6 +1,7 @@
 //! Models of the state of a lease, against its manager and a store.
 //!
-//! The store here is as plain as can be: one thread asks, and hears what follows from the protocol of `src/shared/protocol.md`.
+//! The store here is a plain model: one thread sends reports, and gets the answers that follow from the protocol of
+//! `src/shared/protocol.md`.
 //! Each model asserts of every execution, after the threads have ended:
 //!
 //! - *cover*: what was spent and is not charged is never more than the store holds for it: at each answer, and in the end;

@@ -42,9 +42,9 @@ impl<C> AsWorker for StripedLimiter<C> {
 /// A step of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Requests so many permits as a worker.
+    /// Requests this number of permits as a worker.
     Ask(usize, u64),
-    /// Requests so many permits as a worker at a given time.
+    /// Requests this number of permits as a worker at a given time.
     AskAt(usize, u64, u64),
     /// Owns the stripe of a worker from here on.
     Own(usize),
@@ -486,7 +486,7 @@ fn striped_local_stripe_given_time() {
         .run(FULL);
 }
 
-/// No permits at a time that is far ahead are no use: what an owned stripe charges is of its own time.
+/// A request for zero permits at a time that is far ahead uses no permit, so the local stripe charges at its own time.
 #[test]
 fn striped_local_stripe_given_time_of_nothing() {
     Scene::new(

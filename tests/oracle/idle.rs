@@ -76,7 +76,7 @@ fn a_bucket_gives_back_its_newest_charge_only() {
     assert!(!it.refund(state.shared(), &one, 10));
 }
 
-/// A word that was taken back may be above the clock when the present one is not.
+/// A word that a refund has taken back may be above the clock when the current word is not.
 #[test]
 fn a_bucket_is_not_idle_before_what_was_refunded_is_past() {
     let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");

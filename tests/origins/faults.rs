@@ -31,7 +31,7 @@ fn fault_cells_of_no_width() {
     assert_eq!(refused.field, "cells");
 }
 
-/// The ring moved on by one cell however many had passed, so that stale counts stayed.
+/// The ring advanced by one cell even if several had passed, so that stale counts stayed.
 #[test]
 fn fault_ring_moves_on_by_one_cell_however_many_have_passed() {
     for unpacked in [false, true] {
@@ -196,7 +196,7 @@ fn fault_per_second_is_not_per_second() {
         let (limiter, clock) =
             by_hand(TimestampRing::new(Quota::per_second(limit).expect("a quota")).expect("a ring"));
         let mut admitted = 0;
-        // Asked for far more often than the limit, for ten seconds.
+        // Requests at far more than the limit, for ten seconds.
         for _ in 0..10_000 {
             admitted += passed(&limiter, 1) as u64;
             clock.advance(millis(1));

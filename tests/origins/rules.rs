@@ -69,7 +69,7 @@ fn o4_several_rules_on_one_endpoint() {
                 .collect();
             // Two, not three.
             assert_eq!(left, [(50, 2, 48), (100, 2, 98)], "{algorithm:?}");
-            // Another user is not concerned.
+            // Another user has a limit of its own.
             let bob = Request { user: "bob", ..alice };
             assert!(rules.check(&bob).is_ok());
         }

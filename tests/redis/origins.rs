@@ -148,7 +148,7 @@ async fn o4_several_rules_in_one_script() {
                 assert_eq!(look.limit() - look.remaining(), 2);
             }
         }
-        // Another user is not concerned.
+        // Another user has a limit of its own.
         assert!(rules.check(&Request { user: "bob", ..alice }).await.is_ok());
     }
 }

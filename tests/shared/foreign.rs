@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::cut::PATIENCE;
 
-/// A store whose leases panic for as long as it is told to: in the call, or in its future.
+/// A store whose leases panic while a flag is set: in the call, or in its future.
 #[derive(Debug, Default)]
 struct Panicking {
     store: MemoryStore,

@@ -112,7 +112,7 @@ fn columns_of_known_servers_are_detected() {
     }
 }
 
-/// Every format reads damaged lines of every other one without a panic, and counts each line once.
+/// Every format reads damaged lines of every other format without a panic, and counts each line once.
 #[test]
 fn damaged_lines_of_any_format_are_counted() {
     let line = |number: usize| access("198.51.100.9", number);

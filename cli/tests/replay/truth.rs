@@ -245,7 +245,7 @@ fn clients_of_named_fields_are_addresses() {
     let mixed =
         object(r#""ip":"198.51.100.9""#) + r#"{"time":"2015-05-17T10:05:00Z","ip":"198.51.100.9, 10.0.0.1"}"#;
     assert_eq!(is_exact("", &mixed)["unreadable"], 1);
-    // A key with ports is told.
+    // The report names a key with ports.
     let ports = json(&replay(
         "--key remote_addr",
         object(r#""remote_addr":"198.51.100.9:PORT""#),
@@ -277,7 +277,7 @@ fn clients_of_named_fields_are_addresses() {
     assert_eq!(is_exact("", &(logfmt + twice))["unreadable"], 1);
 }
 
-/// The message's own time counts, and a year that was assumed is told.
+/// The message's own time counts, and the report names a year that was assumed.
 #[test]
 fn times_without_a_year_are_told() {
     // The header of each line is from another second, and of no known year.

@@ -53,7 +53,7 @@ use crate::time::Nanos;
 ///
 /// # #[cfg(feature = "quanta")]
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // 100 in any minute, whichever minute is looked at.
+/// // At most 100 in any minute.
 /// let strict = RateLimiter::new(CounterRing::new(Quota::per_minute(100)?)?);
 /// assert_eq!(strict.bound(), 100);
 ///

@@ -184,13 +184,13 @@ impl<K: Keys<u64>> World<'_, K> {
         assert_eq!(self.subject.broken(&log), None, "key {key}");
     }
 
-    /// Gives the oldest receipt back; false if there is none.
+    /// Refunds the oldest receipt; false if there is none.
     pub(crate) fn refund_oldest(&mut self) -> bool {
         let oldest = self.receipts.len().checked_sub(1);
         oldest.inspect(|&which| self.refund(which)).is_some()
     }
 
-    /// Gives one of the receipts back, the newest being number 0.
+    /// Refunds one of the receipts. The newest has number 0.
     pub(crate) fn refund(&mut self, which: usize) {
         let Some(index) = self.receipts.len().checked_sub(1 + which) else {
             return;

@@ -236,7 +236,7 @@ async fn what_was_taken_for_a_refused_request_is_given_back() {
         assert_eq!(passed.decided_by(), DecidedBy::Store);
     }
     assert_eq!(rules.lease_stats().uncharged, 50);
-    // Not so many that the lease would ask for more.
+    // Few enough that the lease does not request more.
     for _ in 0..300 {
         let refused = rules.check(&Request::of("alice", 1)).await.expect_err("spent");
         let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();

@@ -222,8 +222,7 @@ fn a_lease_that_has_ended_is_not_revived() {
     }
 }
 
-/// A first question that was answered, and is asked again when its lease has ended, begins it once more: what is granted
-/// is held.
+/// A copy of the first report that arrives after the lease has ended begins it once more: the grant is registered.
 #[test]
 fn a_lease_that_begins_once_more_is_registered() {
     let Some(server) = Server::start() else { return };

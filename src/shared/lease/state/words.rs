@@ -102,7 +102,7 @@ impl Shortage {
     }
 }
 
-/// The permits that the store had left for others at its last answer: told to clients, and never relied on.
+/// The permits that the store had left for others at its last answer. They are reported to clients, and no decision uses them.
 #[derive(Debug)]
 pub(super) struct Left(AtomicU64);
 

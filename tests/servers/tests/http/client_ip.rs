@@ -379,7 +379,7 @@ fn empty_elements_are_skipped() {
     assert_eq!(client_by_forwarded(&["for=192.0.2.1, proto=https"]), "10.0.0.1");
 }
 
-/// The client by one header line, of a peer that no preset asks for.
+/// The client by one header line, of a peer that no preset trusts.
 fn by_preset(clients: &ClientIp, header: &'static str, line: &str) -> Option<String> {
     let (parts, ()) = with(header, line, Request::new(())).into_parts();
     clients.find(&parts).map(|client| client.to_string())
@@ -463,7 +463,7 @@ fn a_preset_can_be_restricted_to_its_networks() {
     assert!(error.to_string().contains("trusted"), "{error}");
 }
 
-/// Axum's and tonic's extensions are found without being told, after the layer's own.
+/// Axum's and tonic's extensions are found by default, after the layer's own.
 #[test]
 fn addresses_of_servers_are_found() {
     let address: core::net::SocketAddr = "192.0.2.1:5000".parse().expect("an address");
@@ -478,7 +478,7 @@ fn addresses_of_servers_are_found() {
     assert_eq!(ClientIp::peer().find(&parts), Some(own));
 }
 
-/// All clients would share one budget, and nothing would say so.
+/// All clients would share one budget without an error.
 #[test]
 fn a_server_without_addresses_is_told() {
     use ringgate::http::HttpKey;

@@ -26,7 +26,7 @@ fn builder(rules: impl IntoIterator<Item = Rule<Parts>>) -> SharedRulesBuilder<P
     rules.into_iter().fold(builder, SharedRulesBuilder::rule)
 }
 
-/// A store with tokio's clock, which reads one hour.
+/// A store with tokio's clock, which is advanced by one hour first.
 async fn memory() -> Arc<MemoryStore> {
     let clock = TokioClock::new();
     advance(Duration::from_secs(3600)).await;

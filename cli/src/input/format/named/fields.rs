@@ -100,7 +100,7 @@ const OTHERS: [(&str, &str, Part); 47] = [
     ("vhost", "http_host", Part::Whole),
 ];
 
-/// Lines whose values are looked at.
+/// Lines whose values are checked.
 pub(crate) const LOOKED_AT: usize = 100;
 
 /// How a row is completed after the fields of a line were read.
