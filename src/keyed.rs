@@ -10,6 +10,7 @@ mod limiter;
 mod many;
 mod on_full;
 mod seeded_state;
+mod settle;
 mod store;
 
 pub use crate::table::TableCounts;

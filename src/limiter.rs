@@ -15,7 +15,6 @@ use crate::receipt::{ChargedTo, Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
-mod partial;
 mod saved;
 
 pub use saved::SavedState;
@@ -217,19 +216,32 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         Peek::new(&self.algorithm, StateRef::Own(&self.words), self.clock.now())
     }
 
-    /// Refunds the permits of a receipt, if that can still be done exactly. A counter ring can until permits
-    /// are charged to a later cell, GCRA until another request is admitted, and a timestamp ring never.
+    /// Refunds the permits of a receipt, if that can still be done.
+    ///
+    /// | algorithm | can refund | unused permits forfeited | calls served |
+    /// |---|---|---|---|
+    /// | [`CounterRing`] | while the cell of the charge counts | 0 % | 300 of 300 |
+    /// | [`Gcra`](crate::Gcra) | until another request is admitted | 99.6 % | 274 of 300 |
+    /// | [`TimestampRing`](crate::TimestampRing) | never | 100 % | 250 of 300 |
+    ///
+    /// The last columns are of one user with 100,000 tokens a minute and a call every two seconds, which reserves
+    /// 4,000 and uses 500 within ten seconds (`tests/promises.rs`).
     ///
     /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
-    /// taken, or [`Settled::Forfeited`] with the permits that stay spent. (Later requests were decided with these
-    /// permits counted, so a refund could exceed the bound of a window.)
+    /// taken, or [`Settled::Forfeited`] with the permits that stay spent or no longer count. An even ring admits the
+    /// refunded permits in later cells: the share of a past cell is not opened again.
     ///
     /// The permits of a receipt of another limiter, or of an algorithm over words in the caller's own memory, are
     /// forfeited.
     ///
     /// # Concurrency
     ///
-    /// One atomic instruction refunds the permits. Decisions before it count them, and decisions after it do not.
+    /// A decision that begins before the refund returns may still count the permits. In a ring of several words, if
+    /// another thread enters a cell during the refund, decisions in that cell may count them too, but none in the next
+    /// cell. Refunded permits are never admitted twice.
+    ///
+    /// One atomic instruction refunds permits of the current cell, or of any cell of a ring of one word. In a ring of
+    /// several words, one instruction for each entered cell from the charge back to the oldest refunds the others.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }
@@ -258,7 +270,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// One atomic instruction refunds the excess. Until the settlement, other requests are decided by the estimate.
+    /// The excess is refunded as by [`refund`](Self::refund). Until the settlement, other requests are decided by the
+    /// estimate.
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
         let receipt = taken.into();
         let words = Shared::new(self.words.get());

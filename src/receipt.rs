@@ -101,10 +101,11 @@ impl Receipt {
 /// let clock = ManualClock::new();
 /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, clock.clone());
 /// let receipt = limiter.check_n(5).expect("ten are free").into_receipt();
-/// // Another cell has begun, and a request was decided in it: unused permits stay spent.
-/// clock.advance(Duration::from_millis(200));
+/// // Unused permits are refunded while their cell counts, whatever was decided since.
+/// clock.advance(Duration::from_millis(900));
 /// assert!(limiter.check().is_ok());
-/// assert_eq!(limiter.settle(receipt, 2), Settled::Forfeited(3));
+/// assert_eq!(limiter.settle(receipt, 2), Settled::Exact);
+/// assert_eq!(limiter.peek().spent(), 3);
 /// # Ok(())
 /// # }
 /// ```
@@ -113,10 +114,10 @@ impl Receipt {
 pub enum Settled {
     /// The estimate was exact, or the whole difference was refunded or charged.
     Exact,
-    /// The actual cost was lower, but this many permits could not be refunded and stay spent: later
-    /// requests have been decided with them counted.
+    /// The actual cost was lower, but this many permits could not be refunded. They stay spent, or the window
+    /// has left them behind.
     Forfeited(u64),
-    /// The actual cost was higher, and this many permits could not be charged as debt: the state
-    /// already holds as much as it can.
+    /// The actual cost was higher, and this many permits could not be charged: the state already holds as much
+    /// as it can.
     Forgiven(u64),
 }

@@ -294,6 +294,65 @@ fn a_limiter_is_as_large_as_documented() {
     assert_eq!((bytes(log(31), 32), bytes(log(32), 33)), (384, 512));
 }
 
+/// One user with 100,000 tokens a minute calls every two seconds, reserves 4,000 tokens and uses 500 of them within ten
+/// seconds: calls of 300 that are served, and thousandths of the unused tokens that are forfeited.
+fn reserved_and_settled(it: impl Into<Any>) -> (u64, u64) {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let limiter = RateLimiter::with_clock(it.into(), clock.clone());
+    let mut running = Vec::new();
+    let (mut served, mut unused, mut forfeited) = (0, 0, 0);
+    for call in 0..305 {
+        while running.first().is_some_and(|&(end, _)| end <= call) {
+            let (_, receipt) = running.remove(0);
+            unused += 3_500;
+            match limiter.settle(receipt, 500) {
+                ringgate::Settled::Exact => {}
+                ringgate::Settled::Forfeited(permits) => forfeited += permits,
+                other => panic!("{other:?}"),
+            }
+        }
+        if call < 300
+            && let Ok(admitted) = limiter.check_n(4_000)
+        {
+            served += 1;
+            running.push((call + 5, admitted.into_receipt()));
+        }
+        clock.advance(Duration::from_secs(2));
+    }
+    assert_eq!(unused, served * 3_500);
+    (served, forfeited * 1_000 / unused)
+}
+
+/// The figures of `RateLimiter::refund`.
+#[test]
+fn unused_tokens_are_refunded_as_documented() {
+    let quota = Quota::per_minute(100_000).expect("a quota");
+    let builder = || CounterRing::builder(quota);
+    let ring = |builder: ringgate::algorithm::CounterRingBuilder| builder.build().expect("a ring");
+    let hour = Quota::per_hour(4_000_000).expect("a quota");
+    let packed = ring(builder().cells(1));
+    assert_eq!(packed.words(), 1);
+    let rings = [
+        ("strict", ring(builder())),
+        ("strict, 60 cells", ring(builder().cells(60))),
+        ("strict, two windows", ring(builder().also(hour))),
+        ("classic", ring(builder().classic())),
+        ("strict, packed", packed),
+    ];
+    for (name, ring) in rings {
+        let (served, forfeited) = reserved_and_settled(ring);
+        println!("{name}: {served} served, {forfeited} per mille forfeited");
+        assert_eq!((served, forfeited), (300, 0), "{name}");
+    }
+    let (served, forfeited) = reserved_and_settled(Gcra::new(quota).expect("a bucket"));
+    println!("bucket: {served} served, {forfeited} per mille forfeited");
+    assert_eq!((served, forfeited), (274, 996));
+    let (served, forfeited) = reserved_and_settled(TimestampRing::new(quota).expect("a log"));
+    println!("log: {served} served, {forfeited} per mille forfeited");
+    assert_eq!((served, forfeited), (250, 1_000));
+}
+
 /// Too short a slice is the one thing that panics.
 #[test]
 fn too_few_words_panic() {

@@ -5,7 +5,9 @@
 //! The word (see [`PackedWord`]) is the whole state, so there is one event, *admit*: load the word,
 //! carry it to the current tick by a shift, and if the window has room exchange it for the same
 //! with the permits added. Entering a cell is no event of its own: it happens within the admission
-//! that first charges the cell, and a denial writes nothing at all.
+//! that first charges the cell, and a denial writes nothing at all. A *refund* to a cell that the
+//! word still sums exchanges it for the same with the permits subtracted from each sum that covers
+//! the cell.
 //!
 //! # Proof sketch
 //!
@@ -216,10 +218,10 @@ impl PackedRing {
         let state = self.state(words);
         loop {
             let seen = state.observe();
-            if seen.tick() != receipt.mark() || seen.is_full() || seen.newest() < permits {
+            let Some(refunded) = seen.refund(receipt.mark(), permits) else {
                 return false;
-            }
-            if state.replace(seen, seen.minus(permits)) {
+            };
+            if state.replace(seen, refunded) {
                 return true;
             }
         }

@@ -99,9 +99,13 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64;
 
-    /// Gives back `permits` of what `receipt` took, so that every later decision is the one that
+    /// Gives back `permits` of what `receipt` took, so that later decisions are those that
     /// would have been made had they never been taken; false, and nothing given back, when that can
     /// no longer be done.
+    ///
+    /// Decisions at the same time as the refund may count the permits, and so may those in a cell of a
+    /// [`CounterRing`](crate::CounterRing) that is entered at the same time. `receipt` must be of these words: of a
+    /// receipt of others, more than was taken may be given back.
     ///
     /// # Panics
     ///
@@ -167,16 +171,16 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 ///
 /// On top of [what every algorithm promises](Algorithm):
 ///
-/// - **Word 0 orders everything.** Whatever changes what the key may do (a decision, a charge, a
-///   refund) takes effect by one exchange of word 0, from a value that the same call has loaded from word 0
-///   before it read any other word.
+/// - **Word 0 orders everything.** Whatever lets the key do less (a decision, a charge) takes effect by one exchange
+///   of word 0, from a value that the same call has loaded from word 0 before it read any other word. A refund may
+///   exchange other words instead, if it only takes back what its charge still counts for in them.
 /// - **Word 0 grows with time.** Time (or the tick) is in its highest bits, so [`advance`](Self::advance)
 ///   is above every word 0 that this key ever had, not only the present one. Within a tick it may
 ///   fall, as by a refund.
 /// - **Word 0 is below 2^62, and 0 only as long as it was never written.** The two highest bits
 ///   belong to the table.
 /// - **All other words are changed by exchanges only, which fail or change no decision once word 0's time has
-///   moved past what their writer has seen.** So a thread that sleeps through a hand-over finds its
+///   moved past what their writer has seen.** (Those of a refund: once its charge no longer counts.) So a thread that sleeps through a hand-over finds its
 ///   exchanges failing, or writes what the old key's silence has made meaningless already.
 /// - **Read-only methods and `refund` end** in a bounded number of steps over words that are
 ///   constant zeros: [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent),

@@ -291,20 +291,50 @@ impl WideRing {
 
     pub(super) fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         let state = self.state(words);
+        let charged = receipt.mark();
         loop {
             let seen = state.control();
-            if seen.entering() || seen.tick() != receipt.mark() {
-                return false;
-            }
-            let here = state.total(self.first.slot(self.first.cell(seen.tick())));
-            if permits <= seen.since(here) {
-                if state.move_on(seen, seen.minus(permits)) {
-                    return true;
+            if seen.entering() {
+                // Which cell a base is of must be known before the base is raised.
+                self.finish(state, seen);
+            } else if seen.tick() != charged {
+                return self.refund_older(state, seen.tick(), charged, permits);
+            } else {
+                let here = state.total(self.first.slot(self.first.cell(charged)));
+                if permits <= seen.since(here) {
+                    if state.move_on(seen, seen.minus(permits)) {
+                        return true;
+                    }
+                } else if state.control() == seen {
+                    return false;
                 }
-            } else if state.control() == seen {
-                return false;
             }
         }
+    }
+
+    /// Refunds permits of a cell before the current one, in each window that still sums it: raises the totals that the
+    /// cell's permits are counted from.
+    #[cold]
+    fn refund_older<W: Words>(&self, state: State<W>, current: u64, charged: u64, permits: u64) -> bool {
+        let mut counted = false;
+        // Of words that are fresh, or that the key has lost, a receipt may be of a later cell.
+        let windows = self.windows().filter(|_| charged < current);
+        for window in windows {
+            let (current, charged) = (window.cell(current), window.cell(charged));
+            let oldest = window.oldest(current);
+            if charged < oldest {
+                continue;
+            }
+            counted = true;
+            // The slots first: a thread that finds the base raised, and admits because of it, finds the slots raised when it
+            // enters the next cell.
+            for cell in (oldest..=charged).rev() {
+                state.raise(window.slot(cell), cell, permits);
+            }
+            // If another cell has been entered meanwhile, its base was computed from the slots.
+            state.raise(window.base, current, permits);
+        }
+        counted
     }
 
     pub(super) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {

@@ -185,7 +185,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// | algorithm | refunded |
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
-    /// | counter ring | everything in the same cell, a fifth of the window by default |
+    /// | other counter rings | everything while it counts, at least N − 1 of N cells of a window |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///

@@ -1,9 +1,8 @@
-use super::forward::Forward;
 use super::on_full::OnFull;
 use super::store::Store;
 use crate::algorithm::{Attempt, Reclaim};
 use crate::decision::{Admitted, Denied, NextEntry, Peek, StateRef, answer};
-use crate::receipt::{ChargedTo, Receipt, Settled};
+use crate::receipt::{ChargedTo, Receipt};
 use crate::sync::Shared;
 use crate::table::{Entry, Event, InsertOutcome, Insertion, OccupiedWords, SeenWord, View};
 use crate::time::Nanos;
@@ -26,7 +25,7 @@ impl<A> Copy for Decider<'_, A> {}
 
 impl<'a, A: Reclaim> Decider<'a, A> {
     #[inline(always)]
-    fn insertion(self, key: u64, now: Nanos) -> Insertion<'a, A> {
+    pub(super) fn insertion(self, key: u64, now: Nanos) -> Insertion<'a, A> {
         Insertion::new(&self.store.table, self.algorithm, key, now)
     }
 
@@ -332,50 +331,6 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             View::Barred(now, until) => (StateRef::Denied(Some(until)), now),
         };
         Peek::new(self.algorithm, state, now)
-    }
-
-    /// Gives back what was taken of `key`; false if that can no longer be done.
-    pub(crate) fn refund(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
-        match receipt.charged_to() {
-            _ if permits == 0 => true,
-            ChargedTo::Uncounted => true,
-            ChargedTo::Shared(generation) => {
-                let words = Shared::new(self.store.catch_all.get());
-                // After clearing, the catch-all is fresh and holds nothing of the charge.
-                generation == self.store.generation && self.algorithm.refund(words, receipt, permits)
-            }
-            ChargedTo::Entry(number, generation) => {
-                let own = self.insertion(key, receipt.at()).own_entry();
-                // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
-                let paid =
-                    own.filter(|entry| (number, generation) == (entry.number(), self.store.generation));
-                paid.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))
-            }
-            // The charge is not in this table.
-            ChargedTo::Words | ChargedTo::Limiter(_) => false,
-        }
-    }
-
-    fn refund_to(self, entry: Entry<'a>, key: u64, receipt: &Receipt, permits: u64) -> bool {
-        let Some(seen) = SeenWord::read(entry, key) else {
-            return false;
-        };
-        let words = OccupiedWords::new(entry, key, &seen);
-        match self.on_full {
-            OnFull::Forget => {
-                let words = Forward::new(self.algorithm, words);
-                self.algorithm.refund(&words, receipt, permits)
-            }
-            OnFull::Share | OnFull::Deny | OnFull::Admit => self.algorithm.refund(words, receipt, permits),
-        }
-    }
-
-    /// Gives all of a receipt back, as far as that can be done.
-    pub(crate) fn give_back(self, key: u64, receipt: &Receipt) -> Settled {
-        match receipt.permits() {
-            permits if self.refund(key, receipt, permits) => Settled::Exact,
-            permits => Settled::Forfeited(permits),
-        }
     }
 
     /// Keeps a key without an entry from having one for as long as what is charged now counts.

@@ -7,7 +7,7 @@ use super::on_full::OnFull;
 use super::store::Store;
 use crate::algorithm::{CounterRing, Reclaim};
 use crate::clock::{Clock, DefaultClock};
-use crate::decision::{Admitted, Denied, Peek, take_up_to};
+use crate::decision::{Admitted, Denied, Peek};
 use crate::receipt::{Receipt, Settled};
 use crate::table::TableCounts;
 use crate::time::Nanos;
@@ -108,31 +108,6 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
             .decide(fingerprint, || self.clock.now(), permits)
     }
 
-    /// Takes as many of `permits` permits of `key` as there is capacity for. [`Admitted::permits`] returns how many.
-    ///
-    /// Zero permits are always admitted, and insert no key.
-    ///
-    /// # Errors
-    ///
-    /// [`Denied`] if not a single permit was free. It is the denial of a request for one permit. Nothing is charged then.
-    ///
-    /// # Concurrency
-    ///
-    /// One atomic instruction takes the permits, and no other caller gets them. If other requests of the key take capacity
-    /// meanwhile, the limiter tries again with what they have left, each time for fewer permits. Permits that are refunded
-    /// meanwhile may stay free.
-    pub fn take_up_to<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
-    where
-        K: Keys<Q>,
-    {
-        let decider = self.decider(key);
-        let fingerprint = self.fingerprint(key);
-        let now = self.clock.now();
-        take_up_to(permits.min(decider.algorithm.max_request().max(1)), |permits| {
-            decider.decide(fingerprint, || now, permits)
-        })
-    }
-
     /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's
     /// [clock](Self::clock): for loops that read the clock once for many decisions.
     ///
@@ -183,12 +158,46 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     ///
     /// # Concurrency
     ///
-    /// One atomic instruction refunds the permits. Decisions before it count them, and decisions after it do not.
+    /// As for [`RateLimiter::refund`](crate::RateLimiter::refund).
     pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
     where
         K: Keys<Q>,
     {
-        self.decider(key).give_back(self.fingerprint(key), &taken.into())
+        self.settle(key, taken, 0)
+    }
+
+    /// Settles an estimate for `key` at its actual cost.
+    ///
+    /// If the estimate was too high, the excess is refunded under the conditions of [`refund`](Self::refund). If it
+    /// was too low, the difference is charged now, as far as the key has capacity left. Returns
+    /// [`Settled::Forgiven`] with the rest: unlike a [`RateLimiter`](crate::RateLimiter), a table holds no debt.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::{CounterRing, KeyedRateLimiter, ManualClock, Quota, Settled};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let tokens = CounterRing::new(Quota::per_minute(10_000)?)?;
+    /// let users = KeyedRateLimiter::builder(tokens).clock(ManualClock::new()).build::<str>()?;
+    /// let estimate = users.check_n("ann", 4_000).expect("a new key").into_receipt();
+    /// assert_eq!(users.settle("ann", estimate, 500), Settled::Exact);
+    /// assert_eq!(users.peek("ann").spent(), 500);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Concurrency
+    ///
+    /// Until the settlement, other requests are decided by the estimate. A difference is charged by one atomic
+    /// instruction.
+    pub fn settle<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>, actual: u64) -> Settled
+    where
+        K: Keys<Q>,
+    {
+        let now = || self.clock.now();
+        self.decider(key)
+            .settle(self.fingerprint(key), &taken.into(), actual, now)
     }
 
     /// Forgets the spent permits of `key`, so that its next request finds a fresh state. Returns false if the

@@ -119,12 +119,21 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
     where
         K: Keys<Q>,
     {
+        self.settle(key, receipt, 0)
+    }
+
+    /// Replaces a charge to `key` by the `actual` cost, by [`KeyedRateLimiter::settle`]. If permits were refunded, the
+    /// first waiter of the key is woken to check for capacity.
+    pub fn settle<Q: ?Sized>(&self, key: &Q, receipt: impl Into<Receipt>, actual: u64) -> Settled
+    where
+        K: Keys<Q>,
+    {
         let receipt = receipt.into();
-        let permits = receipt.permits();
-        let settled = self.limiter.refund(key, receipt);
-        if permits > 0 && settled == Settled::Exact {
+        let excess = receipt.permits().saturating_sub(actual);
+        let settled = self.limiter.settle(key, receipt, actual);
+        if excess > 0 && settled == Settled::Exact {
             self.queues
-                .wake_leaders_of(&KeyRequest::<_, _, (), Q>::new(self, key, permits));
+                .wake_leaders_of(&KeyRequest::<_, _, (), Q>::new(self, key, excess));
         }
         settled
     }

@@ -64,6 +64,32 @@ fn a_fresh_refund_is_exact() {
     }
 }
 
+/// The excess is refunded as by a limiter of its own. A shortfall is charged as far as there is capacity.
+#[test]
+fn a_key_is_settled_at_the_actual_cost() {
+    for subject in subjects(quota("10/s")) {
+        let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
+        let most = 1;
+        let estimate = || limiter.check_n(&1, most).expect("there is room");
+        assert_eq!(limiter.settle(&1, estimate(), most), Settled::Exact);
+        let spent = limiter.peek(&1).spent();
+        let settled = limiter.settle(&1, estimate(), 0);
+        let kept = if settled == Settled::Exact { 0 } else { most };
+        assert_eq!(limiter.peek(&1).spent(), spent + kept, "{}", subject.name);
+        // More than is left: the rest is forgiven, and named.
+        let left = limiter.peek(&1).remaining();
+        let nothing = limiter.check_n(&1, 0).expect("nothing");
+        assert_eq!(
+            limiter.settle(&1, nothing, left + 5),
+            Settled::Forgiven(5),
+            "{}",
+            subject.name
+        );
+        assert!(limiter.check(&1).is_err(), "{}", subject.name);
+        assert_eq!(limiter.peek(&2).spent(), 0, "{}", subject.name);
+    }
+}
+
 /// The window of the charge has expired: the refund changes neither the key that has the entry now, nor the old key's next
 /// entry.
 #[test]

@@ -1,5 +1,7 @@
 //! Refunds and settlement of a charge.
 
+use ringgate::algorithm::Reclaim;
+
 use super::*;
 
 #[test]
@@ -39,7 +41,7 @@ fn a_log_gives_nothing_back() {
     assert_eq!(limiter.refund(nothing), Settled::Exact);
 }
 
-/// Counter rings give back until a later cell is entered, whatever came in between; GCRA while
+/// Counter rings give back while the cell of the charge counts, whatever came in between; GCRA while
 /// nothing came in between.
 #[test]
 fn a_refund_that_comes_too_late_is_forfeited() {
@@ -62,8 +64,17 @@ fn a_refund_that_comes_too_late_is_forfeited() {
         let spent = if is_counter { 0 } else { 2 };
         assert_eq!(limiter.peek().spent(), spent, "{name}");
 
+        let later = limiter.check_n(2).expect("enough are left").into_receipt();
+        clock.advance(Duration::from_millis(200));
+        assert!(limiter.check().is_ok());
+        let before = limiter.peek().spent();
+        let settled = limiter.refund(later);
+        assert_eq!(settled == Settled::Exact, is_counter, "{name}: {settled:?}");
+        let spent = before - if is_counter { 2 } else { 0 };
+        assert_eq!(limiter.peek().spent(), spent, "{name}");
+
         let late = limiter.check_n(2).expect("enough are left").into_receipt();
-        clock.advance(Duration::from_millis(1_000));
+        clock.advance(limiter.algorithm().span());
         assert!(limiter.check().is_ok());
         let before = limiter.peek().spent();
         assert_eq!(limiter.refund(late), Settled::Forfeited(2), "{name}");
@@ -127,7 +138,7 @@ fn settling_charges_the_actual_cost() {
 
         // Permits that are settled too low too late stay spent.
         let late = limiter.check_n(4).expect("idle").into_receipt();
-        clock.advance(Duration::from_millis(1_000));
+        clock.advance(algorithm.span());
         assert!(limiter.check().is_ok());
         assert_eq!(limiter.settle(late, 1), Settled::Forfeited(3), "{name}");
     }

@@ -40,7 +40,7 @@ fn wide_one_cell_in_full() {
 /// Refund and entering, in every execution.
 #[test]
 fn wide_refund_in_full() {
-    FULL.run(
+    FULL.with_late_refunds().run(
         ring(2, 1).build().unwrap(),
         &[Take(0, 1)],
         &[&[Take(0, 1), GiveBack(1)], &[Take(W, 1)]],
@@ -136,15 +136,16 @@ fn wide_looks_while_a_slot_is_replaced() {
     );
 }
 
-/// A refund races with the cell being left: it succeeds in the cell of its receipt, or not at all.
+/// A refund races with the cell being left. It is exact in the cell of its receipt. In a later one, the permits may
+/// count until the next.
 #[test]
 fn wide_refund_against_entering() {
-    BOUNDED.run(
+    BOUNDED.with_late_refunds().run(
         ring(1, 1).build().unwrap(),
         &[],
         &[&[Take(0, 1), GiveBack(1)], &[Take(W, 1), Take(0, 1)]],
     );
-    BOUNDED.run(
+    BOUNDED.with_late_refunds().run(
         ring(2, 1).build().unwrap(),
         &[Take(0, 1)],
         &[&[Take(0, 1), GiveBack(1)], &[Take(0, 1), Take(2 * W, 2)]],
@@ -154,10 +155,83 @@ fn wide_refund_against_entering() {
 /// A charge in one cell is not refunded in another.
 #[test]
 fn wide_refund_in_a_later_cell() {
-    BOUNDED.run(
+    BOUNDED.with_late_refunds().run(
         ring(2, 1).build().unwrap(),
         &[],
         &[&[Take(0, 1), GiveBack(1)], &[Take(2 * W - 1, 1), Take(2 * W, 2)]],
+    );
+}
+
+/// Two refunds of different cells raise the same slot and the same base: each counts, and counts once.
+#[test]
+fn wide_refund_beside_a_refund_of_another_cell() {
+    FULL.inheriting().run(
+        ring(3, 3).build().unwrap(),
+        &[Take(0, 1), Take(W, 1), Take(2 * W, 1)],
+        &[&[GiveBack(1)], &[GiveBack(1)]],
+    );
+    // The second is to the current cell.
+    FULL.inheriting().run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 1)],
+        &[&[GiveBack(1)], &[GiveBack(1), Take(W, 2)]],
+    );
+    BOUNDED.inheriting().up_to(2).run(
+        ring(3, 3).build().unwrap(),
+        &[Take(0, 1), Take(W, 1), Take(2 * W, 1)],
+        &[&[GiveBack(1)], &[GiveBack(1)], &[Take(2 * W, 1)]],
+    );
+}
+
+/// The next cell is entered while a refund of an older one raises slots and base: the refunded permits are never
+/// subtracted twice.
+#[test]
+fn wide_refund_of_an_older_cell_against_entering() {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 2)],
+        &[&[GiveBack(1)], &[Take(2 * W, 2)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 2)],
+        &[&[GiveBack(1)], &[Take(2 * W, 1), Take(3 * W, 1)]],
+    );
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 1)],
+        &[&[GiveBack(1)], &[GiveBack(1)], &[Take(2 * W, 3)]],
+    );
+}
+
+/// A refund raises the slot that a new cell's is about to replace: the new slot is published nevertheless.
+#[test]
+fn wide_refund_while_a_slot_is_published() {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 1)],
+        &[&[GiveBack(1)], &[Take(2 * W, 1), Take(4 * W, 3)]],
+    );
+}
+
+/// A refund sleeps while the ring goes on for more than a lap: what it still writes must change nothing.
+#[test]
+fn wide_refund_sleeps_for_a_lap() {
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(1, 1).build().unwrap(),
+        &[Take(0, 1), Take(W, 1)],
+        &[&[GiveBack(1)], &[Take(2 * W, 1), Take(4 * W, 1), Take(5 * W, 1)]],
+    );
+}
+
+/// Debt is charged to the room that a refund has made, and another thread enters the next cell: it observes the slots
+/// that the refund has raised.
+#[test]
+fn wide_refund_charge_and_entering() {
+    BOUNDED.inheriting().with_late_refunds().up_to(2).run(
+        ring(1, 2).build().unwrap(),
+        &[Take(0, 1), Take(W, 1)],
+        &[&[GiveBack(1)], &[Charge(W, 9)], &[Take(2 * W, 1)]],
     );
 }
 
@@ -249,6 +323,30 @@ fn wide_two_windows() {
         .run(both, &[Take(0, 1)], &[&[Take(2 * W, 1)], &[Take(2 * W, 1)]]);
 }
 
+/// Refunds and entering with two windows: each is raised for itself, also where the permits are of its current cell.
+#[test]
+fn wide_refund_in_two_windows() {
+    let quota = |limit, cells| Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
+    let both = || {
+        CounterRing::builder(quota(3, 1))
+            .also(quota(4, 3))
+            .cells(1)
+            .unpacked()
+            .build()
+            .unwrap()
+    };
+    FULL.inheriting().and_within(4, 3 * W).run(
+        both(),
+        &[Take(0, 1), Take(W, 1)],
+        &[&[GiveBack(1)], &[GiveBack(1), Take(W, 2)]],
+    );
+    BOUNDED.inheriting().unordered().and_within(4, 3 * W).run(
+        both(),
+        &[Take(2 * W, 1), Take(3 * W - 1, 2)],
+        &[&[GiveBack(1)], &[Take(3 * W, 2), Take(4 * W, 2)]],
+    );
+}
+
 fn packed(limit: u64, cells: u64) -> CounterRing {
     let quota = Quota::new(limit, Duration::from_secs(cells)).unwrap();
     CounterRing::builder(quota).cells(cells).build().unwrap()
@@ -313,6 +411,16 @@ fn packed_refund_in_a_later_cell() {
             &[Take(0, 1), GiveBack(1)],
             &[Take(2 * SEC - 1, 1), Take(2 * SEC, 2)],
         ],
+    );
+}
+
+/// Refunds of two cells, while the next is entered.
+#[test]
+fn packed_refund_of_older_cells() {
+    FULL.inheriting().run(
+        packed(3, 2),
+        &[Take(0, 1), Take(SEC, 2)],
+        &[&[GiveBack(1)], &[GiveBack(2), Take(2 * SEC, 3)]],
     );
 }
 

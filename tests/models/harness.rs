@@ -49,6 +49,11 @@ pub(crate) struct Model {
     pub(crate) ordered: bool,
     /// A further window, in nanoseconds, and its bound.
     pub(crate) also: Option<(u64, u64)>,
+    /// Whether thread i begins with the receipt of the i-th admission before.
+    pub(crate) inherits: bool,
+    /// Whether refunded permits may still count in the present cell of a wide ring, because the refund overlapped
+    /// with the entry of that cell.
+    pub(crate) late: bool,
 }
 
 /// Every execution, with any number of preemptions. For two threads with few steps each.
@@ -56,6 +61,8 @@ pub(crate) const FULL: Model = Model {
     preemptions: None,
     ordered: true,
     also: None,
+    inherits: false,
+    late: false,
 };
 
 /// Every execution with up to three preemptions. (With two, a recycled slot is known to be missed.)
@@ -63,6 +70,8 @@ pub(crate) const BOUNDED: Model = Model {
     preemptions: Some(3),
     ordered: true,
     also: None,
+    inherits: false,
+    late: false,
 };
 
 impl Model {
@@ -72,6 +81,19 @@ impl Model {
             ordered: false,
             ..self
         }
+    }
+
+    /// Gives thread i the receipt of the i-th admission before.
+    pub(crate) const fn inheriting(self) -> Self {
+        Self {
+            inherits: true,
+            ..self
+        }
+    }
+
+    /// Lets refunded permits count in a cell that is entered during the refund, but in no cell after it.
+    pub(crate) const fn with_late_refunds(self) -> Self {
+        Self { late: true, ..self }
     }
 
     /// Tries executions of at most this many preemptions.
@@ -97,25 +119,27 @@ impl Model {
         A: Algorithm + Clone + Send + Sync + 'static,
     {
         // The orders are thousands of plain runs, at which Miri is slow; it checks the bound and the state at rest.
-        let expected =
-            (self.ordered && !cfg!(miri)).then(|| alloc::sync::Arc::new(orders(&algorithm, before, threads)));
+        let expected = (self.ordered && !cfg!(miri))
+            .then(|| alloc::sync::Arc::new(self.orders(&algorithm, before, threads)));
         let algorithm = alloc::sync::Arc::new(algorithm);
         self.explore(move || {
             let words: Arc<Vec<AtomicU64>> =
                 Arc::new((0..algorithm.words()).map(|_| AtomicU64::new(0)).collect());
-            let first = play(&*algorithm, Shared::new(&words), before);
+            let (first, receipts) = play_before(&*algorithm, Shared::new(&words), before);
+            let mut inherited = receipts.into_iter().filter(|_| self.inherits);
             let handles: Vec<_> = threads
                 .iter()
                 .map(|calls| {
                     let (algorithm, words) = (alloc::sync::Arc::clone(&algorithm), Arc::clone(&words));
-                    thread::spawn(move || play(&*algorithm, Shared::new(&words), calls))
+                    let receipt = inherited.next();
+                    thread::spawn(move || play(&*algorithm, Shared::new(&words), calls, receipt))
                 })
                 .collect();
             let answers: Vec<Vec<Answer>> =
                 handles.into_iter().map(|handle| handle.join().unwrap()).collect();
 
             let plain = Plain::copy(&words);
-            within_bound(&*algorithm, before, &first, threads, &answers, self.also);
+            self.within_bound(&*algorithm, before, &first, threads, &answers);
             comes_to_rest(&*algorithm, &plain.twin(), before, threads);
             if let Some(expected) = &expected {
                 let seen = (answers, outlook(&*algorithm, &plain, before, threads));
@@ -187,12 +211,60 @@ impl Words for &Plain {
     }
 }
 
-fn play<A: Algorithm, W: Words>(algorithm: &A, words: W, calls: &[Call]) -> Vec<Answer> {
-    let mut receipt = None;
+/// The words of a wide ring when its first base is of another cell than the refund expects.
+#[derive(Clone, Copy)]
+struct LateRefund<'a>(&'a Plain);
+
+impl Words for LateRefund<'_> {
+    fn load(self, index: usize, order: Ordering) -> u64 {
+        self.0.load(index, order)
+    }
+
+    fn exchange(
+        self,
+        index: usize,
+        current: u64,
+        new: u64,
+        one: Ordering,
+        two: Ordering,
+    ) -> Result<u64, u64> {
+        match index {
+            1 => Err(self.0.load(1, two)),
+            _ => self.0.exchange(index, current, new, one, two),
+        }
+    }
+}
+
+/// Plays the calls of one thread, which begins with a receipt or without.
+fn play<A: Algorithm, W: Words>(
+    algorithm: &A,
+    words: W,
+    calls: &[Call],
+    mut receipt: Option<Receipt>,
+) -> Vec<Answer> {
     calls
         .iter()
         .map(|&call| answer(algorithm, words, call, &mut receipt))
         .collect()
+}
+
+/// Plays the calls before the threads begin, and returns the receipts of those that were admitted.
+fn play_before<A: Algorithm, W: Words>(
+    algorithm: &A,
+    words: W,
+    calls: &[Call],
+) -> (Vec<Answer>, Vec<Receipt>) {
+    let mut receipts = Vec::new();
+    let answers = calls
+        .iter()
+        .map(|&call| {
+            let mut receipt = None;
+            let given = answer(algorithm, words, call, &mut receipt);
+            receipts.extend(receipt);
+            given
+        })
+        .collect();
+    (answers, receipts)
 }
 
 fn answer<A: Algorithm, W: Words>(
@@ -227,14 +299,20 @@ fn answer<A: Algorithm, W: Words>(
 /// The answers of each thread, and the answers of the words in the end.
 type Seen = (Vec<Vec<Answer>>, Vec<u64>);
 
-/// The results of every order of the calls.
-fn orders<A: Algorithm>(algorithm: &A, before: &[Call], threads: &[&[Call]]) -> HashSet<Seen> {
-    let words = Plain::fresh(algorithm.words());
-    play(algorithm, &words, before);
-    let mut seen = HashSet::new();
-    let mut players: Vec<Player> = threads.iter().map(|calls| Player::new(calls)).collect();
-    extend(algorithm, before, threads, &words, &mut players, &mut seen);
-    seen
+impl Model {
+    /// The results of every order of the calls.
+    fn orders<A: Algorithm>(self, algorithm: &A, before: &[Call], threads: &[&[Call]]) -> HashSet<Seen> {
+        let words = Plain::fresh(algorithm.words());
+        let (_, receipts) = play_before(algorithm, &words, before);
+        let mut seen = HashSet::new();
+        let mut inherited = receipts.into_iter().filter(|_| self.inherits);
+        let mut players: Vec<Player> = threads
+            .iter()
+            .map(|calls| Player::new(calls, inherited.next()))
+            .collect();
+        self.extend(algorithm, before, threads, &words, &mut players, &mut seen);
+        seen
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -246,53 +324,71 @@ struct Player {
 }
 
 impl Player {
-    fn new(calls: &[Call]) -> Self {
+    fn new(calls: &[Call], receipt: Option<Receipt>) -> Self {
         Self {
             calls: calls.to_vec().leak(),
             entered: false,
-            mark: None,
+            mark: receipt.map(|taken| parts(&taken)),
             answers: Vec::new(),
         }
     }
 }
 
-fn extend<A: Algorithm>(
-    algorithm: &A,
-    before: &[Call],
-    threads: &[&[Call]],
-    words: &Plain,
-    players: &mut Vec<Player>,
-    seen: &mut HashSet<Seen>,
-) {
-    let mut done = true;
-    for index in 0..players.len() {
-        let Some(&call) = players[index].calls.get(players[index].answers.len()) else {
-            continue;
-        };
-        done = false;
-        let kept = players[index].clone();
-        // A call that moves the window may do so in a step of its own, before it is decided.
-        if let (false, Call::Take(now, _) | Call::Charge(now, _)) = (kept.entered, call) {
-            let words = words.twin();
-            assert!(algorithm.decide(&words, Nanos::new(now), u64::MAX).is_none());
-            players[index].entered = true;
-            extend(algorithm, before, threads, &words, players, seen);
-            players[index] = kept.clone();
+fn parts(receipt: &Receipt) -> (u64, u64, u64) {
+    (receipt.at().get(), receipt.permits(), receipt.mark())
+}
+
+impl Model {
+    fn extend<A: Algorithm>(
+        self,
+        algorithm: &A,
+        before: &[Call],
+        threads: &[&[Call]],
+        words: &Plain,
+        players: &mut Vec<Player>,
+        seen: &mut HashSet<Seen>,
+    ) {
+        let mut done = true;
+        for index in 0..players.len() {
+            let Some(&call) = players[index].calls.get(players[index].answers.len()) else {
+                continue;
+            };
+            done = false;
+            let kept = players[index].clone();
+            // A call that moves the window may do so in a step of its own, before it is decided.
+            if let (false, Call::Take(now, _) | Call::Charge(now, _)) = (kept.entered, call) {
+                let words = words.twin();
+                assert!(algorithm.decide(&words, Nanos::new(now), u64::MAX).is_none());
+                players[index].entered = true;
+                self.extend(algorithm, before, threads, &words, players, seen);
+                players[index] = kept.clone();
+            }
+            let ways = if self.late && matches!(call, Call::GiveBack(_)) {
+                2
+            } else {
+                1
+            };
+            for late in (0..ways).map(|way| way == 1) {
+                let words = words.twin();
+                let mut receipt = kept
+                    .mark
+                    .map(|(at, permits, mark)| Receipt::new(Nanos::new(at), permits, mark));
+                let given = if late {
+                    answer(algorithm, LateRefund(&words), call, &mut receipt)
+                } else {
+                    answer(algorithm, &words, call, &mut receipt)
+                };
+                players[index].mark = receipt.map(|taken| parts(&taken));
+                players[index].answers.push(given);
+                players[index].entered = false;
+                self.extend(algorithm, before, threads, &words, players, seen);
+                players[index] = kept.clone();
+            }
         }
-        let words = words.twin();
-        let mut receipt = kept
-            .mark
-            .map(|(at, permits, mark)| Receipt::new(Nanos::new(at), permits, mark));
-        let given = answer(algorithm, &words, call, &mut receipt);
-        players[index].mark = receipt.map(|taken| (taken.at().get(), taken.permits(), taken.mark()));
-        players[index].answers.push(given);
-        players[index].entered = false;
-        extend(algorithm, before, threads, &words, players, seen);
-        players[index] = kept;
-    }
-    if done {
-        let answers = players.iter().map(|player| player.answers.clone()).collect();
-        seen.insert((answers, outlook(algorithm, words, before, threads)));
+        if done {
+            let answers = players.iter().map(|player| player.answers.clone()).collect();
+            seen.insert((answers, outlook(algorithm, words, before, threads)));
+        }
     }
 }
 
@@ -319,46 +415,53 @@ fn outlook<A: Algorithm>(algorithm: &A, words: &Plain, before: &[Call], threads:
         .collect()
 }
 
-fn within_bound<A: Algorithm>(
-    algorithm: &A,
-    before: &[Call],
-    first: &[Answer],
-    threads: &[&[Call]],
-    answers: &[Vec<Answer>],
-    also: Option<(u64, u64)>,
-) {
-    let mut log = Vec::new();
-    let lists = core::iter::once((before, first))
-        .chain(threads.iter().copied().zip(answers.iter().map(Vec::as_slice)));
-    for (calls, answers) in lists {
-        let mut latest = None;
-        for (call, answer) in calls.iter().zip(answers) {
-            match (call, *answer) {
-                (_, Answer::Admitted { at, permits }) => {
-                    latest = Some(log.len());
-                    log.push((at, permits));
+impl Model {
+    fn within_bound<A: Algorithm>(
+        self,
+        algorithm: &A,
+        before: &[Call],
+        first: &[Answer],
+        threads: &[&[Call]],
+        answers: &[Vec<Answer>],
+    ) {
+        let mut log = Vec::new();
+        let is_admitted = |answer: &&Answer| matches!(answer, Answer::Admitted { .. });
+        let inherited = first.iter().filter(is_admitted).count();
+        let lists = core::iter::once((before, first))
+            .chain(threads.iter().copied().zip(answers.iter().map(Vec::as_slice)));
+        for (list, (calls, answers)) in lists.enumerate() {
+            // The first list is that of the calls before, whose admissions come first in the log.
+            let mut latest = list
+                .checked_sub(1)
+                .filter(|&thread| self.inherits && thread < inherited);
+            for (call, answer) in calls.iter().zip(answers) {
+                match (call, *answer) {
+                    (_, Answer::Admitted { at, permits }) => {
+                        latest = Some(log.len());
+                        log.push((at, permits));
+                    }
+                    (Call::GiveBack(back), Answer::GivenBack(true)) => {
+                        let index = latest.take().expect("a receipt was given back");
+                        log[index].1 -= back;
+                    }
+                    _ => {}
                 }
-                (Call::GiveBack(back), Answer::GivenBack(true)) => {
-                    let index = latest.take().expect("a receipt was given back");
-                    log[index].1 -= back;
-                }
-                _ => {}
             }
         }
-    }
-    let window = u64::try_from(algorithm.window().as_nanos()).unwrap();
-    for (bound, window) in [(algorithm.bound(), window)].into_iter().chain(also) {
-        for &(end, _) in &log {
-            // Half-open: t - W < s <= t.
-            let sum: u64 = log
-                .iter()
-                .filter(|&&(at, _)| at <= end && at + window > end)
-                .map(|&(_, permits)| permits)
-                .sum();
-            assert!(
-                sum <= bound,
-                "{sum} of {bound} in the window up to {end}: {log:?}"
-            );
+        let window = u64::try_from(algorithm.window().as_nanos()).unwrap();
+        for (bound, window) in [(algorithm.bound(), window)].into_iter().chain(self.also) {
+            for &(end, _) in &log {
+                // Half-open: t - W < s <= t.
+                let sum: u64 = log
+                    .iter()
+                    .filter(|&&(at, _)| at <= end && at + window > end)
+                    .map(|&(_, permits)| permits)
+                    .sum();
+                assert!(
+                    sum <= bound,
+                    "{sum} of {bound} in the window up to {end}: {log:?}"
+                );
+            }
         }
     }
 }

@@ -88,7 +88,7 @@ impl CellLog {
         if permits == 0 {
             return true;
         }
-        if cell != self.newest {
+        if cell + self.summed() <= self.newest {
             return false;
         }
         for charge in self.charges.iter_mut().filter(|charge| charge.0 == cell) {

@@ -126,10 +126,31 @@ impl PackedWord<'_> {
             .decode(self.raw.wrapping_add(permits.wrapping_mul(self.layout.ones)))
     }
 
-    /// `permits` fewer in the newest cell, which must hold them, and in every sum.
-    pub(in crate::algorithm) const fn minus(self, permits: u64) -> Self {
-        self.layout
-            .decode(self.raw.wrapping_sub(permits.wrapping_mul(self.layout.ones)))
+    /// `permits` fewer in the cell at `tick`, hence in every sum that covers it. `None` if the window has left that cell,
+    /// if the cell does not hold them, and if a sum has stopped, so that it is not known what it would be.
+    pub(in crate::algorithm) const fn refund(self, tick: u64, permits: u64) -> Option<Self> {
+        let layout = self.layout;
+        let Some(age) = self.tick().checked_sub(tick) else {
+            return None;
+        };
+        // Fields lie newest cell first, so the sums that cover the cell begin at field `age`.
+        let at = match age.checked_mul(layout.sum_bits as u64) {
+            Some(at) if at < layout.sums_bits as u64 => at,
+            _ => return None,
+        };
+        // Both are sums, and the second is of one cell more. The newest cell is its sum.
+        let newer = if age == 0 {
+            0
+        } else {
+            (self.raw >> (at - layout.sum_bits as u64)) & layout.full
+        };
+        let count = ((self.raw >> at) & layout.full) - newer;
+        if count < permits || self.is_full() {
+            return None;
+        }
+        let sums_mask = (1_u64 << layout.sums_bits) - 1;
+        // No field underflows: each of these sums covers the cell.
+        Some(layout.decode(self.raw - permits * ((layout.ones << at) & sums_mask)))
     }
 
     /// `permits` more in the newest cell; a sum without room stops at its largest value.
@@ -190,9 +211,21 @@ mod tests {
                         word = word.plus(permits);
                         counts[0] += permits;
                     }
-                    1 if counts[0] > 0 => {
-                        word = word.minus(counts[0]);
-                        counts[0] = 0;
+                    1 => {
+                        let age = (noise >> 30) % cells;
+                        let count = &mut counts[usize::try_from(age).unwrap()];
+                        // The first cells of a walk are before tick 0.
+                        let Some(tick) = word.tick().checked_sub(age) else {
+                            continue;
+                        };
+                        assert_eq!(word.refund(tick, *count + 1), None);
+                        let permits = (noise >> 20) % (*count + 1);
+                        word = word.refund(tick, permits).expect("the cell holds them");
+                        *count -= permits;
+                        assert_eq!(word.refund(word.tick() + 1, 1), None, "a cell that has not begun");
+                        if let Some(gone) = word.tick().checked_sub(cells) {
+                            assert_eq!(word.refund(gone, 0), None, "a cell that has left the window");
+                        }
                     }
                     2 => {
                         let ticks = (noise >> 30) % (cells + 2);
@@ -219,6 +252,7 @@ mod tests {
         let word = word.advance(1).charged(u64::MAX);
         assert_eq!((word.tick(), word.window(), word.newest()), (2, 7, 7));
         assert!(word.is_full());
+        assert_eq!(word.refund(0, 1), None, "the sum of the window has stopped");
         // The stopped sums leave with their cells, as exact ones would.
         assert_eq!(word.advance(2).window(), 7);
         assert_eq!(word.advance(3).window(), 0);

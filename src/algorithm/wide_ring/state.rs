@@ -28,15 +28,16 @@ impl<W: Words> State<W> {
     /// Moves the control word within a cell, or flags the next cell as being entered.
     #[inline]
     pub(super) fn move_on(self, seen: TotalWord, new: TotalWord) -> bool {
-        // Relaxed: publishes nothing of its own. As a read-modify-write it continues the release sequence of
-        // the last `open`, so a thread that reads it in `control` still synchronizes with that.
+        // Release: pairs with the Acquire in `control`. A thread that enters the next cell observes each slot as this
+        // thread did, which may have admitted because a refund had raised it. As a read-modify-write it
+        // continues the release sequence of the last `open`.
         // Relaxed on failure: the caller starts over from `control`.
         self.words
             .exchange(
                 Self::CONTROL,
                 seen.raw(),
                 new.raw(),
-                Ordering::Relaxed,
+                Ordering::Release,
                 Ordering::Relaxed,
             )
             .is_ok()
@@ -66,21 +67,36 @@ impl<W: Words> State<W> {
 
     /// Brings a slot or a base to `mark`, unless it is as new already.
     pub(super) fn publish(self, index: usize, mark: TotalWord) {
-        let seen = self.total(index);
-        if seen.tick() >= mark.tick() {
-            return;
+        self.change(index, |seen| (seen.tick() < mark.tick()).then_some(mark));
+    }
+
+    /// `{ tick, x }` → `{ tick, x + permits }` of a slot or a base, unless it is of another tick.
+    pub(super) fn raise(self, index: usize, tick: u64, permits: u64) {
+        self.change(index, |seen| (seen.tick() == tick).then(|| seen.plus(permits)));
+    }
+
+    /// Replaces a slot or a base by `next` of it, until that is `None`. Ticks of a word only grow, and within a tick
+    /// the word is only raised, once by each refund.
+    fn change(self, index: usize, next: impl Fn(TotalWord) -> Option<TotalWord>) {
+        let mut seen = self.total(index);
+        while let Some(mark) = next(seen) {
+            // Release: pairs with the Acquire in `total`. Of a word that is published it says that the control word has
+            // entered the cell, and of a slot that the base is published. Of a word that is raised it says that
+            // the words that the same refund has raised before are raised.
+            // Relaxed on failure: a helper that finds the word published writes nothing. A thread that acquires the next word
+            // that this thread publishes observes no older word here than this thread did.
+            match self.words.exchange(
+                index,
+                seen.raw(),
+                mark.raw(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                // Words that cannot be exchanged: a view, or those of an entry that the key has lost.
+                Err(same) if same == seen.raw() => return,
+                Err(newer) => seen = self.layout.decode(newer),
+            }
         }
-        // Release: pairs with the Acquire in `total`; publishes that the control word has entered the cell, and of a
-        // slot that the base is published.
-        // Relaxed on failure: another helper has published it, because no thread writes a word older than the
-        // cell that is being entered. A thread that acquires the next word that this thread publishes observes no older
-        // word here than this thread did.
-        let _ = self.words.exchange(
-            index,
-            seen.raw(),
-            mark.raw(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
     }
 }

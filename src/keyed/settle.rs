@@ -1,0 +1,80 @@
+//! Refunds and settlement of what a key was charged.
+
+use super::decider::Decider;
+use super::forward::Forward;
+use super::on_full::OnFull;
+use crate::algorithm::Reclaim;
+use crate::receipt::{ChargedTo, Receipt, Settled};
+use crate::sync::Shared;
+use crate::table::{Entry, OccupiedWords, SeenWord};
+use crate::time::Nanos;
+
+impl<'a, A: Reclaim> Decider<'a, A> {
+    /// Gives back what was taken of `key`; false if that can no longer be done.
+    pub(crate) fn refund(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
+        match receipt.charged_to() {
+            _ if permits == 0 => true,
+            ChargedTo::Uncounted => true,
+            ChargedTo::Shared(generation) => {
+                let words = Shared::new(self.store.catch_all.get());
+                // After clearing, the catch-all is fresh and holds nothing of the charge.
+                generation == self.store.generation && self.algorithm.refund(words, receipt, permits)
+            }
+            ChargedTo::Entry(number, generation) => {
+                let own = self.insertion(key, receipt.at()).own_entry();
+                // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
+                let paid =
+                    own.filter(|entry| (number, generation) == (entry.number(), self.store.generation));
+                paid.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))
+            }
+            // The charge is not in this table.
+            ChargedTo::Words | ChargedTo::Limiter(_) => false,
+        }
+    }
+
+    fn refund_to(self, entry: Entry<'a>, key: u64, receipt: &Receipt, permits: u64) -> bool {
+        let Some(seen) = SeenWord::read(entry, key) else {
+            return false;
+        };
+        let words = OccupiedWords::new(entry, key, &seen);
+        match self.on_full {
+            OnFull::Forget => {
+                let words = Forward::new(self.algorithm, words);
+                self.algorithm.refund(&words, receipt, permits)
+            }
+            OnFull::Share | OnFull::Deny | OnFull::Admit => self.algorithm.refund(words, receipt, permits),
+        }
+    }
+
+    /// Replaces the charge of a receipt by the `actual` cost, as far as that can be done.
+    pub(crate) fn settle(
+        self,
+        key: u64,
+        receipt: &Receipt,
+        actual: u64,
+        now: impl FnOnce() -> Nanos,
+    ) -> Settled {
+        match receipt.permits().checked_sub(actual) {
+            Some(excess) if self.refund(key, receipt, excess) => Settled::Exact,
+            Some(excess) => Settled::Forfeited(excess),
+            None => {
+                let missing = actual - receipt.permits();
+                match missing - self.charge_what_is_left(key, now(), missing) {
+                    0 => Settled::Exact,
+                    forgiven => Settled::Forgiven(forgiven),
+                }
+            }
+        }
+    }
+
+    /// Charges `permits` as far as the key has capacity left, and returns how many were charged.
+    fn charge_what_is_left(self, key: u64, now: Nanos, permits: u64) -> u64 {
+        loop {
+            let permits = permits.min(self.peek(key, now).remaining());
+            // A denial means that another thread took the capacity: read it again.
+            if self.decide(key, || now, permits).is_ok() {
+                return permits;
+            }
+        }
+    }
+}
