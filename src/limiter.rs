@@ -15,6 +15,7 @@ use crate::receipt::{ChargedTo, Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
+mod partial;
 mod saved;
 
 pub use saved::SavedState;

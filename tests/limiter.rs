@@ -6,6 +6,8 @@ mod common;
 
 #[path = "limiter/custom.rs"]
 mod custom;
+#[path = "limiter/partial.rs"]
+mod partial;
 #[path = "limiter/receipts.rs"]
 mod receipts;
 #[path = "limiter/refunds.rs"]

@@ -7,7 +7,7 @@ use super::on_full::OnFull;
 use super::store::Store;
 use crate::algorithm::{CounterRing, Reclaim};
 use crate::clock::{Clock, DefaultClock};
-use crate::decision::{Admitted, Denied, Peek};
+use crate::decision::{Admitted, Denied, Peek, take_up_to};
 use crate::receipt::{Receipt, Settled};
 use crate::table::TableCounts;
 use crate::time::Nanos;
@@ -106,6 +106,31 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         let fingerprint = self.fingerprint(key);
         self.decider(key)
             .decide(fingerprint, || self.clock.now(), permits)
+    }
+
+    /// Takes as many of `permits` permits of `key` as there is capacity for. [`Admitted::permits`] returns how many.
+    ///
+    /// Zero permits are always admitted, and insert no key.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if not a single permit was free. It is the denial of a request for one permit. Nothing is charged then.
+    ///
+    /// # Concurrency
+    ///
+    /// One atomic instruction takes the permits, and no other caller gets them. If other requests of the key take capacity
+    /// meanwhile, the limiter tries again with what they have left, each time for fewer permits. Permits that are refunded
+    /// meanwhile may stay free.
+    pub fn take_up_to<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        let decider = self.decider(key);
+        let fingerprint = self.fingerprint(key);
+        let now = self.clock.now();
+        take_up_to(permits.min(decider.algorithm.max_request().max(1)), |permits| {
+            decider.decide(fingerprint, || now, permits)
+        })
     }
 
     /// Takes `permits` permits of `key` at the time `now`, which the caller has read from this limiter's

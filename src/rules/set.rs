@@ -168,6 +168,42 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         reservation.settle(Some(cost), actual, self.clock.now(), &self.states)
     }
 
+    /// Forgets what the keys of the request have spent, in each rule with a key that applies to it. Returns the number of
+    /// states in which a key had an entry.
+    ///
+    /// Rules without a key keep their counts, because other requests share them. So do permits that the catch-all of a full
+    /// table has admitted. As with [`KeyedRateLimiter::reset`](crate::KeyedRateLimiter::reset), a key whose table is full may
+    /// find no new entry. A reservation of the key that is settled afterwards refunds nothing.
+    ///
+    /// # Concurrency
+    ///
+    /// Each state is reset by itself. A concurrent decision about a key takes effect before its reset or after it. While a
+    /// reload carries counts over, a reset between reading and charging them does not undo the charge: reset again after
+    /// [`LiveRules::finish`](crate::LiveRules::finish).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::hash::Hash;
+    /// use ringgate::rules::RuleSetBuilder;
+    /// use ringgate::{Key, ManualClock, Rule};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let user = Key::new("user", |user: &str, key| user.hash(key));
+    /// let rules = RuleSetBuilder::new()
+    ///     .rule(Rule::new("login", "1/h".parse()?).by(&user))
+    ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
+    /// assert!(rules.check("alice").is_ok() && rules.check("alice").is_err());
+    /// // The user has confirmed the address.
+    /// assert_eq!(rules.reset("alice"), 1);
+    /// assert!(rules.check("alice").is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset(&self, request: &R) -> usize {
+        self.states.reset(request, self.clock.now())
+    }
+
     /// Returns a read-only view of each quota that applies to the request, in the order of their states.
     ///
     /// While a reload is pending, a rule may occur twice: by its old state and by its new one.

@@ -358,3 +358,46 @@ fn a_dropped_reservation_stays_charged() {
     drop(rules.reserve(&user(1)).expect("the second"));
     assert!(rules.reserve(&user(1)).is_err());
 }
+
+/// A reset forgets what the keys of a request have spent, and nothing else.
+#[test]
+fn a_reset_forgets_the_keys_of_the_request() {
+    for algorithm in ALGORITHMS {
+        let (user, address) = (by_user(), by_address());
+        let many = Quota::new(600, secs(60)).expect("a quota");
+        let (rules, _) = by_hand([
+            Rule::new("user", many).algorithm(algorithm).by(&user),
+            Rule::new("address", many).algorithm(algorithm).by(&address),
+            Rule::new("login", many)
+                .algorithm(algorithm)
+                .by(&user)
+                .when(&login()),
+            Rule::new("all", many).algorithm(algorithm),
+        ]);
+        let request = |user, address, login| Request {
+            user,
+            address,
+            cost: 1,
+            login,
+            plan: None,
+        };
+        let spent =
+            |request: &Request| -> Vec<u64> { rules.peek(request).map(|peek| peek.spent()).collect() };
+        for it in [request(1, 10, true), request(2, 20, true), request(1, 20, false)] {
+            assert!(rules.check(&it).is_ok(), "{algorithm:?}");
+        }
+        assert_eq!(spent(&request(1, 10, true)), [2, 1, 1, 3], "{algorithm:?}");
+        // The rule of logins does not apply to this one.
+        assert_eq!(rules.reset(&request(1, 10, false)), 2, "{algorithm:?}");
+        assert_eq!(spent(&request(1, 10, true)), [0, 0, 1, 3], "{algorithm:?}");
+        assert_eq!(spent(&request(2, 20, true)), [1, 2, 1, 3], "{algorithm:?}");
+        // A key without an entry is not counted, and gets none.
+        assert_eq!(rules.reset(&request(7, 70, true)), 0, "{algorithm:?}");
+        // A charge of before is not refunded after it.
+        let reserved = rules.reserve(&request(2, 20, false)).expect("room");
+        assert_eq!(rules.reset(&request(2, 20, false)), 2, "{algorithm:?}");
+        assert!(rules.check(&request(2, 20, false)).is_ok());
+        let _ = rules.refund(reserved);
+        assert_eq!(spent(&request(2, 20, false))[..2], [1, 1], "{algorithm:?}");
+    }
+}

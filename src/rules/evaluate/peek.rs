@@ -58,6 +58,16 @@ impl<R: ?Sized> RuleStates<R> {
         })
     }
 
+    /// Forgets what the keys of the request have spent. Returns the number of states in which a key had an entry.
+    pub(crate) fn reset(&self, request: &R, now: Nanos) -> usize {
+        let mut hashes = KeyHashes::new();
+        let reset = self.states.iter().filter(|state| {
+            let extracted = state.extract_with(request, &self.seeds, &mut hashes);
+            extracted.is_some_and(|extracted| state.reset(&extracted, now))
+        });
+        reset.count()
+    }
+
     /// Passes each view of [`peek`](Self::peek) to `view`. Keys whose hashes are known are not extracted again.
     #[cfg(feature = "tower")]
     pub(crate) fn peek_each<'a>(

@@ -215,6 +215,11 @@ impl<R: ?Sized> RuleState<R> {
         self.decider(extracted).refund(&self.storage, receipt, permits)
     }
 
+    /// Forgets what the request's key has spent; false if it has no entry.
+    pub(crate) fn reset(&self, extracted: &Extracted, now: Nanos) -> bool {
+        self.storage.reset(self.algorithm(extracted), extracted.key, now)
+    }
+
     pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> Peek<'_, AnyAlgorithm> {
         self.decider(extracted).peek(&self.storage, now)
     }

@@ -115,6 +115,21 @@ impl StateStorage {
         }
     }
 
+    /// Forgets what `key` has spent. False if it has no entry, or if these words are not of one key.
+    pub(crate) fn reset(&self, algorithm: &AnyAlgorithm, key: u64, now: Nanos) -> bool {
+        match self {
+            Self::Single(_) => false,
+            Self::Keyed(store) => {
+                let keyed = keyed::Decider {
+                    store,
+                    algorithm,
+                    on_full: OnFull::Share,
+                };
+                keyed.reset(key, now)
+            }
+        }
+    }
+
     /// The latest time that the key's words have recorded, or zero if they record none: no clock should be behind it.
     pub(crate) fn latest_time(&self, algorithm: &AnyAlgorithm, key: u64) -> Nanos {
         let first = match self {

@@ -1,0 +1,86 @@
+//! Partial admission: as many permits as there is capacity for.
+
+use core::time::Duration;
+use std::thread;
+
+use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, RateLimiter, TimestampRing};
+
+use super::{built, by_hand, quota, subjects};
+use crate::common::{Any, Subject};
+
+/// `take_up_to` takes what one request would get, and a denial is that of one permit.
+#[test]
+fn it_takes_what_fits() {
+    let even = built(CounterRing::builder(quota("10/s")).even().cells(3));
+    let even = Subject::new("even", even);
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")).into_iter().chain([even]) {
+        let (limiter, clock) = by_hand(algorithm.clone());
+        let table = KeyedRateLimiter::builder(algorithm)
+            .capacity(4)
+            .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))
+            .expect("a table");
+        assert_eq!(limiter.take_up_to(0).expect("nothing").permits(), 0, "{name}");
+        let (mut parts, mut denials) = (0, 0);
+        for step in 0..300_u64 {
+            let wanted = [3, 1, 4, u64::MAX][step as usize % 4];
+            let fits = limiter.peek().remaining().min(wanted);
+            let taken = limiter.take_up_to(wanted);
+            let of_key = table.take_up_to("alice", wanted);
+            assert_eq!(
+                of_key.map(|it| it.permits()).ok(),
+                taken.as_ref().map(|it| it.permits()).ok()
+            );
+            match taken {
+                Ok(taken) => {
+                    assert_eq!(taken.permits(), fits, "{name}, {step}");
+                    assert!(fits > 0);
+                    parts += u64::from(fits < wanted);
+                }
+                Err(denied) => {
+                    assert_eq!((denied.permits(), fits), (1, 0), "{name}, {step}");
+                    assert!(denied.retry_after().is_some());
+                    denials += 1;
+                }
+            }
+            clock.advance(Duration::from_millis(37));
+        }
+        assert!(
+            parts > 0 && denials > 0,
+            "{name}: {parts} parts, {denials} denials"
+        );
+    }
+}
+
+/// Threads together take exactly the limit, in any interleaving.
+#[test]
+fn threads_take_the_limit_together() {
+    const THREADS: u64 = 4;
+    let limit = if cfg!(miri) { 40 } else { 100_000 };
+    let quota = ringgate::Quota::per_minute(limit).expect("a quota");
+    for algorithm in [
+        Any::from(CounterRing::new(quota).expect("a ring")),
+        TimestampRing::new(quota).expect("a log").into(),
+        Gcra::new(quota).expect("a bucket").into(),
+    ] {
+        let limiter = RateLimiter::with_clock(algorithm, ManualClock::new());
+        let taken: u64 = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let limiter = &limiter;
+                    scope.spawn(move || {
+                        let mut all = 0;
+                        for wanted in (thread + 1..).step_by(3) {
+                            match limiter.take_up_to(wanted % 50 + 1) {
+                                Ok(taken) => all += taken.permits(),
+                                Err(_) => break,
+                            }
+                        }
+                        all
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|it| it.join().expect("no panic")).sum()
+        });
+        assert_eq!(taken, limit);
+    }
+}
