@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::thread;
 
-use ringgate::{CounterRing, Gcra, KeyedRateLimiter, ManualClock, RateLimiter, TimestampRing};
+use ringgate::{CounterRing, Gcra, ManualClock, RateLimiter, TimestampRing};
 
 use super::{built, by_hand, quota, subjects};
 use crate::common::{Any, Subject};
@@ -15,7 +15,7 @@ fn it_takes_what_fits() {
     let even = Subject::new("even", even);
     for Subject { name, algorithm, .. } in subjects(quota("10/s")).into_iter().chain([even]) {
         let (limiter, clock) = by_hand(algorithm.clone());
-        let table = KeyedRateLimiter::builder(algorithm)
+        let table = ringgate::keyed::KeyedBuilder::new(algorithm)
             .capacity(4)
             .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))
             .expect("a table");
