@@ -30,13 +30,13 @@ fn a_rejection_is_resource_exhausted_with_retry_info() {
     assert_eq!(status.message(), "rate limit exceeded: é per cent %");
     let details = status.get_error_details();
     let retry = details.retry_info().expect("retry info");
-    assert_eq!(retry.retry_delay, Some(Duration::from_secs(72)));
+    assert_eq!(retry.retry_delay, Some(Duration::from_secs(61)));
     let violations = &details.quota_failure().expect("a quota failure").violations;
     assert_eq!(violations.len(), 1);
     assert_eq!(violations[0].subject, "é per cent %");
     assert_eq!(violations[0].description, "1 per 60s");
     // For HTTP clients and proxies.
-    assert_eq!(header(&rejected, "retry-after"), Some("72"));
+    assert_eq!(header(&rejected, "retry-after"), Some("61"));
 }
 
 /// To the nanosecond. Zero fields are omitted in the encoding.
@@ -122,5 +122,5 @@ async fn a_tonic_client_reads_retry_info() {
         .expect_err("no room");
     assert_eq!(status.code(), Code::ResourceExhausted);
     let retry = status.get_details_retry_info().expect("retry info");
-    assert_eq!(retry.retry_delay, Some(Duration::from_secs(72)));
+    assert_eq!(retry.retry_delay, Some(Duration::from_secs(61)));
 }

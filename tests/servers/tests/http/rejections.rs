@@ -53,10 +53,10 @@ fn a_rejection_is_429_with_retry_after() {
     assert_eq!(send(&mut service, hello()).status(), 200);
     let rejected = send(&mut service, hello());
     assert_eq!(rejected.status(), StatusCode::TOO_MANY_REQUESTS);
-    // Five cells of two seconds, and the current one.
-    assert_eq!(header(&rejected, "retry-after"), Some("12"));
+    // The window of ten seconds and a part of one of its sixty cells, rounded up to a second.
+    assert_eq!(header(&rejected, "retry-after"), Some("11"));
     clock.advance(Duration::from_millis(1_001));
-    assert_eq!(header(&send(&mut service, hello()), "retry-after"), Some("11"));
+    assert_eq!(header(&send(&mut service, hello()), "retry-after"), Some("9"));
     clock.advance(Duration::from_secs(11));
     assert_eq!(send(&mut service, hello()).status(), 200);
 }
@@ -129,14 +129,14 @@ fn admitted_and_rejected_responses_have_both_fields() {
         assert_eq!(items(&response, "ratelimit-policy"), policy);
         assert_eq!(
             items(&response, "ratelimit"),
-            [item("burst", &[("r", left), ("t", 72)])]
+            [item("burst", &[("r", left), ("t", 61)])]
         );
     }
     // The exact format of the draft.
     clock.advance(Duration::from_millis(500));
     let response = send(&mut service, hello());
     assert_eq!(header(&response, "ratelimit-policy"), Some("\"burst\";q=2;w=60"));
-    assert_eq!(header(&response, "ratelimit"), Some("\"burst\";r=0;t=72"));
+    assert_eq!(header(&response, "ratelimit"), Some("\"burst\";r=0;t=61"));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn each_quota_has_a_policy_with_a_unique_name() {
     states.sort();
     let expected = [
         item("all", &[("r", 2), ("t", 1)]),
-        item("user-10s", &[("r", 49), ("t", 12)]),
+        item("user-10s", &[("r", 49), ("t", 11)]),
         item("user-1500ms", &[("r", 99), ("t", 2)]),
         item("user-1s", &[("r", 1), ("t", 2)]),
     ];
@@ -187,7 +187,7 @@ fn a_policy_has_the_limit_of_the_tier() {
     );
     assert_eq!(
         items(&response, "ratelimit"),
-        [item("plan", &[("r", 99), ("t", 72)])]
+        [item("plan", &[("r", 99), ("t", 61)])]
     );
 }
 
@@ -257,7 +257,7 @@ fn without_quota_headers_retry_after_stays() {
     let rejected = send(&mut service, hello());
     assert_eq!(header(&rejected, "ratelimit"), None);
     assert_eq!(header(&rejected, "ratelimit-policy"), None);
-    assert_eq!(header(&rejected, "retry-after"), Some("72"));
+    assert_eq!(header(&rejected, "retry-after"), Some("61"));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn the_response_can_be_replaced() {
     let layer = RateLimitLayer::new(live)
         .status(StatusCode::SERVICE_UNAVAILABLE)
         .respond_with(|rejected: &Rejection<'_>| {
-            assert_eq!(rejected.retry_after_seconds(), Some(72));
+            assert_eq!(rejected.retry_after_seconds(), Some(61));
             assert_eq!(rejected.policies().len(), 2);
             let violated: Vec<_> = rejected.violated().map(|policy| policy.rule()).collect();
             let text = format!("{} {}", rejected.request().uri.path(), violated.join(","));
@@ -299,7 +299,7 @@ fn the_response_can_be_replaced() {
     let rejected = send(&mut service, hello());
     assert_eq!(rejected.status(), 503);
     // The layer adds its headers.
-    assert_eq!(header(&rejected, "retry-after"), Some("72"));
+    assert_eq!(header(&rejected, "retry-after"), Some("61"));
     assert_eq!(items(&rejected, "ratelimit").len(), 2);
     assert_eq!(text(rejected), "/ all");
 }

@@ -101,7 +101,7 @@ async fn rules_by_address_and_by_user() {
     }));
     let states = items(&response, "ratelimit");
     assert!(states.iter().any(|(name, parameters)| {
-        name == "user" && *parameters == [("r".to_owned(), 1), ("t".to_owned(), 72)]
+        name == "user" && *parameters == [("r".to_owned(), 1), ("t".to_owned(), 61)]
     }));
 
     // A user has one budget over all addresses.
@@ -112,7 +112,7 @@ async fn rules_by_address_and_by_user() {
         header(&rejected, "content-type"),
         Some("application/problem+json")
     );
-    assert_eq!(header(&rejected, "retry-after"), Some("72"));
+    assert_eq!(header(&rejected, "retry-after"), Some("61"));
     let body: serde_json::Value = serde_json::from_str(rejected.body()).expect("JSON");
     assert_eq!(body["violated-policies"], serde_json::json!(["user"]));
 
@@ -133,7 +133,7 @@ async fn rules_by_address_and_by_user() {
     live.store(&set(more)).expect("rules");
     assert_eq!(one.get("/").await.status(), 200);
     assert_eq!(one.get("/").await.status(), 429);
-    clock.advance(Duration::from_secs(72));
+    clock.advance(Duration::from_secs(61));
     assert_eq!(one.get("/").await.status(), 200);
 }
 
@@ -231,7 +231,7 @@ async fn curl_gets_status_headers_and_body() {
         "{response}"
     );
     assert!(
-        response.contains("\r\nratelimit: \"client\";r=0;t=72\r\n"),
+        response.contains("\r\nratelimit: \"client\";r=0;t=61\r\n"),
         "{response}"
     );
     assert!(response.ends_with("\r\n\r\nhello"), "{response}");
@@ -240,7 +240,7 @@ async fn curl_gets_status_headers_and_body() {
         response.starts_with("HTTP/1.1 429 Too Many Requests\r\n"),
         "{response}"
     );
-    assert!(response.contains("\r\nretry-after: 72\r\n"), "{response}");
+    assert!(response.contains("\r\nretry-after: 61\r\n"), "{response}");
     assert!(
         response.contains("\"violated-policies\":[\"client\"]"),
         "{response}"

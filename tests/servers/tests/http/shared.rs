@@ -63,15 +63,15 @@ async fn nodes_share_a_limit_and_say_so() {
         assert_eq!(response.status(), 200);
         let all = 97 + left;
         // A minute, and the cell in which it began.
-        let expected = format!("\"user\";r={left};t=72, \"all\";r={all};t=72");
+        let expected = format!("\"user\";r={left};t=61, \"all\";r={all};t=61");
         assert_eq!(header(&response, "ratelimit"), Some(expected.as_str()));
         let policy = "\"user\";q=3;w=60, \"all\";q=100;w=60";
         assert_eq!(header(&response, "ratelimit-policy"), Some(policy));
     }
     let rejected = answer(nodes[1].clone(), alice()).await;
     assert_eq!(rejected.status(), 429);
-    assert_eq!(header(&rejected, "retry-after"), Some("72"));
-    let quotas = "\"user\";r=0;t=72, \"all\";r=97;t=72";
+    assert_eq!(header(&rejected, "retry-after"), Some("61"));
+    let quotas = "\"user\";r=0;t=61, \"all\";r=97;t=61";
     assert_eq!(header(&rejected, "ratelimit"), Some(quotas));
     let decision = rejected.extensions().get::<Decision>().expect("a decision");
     assert!(!decision.is_admitted() && decision.is_limited());
@@ -147,7 +147,7 @@ async fn a_decision_by_a_lease_has_headers() {
         .parse()
         .expect("a number");
     assert!((990_000..1_000_000).contains(&left), "{left}");
-    assert_eq!(header(&response, "x-ratelimit-reset"), Some("72"));
+    assert_eq!(header(&response, "x-ratelimit-reset"), Some("61"));
     // Each request leaves one less.
     let response = send(&mut service, from("192.0.2.1"));
     assert_eq!(
@@ -344,12 +344,12 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
     let admitted = answer(layer.layer(Hello), Request::new(())).await;
     assert_eq!(
         (admitted.status().as_u16(), header(&admitted, "ratelimit")),
-        (200, Some("\"all\";r=0;t=72"))
+        (200, Some("\"all\";r=0;t=61"))
     );
     let rejected = answer(layer.layer(Hello), Request::new(())).await;
     assert_eq!(
         (rejected.status().as_u16(), header(&rejected, "ratelimit")),
-        (429, Some("\"all\";r=0;t=72"))
+        (429, Some("\"all\";r=0;t=61"))
     );
     let admitted = answer(rules(OnError::Admit).layer(Hello), Request::new(())).await;
     assert_eq!(

@@ -78,7 +78,10 @@ async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn max_waiting_bounds_the_queue() {
-    let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60)).max_waiting(2);
+    let layer = layer_of([rule("all", "1/s").cells(5)])
+        .await
+        .wait(secs(60))
+        .max_waiting(2);
     assert_eq!(response(hello(&layer), Request::new(())).await, (0, 200));
     let waiting = [0, 1].map(|_| tokio::spawn(response(hello(&layer), Request::new(()))));
     sleep(Duration::from_millis(1)).await;
@@ -140,7 +143,7 @@ async fn a_request_that_is_never_admitted_is_rejected_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_request_is_charged_nothing() {
-    let layer = layer_of([rule("all", "1/s")]).await.wait(secs(60));
+    let layer = layer_of([rule("all", "1/s").cells(5)]).await.wait(secs(60));
     assert_eq!(response(hello(&layer), Request::new(())).await.1, 200);
     let gone = tokio::spawn(response(hello(&layer), Request::new(())));
     let stays = tokio::spawn(response(hello(&layer), Request::new(())));
