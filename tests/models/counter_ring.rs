@@ -121,6 +121,16 @@ fn wide_slot_is_replaced() {
     );
 }
 
+/// An open cell has its slot, which the base of a later cell is taken from.
+#[test]
+fn wide_slot_of_an_open_cell() {
+    BOUNDED.run(
+        ring(2, 2).build().unwrap(),
+        &[],
+        &[&[Take(2 * W, 1)], &[Take(2 * W, 1), Take(4 * W, 2)]],
+    );
+}
+
 /// A thread reads while a slot is replaced: the base has the sum that the slot no longer has.
 #[test]
 fn wide_looks_while_a_slot_is_replaced() {
@@ -191,6 +201,12 @@ fn wide_refund_of_an_older_cell_against_entering() {
         ring(3, 2).build().unwrap(),
         &[Take(0, 1), Take(W, 2)],
         &[&[GiveBack(1)], &[Take(2 * W, 2)]],
+    );
+    // The other order of the threads: loom goes back to a word's last access only.
+    BOUNDED.inheriting().with_late_refunds().run(
+        ring(3, 2).build().unwrap(),
+        &[Take(0, 1), Take(0, 1), Take(W, 1)],
+        &[&[Take(2 * W, 2)], &[GiveBack(1)]],
     );
     BOUNDED.inheriting().with_late_refunds().run(
         ring(3, 2).build().unwrap(),
