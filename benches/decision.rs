@@ -9,7 +9,7 @@
 //! - a denial against one clock read and one load of such a line;
 //! - `check_at`, which is given the time, against the compare-exchange loop alone.
 //!
-//! No figure makes this bench fail. `benches/README.md` has a run.
+//! No figure makes this bench fail.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! The cost that the HTTP layer adds to a decision, for admitted requests.
 //!
 //! `cargo bench -p ringgate-benches --bench http` first prints a table of ratios, measured in alternating rounds, then the
-//! statistics of criterion. No figure makes this bench fail. `benches/README.md` has a run.
+//! statistics of criterion. No figure makes this bench fail.
 //!
 //! The row `the service alone` is the cost of moving the request, without a layer.
 

@@ -2,7 +2,6 @@
 //!
 //! `cargo bench -p ringgate-benches --bench rules` first prints a table of ratios, measured here in alternating rounds,
 //! then the cost of reloads to deciding threads, then criterion's own statistics. No figure makes this bench fail.
-//! `benches/README.md` has a run.
 
 use core::hash::Hash;
 use core::hint::black_box;

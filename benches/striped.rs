@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p ringgate-benches --bench striped` prints a table of ratios, measured in one process in alternating
 //! rounds: one thread, and as many as there are cores. All requests are admitted, except in the last
-//! group. No figure makes the benchmark fail. See `benches/README.md` for a run.
+//! group. No figure makes the benchmark fail.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};

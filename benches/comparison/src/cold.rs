@@ -43,6 +43,9 @@ pub fn run(effort: &Effort) {
                     *word = word.wrapping_add(1);
                 }
                 black_box(&mut work);
+                // Until the stores have left the core: they would delay the first read of memory.
+                let written = clock.raw();
+                while clock.delta_as_nanos(written, clock.raw()) < PAUSE {}
                 let key = keys[(round * DECISIONS + turn) % keys.len()];
                 let before = clock.raw();
                 decide(key);
