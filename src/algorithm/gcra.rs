@@ -36,7 +36,7 @@
 //! takes back was at most b·T above that. Nor does any refund after it come below what it wrote: the word that
 //! an older receipt knows lies below, or differs in the flag, so it is refused. So all words there ever
 //! were lie at most b·T above the present one; and a word so much older than the clock is
-//! [idle](Reclaim::is_idle). (tests `later_is_above_every_word_before`,
+//! [idle](super::Reclaim::is_idle). (tests `later_is_above_every_word_before`,
 //! `a_bucket_gives_back_its_newest_charge_only`)
 
 use alloc::format;
