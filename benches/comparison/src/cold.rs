@@ -21,6 +21,9 @@ const LINE: usize = 8;
 /// Decisions of a round.
 const DECISIONS: usize = 2_000;
 
+/// Nanoseconds between the other work and a decision.
+const PAUSE: u64 = 20_000;
+
 /// A function that decides about a key.
 type Decide = Box<dyn Fn(u64)>;
 
