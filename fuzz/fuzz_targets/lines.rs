@@ -11,9 +11,12 @@ extern crate alloc;
 mod failure;
 #[path = "../../cli/src/input"]
 mod input {
+    pub(crate) mod choice;
+    pub(crate) mod client;
     pub(crate) mod detect;
     pub(crate) mod format;
     pub(crate) mod lines;
+    pub(crate) mod open;
     pub(crate) mod row;
     pub(crate) mod time {
         pub(crate) mod calendar;
@@ -23,45 +26,43 @@ mod input {
     }
 }
 
-use input::detect::{self, FormatArg};
+use clap::ValueEnum;
+
+use input::choice::{Choice, FormatArg, Own};
 use input::format::WantedFields;
 use input::lines::Lines;
+use input::open;
 use input::row::{self, Row};
 use input::time::infer_year::YearInference;
 use input::time::timestamp::{TimestampFormat, TimestampParser};
 
-// With the first byte as the format that is given, and as the one of times.
+/// Names that some formats have, and some have not.
+const FIELDS: [&[&str]; 3] = [&[], &["client"], &["client", "path", "agent", "a.b"]];
+
+/// A format of the command line's own, or none.
+fn own(which: u8) -> Option<Own> {
+    match which % 4 {
+        0 => Some(Own::LogFormat("$remote_addr [$time_local] \"$request\" $status".into())),
+        1 => Some(Own::Pattern("^(?<time>\\S+) from (?<client>\\S+)".into())),
+        _ => None,
+    }
+}
+
+// The first three bytes choose the format, that of times, and the fields.
 fuzz_target!(|input: &[u8]| {
-    let Some((&choice, text)) = input.split_first() else {
+    let [format, time, fields, text @ ..] = input else {
         return;
     };
-    let formats = [
-        FormatArg::Auto,
-        FormatArg::Common,
-        FormatArg::Json,
-        FormatArg::Csv,
-        FormatArg::Syslog,
-    ];
-    let times = [
-        TimestampFormat::Auto,
-        TimestampFormat::Clf,
-        TimestampFormat::Rfc3339,
-        TimestampFormat::Seconds,
-        TimestampFormat::Millis,
-        TimestampFormat::Micros,
-        TimestampFormat::Nanos,
-        TimestampFormat::Syslog,
-    ];
-    let format = formats[usize::from(choice) % formats.len()];
-    let time = times[usize::from(choice) / formats.len() % times.len()];
-    let fields: &[&str] = match format {
-        FormatArg::Syslog => &["program", "client", "path"],
-        FormatArg::Json => &["client", "a.b"],
-        FormatArg::Csv => &[],
-        FormatArg::Auto | FormatArg::Common | FormatArg::Combined => &["client", "path", "agent", "size"],
+    let (formats, times) = (FormatArg::value_variants(), TimestampFormat::value_variants());
+    let choice = Choice {
+        format: formats[usize::from(*format) % formats.len()],
+        own: own(fields / 3),
     };
+    let time = times[usize::from(*time) % times.len()];
+    let names = FIELDS[usize::from(*fields) % FIELDS.len()];
     let wanted = WantedFields {
-        fields: fields.iter().map(ToString::to_string).collect(),
+        fields: names.iter().map(ToString::to_string).zip(0..).collect(),
+        time_place: names.len(),
         time: None,
     };
     // Some of any bytes, and all of them as one time.
@@ -69,18 +70,22 @@ fuzz_target!(|input: &[u8]| {
     let _ = timestamps.read(text);
     let mut lines = Lines::new(text);
     let start = lines.peek().expect("a slice can be read");
-    let Ok(parser) = detect::open(format, start, &wanted) else {
+    let Ok(opened) = open::open(&choice, start, &wanted) else {
         return;
     };
-    let mut row = Row::new(wanted.fields.len() + 1);
+    let mut parser = opened.format;
+    let mut row = Row::new(names.len() + 1);
     while let Some(line) = lines.read().expect("a slice can be read") {
         match parser.read(line, &mut timestamps, &mut row) {
-            Ok(()) => {
-                for field in 0..wanted.fields.len() {
+            Ok(_) => {
+                for field in 0..names.len() {
                     let _ = row.get(field).map(row::shown);
                 }
             }
             Err(reason) => assert!(!reason.to_string().is_empty()),
         }
+    }
+    if let Err(reason) = parser.finish() {
+        assert!(!reason.to_string().is_empty());
     }
 });
