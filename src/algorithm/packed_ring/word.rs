@@ -138,19 +138,20 @@ impl PackedWord<'_> {
             Some(at) if at < layout.sums_bits as u64 => at,
             _ => return None,
         };
-        // Both are sums, and the second is of one cell more. The newest cell is its sum.
+        // Both are sums, and the second covers one cell more. Only a word that no decision has written is otherwise.
         let newer = if age == 0 {
             0
         } else {
             (self.raw >> (at - layout.sum_bits as u64)) & layout.full
         };
-        let count = ((self.raw >> at) & layout.full) - newer;
+        let count = ((self.raw >> at) & layout.full).saturating_sub(newer);
         if count < permits || self.is_full() {
             return None;
         }
         let sums_mask = (1_u64 << layout.sums_bits) - 1;
         // No field underflows: each of these sums covers the cell.
-        Some(layout.decode(self.raw - permits * ((layout.ones << at) & sums_mask)))
+        let fewer = permits.wrapping_mul((layout.ones << at) & sums_mask);
+        Some(layout.decode(self.raw.wrapping_sub(fewer)))
     }
 
     /// `permits` more in the newest cell; a sum without room stops at its largest value.
@@ -257,6 +258,21 @@ mod tests {
         assert_eq!(word.advance(2).window(), 7);
         assert_eq!(word.advance(3).window(), 0);
         assert_eq!(word.advance(layout.last_tick() - word.tick()).window(), 0);
+    }
+
+    /// An older sum below a newer one: memory of the caller's own may hold anything.
+    #[test]
+    fn a_refund_to_a_word_that_no_decision_has_written_does_not_panic() {
+        let layout = PackedLayout::new(5, 3).unwrap();
+        for sums in 0..1_u64 << layout.sums_bits {
+            let word = layout.decode((9 << layout.sums_bits) | sums);
+            for tick in 6..11 {
+                for permits in 1..9 {
+                    let refunded = word.refund(tick, permits);
+                    assert!(refunded.is_none() || (7..=9).contains(&tick) && !word.is_full());
+                }
+            }
+        }
     }
 
     #[test]
