@@ -18,8 +18,8 @@ extern crate alloc;
 #[path = "models/harness.rs"]
 mod harness;
 
-// The very file that the crate is built of, which names nothing of it but where atomics come from.
-#[path = "../src/shared/lease/state.rs"]
+// The module that the crate is built of. It names nothing of the crate but `sync`.
+#[path = "../src/shared/lease/state/mod.rs"]
 #[expect(dead_code, reason = "the crate uses all of it")]
 mod lease_state;
 use ringgate::sync;

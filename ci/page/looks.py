@@ -55,7 +55,7 @@ class Looks(Says):
             html = file.read()
         script = html[html.rindex("<script>") + len("<script>") : html.rindex("</script>")]
         digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        self.expect(f"script-src '{digest}';" in html, f"SCRIPT_HASH in cli/src/report/page.rs must be {digest}")
+        self.expect(f"script-src '{digest}';" in html, f"SCRIPT_HASH in cli/src/report/page/mod.rs must be {digest}")
 
     def is_inert(self):
         """What came from the log is text: it has made no element, no handler, no title, and turns no writing round."""

@@ -23,11 +23,11 @@ pub(super) struct Script {
 macro_rules! script {
     ($last:literal) => {
         concat!(
-            include_str!("script/prelude.lua"),
-            include_str!("script/log.lua"),
-            include_str!("script/cells.lua"),
-            include_str!("script/leases.lua"),
-            include_str!("script/counters.lua"),
+            include_str!("prelude.lua"),
+            include_str!("log.lua"),
+            include_str!("cells.lua"),
+            include_str!("leases.lua"),
+            include_str!("counters.lua"),
             include_str!($last),
         )
     };
@@ -36,17 +36,17 @@ macro_rules! script {
 impl Script {
     /// Decides, or peeks.
     pub(super) fn decide() -> Self {
-        Self::new(script!("script/decide.lua"))
+        Self::new(script!("decide.lua"))
     }
 
     /// Refunds.
     pub(super) fn refund() -> Self {
-        Self::new(script!("script/refund.lua"))
+        Self::new(script!("refund.lua"))
     }
 
     /// Renews leases.
     pub(super) fn renew() -> Self {
-        Self::new(script!("script/renew.lua"))
+        Self::new(script!("renew.lua"))
     }
 
     fn new(text: &'static str) -> Self {

@@ -1,4 +1,4 @@
-#![doc = include_str!("config.md")]
+#![doc = include_str!("format.md")]
 
 use alloc::string::String;
 use std::path::Path;

@@ -14,16 +14,16 @@ use self::tables::{compare, keys, limits, rules};
 use self::text::{append, duration, embedded, key, number, plain, quota, span};
 use crate::report::{Report, WhatIfReport};
 
-const PAGE: &str = include_str!("page/page.html");
-const SLIDING: &str = include_str!("page/sliding.html");
-const WHAT_IF: &str = include_str!("page/what_if.html");
-const STYLE: &str = include_str!("page/page.css");
+const PAGE: &str = include_str!("page.html");
+const SLIDING: &str = include_str!("sliding.html");
+const WHAT_IF: &str = include_str!("what_if.html");
+const STYLE: &str = include_str!("page.css");
 /// The script, which must not contain the end of its element.
 const SCRIPT: &str = concat!(
     "\n(() => {\n'use strict';\n",
-    include_str!("page/text.js"),
-    include_str!("page/chart.js"),
-    include_str!("page/page.js"),
+    include_str!("text.js"),
+    include_str!("chart.js"),
+    include_str!("page.js"),
     "})();\n",
 );
 /// The hash of the script, the only one that the page allows; `ci/page.sh` prints it after a change.

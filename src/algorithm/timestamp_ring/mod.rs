@@ -1,4 +1,4 @@
-#![doc = include_str!("timestamp_ring/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 use alloc::format;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-#![doc = include_str!("counter_ring/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 mod builder;
 mod ring;

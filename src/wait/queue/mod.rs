@@ -1,4 +1,4 @@
-#![doc = include_str!("queue/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 mod coop_budget;
 mod deferred_wakes;

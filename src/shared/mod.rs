@@ -1,4 +1,4 @@
-#![doc = include_str!("shared/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 mod answer;
 pub mod conformance;

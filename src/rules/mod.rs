@@ -13,7 +13,7 @@
 //! | read rules from TOML, JSON or YAML (feature `config`) | `RuleSetBuilder::from_file`, `Extractors` |
 //! | follow a file (feature `watch`) | `RulesWatcher` |
 #![doc = ""]
-#![doc = include_str!("rules/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 pub(crate) mod condition;
 #[cfg(feature = "config")]

@@ -1,11 +1,7 @@
-#![doc = include_str!("state/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
-// The paths are explicit because the models are built of this file too, from another folder.
-#[path = "state/balance.rs"]
 mod balance;
-#[path = "state/notice.rs"]
 mod notice;
-#[path = "state/words.rs"]
 mod words;
 
 use balance::BalanceWord;

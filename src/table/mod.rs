@@ -1,4 +1,4 @@
-#![doc = include_str!("table/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 mod bucket;
 mod counts;

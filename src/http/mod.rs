@@ -1,7 +1,7 @@
 //! Rate limits for HTTP and gRPC servers: a `Layer` and a `Service` of `tower`, for axum, tonic and hyper.
 //!
 // The example is compiled in `tests/servers`, which has axum.
-#![cfg_attr(not(doctest), doc = include_str!("http/axum.md"))]
+#![cfg_attr(not(doctest), doc = include_str!("axum.md"))]
 //!
 //! # Contents
 //!

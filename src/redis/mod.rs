@@ -1,4 +1,4 @@
-#![doc = include_str!("redis/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 mod breaker;
 mod builder;

@@ -23,63 +23,63 @@
 // The modules exist only in documentation builds. The examples of a page are tested if their features are enabled, and
 // the page is always shown. (A condition on the module would appear on the page.)
 
-#[doc = include_str!("guide/choosing.md")]
-#[doc = include_str!("guide/pictures/admitted.svg")]
-#[doc = include_str!("guide/choosing/after_silence.md")]
-#[doc = include_str!("guide/pictures/worst.svg")]
-#[doc = include_str!("guide/choosing/cells.md")]
-#[doc = include_str!("guide/pictures/cells.svg")]
-#[doc = include_str!("guide/choosing/several.md")]
+#[doc = include_str!("choosing.md")]
+#[doc = include_str!("pictures/admitted.svg")]
+#[doc = include_str!("choosing/after_silence.md")]
+#[doc = include_str!("pictures/worst.svg")]
+#[doc = include_str!("choosing/cells.md")]
+#[doc = include_str!("pictures/cells.svg")]
+#[doc = include_str!("choosing/several.md")]
 pub mod choosing {}
 
 #[cfg_attr(
     any(not(doctest), all(feature = "quanta", feature = "striped")),
-    doc = include_str!("guide/hot_path.md")
+    doc = include_str!("hot_path.md")
 )]
 pub mod hot_path {}
 
 #[cfg_attr(
     any(not(doctest), all(feature = "quanta", feature = "tokio")),
-    doc = include_str!("guide/per_connection.md")
+    doc = include_str!("per_connection.md")
 )]
 pub mod per_connection {}
 
-#[cfg_attr(any(not(doctest), feature = "quanta"), doc = include_str!("guide/keys.md"))]
+#[cfg_attr(any(not(doctest), feature = "quanta"), doc = include_str!("keys.md"))]
 pub mod keys {}
 
 #[cfg_attr(
     any(not(doctest), all(feature = "quanta", feature = "watch", feature = "observe")),
-    doc = include_str!("guide/rules.md")
+    doc = include_str!("rules.md")
 )]
 pub mod rules {}
 
 #[cfg_attr(
     any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "rules")),
-    doc = include_str!("guide/waiting.md")
+    doc = include_str!("waiting.md")
 )]
 pub mod waiting {}
 
 // Its examples need servers: they are compiled in tests/servers.
-#[cfg_attr(not(doctest), doc = include_str!("guide/servers.md"))]
+#[cfg_attr(not(doctest), doc = include_str!("servers.md"))]
 pub mod servers {}
 
-#[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("guide/redis.md"))]
+#[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("redis.md"))]
 pub mod redis {}
 
-#[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("guide/extending.md"))]
+#[cfg_attr(any(not(doctest), feature = "redis"), doc = include_str!("extending.md"))]
 pub mod extending {}
 
 #[cfg_attr(
     any(not(doctest), all(feature = "quanta", feature = "tokio", feature = "redis")),
-    doc = include_str!("guide/migrating.md")
+    doc = include_str!("migrating.md")
 )]
 pub mod migrating {}
 
-#[doc = include_str!("guide/verification.md")]
+#[doc = include_str!("verification.md")]
 pub mod verification {}
 
-#[doc = include_str!("guide/performance.md")]
+#[doc = include_str!("performance.md")]
 pub mod performance {}
 
-#[doc = include_str!("guide/caveats.md")]
+#[doc = include_str!("caveats.md")]
 pub mod caveats {}

@@ -1,4 +1,4 @@
-#![doc = include_str!("striped/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 mod builder;
 mod check;

@@ -1,4 +1,4 @@
-#![doc = include_str!("direction/protocol.md")]
+#![doc = include_str!("protocol.md")]
 
 use alloc::boxed::Box;
 use core::task::{Context, Poll, Waker, ready};
