@@ -10,11 +10,11 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
-/// Any of the crate's algorithms, chosen at run time: from a configuration file, say.
+/// Any of the crate's algorithms, chosen at run time, for example by a configuration file.
 ///
 /// # Cost
 ///
-/// That of the algorithm, and one branch that always goes the same way.
+/// The cost of the algorithm, and one branch, which is the same for every decision and so is predicted.
 ///
 /// # Examples
 ///
@@ -32,11 +32,11 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyAlgorithm {
-    /// The sliding window counter, and the fixed window.
+    /// The sliding window counter, or the fixed window.
     Counter(CounterRing),
     /// The sliding log.
     Log(TimestampRing),
-    /// The token bucket, the leaky bucket.
+    /// The token bucket, or the leaky bucket.
     Gcra(Gcra),
 }
 
@@ -153,7 +153,8 @@ impl Reclaim for AnyAlgorithm {
 }
 
 impl AnyAlgorithm {
-    /// The room of one of the windows that are decided as one, in their order.
+    /// The capacity left in one window of a counter ring with several, by the window's index. Other algorithms have one
+    /// window.
     #[cfg(feature = "rules")]
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match self {
@@ -162,7 +163,7 @@ impl AnyAlgorithm {
         }
     }
 
-    /// The earliest instant, `now` or later, at which one of the windows has room for `permits`.
+    /// The earliest instant, `now` or later, at which the window with the index `window` has the capacity for `permits`.
     #[cfg(feature = "rules")]
     pub(crate) fn ready_in<W: Words>(
         &self,

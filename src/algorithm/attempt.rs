@@ -3,23 +3,24 @@ use crate::sync::Words;
 
 /// The outcome of one attempt to decide.
 ///
-/// Inside the crate `T` is the tick or time that was charged instead of a receipt. An attempt is straight code that
-/// is inlined into its caller (`inline(always)`, from `check` down) and whose outcome fits into registers: the
-/// compare-exchange waits for every earlier store, so a spilled register or an outcome in memory delays each decision.
-/// The loop around it is a function of its own, and takes words instead of a `State`, which would be passed in memory.
+/// `T` is the receipt in the public API. Inside the crate it is the tick or the time that was charged.
+// Every attempt is inlined into its caller (`inline(always)`, from `check` down), and its outcome fits into registers. The
+// compare-exchange waits for all earlier stores, so a spilled register or an outcome in memory would delay each decision.
+// The retry loop is a separate function. It takes the words and not a `State`, which would be passed in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "an attempt may have charged permits, or may have to be repeated"]
 pub enum Attempt<T = Receipt> {
     /// The permits were taken.
     Admitted(T),
-    /// The permits do not fit. Nothing was consumed.
+    /// The permits do not fit. Nothing was taken.
     Denied,
-    /// Another thread was faster, or a step had to be done first and was done.
+    /// Nothing was decided: another thread changed the state first, or this attempt finished a step that must precede a
+    /// decision.
     Retry,
 }
 
 impl<T> Attempt<T> {
-    /// Converts the payload of `Admitted`.
+    /// Converts the value of `Admitted`.
     #[inline(always)]
     pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Attempt<U> {
         match self {
@@ -29,7 +30,7 @@ impl<T> Attempt<T> {
         }
     }
 
-    /// The decision; made by `retry` if this attempt made none.
+    /// Returns the decision of this attempt, or that of `retry` if this attempt made none.
     #[inline(always)]
     pub(super) fn or_else(self, retry: impl FnOnce() -> Option<T>) -> Option<T> {
         match self {
@@ -40,12 +41,12 @@ impl<T> Attempt<T> {
     }
 }
 
-/// A copy of the words for a function that is not inlined.
+/// Copies a handle to the words, to pass it to a function that is not inlined.
 ///
-/// The compiler passes a large value by its address. If that were the address of the words themselves, it would keep them in
-/// memory on every path, and each decision would store them first.
+/// The compiler passes a large value by its address. Without the copy it would keep the original in memory on every path,
+/// and each decision would store it first.
 #[inline(always)]
-pub(super) fn lent<W: Words>(words: W) -> W {
+pub(super) fn opaque_copy<W: Words>(words: W) -> W {
     core::hint::black_box(words)
 }
 

@@ -2,24 +2,24 @@
 
 use crate::time::Divider;
 
-/// How a counter ring counts.
+/// Which cells a counter ring sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variant {
-    /// The current cell and the N before it.
+    /// The current cell and the N cells before it.
     Strict,
     /// N cells, the current one included.
     Classic,
-    /// As classic, and each cell has its own share of the limit.
+    /// N cells, the current one included, and each cell is limited to its share of the limit.
     Even,
 }
 
-/// The cells of one window: how many are summed, and up to what.
+/// The number of cells that one window sums, and its limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellWindow {
     variant: Variant,
     limit: u64,
     bound: u64,
-    /// Cells that are summed, the current one included.
+    /// The number of cells that are summed, the current one included.
     summed: u64,
     shares: Option<Shares>,
 }
@@ -31,12 +31,12 @@ impl CellWindow {
             Variant::Strict | Variant::Classic => None,
         };
         let summed = match variant {
-            // An interval of one window touches at most N + 1 cells, and when its last admission was decided
-            // all of them were summed.
+            // An interval of one window touches at most N + 1 cells. The decision of its last admission sums all of them.
             Variant::Strict => cells + 1,
             Variant::Classic | Variant::Even => cells,
         };
-        // Of the N + 1 cells that an interval touches, the first is in no sum with the last.
+        // An interval of one window touches at most N + 1 cells. A sum of N cells that includes the last of them does not
+        // include the first, so the permits of the first cell are added.
         let bound = limit
             + match (variant, shares) {
                 (Variant::Strict, _) => 0,
@@ -52,7 +52,7 @@ impl CellWindow {
         }
     }
 
-    /// These cells, with a lower limit.
+    /// The same cells with a lower limit.
     pub(super) fn with_limit(&self, limit: u64) -> Self {
         let cells = match self.variant {
             Variant::Strict => self.summed - 1,
@@ -87,29 +87,31 @@ impl CellWindow {
     /// The permits left in a window that holds `sum`, of which `newest()` are in the cell at `tick`.
     #[inline]
     pub(super) fn capacity(&self, sum: u64, tick: u64, newest: impl FnOnce() -> u64) -> u64 {
-        let room = self.limit.saturating_sub(sum);
+        let left = self.limit.saturating_sub(sum);
         match &self.shares {
-            None => room,
-            Some(shares) => room.min(shares.of(tick).saturating_sub(newest())),
+            None => left,
+            Some(shares) => left.min(shares.of(tick).saturating_sub(newest())),
         }
     }
 }
 
-/// The shares of N cells in a limit L: cell i gets ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋, so that any N consecutive
-/// cells get exactly L.
+/// The shares of N cells in a limit L. Cell i gets ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋, so the shares of any N consecutive cells add
+/// up to L.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     cells: Divider,
-    each: u64,
-    rest: u64,
+    /// ⌊L/N⌋, which every cell gets.
+    quotient: u64,
+    /// L mod N: the number of cells that get one more.
+    remainder: u64,
 }
 
 impl Shares {
     fn new(limit: u64, cells: u64) -> Self {
         Self {
             cells: Divider::new(cells),
-            each: limit / cells,
-            rest: limit % cells,
+            quotient: limit / cells,
+            remainder: limit % cells,
         }
     }
 
@@ -117,16 +119,16 @@ impl Shares {
     #[inline]
     pub(super) fn of(&self, tick: u64) -> u64 {
         let cell = self.cells.remainder(tick);
-        // Only the rest is spread, so the products stay below N².
-        let spread = |cell| self.cells.quotient(cell * self.rest);
-        self.each + spread(cell + 1) - spread(cell)
+        // Only the remainder is multiplied, so the products stay below N².
+        let extra_before = |cell| self.cells.quotient(cell * self.remainder);
+        self.quotient + extra_before(cell + 1) - extra_before(cell)
     }
 
     fn largest(&self) -> u64 {
-        self.each + u64::from(self.rest > 0)
+        self.quotient + u64::from(self.remainder > 0)
     }
 
-    /// N, after which the shares repeat.
+    /// N, the period of the shares.
     pub(super) const fn cells(&self) -> u64 {
         self.cells.divisor()
     }

@@ -8,14 +8,14 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
-/// Counts in units of 2^k permits, for limits in bytes that an algorithm cannot count one by one.
+/// An algorithm that counts in units of 2^k permits, for limits in bytes that are too large to count singly.
 ///
-/// A request is rounded up to whole units, and the limit down. So the algorithm's bound holds, and a request of one byte
-/// costs as much as a whole unit. All methods still take and return permits, so a permit stays a byte for
+/// A request is rounded up to whole units, and the limit is rounded down. So the algorithm's bound holds, and a request of
+/// one byte costs a whole unit. All methods take and return permits, so a permit remains a byte for
 /// [`RateLimiter`](crate::RateLimiter), [`Fair`](crate::Fair) and `throttle::Throttled`.
 ///
-/// The unit is the smallest power of two in which the limit is less than 2^24 units, and at most one unit per 64 ns of the
-/// window, and which the algorithm accepts:
+/// The unit is the smallest power of two that the algorithm accepts and in which the limit is less than 2^24 units and at
+/// most one unit per 64 ns of the window:
 ///
 /// | limit, per second | 10 to 125 Mbit/s | 1 Gbit/s | 10 Gbit/s | 25 Gbit/s | 100 Gbit/s | 400 Gbit/s |
 /// |---|--:|--:|--:|--:|--:|--:|
@@ -24,7 +24,7 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision costs one addition and one shift more.
+/// A decision costs one addition and one shift in addition to the algorithm.
 ///
 /// # Examples
 ///
@@ -33,12 +33,12 @@ use crate::time::Nanos;
 /// use ringgate::{Algorithm, CounterRing, Gcra, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // 25 Gbit/s, never more in any second.
+/// // At most 25 Gbit in any second.
 /// let rate = Quota::per_second(3_125_000_000)?;
 /// let hard = InUnits::new(rate, |units, _| CounterRing::new(units))?;
 /// assert_eq!((hard.unit(), hard.bound()), (256, 3_125_000_000 / 256 * 256));
 ///
-/// // A steady rate with bursts of 10 ms; the burst is in units, too.
+/// // A steady rate with bursts of 10 ms. The burst is in units, too.
 /// let steady = InUnits::new(rate, |units, unit| Gcra::token_bucket(units, 31_250_000 / unit))?;
 /// assert_eq!(steady.max_request(), 31_250_000 / 256 * 256);
 /// # Ok(())
@@ -47,42 +47,43 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 pub struct InUnits<A> {
     algorithm: A,
-    /// The unit is two to this power.
+    /// k: the unit is 2^k permits.
     shift: u32,
 }
 
-/// The most units of a limit. A counter ring of 60 cells counts them in a second.
-const MOST_UNITS: u64 = (1 << 24) - 1;
+/// The largest limit in units. A counter ring of 60 cells accepts it for a window of one second.
+const MAX_UNITS: u64 = (1 << 24) - 1;
 
-/// The shortest time of a unit, in nanoseconds. [`Gcra`](crate::Gcra) rounds it up to half a nanosecond, which lowers the rate by
-/// less than one percent.
-const LEAST_TIME: u64 = 64;
+/// The shortest time per unit, in nanoseconds. [`Gcra`](crate::Gcra) rounds the time up to a multiple of half a nanosecond,
+/// which lowers the rate by less than one percent.
+const MIN_TIME: u64 = 64;
 
 impl<A: Algorithm> InUnits<A> {
-    /// Builds the algorithm by `build`, which gets the quota in units, and the permits of a unit.
+    /// Builds the algorithm by `build`, which gets the quota in units, and the number of permits in a unit.
     ///
     /// # Errors
     ///
-    /// The error of `build`, which names units. If it is about the limit, larger units were tried up to the whole limit.
+    /// The error of `build`, in units. If the error is about the limit, `build` has rejected every larger unit up to the
+    /// whole limit.
     pub fn new(
         quota: Quota,
         build: impl Fn(Quota, u64) -> Result<A, ConfigError>,
     ) -> Result<Self, ConfigError> {
-        let most = MOST_UNITS.min(quota.window_nanos() / LEAST_TIME).max(1);
+        let max_units = MAX_UNITS.min(quota.window_nanos() / MIN_TIME).max(1);
         let mut shift = 0;
-        while quota.limit() >> shift > most {
+        while quota.limit() >> shift > max_units {
             shift += 1;
         }
-        let build_in = |shift: u32| {
+        let build_with = |shift: u32| {
             build(
                 Quota::new(quota.limit() >> shift, quota.window())?,
                 1_u64 << shift,
             )
         };
-        let mut built = build_in(shift);
+        let mut built = build_with(shift);
         while matches!(&built, Err(error) if error.field == "limit") && quota.limit() >> (shift + 1) > 0 {
             shift += 1;
-            built = build_in(shift);
+            built = build_with(shift);
         }
         Ok(Self {
             algorithm: built?,
@@ -92,7 +93,7 @@ impl<A: Algorithm> InUnits<A> {
 }
 
 impl<A> InUnits<A> {
-    /// Returns the permits of a unit, a power of two.
+    /// Returns the number of permits in a unit, a power of two.
     #[must_use]
     pub const fn unit(&self) -> u64 {
         1 << self.shift
@@ -104,7 +105,7 @@ impl<A> InUnits<A> {
         &self.algorithm
     }
 
-    /// The units of a request, rounded up.
+    /// The permits of a request in units, rounded up.
     #[inline(always)]
     const fn units(&self, permits: u64) -> u64 {
         permits.div_ceil(1 << self.shift)
@@ -115,7 +116,7 @@ impl<A> InUnits<A> {
     }
 }
 
-/// The receipt of a request for `permits`, whose units were charged.
+/// Replaces the units of a receipt by the permits that were requested.
 #[inline(always)]
 fn in_permits(receipt: &Receipt, permits: u64) -> Receipt {
     Receipt::new(receipt.at(), permits, receipt.mark())
@@ -163,7 +164,7 @@ impl<A: Algorithm> Algorithm for InUnits<A> {
         let charged = self.units(receipt.permits());
         let refunded = charged - self.units(kept);
         let receipt = in_permits(receipt, charged);
-        // Permits of a unit that is still needed cannot be refunded, and nothing else is to be done.
+        // If the kept permits need as many units as were charged, there is nothing to refund.
         refunded == 0 || self.algorithm.refund(words, &receipt, refunded)
     }
 

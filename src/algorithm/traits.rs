@@ -8,28 +8,29 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
-/// Bits that the first word of every algorithm keeps to. The two bits above them are clear.
+/// The number of bits that an algorithm uses of its first word. It leaves the two bits above them clear.
 ///
-/// They belong to the owner of the words: a table of keys stores an entry's state there, in the word whose
-/// exchange decides, so that a decision and a change of the entry cannot miss each other.
+/// These two bits belong to the owner of the words: a table of keys stores the state of an entry in them. Every decision
+/// exchanges the same word. So a decision fails if the entry has changed since it read the word, and a change of the entry
+/// fails if a decision was made since.
 pub(crate) const FIRST_WORD_BITS: u32 = 62;
 
 /// A rate-limiting algorithm: a pure policy over the atomic words of one key.
 ///
-/// The policy itself is immutable. Its state is a slice of [`words`](Self::words) atomic words,
-/// all zero for a key that was never seen, so that the same policy serves one limiter or a table of
-/// millions of keys, and a key that was idle for long enough is equal to a fresh one.
+/// The policy is immutable. The state of a key is a slice of [`words`](Self::words) atomic words, so one policy serves
+/// a single limiter or a table of millions of keys. The words of a new key are zero. After a long enough idle time, the
+/// words of a key are equivalent to zeros.
 ///
 /// # What an implementation promises
 ///
 /// - A decision takes effect at one instruction; a denied request consumes nothing.
-/// - Readings may arrive in any order and may jump anywhere: that never leads to a panic, and never to more
-///   admissions than [`bound`](Self::bound) in an interval of one [`window`](Self::window), measured
-///   by [`Receipt::at`].
+/// - Any interval of one [`window`](Self::window), measured by [`Receipt::at`], holds at most
+///   [`bound`](Self::bound) permits. This holds for clock readings in any order, however far they jump.
 /// - Zero permits are always admitted, and charge nothing.
 /// - [`max_request`](Self::max_request) is at most [`bound`](Self::bound).
-/// - Methods neither allocate nor block, whatever other threads do. Given words that nothing but this
-///   policy has written since they were zero, they panic only when the slice is shorter than `words`.
+/// - Methods neither allocate nor block, whatever other threads do.
+/// - Methods panic only if the slice is shorter than `words`. This requires that only this policy has written the words
+///   since they were zero.
 ///
 /// # Examples
 ///
@@ -38,52 +39,52 @@ pub(crate) const FIRST_WORD_BITS: u32 = 62;
 /// use ringgate::{Algorithm, CounterRing, Nanos, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // One policy, and the words of as many keys as there are: here three.
+/// // One policy, and the words of three keys.
 /// let policy = CounterRing::new(Quota::per_minute(5)?)?;
 /// let words: Vec<AtomicU64> = (0..3 * policy.words()).map(|_| AtomicU64::new(0)).collect();
-/// let of = |key: usize| Shared::new(&words[key * policy.words()..][..policy.words()]);
+/// let words_of = |key: usize| Shared::new(&words[key * policy.words()..][..policy.words()]);
 ///
-/// assert!(policy.decide(of(0), Nanos::ZERO, 5).is_some());
-/// assert_eq!(policy.remaining(of(0), Nanos::ZERO), 0);
-/// assert_eq!(policy.remaining(of(2), Nanos::ZERO), 5);
+/// assert!(policy.decide(words_of(0), Nanos::ZERO, 5).is_some());
+/// assert_eq!(policy.remaining(words_of(0), Nanos::ZERO), 0);
+/// assert_eq!(policy.remaining(words_of(2), Nanos::ZERO), 5);
 /// # Ok(())
 /// # }
 /// ```
 pub trait Algorithm {
-    /// How many words one key takes.
+    /// The number of words that the state of one key takes.
     fn words(&self) -> usize;
 
-    /// The most permits that one request can ever get; a request for more is never admitted.
+    /// The most permits that one request can get. A request for more is never admitted.
     fn max_request(&self) -> u64;
 
-    /// The most permits admitted in any interval of one window, by the readings that the decisions
-    /// used; 0 only for an algorithm that never admits any.
+    /// The most permits that are admitted in any interval of one window, measured by the times that the decisions
+    /// used. It is 0 only for an algorithm that never admits a permit.
     fn bound(&self) -> u64;
 
-    /// The window that [`bound`](Self::bound) speaks of; with several windows, the first.
+    /// The window of [`bound`](Self::bound). With several windows, the first.
     fn window(&self) -> Duration;
 
-    /// Takes `permits` at the time `now`, all or none of them. `None` if they do not fit; nothing is consumed then.
+    /// Takes all `permits` at the time `now`. Returns `None`, and takes nothing, if they do not fit.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn decide<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Receipt>;
 
-    /// The earliest instant, `now` or later, at which `permits` would be admitted without other requests;
-    /// `None` when there is none.
+    /// The earliest instant, `now` or later, at which `permits` would be admitted if no other request came before.
+    /// `None` if they never would be.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos>;
 
-    /// An instant before which `permits` cannot all have been admitted, in however many requests; `None` when time ends
-    /// before.
+    /// A lower bound of the instant at which all `permits` can have been admitted, in any number of requests. `None` if
+    /// time ends before.
     ///
-    /// The provided method goes by the bound alone: the last of `bound` + 1 permits comes a window after the first, at
-    /// the earliest. Where a saturated limiter admits less than its bound in a window, the permits are in fact admitted
-    /// later than that.
+    /// The provided method uses [`bound`](Self::bound) alone: of `bound` + 1 permits, the last is admitted at least one
+    /// window after the first. A saturated limiter may admit less than its bound in a window. The permits are then
+    /// admitted later than the returned instant.
     ///
     /// # Panics
     ///
@@ -99,37 +100,38 @@ pub trait Algorithm {
     /// When `words` has fewer words than [`words`](Self::words).
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64;
 
-    /// Gives back `permits` of what `receipt` took, so that later decisions are those that
-    /// would have been made had they never been taken; false, and nothing given back, when that can
-    /// no longer be done.
+    /// Refunds `permits` of the charge of `receipt`. Later decisions are as if these permits had never been charged.
+    /// Returns false, and refunds nothing, if this is no longer possible.
     ///
-    /// Decisions at the same time as the refund may count the permits, and so may those in a cell of a
-    /// [`CounterRing`](crate::CounterRing) that is entered at the same time. `receipt` must be of these words: of a
-    /// receipt of others, more than was taken may be given back.
+    /// Decisions that are made during the refund may still count the permits. So may all decisions in a cell of a
+    /// [`CounterRing`](crate::CounterRing) that is entered during the refund.
+    ///
+    /// `receipt` must be of a charge to these words. With a receipt of other words, the refund may be more than was
+    /// charged to these.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool;
 
-    /// Charges `permits` at the time `now` whether they fit or not, and returns how many were charged:
-    /// all, unless the words cannot hold as much debt.
+    /// Charges `permits` at the time `now`, whether they fit or not. Returns the number that was charged: all of them,
+    /// unless the words cannot hold so much debt.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64;
 
-    /// The permits that still count at the time `now`. Charged to a fresh state, they would make
-    /// that state at least as strict as this one from then on.
+    /// The permits that still count at the time `now`. A fresh state that is charged with them is at least as strict as
+    /// this state from then on.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Self::words).
     fn spent<W: Words>(&self, words: W, now: Nanos) -> u64;
 
-    /// The earliest instant, `now` or later, at which the words are equal to fresh ones without further
-    /// requests; `None` when time ends before.
+    /// The earliest instant, `now` or later, at which the words are equivalent to zeros if no other request comes
+    /// before. `None` if time ends before.
     ///
     /// # Panics
     ///
@@ -137,11 +139,10 @@ pub trait Algorithm {
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos>;
 }
 
-/// [`Algorithm::earliest`] of an algorithm that never admits up to `at_once` permits sooner in several requests than in
-/// one.
+/// Computes [`Algorithm::earliest`] from the bound.
 ///
-/// Number the permits in the order of their admission: two whose numbers are a bound apart are admitted a window apart
-/// at least.
+/// Up to `at_once` permits are never admitted sooner in several requests than in one. Let the permits be numbered in the
+/// order of their admission. Then permit n + `bound` is admitted at least one window after permit n.
 pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
     algorithm: &A,
     words: W,
@@ -152,7 +153,7 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
     let Some(before) = permits.checked_sub(1) else {
         return Some(now);
     };
-    // A bound of 0: never.
+    // With a bound of 0, no permit is ever admitted.
     let windows = before.checked_div(algorithm.bound())?;
     let windows = u32::try_from(windows).unwrap_or(u32::MAX);
     let first = (before % algorithm.bound() + 1).min(at_once);
@@ -160,36 +161,34 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
     Some(ready.saturating_add(algorithm.window().saturating_mul(windows)))
 }
 
-/// An algorithm whose words can pass from an idle key to another while threads use them: what a
-/// table of keys needs.
+/// An algorithm whose words can be reused for another key while threads still access them, as in a table of keys.
 ///
-/// Such a table hands the words of an idle key over by one exchange of word 0, from what it has read to
-/// [`advance`](Self::advance) of it. Threads may be in the middle of a decision on the old key: they
-/// read words before the exchange, and write after it. They must do no harm.
+/// The table reuses the words of an idle key by one exchange of word 0, from the value that it has read to
+/// [`advance`](Self::advance) of that value. Meanwhile another thread may be in the middle of a decision on the old key:
+/// it reads words before the exchange, and writes after it. Its writes must change no decision on the new key.
 ///
 /// # What an implementation promises
 ///
-/// On top of [what every algorithm promises](Algorithm):
+/// In addition to [the promises of every algorithm](Algorithm):
 ///
-/// - **Word 0 orders everything.** Whatever lets the key do less (a decision, a charge) takes effect by one exchange
-///   of word 0, from a value that the same call has loaded from word 0 before it read any other word. A refund may
-///   exchange other words instead, if it only takes back what its charge still counts for in them.
-/// - **Word 0 grows with time.** Time (or the tick) is in its highest bits, so [`advance`](Self::advance)
-///   is above every word 0 that this key ever had, not only the present one. Within a tick it may
-///   fall, as by a refund.
-/// - **Word 0 is below 2^62, and 0 only as long as it was never written.** The two highest bits
-///   belong to the table.
-/// - **All other words are changed by exchanges only, which fail or change no decision once word 0's time has
-///   moved past what their writer has seen.** (Those of a refund: once its charge no longer counts.) So a thread that sleeps through a hand-over finds its
-///   exchanges failing, or writes what the old key's silence has made meaningless already.
+/// - **Word 0 orders everything.** A decision and a charge take effect by one exchange of word 0. The expected value is one
+///   that the same call has loaded from word 0 before it read any other word. A refund may exchange other words instead,
+///   if it only subtracts what its charge still counts for in them.
+/// - **Word 0 grows with time.** Time (or the tick) is in its highest bits. So [`advance`](Self::advance) returns a value
+///   above every earlier value of word 0 of this key, not only above the current one. Within a tick, word 0 may decrease,
+///   for example by a refund.
+/// - **Word 0 is below 2^62.** The two highest bits belong to the table.
+/// - **Word 0 is 0 only until it is first written.**
+/// - **All other words are changed by exchanges only.** Once the time in word 0 is later than the time that a writer has
+///   seen there, its exchanges fail or change no decision. Those of a refund do so once its charge no longer counts. So a
+///   thread that was suspended while the table reused the words cannot affect the new key.
 /// - **Read-only methods and `refund` end** in a bounded number of steps over words that are
 ///   constant zeros: [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent),
 ///   [`ready_at`](Algorithm::ready_at), [`idle_at`](Algorithm::idle_at) and
 ///   [`refund`](Algorithm::refund).
-///
 /// - **A request for [`u64::MAX`] permits is never admitted**: [`max_request`](Algorithm::max_request) is less. A table
-///   attempts it where a step that another thread has begun must be finished and nothing may be charged.
-/// - **There is at least one word.** [`KeyedBuilder`](crate::keyed::KeyedBuilder) checks this and the item above.
+///   attempts such a request to finish a step of another thread without charging a permit.
+/// - **There is at least one word.** [`KeyedBuilder`](crate::keyed::KeyedBuilder) checks this promise and the previous one.
 ///
 /// # Examples
 ///
@@ -203,68 +202,71 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
 /// let words = [AtomicU64::new(0)];
 /// assert!(ring.decide(Shared::new(&words), Nanos::ZERO, 5).is_some());
 ///
-/// // After so much silence the words are as good as new, and may be another key's.
+/// // After this idle time the words are equivalent to zeros, and can be reused for another key.
 /// let now = Nanos::from_duration(ring.span());
 /// let seen = words[0].load(Ordering::Relaxed);
 /// assert!(ring.is_idle(seen, now));
-/// let later = ring.advance(seen, now).expect("time goes on for decades");
+/// let later = ring.advance(seen, now).expect("time ends in decades");
 /// assert!(words[0].compare_exchange(seen, later, Ordering::Relaxed, Ordering::Relaxed).is_ok());
 /// assert_eq!(ring.remaining(Shared::new(&words), now), 5);
 /// # Ok(())
 /// # }
 /// ```
 pub trait Reclaim: Algorithm {
-    /// The longest time for which an admission counts: after so much silence since the last one, the
-    /// words are equal to fresh ones.
+    /// The longest time for which an admission counts. After an idle time of this length the words are equivalent to
+    /// zeros.
     ///
-    /// For a counter ring the cells that are summed of its widest window (N + 1 for strict, N for
-    /// classic and even); for a log its window and two units of time; for GCRA the time that the
-    /// burst takes to refill. Rounded up to nanoseconds. Debt may count for longer.
+    /// - Counter ring: the width of the summed cells of its longest window (N + 1 cells for strict, N for classic and even).
+    /// - Timestamp ring: its window and two units of time.
+    /// - GCRA: the time in which the burst is refilled.
+    ///
+    /// The time is rounded up to nanoseconds. Debt may count for longer.
     fn span(&self) -> Duration;
 
-    /// Tries once to take `permits` at the time `now`. [`decide`](Algorithm::decide) repeats this until it succeeds.
+    /// Tries once to take `permits` at the time `now`. [`decide`](Algorithm::decide) repeats this until it is decided.
     ///
-    /// Takes a bounded number of steps whatever the words hold, and even if every exchange fails.
+    /// The number of steps is bounded, whatever the words hold, and even if every exchange fails.
     ///
     /// # Panics
     ///
     /// When `words` has fewer words than [`words`](Algorithm::words).
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt;
 
-    /// Whether the state that begins with the word `first` is equal to a fresh one from `now` on,
-    /// judged by these two alone. May say no though it is, never the other way round.
+    /// Whether the state whose word 0 is `first` is equivalent to a fresh one from `now` on. It may return false for a
+    /// state that is equivalent, and never returns true for one that is not.
     ///
-    /// When it is, [`advance`](Self::advance) of the same exists, and is not ahead of `now`.
+    /// If it returns true, [`advance`](Self::advance) with the same arguments returns a word, whose time is not after `now`.
     fn is_idle(&self, first: u64, now: Nanos) -> bool;
 
-    /// A first word for the same state, which is above `first` and above every first word before it.
-    /// For a state that [is idle](Self::is_idle), one that is equal to a fresh state from `now` on.
+    /// A greater word 0 for the state whose word 0 is `first`. It is above `first`, and above every earlier word 0 of the
+    /// state. If the state [is idle](Self::is_idle), the result is equivalent to a fresh state from `now` on.
     ///
-    /// Where `first` is as new as `now` already, it is one tick (one unit of time) newer than
-    /// `first`, as if a decision with such a reading had published it: the state then decides as it would
-    /// have from that tick on.
+    /// If the time of `first` is `now`, the time of the result is one tick (one unit of time) later. This is the word that
+    /// a decision with such a reading would have published. The state decides as it would have from that tick on.
     ///
-    /// `None` where time ends; where `first` is ahead of `now` already; and while a cell is being
-    /// entered, which another [attempt](Self::attempt) changes.
+    /// `None`:
+    ///
+    /// - if time ends before;
+    /// - if the time of `first` is after `now`;
+    /// - while a cell is being entered. The next [attempt](Self::attempt) finishes that.
     fn advance(&self, first: u64, now: Nanos) -> Option<u64>;
 
-    /// The earliest instant at which the state that begins with the word `first`
-    /// [is idle](Self::is_idle), without further requests; `None` when time ends before, and while a cell
-    /// is being entered.
+    /// The earliest instant at which the state whose word 0 is `first` [is idle](Self::is_idle), if no other request comes
+    /// before. `None` if time ends before, and while a cell is being entered.
     fn idle_from(&self, first: u64) -> Option<Nanos>;
 
-    /// The instant that the state which begins with the word `first` has reached: a decision with an
-    /// older reading is made as of that instant, or is as strict as if it were.
+    /// The newest time in the state whose word 0 is `first`. A decision with an older reading is made as of that time, or
+    /// is at least as strict.
     fn latest_time(&self, first: u64) -> Nanos;
 
-    /// This algorithm with a lower limit over the same words, for keys with a lower limit. Both interpret the words
+    /// This algorithm with a lower limit, for keys with a lower limit. Both algorithms use the same words and interpret them
     /// in the same way. A state that holds more than the lower limit denies.
     ///
     /// # Errors
     ///
-    /// - `limit`: zero, or more than this algorithm's own; for a [`TimestampRing`](crate::TimestampRing) any
-    ///   but its own, since it has one slot per permit;
-    /// - `windows`: more than one, of which it is not said which the limit is for.
+    /// - `limit`: zero, or more than the limit of this algorithm. A [`TimestampRing`](crate::TimestampRing) accepts only
+    ///   its current limit, since it has one slot per permit.
+    /// - `windows`: the algorithm has more than one, so it is not clear which one the limit is for.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError>
     where
         Self: Sized;

@@ -12,7 +12,7 @@ use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::time::HORIZON;
 
-/// A [`CounterRing`] in the making.
+/// A builder of a [`CounterRing`].
 ///
 /// # Examples
 ///
@@ -20,9 +20,9 @@ use crate::time::HORIZON;
 /// use ringgate::{Algorithm, CounterRing};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // Five cells: 8 bytes instead of 496, and a denial may last 12 s too long instead of 1 s.
+/// // Five cells take 8 bytes instead of 496. A denial may last 12 s too long, with 60 cells 1 s.
 /// let small = CounterRing::builder("5/min".parse()?).cells(5).build()?;
-/// // A tenth of the limit in each tenth of the window, and not all at once.
+/// // Each tenth of the window admits a tenth of the limit, so a burst cannot use the whole limit.
 /// let even = CounterRing::builder("100/s".parse()?).cells(10).even().build()?;
 /// assert_eq!((small.bound(), even.bound(), even.max_request()), (5, 110, 10));
 /// # Ok(())
@@ -33,14 +33,14 @@ use crate::time::HORIZON;
 pub struct CounterRingBuilder {
     first: Quota,
     more: Vec<Quota>,
-    /// The number that was set.
+    /// The number of cells, if it was set.
     cells: Option<u64>,
     variant: Variant,
     packed: bool,
 }
 
 impl CounterRingBuilder {
-    /// The defaults: strict, [`CounterRing::DEFAULT_CELLS`] cells, in one word where it fits.
+    /// The defaults: strict, [`CounterRing::DEFAULT_CELLS`] cells, and one word if the quota fits into it.
     pub(super) const fn new(quota: Quota) -> Self {
         Self {
             first: quota,
@@ -51,47 +51,47 @@ impl CounterRingBuilder {
         }
     }
 
-    /// Sets the cells per window, 1 to [`CounterRing::MAX_CELLS`]. The default is [`CounterRing::DEFAULT_CELLS`] for a
-    /// strict ring, and [`CounterRing::DEFAULT_CLASSIC_CELLS`] for a classic or even one.
+    /// Sets the number of cells per window, 1 to [`CounterRing::MAX_CELLS`]. The default is [`CounterRing::DEFAULT_CELLS`]
+    /// for a strict ring, and [`CounterRing::DEFAULT_CLASSIC_CELLS`] for a classic or even ring.
     ///
-    /// More cells follow an exact log more closely, because decisions differ from it by less than a cell. They cost memory,
-    /// and steps when a cell is entered or a retry time is computed. Other decisions cost the same. [`CounterRing`] has a
-    /// table.
+    /// With more cells, the ring is closer to an exact log: their decisions differ by the width of less than one cell. More
+    /// cells take more memory, and more steps to enter a cell or to compute a retry time. Other decisions cost the same.
+    /// [`CounterRing`] has a table.
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
     }
 
-    /// Counts the current cell and the N before it: never more than L in a window. The default.
+    /// Counts the current cell and the N cells before it (the default). Any interval of one window holds at most L permits.
     pub fn strict(mut self) -> Self {
         self.variant = Variant::Strict;
         self
     }
 
-    /// Counts N cells, the current one included: up to 2L in a window, and L per W when saturated.
+    /// Counts N cells, the current one included. An interval of one window holds at most 2L permits. A saturated ring admits
+    /// L per window.
     pub fn classic(mut self) -> Self {
         self.variant = Variant::Classic;
         self
     }
 
-    /// Gives each cell its own share of the limit: up to L + ⌈L/N⌉ in a window, and spread over it. A
-    /// request for more than the largest share ⌈L/N⌉ is never admitted.
+    /// Counts N cells, and limits each cell to its share of the limit. An interval of one window holds at most L + ⌈L/N⌉
+    /// permits, and they are spread over it. A request for more than the largest share ⌈L/N⌉ is never admitted.
     pub fn even(mut self) -> Self {
         self.variant = Variant::Even;
         self
     }
 
-    /// Adds a window over the same state: a request is admitted when every window has room, and
-    /// charged to all in one compare-exchange. Each window has the same number of cells; strict and
-    /// classic only.
+    /// Adds a window over the same state. A request is admitted if every window has the capacity, and one compare-exchange
+    /// charges it to all windows. Each window has the same number of cells. Only strict and classic rings can have several
+    /// windows.
     pub fn also(mut self, quota: Quota) -> Self {
         self.more.push(quota);
         self
     }
 
-    /// Keeps one word per cell even where the quota fits into a single word, for comparing the two
-    /// forms. Decisions are the same; a debt of more than about the limit is forgiven here, where a
-    /// single word has no need to.
+    /// Uses one word per cell even if the quota fits into a single word. This is for comparing the two representations.
+    /// Their decisions are the same, except for debt: here a debt of more than about the limit is forgiven.
     pub fn unpacked(mut self) -> Self {
         self.packed = false;
         self
@@ -101,9 +101,9 @@ impl CounterRingBuilder {
     ///
     /// # Errors
     ///
-    /// - `cells`: not 1 to 4096, or so many that a cell is under 10 nanoseconds wide;
-    /// - `limit`: so large that its counts and the ticks of 20 years do not share a word (a limit of
-    ///   10^6 needs cells of 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min);
+    /// - `cells`: not 1 to 4096, or so many that a cell is narrower than 10 nanoseconds.
+    /// - `limit`: so large that its counts and the ticks of 20 years do not fit into one word. (A limit of 10^6 needs cells
+    ///   of at least 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min.)
     /// - `windows`: several windows for an even ring.
     pub fn build(self) -> Result<CounterRing, ConfigError> {
         let cells = self.cells.unwrap_or(match self.variant {
@@ -172,8 +172,8 @@ impl CounterRing {
         Self::builder(quota).build()
     }
 
-    /// The fixed window: one cell, which begins anew at every multiple of the window. At most twice
-    /// the limit in any interval of one window, as much within an instant around the edge.
+    /// Creates a fixed window: one cell, which begins at every multiple of the window. Any interval of one window holds at
+    /// most twice the limit, and these permits may all be admitted around the edge of two cells.
     ///
     /// # Errors
     ///
@@ -188,34 +188,37 @@ impl CounterRing {
     }
 }
 
-/// The narrowest cell, in nanoseconds: rounding up to a whole one then widens a cell by less than a tenth.
+/// The minimum width of a cell, in nanoseconds. Rounding up to a whole nanosecond then widens a cell by less than a tenth.
 const MIN_CELL: u64 = 10;
 
-/// The nanoseconds of a tick, and for each window the ticks of a cell: so many that N cells cover
-/// the window, since rounding up makes a ring stricter only.
+/// The width of a tick in nanoseconds, and for each window the width of a cell in ticks.
 ///
-/// A tick is the narrowest cell if the other windows' cells are about whole numbers of it, else a
-/// part of it: the coarsest that makes no cell more than a twentieth too wide, or the best of
-/// sixteen.
+/// Cell widths are rounded up to whole ticks, so N cells cover the window. A wider cell makes a ring only stricter.
+///
+/// A tick is 1/k of the narrowest cell, rounded up, for a k of 1 to 16. The chosen k is the smallest for which rounding widens every cell
+/// by less than a twentieth. If there is none, it is the k for which the worst widening, in whole twentieths, is least.
 fn ticks(quotas: &[Quota], cells: u64) -> (u64, Vec<u64>) {
-    let wanted = |quota: &Quota| quota.window_nanos().div_ceil(cells);
-    let narrowest = quotas.iter().map(wanted).min().unwrap_or(1);
-    let too_wide = |width: u64| {
-        let excess = |quota| wanted(quota).next_multiple_of(width) - wanted(quota);
-        // In twentieths of the cell, rounded down.
+    let exact_width = |quota: &Quota| quota.window_nanos().div_ceil(cells);
+    let narrowest = quotas.iter().map(exact_width).min().unwrap_or(1);
+    // In twentieths of the exact width, rounded down.
+    let worst_widening = |tick: u64| {
+        let excess = |quota| exact_width(quota).next_multiple_of(tick) - exact_width(quota);
         quotas
             .iter()
-            .map(|quota| 20 * excess(quota) / wanted(quota))
+            .map(|quota| 20 * excess(quota) / exact_width(quota))
             .max()
             .unwrap_or(0)
     };
-    let width = (1..=16)
+    let tick = (1..=16)
         .map(|parts| narrowest.div_ceil(parts))
-        .min_by_key(|&width| too_wide(width))
+        .min_by_key(|&tick| worst_widening(tick))
         .unwrap_or(narrowest);
     (
-        width,
-        quotas.iter().map(|quota| wanted(quota).div_ceil(width)).collect(),
+        tick,
+        quotas
+            .iter()
+            .map(|quota| exact_width(quota).div_ceil(tick))
+            .collect(),
     )
 }
 
@@ -226,9 +229,8 @@ fn wide(
     windows: &[(CellWindow, u64)],
 ) -> Result<WideRing, ConfigError> {
     let limit = quotas.iter().map(|quota| quota.limit()).max().unwrap_or(0);
-    // Later than one sum of every window, so that a zeroed slot is in none; and a multiple of its
-    // cells, so that shares fall on the same cells as in a packed ring, whose first tick is
-    // one cell_window.
+    // The first tick is later than the summed cells of every window, so a zeroed slot is in no sum. In a ring with shares it
+    // is a multiple of N, as in a packed ring, so that both give the same share to the same cell.
     let first_tick = windows
         .iter()
         .map(|(cell_window, ticks)| 2 * cell_window.summed() * ticks)
@@ -237,7 +239,7 @@ fn wide(
     let layout = TotalLayout::new(limit);
     let last = horizon + first_tick;
     if layout.last_tick() < last {
-        // One bit is the flag, one keeps debt apart; the rest is for the tick and the limit.
+        // One bit is the flag `entering`, and one is for debt. The other bits hold the tick and the limit.
         let bits = FIRST_WORD_BITS - 2 - (u64::BITS - last.leading_zeros());
         return Err(ConfigError::new(
             "limit",

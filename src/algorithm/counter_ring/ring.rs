@@ -12,9 +12,9 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
-/// The sliding window counter: the window as N cells, and a count for each.
+/// The sliding window counter: it divides the window into N cells, and keeps a count for each.
 ///
-/// | strict, by cells | bytes of state | bytes a key in a table | a client paced at the limit gets | `Retry-After` after a burst, limit per minute |
+/// | cells of a strict ring | bytes of state | bytes per key in a table | a client paced at the limit gets | `Retry-After` after a burst, limit per minute |
 /// |--:|--:|--:|--:|--:|
 /// | 5 | 8 or 56 | 16 or 64 | 83.3 % | up to 72 s |
 /// | 13 | 8 or 120 | 16 or 128 | 92.8 % | up to 65 s |
@@ -22,29 +22,34 @@ use crate::time::Nanos;
 /// | 60, the default | 496 | 512 | 98.3 % | up to 61 s |
 /// | 61 | 504 | 512 | 98.3 % | up to 61 s |
 ///
-/// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
-/// L/⌈L·(N + 1)/N⌉: with 60 cells 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60. A limit of up to 60
-/// is better kept by a [`TimestampRing`](crate::TimestampRing): it takes 8·(L + 1) bytes, no more than 60 cells, and admits
-/// all requests of a paced client (to within its unit of time). The smaller size of a row is that of a quota that fits into one word.
+/// The smaller size of a row applies to a quota that fits into one word.
 ///
-/// | made by | worst case in any interval of one window W | saturated throughput |
+/// The fourth column is N/(N + 1) of the requests, for a limit that is a multiple of N. For any limit L it is at least
+/// L/⌈L·(N + 1)/N⌉. With 60 cells this is 98 % from a limit of 300 on, 97 % from 60 on, and L/(L + 1) below 60.
+///
+/// For a limit of up to 60, a [`TimestampRing`](crate::TimestampRing) is a better choice: it takes 8·(L + 1) bytes, no more
+/// than 60 cells do, and admits all requests of a paced client (to within its unit of time).
+///
+/// | constructor | worst case in any interval of one window W | saturated throughput |
 /// |---|---|---|
 /// | [`new`](Self::new), strict | L | at least L·N/(N+1) per W |
 /// | [`classic`](crate::algorithm::CounterRingBuilder::classic) | 2L | L per W |
 /// | [`even`](crate::algorithm::CounterRingBuilder::even) | L + ⌈L/N⌉ | L per W, paced |
 /// | [`fixed_window`](Self::fixed_window) | 2L | L per W |
 ///
-/// Strict counts the current cell and the N before it, which is all that an interval of one window
-/// can touch. Classic, which is what most limiters do, counts N cells. Even is classic with a share
-/// of the limit for each cell, so that the limit cannot be used up at the window's beginning.
+/// - Strict counts the current cell and the N cells before it: all cells that an interval of one window can touch.
+/// - Classic counts N cells, as most limiters do.
+/// - Even is classic with a share of the limit for each cell, so that the limit cannot be used up at the beginning of the
+///   window.
 ///
 /// # Cost
 ///
-/// A decision is one load and one compare-exchange on the control word, and one load of the base,
-/// however many cells there are; the first look at a new cell enters it, in a number of steps that
-/// grows with N. State: 8 bytes when the quota fits into one word (5 per minute or 30 per second
-/// with 5 cells, 100 per minute with 4; none with 60), else 8·(N + 2) bytes, for classic and even 8·(N + 1) (24 at the
-/// least). Which of the two it is follows from the quota; the promise is the same.
+/// A decision is one load and one compare-exchange of the control word, and one load of the base, for any number of cells.
+/// The first decision in a new cell enters the cell, in a number of steps that grows with N.
+///
+/// The state takes 8 bytes if the quota fits into one word (5 per minute or 30 per second with 5 cells, 100 per minute with
+/// 4, no quota with 60). Otherwise it takes 8·(N + 2) bytes, for classic and even 8·(N + 1) and at least 24. The quota alone
+/// determines which, and the bounds are the same.
 ///
 /// # Examples
 ///
@@ -75,7 +80,7 @@ pub struct CounterRing {
     pub(super) repr: Repr,
 }
 
-/// The two representations of a ring. They differ in words, not in decisions.
+/// The two representations of a ring. Their words differ, and their decisions are the same.
 #[derive(Clone, Debug)]
 pub(super) enum Repr {
     Packed(PackedRing),
@@ -93,18 +98,19 @@ macro_rules! either {
 }
 
 impl CounterRing {
-    /// Cells per window of a strict ring, unless others are set: 496 bytes of state. A strict ring denies for up to one cell
-    /// too long, so with fewer cells it would deny more requests of clients that keep to the limit.
+    /// The default number of cells per window of a strict ring: 496 bytes of state. A strict ring may deny for one cell too
+    /// long, so with fewer cells it denies more requests of clients that keep to the limit.
     pub const DEFAULT_CELLS: u64 = 60;
 
-    /// Cells per window of a classic or even ring, unless others are set. These rings do not deny a client that keeps to the
-    /// limit, whatever their cells.
+    /// The default number of cells per window of a classic or even ring. These rings do not deny a client that keeps to the
+    /// limit, for any number of cells.
     pub const DEFAULT_CLASSIC_CELLS: u64 = 5;
 
-    /// The most cells that a window is divided into.
+    /// The maximum number of cells per window.
     pub const MAX_CELLS: u64 = 4096;
 
-    /// Width of a cell; with several windows, of the tick that all their cells consist of.
+    /// Returns the width of a cell. With several windows, it is the width of a tick; the cells of each window are a whole
+    /// number of ticks wide.
     #[must_use]
     pub fn cell(&self) -> Duration {
         Duration::from_nanos(either!(self, repr => repr.cells()).width())
@@ -112,23 +118,23 @@ impl CounterRing {
 
     /// This ring with a lower limit for each window, over the same words.
     pub(crate) fn with_limits(&self, limits: &[u64]) -> Result<Self, ConfigError> {
-        let most = self.limits();
-        if most.len() != limits.len() {
+        let current = self.limits();
+        if current.len() != limits.len() {
             return Err(ConfigError::new(
                 "windows",
-                format!("{}", most.len()),
+                format!("{}", current.len()),
                 "one window for a ring whose limit is lowered",
             ));
         }
-        if let Some((limit, most)) = limits
+        if let Some((limit, current)) = limits
             .iter()
-            .zip(most)
-            .find(|&(&limit, most)| limit == 0 || limit > most)
+            .zip(current)
+            .find(|&(&limit, current)| limit == 0 || limit > current)
         {
             return Err(ConfigError::new(
                 "limit",
                 format!("{limit}"),
-                format!("1 to {most} permits, the limit that is lowered"),
+                format!("1 to {current} permits, the limit that is lowered"),
             ));
         }
         let repr = match &self.repr {
@@ -149,7 +155,7 @@ impl CounterRing {
         }
     }
 
-    /// The capacity left in one window.
+    /// The capacity left in the window with the index `window`.
     #[cfg(feature = "rules")]
     pub(crate) fn remaining_in<W: Words>(&self, window: usize, words: W, now: Nanos) -> u64 {
         match &self.repr {
@@ -158,7 +164,7 @@ impl CounterRing {
         }
     }
 
-    /// The earliest instant, `now` or later, at which one window has room for `permits`.
+    /// The earliest instant, `now` or later, at which the window with the index `window` has the capacity for `permits`.
     #[cfg(feature = "rules")]
     pub(crate) fn ready_in<W: Words>(
         &self,
@@ -193,8 +199,7 @@ impl Algorithm for CounterRing {
         }
     }
 
-    /// With several windows: the bound of the first that was given, which
-    /// [`window`](Self::window) is.
+    /// With several windows, it is the bound of the first one, and [`window`](Self::window) is that one.
     fn bound(&self) -> u64 {
         either!(self, repr => repr.cell_window().bound())
     }
@@ -224,10 +229,11 @@ impl Algorithm for CounterRing {
     }
 
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        let most = self.max_request();
-        // Shares come one after the other, so what is more than some of them may be had sooner in parts.
-        let shared = most < either!(self, repr => repr.cell_window().limit());
-        earliest(self, words, now, permits, if shared { 1 } else { most })
+        let max_request = self.max_request();
+        // With shares, several requests in consecutive cells may get the permits sooner than one request does.
+        let has_shares = max_request < either!(self, repr => repr.cell_window().limit());
+        let at_once = if has_shares { 1 } else { max_request };
+        earliest(self, words, now, permits, at_once)
     }
 
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
@@ -263,7 +269,7 @@ impl Reclaim for CounterRing {
             Repr::Packed(packed) => packed.cell_window().summed(),
             Repr::Wide(wide) => wide.longest(),
         };
-        // A window is at most 366 days; with its cells rounded up, still below 2^63 nanoseconds.
+        // A window is at most 366 days. With its cells rounded up it is still below 2^63 nanoseconds.
         let width = either!(self, repr => repr.cells()).width();
         Duration::from_nanos(width.saturating_mul(ticks))
     }
@@ -296,8 +302,7 @@ impl Reclaim for CounterRing {
         either!(self, repr => repr.latest_time(first))
     }
 
-    /// Cells stay what they are, so that the counts keep their meaning; of an even ring, the shares
-    /// are those of the lower limit.
+    /// The cells do not change, so the counts keep their meaning. The shares of an even ring are those of the lower limit.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         self.with_limits(&[limit])
     }

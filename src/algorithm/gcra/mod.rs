@@ -5,39 +5,51 @@
 //! | bits, from the top | field | meaning |
 //! |---|---|---|
 //! | 2 | | clear ([`FIRST_WORD_BITS`]) |
-//! | 61 | `time` | the theoretical arrival time: when the bucket is empty again without further requests |
-//! | 1 | `refunded` | the last to write the word has given permits back |
+//! | 61 | `time` | the theoretical arrival time: the instant at which the bucket is empty if no other request comes before |
+//! | 1 | `refunded` | whether a refund was the last write of the word |
 //!
-//! One event, *admit*: load the word, and if `max(time, now) + n·T` is at most `now + b·T`, exchange
-//! the word for it. (T: the time in which one permit is due; b: the burst.) Time begins at 1 ns, so
-//! a word that was written is never 0.
+//! T is the time per permit, and b is the burst. Time begins at 1 ns, so a written word is never 0.
+//!
+//! | event | instruction | by |
+//! |---|---|---|
+//! | *admit* n | exchange `{ time, _ }` → `{ max(time, now) + n·T, refunded: false }` | a caller for which this time is at most `now + b·T` |
+//! | *charge* n | as *admit*, whatever the time | a caller that charges debt |
+//! | *refund* n | exchange the word that the charge has written → `{ time, refunded: true }`, where `time` is the one that a charge of n permits less would have written | a caller whose charge was the last write |
 //!
 //! # Proof sketch
 //!
-//! Take the admissions whose stamps s lie in an interval of length W, in the order of their
-//! exchanges. The first leaves the word above the interval's beginning by its own n·T at least;
-//! each further one adds its n·T, since words never decrease (except by a refund, which takes back
-//! exactly the newest admission); the last leaves it at most b·T above its own stamp, which is less
-//! than W after the first. So the sum of all n·T is less than W + b·T, and since T ≥ W/L the sum of all
-//! n is less than L + b: at most b + L − 1. A caller that takes the burst, then each permit when it is
-//! due, gets exactly that, unless the rounding of T costs it a permit. Nowhere does the argument need
-//! stamps to be in order, so a clock that steps back can only refuse more. (models `gcra_*`; tests
+//! Consider the admissions whose stamps lie in an interval of length W, in the order of their exchanges.
+//!
+//! - The first admission writes a time that is at least its n·T after the beginning of the interval.
+//! - Each further admission adds at least its n·T to the time. A refund is the only write that decreases the time, and it
+//!   subtracts at most the newest admission.
+//! - The last admission writes a time that is at most b·T after its stamp.
+//!
+//! The interval is half-open, so the sum of all n·T is less than W + b·T. Since T ≥ W/L, the sum of all n is less than L + b,
+//! which means at most b + L − 1. A caller that takes the burst, and then each permit when it is due, gets exactly this
+//! number, unless the rounding of T costs it a permit. The argument does not depend on the order of the stamps, so a clock
+//! that steps back can only cause more denials. (models `gcra_*`; tests
 //! `a_greedy_caller_reaches_the_bound_of_a_bucket`, `no_rounding_lets_a_bucket_admit_more`)
 //!
-//! An exchange succeeds only on the word that was judged. The same word met again after a refund is the same
-//! state, since nothing else exists.
+//! An exchange succeeds only on the word that was decided about. If that word returns after a refund, the state is the same,
+//! since the word is the whole state.
 //!
-//! # Where the word passes to another key
+//! # When a table reuses the word for another key
 //!
-//! There the same word is not the same state: a thread that has slept since before a refund must not charge
-//! the next key. So the next key's words must lie above all words there ever were, of which the highest may
-//! have been taken back. (Where an entry may pass on before it is idle, [a table](crate::keyed::OnFull::Forget) gives nothing
-//! back that would lower the word.) A refund writes no earlier time than its receipt's stamp, and the highest word it
-//! takes back was at most b·T above that. Nor does any refund after it come below what it wrote: the word that
-//! an older receipt knows lies below, or differs in the flag, so it is refused. So all words there ever
-//! were lie at most b·T above the present one; and a word so much older than the clock is
-//! [idle](super::Reclaim::is_idle). (tests `later_is_above_every_word_before`,
-//! `a_bucket_gives_back_its_newest_charge_only`)
+//! In a table, an equal word may belong to another key. A thread that was suspended before a refund must not charge the new
+//! key, so the words of the new key must be above every word of the old key. Some of these words may have been refunded.
+//!
+//! 1. A refund writes a time that is not before its receipt's stamp. The word that it replaces was at most b·T after that
+//!    stamp.
+//! 2. No later refund writes a time before that. It would need an older receipt, whose word is lower or differs in the flag,
+//!    so the refund is rejected.
+//! 3. So every word of the old key is at most b·T above the current one. A word that is older than the clock by more than
+//!    this is [idle](super::Reclaim::is_idle).
+//!
+//! (tests `later_is_above_every_word_before`, `a_bucket_gives_back_its_newest_charge_only`)
+//!
+//! If a table may reuse an entry before it is idle ([`OnFull::Forget`](crate::keyed::OnFull::Forget)), it rejects every
+//! refund that would lower the word.
 
 use alloc::format;
 use core::time::Duration;
@@ -56,18 +68,20 @@ mod state;
 
 use state::{State, Word};
 
-/// GCRA, the token bucket or leaky bucket as a meter: a burst of b permits, refilled at L per W.
+/// GCRA: the token bucket, or the leaky bucket as a meter, with a burst of b permits that is refilled at L per W.
 ///
-/// Worst case in any interval of one window: b + L − 1. With the default burst b = L that is 2L − 1, right
-/// after an idle time. A burst of 1 paces requests evenly, and admits at most L.
+/// Any interval of one window holds at most b + L − 1 permits. With the default burst b = L this is 2L − 1, after an idle
+/// time. A burst of 1 paces requests evenly, and admits at most L.
 ///
 /// # Cost
 ///
-/// One load, one compare-exchange, 8 bytes. Time is counted in halves of a nanosecond, and the
-/// time per permit is rounded up to one: the rate is low by at most one part in 2·W/L (W in
-/// nanoseconds): by 0.05 % at a million permits per second, never high.
+/// A decision is one load and one compare-exchange. The state takes 8 bytes.
 ///
-/// Source of the formula: ITU-T I.371, annex A, in the form of the virtual scheduling algorithm.
+/// Time is counted in half nanoseconds, and the time per permit is rounded up to a whole number of them. So the rate is
+/// never too high, and too low by at most one part in 2·W/L (W in nanoseconds). This is 0.05 % at a million permits per
+/// second.
+///
+/// The formula is the virtual scheduling algorithm of ITU-T I.371, annex A.
 ///
 /// # Examples
 ///
@@ -85,30 +99,30 @@ use state::{State, Word};
 pub struct Gcra {
     quota: Quota,
     burst: u64,
-    /// T, the time of one permit, in units.
+    /// T, the time per permit, in units.
     permit: u64,
-    /// The longest that an admission leaves the word ahead of its stamp, in units: of this policy, and of
-    /// every other that was or can be lowered from the same.
+    /// The longest time by which an admission leaves the word ahead of its stamp, in units. It is the maximum over this
+    /// policy and all others that use the same words with a lower limit.
     ahead: u64,
 }
 
 /// Units of time in a nanosecond.
 const UNITS: u64 = 2;
 
-/// Where time stands still: thirty years after the clock's origin, in nanoseconds.
+/// The end of time: thirty years after the clock's origin, in nanoseconds. Later readings are treated as this instant.
 const END: u64 = 30 * 366 * 24 * 3600 * 1_000_000_000;
 
-/// The last instant in units; six years more are left for the burst and for debt.
+/// The end of time in units. A word can hold six more years, for the burst and for debt.
 const LAST: u64 = (END + 1) * UNITS;
 
-/// The longest window in units: a 56-bit number.
+/// The longest window in units, which fits into 56 bits.
 const LONGEST: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
 
 /// The latest time that a word can hold, in units.
 const LARGEST: u64 = (1 << (FIRST_WORD_BITS - 1)) - 1;
 
 impl Gcra {
-    /// The quota's limit as burst, refilled at the quota's rate.
+    /// Creates a bucket whose burst is the quota's limit, refilled at the quota's rate.
     ///
     /// # Errors
     ///
@@ -117,14 +131,13 @@ impl Gcra {
         Self::token_bucket(quota, quota.limit())
     }
 
-    /// The token bucket: holds `burst` tokens, and is refilled at the quota's rate. A leaky bucket as a meter that holds
-    /// `burst` requests and drains at that rate decides the same.
+    /// Creates a token bucket that holds `burst` tokens and is refilled at the quota's rate. A leaky bucket as a meter that
+    /// holds `burst` requests and drains at that rate makes the same decisions.
     ///
     /// # Errors
     ///
-    /// - `limit`: more than one permit per nanosecond;
-    /// - `burst`: zero, or more than the limit and so many permits that they take more than 366
-    ///   days to refill.
+    /// - `limit`: more than one permit per nanosecond.
+    /// - `burst`: zero, or more than both the limit and the permits that 366 days refill.
     #[doc(alias = "leaky bucket")]
     pub fn token_bucket(quota: Quota, burst: u64) -> Result<Self, ConfigError> {
         let (limit, window) = (quota.limit(), quota.window_nanos());
@@ -135,20 +148,20 @@ impl Gcra {
                 format!("at most one permit per nanosecond, here {window} permits"),
             ));
         }
-        // A window is at most 366 days, so twice as much is below 2^56.
+        // A window is at most 366 days, so in units it is below 2^56.
         let permit = (window * UNITS).div_ceil(limit);
-        // The limit itself is always a burst: rounded up, its time is longer than a window by less
-        // than ten minutes.
-        let most = (LONGEST / permit).max(limit);
-        if burst == 0 || burst > most {
+        // A burst of the limit is always accepted: rounding makes its refill time longer than a window by less than ten
+        // minutes.
+        let max_burst = (LONGEST / permit).max(limit);
+        if burst == 0 || burst > max_burst {
             return Err(ConfigError::new(
                 "burst",
                 format!("{burst}"),
-                format!("1 to {most} permits, the limit or what 366 days refill"),
+                format!("1 to {max_burst} permits, the limit or what 366 days refill"),
             ));
         }
-        // A lower limit l ≤ L takes l/L of the burst (at least 1) at W/l each, rounded up to a unit
-        // each; so its burst takes as long as this one's and at most a unit per permit more, or one window.
+        // A policy with a lower limit l has a burst of b·l/L permits, or 1, and a time per permit of W/l, rounded up to a
+        // unit. So its burst takes at most as long as this one and one unit per permit more, or one window.
         let ahead = (burst * permit + burst).max(window * UNITS);
         Ok(Self {
             quota,
@@ -158,23 +171,24 @@ impl Gcra {
         })
     }
 
-    /// The most permits that an idle limiter gives at once.
+    /// Returns the burst: the permits that an idle limiter admits at once.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.burst
     }
 
-    /// Whether the words of `before` can be this bucket's from now on, so that none admits more than the bound of the
-    /// most generous of them. `fastest` has the highest rate of all that there were.
+    /// Whether this bucket can continue over the words of `before`, so that no window holds more than the largest bound of
+    /// all buckets that used the words. `fastest` is the one of them with the highest rate.
     ///
-    /// The word says when the bucket is empty, not how many permits were taken: at a lower rate they look fewer, so the
-    /// tolerance must not grow then (except for rounding), nor later.
+    /// The word holds the time at which the bucket is empty, and not the number of permits. At a lower rate the same time
+    /// stands for fewer permits. So the tolerance must not grow (except by rounding) unless this rate is at least the
+    /// highest one.
     #[cfg(feature = "rules")]
     pub(crate) fn can_follow(&self, before: &Self, fastest: &Self) -> bool {
-        let window = self.quota.window() == before.quota.window();
-        // A time per permit is rounded up to a unit.
+        let same_window = self.quota.window() == before.quota.window();
+        // The time per permit is rounded up to a unit, so the tolerance may grow by one unit per permit.
         let narrower = self.tolerance() <= before.tolerance() + self.burst;
-        window && (self.permit <= fastest.permit || narrower)
+        same_window && (self.permit <= fastest.permit || narrower)
     }
 
     #[cfg(feature = "rules")]
@@ -182,7 +196,7 @@ impl Gcra {
         self.permit
     }
 
-    /// The one of the two with the higher rate.
+    /// Returns the bucket with the higher rate.
     #[cfg(feature = "rules")]
     pub(crate) fn faster<'a>(&'a self, other: &'a Self) -> &'a Self {
         if other.permit < self.permit { other } else { self }
@@ -195,7 +209,7 @@ impl Gcra {
         Self { ahead, ..self }
     }
 
-    /// This bucket with an unlimited burst, to charge permits that were spent elsewhere.
+    /// This bucket with as large a burst as the longest window allows, to charge permits that were spent elsewhere.
     #[cfg(feature = "rules")]
     pub(crate) fn bottomless(&self) -> Self {
         Self {
@@ -204,18 +218,18 @@ impl Gcra {
         }
     }
 
-    /// An instant in units; the clock's origin is 1 ns.
+    /// Converts an instant to units. The clock's origin is 1 ns.
     #[inline]
     fn units(now: Nanos) -> u64 {
         (now.get().min(END) + 1) * UNITS
     }
 
-    /// The first instant at which so many units have passed.
+    /// Converts units to an instant, rounded up.
     fn instant(units: u64) -> Nanos {
         Nanos::new(units.div_ceil(UNITS).saturating_sub(1))
     }
 
-    /// Decides once, and returns the time before the charge. Retry: another thread was faster.
+    /// Decides once. `Admitted` has the time before the charge. `Retry`: another thread changed the word.
     #[inline(always)]
     fn attempt_once<W: Words>(&self, words: W, now: u64, permits: u64) -> Attempt<u64> {
         let state = State(words);
@@ -230,7 +244,7 @@ impl Gcra {
         }
     }
 
-    /// The time after an admission of `permits` at `now`, whether they fit or not.
+    /// The time after a charge of `permits` at `now` to a word with the time `seen`.
     #[inline]
     fn after(&self, seen: u64, now: u64, permits: u64) -> u64 {
         self.later_by(seen.max(now), permits)
@@ -241,7 +255,7 @@ impl Gcra {
         from.saturating_add(permits.saturating_mul(self.permit))
     }
 
-    /// b·T, how far the time may be ahead of the clock.
+    /// b·T, the longest time by which an admission may leave the word ahead of the clock.
     #[inline]
     const fn tolerance(&self) -> u64 {
         self.burst * self.permit
@@ -284,7 +298,7 @@ impl Algorithm for Gcra {
         (ready <= LAST).then(|| now.max(Self::instant(ready)))
     }
 
-    /// Exact: the bucket is refilled at one pace.
+    /// The result is exact, since the bucket is refilled at a constant rate.
     fn earliest<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
         let ready = self.ready_at(words, now, permits.min(self.burst))?;
         let refill = permits.saturating_sub(self.burst).saturating_mul(self.permit) / UNITS;
@@ -297,9 +311,9 @@ impl Algorithm for Gcra {
         self.tolerance().saturating_sub(ahead) / self.permit
     }
 
-    /// Succeeds while nothing was charged since, nor given back: the time before the charge is then put
-    /// back, or the time of the charge if that is later. (Later charges began where this one ended; how much
-    /// earlier they would have begun without it cannot be told from the word.)
+    /// Succeeds only if the charge is the last write of the word. Then the word gets the time that a charge of fewer permits
+    /// would have written. After a later charge this is not possible: the word does not show how much earlier that charge
+    /// would have begun.
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         if permits == 0 || permits > receipt.permits() {
             return permits == 0;
@@ -321,8 +335,8 @@ impl Algorithm for Gcra {
         let units = Self::units(now);
         loop {
             let seen = state.observe();
-            let room = LARGEST.saturating_sub(seen.time().max(units)) / self.permit;
-            let charged = permits.min(room);
+            let capacity = LARGEST.saturating_sub(seen.time().max(units)) / self.permit;
+            let charged = permits.min(capacity);
             if state.replace(seen, Word::charged(self.after(seen.time(), units, charged))) {
                 return charged;
             }

@@ -25,14 +25,14 @@ impl Reclaim for Gcra {
             .map(|before| Receipt::new(now, permits, before))
     }
 
-    /// Only when the word is older than `now` by another [`span`](Reclaim::span) (or window, whichever
-    /// is longer): until then a word that a refund has taken back may be above `now`.
+    /// The word must be older than `now` by more than the [`span`](Reclaim::span), or the window if that is longer. Until
+    /// then, a word that a refund has replaced may be above `now`.
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
         first == 0 || Word(first).time() + self.ahead < Self::units(now)
     }
 
-    /// For a state that is not idle, this is above `first`, but not above a word that a refund has taken back: a table that
-    /// passes such a state on must refuse refunds that lower [`latest_time`](Reclaim::latest_time).
+    /// If the state is not idle, the result is above `first`, but it may be below a word that a refund has replaced. So a
+    /// table that reuses words before they are idle must reject refunds that lower [`latest_time`](Reclaim::latest_time).
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let later = Self::units(now).max(Word(first).time() + 1);
         (later <= LARGEST).then(|| Word::charged(later).0)
@@ -46,24 +46,24 @@ impl Reclaim for Gcra {
         (idle <= LAST).then(|| Self::instant(idle))
     }
 
-    /// An older reading finds the word further ahead, and is refused for it.
+    /// For an older reading the word is further ahead, so the decision is stricter.
     fn latest_time(&self, first: u64) -> Nanos {
         Self::instant(Word(first).time())
     }
 
-    /// The burst is lowered with the limit, in proportion, rounded down, and to no less than one permit.
+    /// The burst is lowered in proportion to the limit, rounded down, but not below one permit.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        let most = self.quota.limit();
-        if limit == 0 || limit > most {
+        let current = self.quota.limit();
+        if limit == 0 || limit > current {
             return Err(ConfigError::new(
                 "limit",
                 format!("{limit}"),
-                format!("1 to {most} permits, the limit that is lowered"),
+                format!("1 to {current} permits, the limit that is lowered"),
             ));
         }
         let quota = Quota::new(limit, self.quota.window())?;
         #[expect(clippy::cast_possible_truncation, reason = "at most the burst")]
-        let burst = (u128::from(self.burst) * u128::from(limit) / u128::from(most)) as u64;
+        let burst = (u128::from(self.burst) * u128::from(limit) / u128::from(current)) as u64;
         Ok(Self {
             quota,
             burst: burst.max(1),

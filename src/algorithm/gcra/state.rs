@@ -2,7 +2,7 @@ use core::sync::atomic::Ordering;
 
 use crate::sync::Words;
 
-/// The word as a value.
+/// A value of the word: a time and the flag `refunded`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
@@ -24,28 +24,28 @@ impl Word {
         self.0 >> 1
     }
 
-    /// The later one of the time and `now`. Which one it is differs from key to key, so a branch would be mispredicted,
-    /// and the compiler may turn a plain maximum into one.
+    /// The maximum of the time and `now`. The compiler may compile `max` to a branch, which would be mispredicted, since the
+    /// result differs from key to key.
     #[inline]
     pub(super) fn time_from(self, now: u64) -> u64 {
         core::hint::select_unpredictable(self.0 > Self::refunded(now).0, self.time(), now)
     }
 }
 
-/// The one word, and its transitions.
+/// The atomic word, and its transitions.
 #[derive(Clone, Copy)]
 pub(super) struct State<W>(pub(super) W);
 
 impl<W: Words> State<W> {
     #[inline]
     pub(super) fn observe(self) -> Word {
-        // Relaxed: the word is the whole state, nothing is published beside it.
+        // Relaxed: the word is the whole state, so it publishes no other memory.
         Word(self.0.load(0, Ordering::Relaxed))
     }
 
     #[inline]
     pub(super) fn replace(self, seen: Word, new: Word) -> bool {
-        // Relaxed, both: as in `observe`; the exchange itself validates what was judged.
+        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
         self.0
             .exchange(0, seen.0, new.0, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()

@@ -2,21 +2,21 @@
 //!
 //! # States and protocol
 //!
-//! The word (see [`PackedWord`]) is the whole state, so there is one event, *admit*: load the word,
-//! carry it to the current tick by a shift, and if the window has room exchange it for the same
-//! with the permits added. Entering a cell is no event of its own: it happens within the admission
-//! that first charges the cell, and a denial writes nothing at all. A *refund* to a cell that the
-//! word still sums exchanges it for the same with the permits subtracted from each sum that covers
-//! the cell.
+//! The word (see [`PackedWord`]) is the whole state. Each event is one exchange of it:
+//!
+//! - *Admit*: load the word, shift it to the current tick, and if the window has the capacity, exchange it for a word with
+//!   the permits added. The first admission in a cell enters the cell. A denial writes nothing.
+//! - *Charge*: as *admit*, whatever the capacity.
+//! - *Refund*, to a cell that the word still sums: exchange the word for one in which the permits are subtracted from each
+//!   sum that covers the cell.
 //!
 //! # Proof sketch
 //!
-//! An exchange succeeds only on the word that was judged, so the judgement holds at that
-//! instruction, and the word always equals the counts of the newest [`summed`](CellWindow::summed) cells
-//! (`sums_equal_counts` in the tests of the word). From there on the argument is the one of [the
-//! wide ring](super::counter_ring): strict sums the N + 1 cells that an interval of one window can
-//! touch. A stale word fails the exchange; the same word met again later is the same state, since
-//! nothing else exists. (models `packed_*`)
+//! An exchange succeeds only on the word that was decided about, so the decision is right at that instruction. The word
+//! always equals the counts of the newest [`summed`](CellWindow::summed) cells (`sums_equal_counts` in the tests of the
+//! word). The bounds follow as for [the wide ring](super::counter_ring): strict sums the N + 1 cells that an interval of one
+//! window can touch. If the word has changed, the exchange fails. If an equal word has returned, the state is the same,
+//! since the word is the whole state. (models `packed_*`)
 
 use core::sync::atomic::Ordering;
 
@@ -24,10 +24,11 @@ use super::attempt::{Attempt, until_decided};
 use super::cell_window::CellWindow;
 use crate::receipt::Receipt;
 use crate::sync::Words;
+use crate::time::{Cells, Nanos};
+
 mod word;
 
 use self::word::{PackedLayout, PackedWord};
-use crate::time::{Cells, Nanos};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedRing {
@@ -36,7 +37,7 @@ pub(super) struct PackedRing {
     cell_window: CellWindow,
 }
 
-/// The one word, and its transitions.
+/// The atomic word, and its transitions.
 #[derive(Clone, Copy)]
 struct State<'a, W> {
     words: W,
@@ -46,13 +47,13 @@ struct State<'a, W> {
 impl<'a, W: Words> State<'a, W> {
     #[inline]
     fn observe(self) -> PackedWord<'a> {
-        // Relaxed: the word is the whole state, nothing is published beside it.
+        // Relaxed: the word is the whole state, so it publishes no other memory.
         self.layout.decode(self.words.load(0, Ordering::Relaxed))
     }
 
     #[inline]
     fn replace(self, seen: PackedWord<'_>, new: PackedWord<'_>) -> bool {
-        // Relaxed, both: as in `observe`; the exchange itself validates what was judged.
+        // Relaxed, both: as in `observe`. The exchange itself validates the word that was decided about.
         self.words
             .exchange(0, seen.raw(), new.raw(), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
@@ -60,11 +61,11 @@ impl<'a, W: Words> State<'a, W> {
 }
 
 impl PackedRing {
-    /// `None` when the sums leave too few bits for ticks that count `horizon` cells.
+    /// Returns `None` if the sums leave too few bits for the ticks of `horizon` cells.
     pub(super) fn new(cell_window: CellWindow, width: u64, horizon: u64) -> Option<Self> {
         let layout = PackedLayout::new(cell_window.limit(), cell_window.summed())?;
-        // Not 0, so that a written word is not; and a multiple of the cells that shares repeat after, so
-        // that they fall on the same cells as in a wide ring.
+        // The first tick is not 0, so a written word is not 0. With shares it is N, a multiple of their period, as in a wide
+        // ring, so that both give the same share to the same cell.
         let first_tick = cell_window.summed();
         (layout.last_tick() >= horizon + first_tick).then(|| Self {
             layout,
@@ -73,7 +74,7 @@ impl PackedRing {
         })
     }
 
-    /// This ring over its own word, with a lower limit.
+    /// This ring with a lower limit, over the same word.
     pub(super) fn with_limit(&self, limit: u64) -> Self {
         Self {
             cell_window: self.cell_window.with_limit(limit),
@@ -96,10 +97,10 @@ impl PackedRing {
         }
     }
 
-    /// The word carried to `tick`; to its own tick when that is newer (a clock that ran ahead of
-    /// the caller's has published it).
+    /// Advances the word to `tick`. A word of a newer tick is returned unchanged: another thread has published it with a
+    /// newer reading.
     #[inline]
-    fn carried(word: PackedWord<'_>, tick: u64) -> PackedWord<'_> {
+    fn advanced_to(word: PackedWord<'_>, tick: u64) -> PackedWord<'_> {
         if tick > word.tick() {
             word.advance(tick - word.tick())
         } else {
@@ -108,12 +109,12 @@ impl PackedRing {
     }
 
     #[inline]
-    fn room(&self, word: PackedWord<'_>) -> u64 {
+    fn capacity(&self, word: PackedWord<'_>) -> u64 {
         self.cell_window
             .capacity(word.window(), word.tick(), || word.newest())
     }
 
-    /// Decides: the tick that is charged.
+    /// Decides, and returns the tick that is charged.
     #[inline(always)]
     pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         self.attempt(words, tick, permits)
@@ -127,13 +128,13 @@ impl PackedRing {
         until_decided(|| self.attempt(words, tick, permits))
     }
 
-    /// Decides once, and returns the tick that is charged. Retry: another thread was faster.
+    /// Decides once. `Admitted` has the tick that is charged. `Retry`: another thread changed the word.
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
         let seen = state.observe();
-        let word = Self::carried(seen, tick);
-        if permits > self.room(word) {
+        let word = Self::advanced_to(seen, tick);
+        if permits > self.capacity(word) {
             Attempt::Denied
         } else if state.replace(seen, word.plus(permits)) {
             Attempt::Admitted(word.tick())
@@ -142,7 +143,7 @@ impl PackedRing {
         }
     }
 
-    /// Decides as `attempt`: there is nothing to do before.
+    /// Calls `attempt`. A packed ring has no cell to enter first.
     #[inline(always)]
     pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         self.attempt(words, tick, permits)
@@ -150,14 +151,14 @@ impl PackedRing {
 
     pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
         let (word, tick) = (self.layout.decode(first), self.cells.tick(now));
-        tick > word.tick() && Self::carried(word, tick).window() == 0
+        tick > word.tick() && Self::advanced_to(word, tick).window() == 0
     }
 
     pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let word = self.layout.decode(first);
-        let here = self.cells.tick(now);
-        let tick = here.max(word.tick() + 1);
-        (tick <= self.layout.last_tick().min(here + 1)).then(|| Self::carried(word, tick).raw())
+        let current = self.cells.tick(now);
+        let tick = current.max(word.tick() + 1);
+        (tick <= self.layout.last_tick().min(current + 1)).then(|| Self::advanced_to(word, tick).raw())
     }
 
     pub(super) fn idle_from(&self, first: u64) -> Option<Nanos> {
@@ -174,35 +175,35 @@ impl PackedRing {
 
     pub(super) fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         let word = self.state(words).observe();
-        self.room(Self::carried(word, self.cells.tick(now)))
+        self.capacity(Self::advanced_to(word, self.cells.tick(now)))
     }
 
     pub(super) fn spent<W: Words>(&self, words: W, now: Nanos) -> u64 {
         let word = self.state(words).observe();
-        Self::carried(word, self.cells.tick(now)).window()
+        Self::advanced_to(word, self.cells.tick(now)).window()
     }
 
     pub(super) fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        self.first_at(words, now, |word| permits <= self.room(word))
+        self.first_at(words, now, |word| permits <= self.capacity(word))
     }
 
     pub(super) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.first_at(words, now, |word| word.window() == 0)
     }
 
-    /// The first instant from `now` on at which the word, left alone, is as `wanted`.
+    /// The first instant from `now` on at which `condition` holds for the word, if no other request comes before.
     fn first_at<W: Words>(
         &self,
         words: W,
         now: Nanos,
-        wanted: impl Fn(PackedWord<'_>) -> bool,
+        condition: impl Fn(PackedWord<'_>) -> bool,
     ) -> Option<Nanos> {
         let tick = self.cells.tick(now);
-        let word = Self::carried(self.state(words).observe(), tick);
-        if wanted(word) {
+        let word = Self::advanced_to(self.state(words).observe(), tick);
+        if condition(word) {
             return Some(now);
         }
-        // By then the window is empty and every share has come round.
+        // After the summed cells the window is empty. After one more period of the shares, each share has been current.
         let horizon = self.cell_window.summed()
             + self
                 .cell_window
@@ -210,7 +211,7 @@ impl PackedRing {
                 .map_or(0, super::cell_window::Shares::cells);
         (1..=horizon)
             .take_while(|later| word.tick() + later <= self.layout.last_tick())
-            .find(|&later| wanted(word.advance(later)))
+            .find(|&later| condition(word.advance(later)))
             .and_then(|later| self.cells.start(word.tick() + later))
     }
 
@@ -227,13 +228,13 @@ impl PackedRing {
         }
     }
 
-    /// Books all of it: a sum that stops decides as the exact one would.
+    /// Charges all `permits`. A sum that saturates decides as the exact sum would.
     pub(super) fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
         let state = self.state(words);
         let tick = self.cells.tick(now);
         loop {
             let seen = state.observe();
-            if state.replace(seen, Self::carried(seen, tick).charged(permits)) {
+            if state.replace(seen, Self::advanced_to(seen, tick).charged(permits)) {
                 return permits;
             }
         }

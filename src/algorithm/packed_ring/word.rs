@@ -1,4 +1,4 @@
-//! The one word of a packed counter ring.
+//! The word of a packed counter ring.
 
 use core::fmt;
 
@@ -10,39 +10,40 @@ use crate::algorithm::traits::FIRST_WORD_BITS;
 /// |---|---|---|
 /// | 2 | | clear ([`FIRST_WORD_BITS`]) |
 /// | the rest | `tick` | the newest cell that was charged |
-/// | c each, `cells` of them | `sums`, S(cells − 1) down to S(0) | S(j): permits in the newest j + 1 cells |
+/// | c bits for each of `cells` sums | `sums`, S(cells − 1) down to S(0) | S(j): permits in the newest j + 1 cells |
 ///
-/// Running sums instead of counts make every step one operation: the window sum is the top field, an
-/// admission adds to all fields by one multiplication, and entering the next cell is a shift, since
-/// S(j) of the new cell is S(j − 1) of the old one.
+/// The word has running sums instead of counts, so each step is one operation:
 ///
-/// A sum stops at its field's largest value, which is above the limit: it then says "at least this
-/// much", which decides every request as the exact sum would.
+/// - The sum of the window is the top field.
+/// - An admission adds its permits to all fields by one multiplication.
+/// - Entering the next cell is a shift, since S(j) of the new cell is S(j − 1) of the old one.
+///
+/// A sum saturates at the largest value of its field, which is above the limit. A saturated sum means "at least this many",
+/// and decides every request as the exact sum would.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::algorithm) struct PackedWord<'a> {
     raw: u64,
-    /// By reference: a decision within a cell reads few of its fields.
+    /// A reference, since a decision within a cell reads few fields of the layout.
     layout: &'a PackedLayout,
 }
 
-/// The widths of a [`PackedWord`] word.
+/// The field widths of a [`PackedWord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::algorithm) struct PackedLayout {
     /// c, the bits of one sum.
     sum_bits: u32,
-    /// c · cells, the bits of all sums: where the tick begins.
+    /// c · cells, the bits of all sums. The tick begins there.
     sums_bits: u32,
-    /// c · (cells − 1): where the window sum begins.
+    /// c · (cells − 1). The sum of the window begins there.
     window_at: u32,
-    /// A one in every field: what adding one permit adds.
+    /// 1 in every field: the increment of the word for one permit.
     ones: u64,
-    /// The value at which a sum stops: the mask of one field.
+    /// The mask of one field, which is also the value at which a sum saturates.
     full: u64,
 }
 
 impl PackedLayout {
-    /// `cells` sums of up to `limit`, each with one value to spare; `None` when they leave no bit for
-    /// the tick.
+    /// A layout with `cells` sums, each of up to `limit` + 1. Returns `None` if they leave no bit for the tick.
     pub(in crate::algorithm) const fn new(limit: u64, cells: u64) -> Option<Self> {
         let sum_bits = u64::BITS - (limit + 1).leading_zeros();
         if cells * sum_bits as u64 >= FIRST_WORD_BITS as u64 {
@@ -54,7 +55,7 @@ impl PackedLayout {
             ones = (ones << sum_bits) | 1;
             cell += 1;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "below 62, just seen")]
+        #[expect(clippy::cast_possible_truncation, reason = "below 62, as checked above")]
         let sums_bits = cells as u32 * sum_bits;
         Some(Self {
             sum_bits,
@@ -99,18 +100,18 @@ impl PackedWord<'_> {
         self.raw & self.layout.full
     }
 
-    /// Whether some sum has stopped, so that what it stands for is not known exactly.
+    /// Whether a sum is saturated, so that its exact value is unknown. The sum of the window is the largest one.
     pub(in crate::algorithm) const fn is_full(self) -> bool {
         self.window() == self.layout.full
     }
 
-    /// This ring `ticks` cells later.
+    /// Returns the word `ticks` cells later.
     #[inline]
     pub(in crate::algorithm) const fn advance(self, ticks: u64) -> Self {
         let layout = self.layout;
         let sums_mask = (1_u64 << layout.sums_bits) - 1;
         let tick = self.tick() + ticks;
-        // Shifting by all the fields, or by more than a word has, leaves nothing.
+        // A shift by all fields or more leaves only zeros.
         let sums = match ticks.checked_mul(layout.sum_bits as u64) {
             Some(shift) if shift < layout.sums_bits as u64 => (self.raw << shift) & sums_mask,
             _ => 0,
@@ -118,27 +119,28 @@ impl PackedWord<'_> {
         layout.decode((tick << layout.sums_bits) | sums)
     }
 
-    /// `permits` more in the newest cell, hence in every sum. The window's sum must have room.
+    /// Adds `permits` to the newest cell, and so to every sum. The sum of the window must not overflow.
     #[inline]
     pub(in crate::algorithm) const fn plus(self, permits: u64) -> Self {
-        // No field overflows: each is at most the window's sum, which has room.
+        // No field overflows: each sum is at most the sum of the window.
         self.layout
             .decode(self.raw.wrapping_add(permits.wrapping_mul(self.layout.ones)))
     }
 
-    /// `permits` fewer in the cell at `tick`, hence in every sum that covers it. `None` if the window has left that cell,
-    /// if the cell does not hold them, and if a sum has stopped, so that it is not known what it would be.
+    /// Subtracts `permits` from the cell at `tick`, and so from every sum that covers it. Returns `None` if the window does
+    /// not sum that cell, if the cell holds fewer permits, or if a sum is saturated, so that its exact value is unknown.
     pub(in crate::algorithm) const fn refund(self, tick: u64, permits: u64) -> Option<Self> {
         let layout = self.layout;
         let Some(age) = self.tick().checked_sub(tick) else {
             return None;
         };
-        // Fields lie newest cell first, so the sums that cover the cell begin at field `age`.
+        // Field 0 is S(0), so the sums that cover the cell are the fields from `age` on.
         let at = match age.checked_mul(layout.sum_bits as u64) {
             Some(at) if at < layout.sums_bits as u64 => at,
             _ => return None,
         };
-        // Both are sums, and the second covers one cell more. Only a word that no decision has written is otherwise.
+        // The count of the cell is S(age) − S(age − 1). S(age) is the larger one, except in a word that no decision has
+        // written, for which the subtraction saturates.
         let newer = if age == 0 {
             0
         } else {
@@ -149,12 +151,12 @@ impl PackedWord<'_> {
             return None;
         }
         let sums_mask = (1_u64 << layout.sums_bits) - 1;
-        // No field underflows: each of these sums covers the cell.
-        let fewer = permits.wrapping_mul((layout.ones << at) & sums_mask);
-        Some(layout.decode(self.raw.wrapping_sub(fewer)))
+        // No field underflows: each of these sums includes the permits of the cell.
+        let decrement = permits.wrapping_mul((layout.ones << at) & sums_mask);
+        Some(layout.decode(self.raw.wrapping_sub(decrement)))
     }
 
-    /// `permits` more in the newest cell; a sum without room stops at its largest value.
+    /// Adds `permits` to the newest cell, and so to every sum. Each sum saturates at its largest value.
     pub(in crate::algorithm) fn charged(self, permits: u64) -> Self {
         let full = self.layout.full;
         let mut raw = self.raw;
@@ -193,7 +195,7 @@ mod tests {
     use super::PackedLayout;
     use alloc::collections::VecDeque;
 
-    /// The word against a plain list of counts, over every step of a long walk.
+    /// Compares the word with a list of counts after each step of a long random walk.
     #[test]
     fn sums_equal_counts() {
         for (limit, cells) in [(1, 2), (5, 4), (6, 3), (7, 3), (100, 5), (1, 30), (1000, 1)] {
@@ -246,21 +248,21 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_beyond_the_limit_stops_every_sum_at_its_largest_value() {
+    fn a_charge_beyond_the_limit_saturates_every_sum() {
         let layout = PackedLayout::new(5, 3).unwrap();
         let word = layout.decode(0).plus(5).advance(1).charged(2);
         assert_eq!((word.window(), word.newest()), (7, 2));
         let word = word.advance(1).charged(u64::MAX);
         assert_eq!((word.tick(), word.window(), word.newest()), (2, 7, 7));
         assert!(word.is_full());
-        assert_eq!(word.refund(0, 1), None, "the sum of the window has stopped");
-        // The stopped sums leave with their cells, as exact ones would.
+        assert_eq!(word.refund(0, 1), None, "the sum of the window is saturated");
+        // A saturated sum leaves the window with its cells, as an exact one would.
         assert_eq!(word.advance(2).window(), 7);
         assert_eq!(word.advance(3).window(), 0);
         assert_eq!(word.advance(layout.last_tick() - word.tick()).window(), 0);
     }
 
-    /// An older sum below a newer one: memory of the caller's own may hold anything.
+    /// The caller's memory may hold any word, for example one in which the sum of more cells is the smaller one.
     #[test]
     fn a_refund_to_a_word_that_no_decision_has_written_does_not_panic() {
         let layout = PackedLayout::new(5, 3).unwrap();

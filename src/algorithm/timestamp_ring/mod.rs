@@ -17,23 +17,25 @@ mod reclaim;
 mod state;
 mod word;
 
-/// The sliding log, "compare the oldest of L": the times of the last L admissions, in a ring.
+/// The sliding log: a ring of the times of the last L admissions, of which each decision compares the oldest.
 ///
-/// Never more than L in any interval of one window, and never less when asked for: the exact
-/// limiter, at 8·(L + 1) bytes.
+/// The limiter is exact: it denies a request only if an admission would exceed L permits in an interval of one window, up to
+/// the rounding described below.
+/// Its state takes 8·(L + 1) bytes.
 ///
 /// # Cost
 ///
-/// A decision for one permit is two loads and two compare-exchanges, on the head and on one slot;
-/// for n permits n slots. [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent) and
-/// [`idle_at`](Algorithm::idle_at) look at up to L slots, [`ready_at`](Algorithm::ready_at) at as
-/// many as permits are asked for, and all of them start over when an admission comes between: with
-/// a large limit under load that takes milliseconds to seconds, so keep them off the hot path.
+/// A decision for one permit is two loads and two compare-exchanges, of the head and of one slot. A decision for n permits
+/// accesses n slots.
 ///
-/// Times are counted in the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds that gives 20 years
-/// beside the index (50 ns at a limit of 100, 500 ns at 1,000). Recorded times are rounded up and
-/// times of queries are rounded down, so rounding makes the limiter stricter, by less than two units;
-/// readings that are whole units, as those of a log with whole seconds are, are exact.
+/// [`remaining`](Algorithm::remaining), [`spent`](Algorithm::spent) and [`idle_at`](Algorithm::idle_at) read up to L slots.
+/// [`ready_at`](Algorithm::ready_at) reads one slot per requested permit. These methods start over if a permit is admitted
+/// meanwhile. With a large limit under load this takes milliseconds to seconds, so keep them off the hot path.
+///
+/// Times are counted in units: the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds of which 20 years fit into the head beside
+/// the index (50 ns at a limit of 100, 500 ns at 1,000). Recorded times are rounded up, and times of queries are rounded
+/// down. So rounding makes the limiter stricter, by less than two units. Readings in whole units, such as whole seconds of a
+/// log file, are exact.
 ///
 /// # Examples
 ///
@@ -55,20 +57,20 @@ pub struct TimestampRing {
     unit: Divider,
     /// W in units, rounded up.
     window: u64,
-    /// The first time of all: one unit after the window that begins at 0, so that a zeroed slot is old
-    /// enough, and so is a time of 1.
+    /// The time of the clock's origin, in units: one window and one unit. So the times 0, of a zeroed slot, and 1 are at
+    /// least one window old.
     first: u64,
 }
 
 impl TimestampRing {
-    /// The largest limit, in permits: 8 MiB of state.
+    /// The largest limit in permits. Its state takes 8 MiB.
     pub const MAX_LIMIT: u64 = 1 << 20;
 
-    /// Keeps the times of the last `limit` admissions of the quota.
+    /// Creates a ring with one slot per permit of the quota's limit.
     ///
     /// # Errors
     ///
-    /// - `limit`: more than [`MAX_LIMIT`](Self::MAX_LIMIT);
+    /// - `limit`: more than [`MAX_LIMIT`](Self::MAX_LIMIT).
     /// - `window`: shorter than ten units of time (0.5 µs at a limit of 100, 5 µs at 1,000, 5 ms at 10^6).
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         if quota.limit() > Self::MAX_LIMIT {
@@ -97,8 +99,8 @@ impl TimestampRing {
         })
     }
 
-    /// The smallest of 1, 2, 5, 10, … that is at least `least`: decimal, so that windows and the readings of
-    /// coarse clocks are whole units.
+    /// The smallest of 1, 2, 5, 10, 20, … that is at least `least`. In such units, most windows and the readings of coarse
+    /// clocks are whole numbers.
     fn unit(least: u64) -> u64 {
         let mut power = 1;
         loop {
@@ -116,16 +118,16 @@ impl TimestampRing {
         State::new(words, self.layout)
     }
 
-    /// The time to judge at, rounded down.
+    /// The time at which a query or a decision is made, rounded down.
     #[inline]
     fn decision_time(&self, now: Nanos, head: HeadWord) -> u64 {
         let time = self.unit.quotient(now.get()) + self.first;
-        // The newest time was rounded up: what is certain is that a clock has shown the unit before it.
+        // The newest time was rounded up from a reading, so only the unit before it is certain to have been reached.
         time.min(self.layout.last_time())
             .max(head.newest().saturating_sub(1))
     }
 
-    /// The time to record, rounded up and never before what was recorded last.
+    /// The time that a claim records: rounded up, and not before the newest recorded time.
     #[inline]
     fn record_time(&self, now: Nanos, head: HeadWord) -> u64 {
         let whole = self.unit.quotient(now.get());
@@ -134,7 +136,7 @@ impl TimestampRing {
         time.min(self.layout.last_time()).max(head.newest())
     }
 
-    /// The instant at which a time begins.
+    /// The first instant of a time in units.
     fn instant(&self, time: u64) -> Nanos {
         Nanos::new(
             time.saturating_sub(self.first)
@@ -142,21 +144,22 @@ impl TimestampRing {
         )
     }
 
-    /// Stores the time of a claim in those of its slots that no other thread has filled yet.
+    /// Stores the time of a claim in its slots, except in those that another thread has filled.
     #[inline]
     fn record<W: Words>(&self, state: State<W>, first: Position, permits: u64, time: u64) {
         for offset in 0..permits {
             let position = self.layout.after(first, offset);
             let slot = state.slot(position);
-            // At the claim the slot's time was earlier than the claim's. A thread that has stored there
-            // since, for this claim or a later lap's, left no earlier time than the claim's.
+            // When the position was claimed, the time in its slot was earlier than `time`. If another thread has stored
+            // there since, for this claim or one of a later lap, the slot's time is not earlier than `time`.
             if slot.time() < time {
                 state.store(position, slot, SlotWord::stored(time, position.lap));
             }
         }
     }
 
-    /// The latest time among the next `permits` slots, which decides about them; `None` to start over.
+    /// The latest time in the next `permits` slots. The request is admitted if it is at least one window old. `None`: start
+    /// over.
     #[inline]
     fn latest<W: Words>(&self, state: State<W>, head: HeadWord, permits: u64) -> Option<u64> {
         let mut latest = 0;
@@ -167,7 +170,8 @@ impl TimestampRing {
         Some(latest)
     }
 
-    /// Decides about one permit. Retry: a claim was not stored yet, or another thread was faster.
+    /// Decides once, about one permit. `Retry`: the claim of the slot is not stored, another thread changed the head, or the
+    /// request is for several permits.
     #[inline(always)]
     fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
@@ -180,7 +184,7 @@ impl TimestampRing {
             return Attempt::Retry;
         }
         if young {
-            // The slot was read between two looks at one head: at the second, it was too young.
+            // The slot was read between two equal reads of the head. At the second read, it was too young.
             return Attempt::Denied;
         }
         let time = self.record_time(now, head);
@@ -188,9 +192,8 @@ impl TimestampRing {
         if !state.claim(head, next) {
             return Attempt::Retry;
         }
-        // If it fails, another thread has filled the slot, or stored for a later lap: no earlier than this
-        // time. The word that was read does not return: it is earlier than all words of the slot
-        // from the claim on.
+        // If this fails, another thread has filled the slot or has stored the claim of a later lap. In both cases the time in
+        // the slot is not earlier than `time`. The word that was read cannot return, since every later word has a later time.
         state.store(position, slot, SlotWord::stored(time, position.lap));
         Attempt::Admitted(next.raw())
     }
@@ -201,8 +204,8 @@ impl TimestampRing {
         until_decided(|| self.attempt_many(words, now, permits))
     }
 
-    /// Decides about any number of permits. Retry: a claim was not stored yet (now it is), or another
-    /// thread was faster.
+    /// Decides once, about any number of permits. `Retry`: the claim of a slot was not stored, and this call has filled the
+    /// slot; or another thread changed the head.
     #[inline(never)]
     fn attempt_many<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         if permits > self.quota.limit() {
@@ -216,7 +219,8 @@ impl TimestampRing {
         };
         let young = latest + self.window > decided_at;
         if young && state.head() == head {
-            return Attempt::Denied; // As in `attempt_one`.
+            // The slots were read between two equal reads of the head.
+            return Attempt::Denied;
         }
         let time = self.record_time(now, head);
         let next = head.at(time, self.layout.after(head.position(), permits));
@@ -227,20 +231,22 @@ impl TimestampRing {
         Attempt::Admitted(next.raw())
     }
 
-    /// The receipt of a caller with the reading `now` whose claim left the head `claimed`.
+    /// Makes the receipt of a claim at the reading `now` that has exchanged the head for `claimed`.
     #[inline(always)]
     fn receipt(&self, now: Nanos, permits: u64, claimed: u64) -> Receipt {
-        // The claim advanced the head at most to its own reading, rounded up.
+        // The time in `claimed` is either the rounded-up reading `now` or the newest time before the claim, so
+        // `decision_time` returns the time at which the claim was decided.
         let decided_at = self.decision_time(now, self.layout.decode(claimed));
         Receipt::new(now.max(self.instant(decided_at)), permits, claimed)
     }
 
-    /// Works out something from one state of the words: again and again until the head stood still meanwhile.
-    /// Unstored claims count with the time that they would be filled with.
+    /// Calls `query` with a consistent state of the words: repeats it until the head is unchanged afterwards. The arguments
+    /// are the head and the times of the slots, oldest first. A claim that is not stored has the newest time, with which it
+    /// would be filled.
     fn observe<W: Words, T>(
         &self,
         words: W,
-        mut work: impl FnMut(HeadWord, &mut dyn Iterator<Item = u64>) -> T,
+        mut query: impl FnMut(HeadWord, &mut dyn Iterator<Item = u64>) -> T,
     ) -> T {
         let state = self.state(words);
         loop {
@@ -254,7 +260,7 @@ impl TimestampRing {
                     head.newest()
                 }
             });
-            let result = work(head, &mut times);
+            let result = query(head, &mut times);
             if state.head() == head {
                 return result;
             }
@@ -264,7 +270,6 @@ impl TimestampRing {
 
 impl Algorithm for TimestampRing {
     fn words(&self) -> usize {
-        // A limit is at most 2^20.
         1 + usize::try_from(self.layout.slots()).expect("a limit of at most 2^20")
     }
 
@@ -314,9 +319,8 @@ impl Algorithm for TimestampRing {
         })
     }
 
-    /// Succeeds only for zero permits. If the newest entry were taken back,
-    /// the head would return to a former word, and a thread that slept in between would act on
-    /// an outdated read.
+    /// Succeeds only for zero permits. A refund would have to return the head to an earlier word, and a thread that was
+    /// suspended meanwhile could then not detect that its reads are outdated.
     fn refund<W: Words>(&self, _words: W, _receipt: &Receipt, permits: u64) -> bool {
         permits == 0
     }
@@ -332,7 +336,7 @@ impl Algorithm for TimestampRing {
             };
             if slot.time() >= time {
                 if state.head() == head {
-                    // Every slot holds this time already: a further charge changes no decision.
+                    // Every slot already has this time, so a further charge changes no decision.
                     return permits;
                 }
                 continue;

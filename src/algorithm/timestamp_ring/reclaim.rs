@@ -2,7 +2,7 @@ use alloc::format;
 use core::time::Duration;
 
 use super::TimestampRing;
-use crate::algorithm::attempt::{Attempt, lent};
+use crate::algorithm::attempt::{Attempt, opaque_copy};
 use crate::algorithm::traits::Reclaim;
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -11,7 +11,7 @@ use crate::time::Nanos;
 
 impl Reclaim for TimestampRing {
     fn span(&self) -> Duration {
-        // Rounding takes one unit; a slot whose claimer sleeps is filled with one unit after the newest time.
+        // Rounding adds one unit. `advance` may add another to the newest time, with which an unstored claim is filled.
         Duration::from_nanos((self.window + 2).saturating_mul(self.unit.divisor()))
     }
 
@@ -21,7 +21,7 @@ impl Reclaim for TimestampRing {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         let attempt = match self.attempt_one(words, now, permits) {
-            Attempt::Retry => self.attempt_many(lent(words), now, permits),
+            Attempt::Retry => self.attempt_many(opaque_copy(words), now, permits),
             decided => decided,
         };
         attempt.map(|claimed| self.receipt(now, permits, claimed))
@@ -29,18 +29,18 @@ impl Reclaim for TimestampRing {
 
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
         let head = self.layout.decode(first);
-        // No slot was ever claimed later than at `newest`.
+        // No slot has a time later than `newest`.
         head.newest() + self.window < self.decision_time(now, head)
     }
 
-    /// Keeps the position, and sets the newest time to now. A slot whose claimer still sleeps counts as claimed
-    /// now, because it is filled with that time.
+    /// Keeps the position, and sets the newest time to `now`. A claim that is not stored yet counts as made at `now`,
+    /// because its slot is filled with the newest time.
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let head = self.layout.decode(first);
-        let here = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
-        let newest = here.max(head.newest() + 1);
-        // A recorded reading is rounded up, so it may be a unit ahead.
-        (newest <= self.layout.last_time().min(here + 2)).then(|| head.at(newest, head.position()).raw())
+        let current = (self.unit.quotient(now.get()) + self.first).min(self.layout.last_time());
+        let newest = current.max(head.newest() + 1);
+        // A recorded reading is rounded up, so the head may be one unit ahead of `current`.
+        (newest <= self.layout.last_time().min(current + 2)).then(|| head.at(newest, head.position()).raw())
     }
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {
@@ -49,7 +49,7 @@ impl Reclaim for TimestampRing {
     }
 
     fn latest_time(&self, first: u64) -> Nanos {
-        // As in `decision_time`: only the unit before is certain.
+        // The newest time was rounded up from a reading, so only the unit before it is certain to have been reached.
         self.instant(self.layout.decode(first).newest().saturating_sub(1))
     }
 

@@ -20,16 +20,16 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn head(self) -> HeadWord {
-        // Acquire: pairs with the Release in `claim`; a thread that observes a claim observes of each slot at least
-        // the claimer's value, so never one two laps old, whose tag would match.
+        // Acquire: pairs with the Release in `claim`. A thread that observes a claim observes no older value of a slot than
+        // the claimer did. So it never reads a value that is two laps old, whose lap bit would match.
         self.layout.decode(self.words.load(Self::HEAD, Ordering::Acquire))
     }
 
-    /// Claims positions.
+    /// Claims the positions from `seen` to `new`.
     #[inline]
     pub(super) fn claim(self, seen: HeadWord, new: HeadWord) -> bool {
-        // Release: pairs with the Acquire in `head`; publishes which slots the claimer has seen.
-        // Relaxed on failure: the caller starts over from `head`, or gives up.
+        // Release: pairs with the Acquire in `head`; publishes the slots as the claimer has observed them.
+        // Relaxed on failure: the caller starts over from `head`.
         self.words
             .exchange(
                 Self::HEAD,
@@ -43,15 +43,15 @@ impl<W: Words> State<W> {
 
     #[inline]
     pub(super) fn slot(self, position: Position) -> SlotWord {
-        // Acquire: pairs with the Release in `store`; a thread that observes a slot of a later lap observes
-        // the head that had claimed it, so its exchange or its second read of the head fails.
+        // Acquire: pairs with the Release in `store`. A thread that observes a slot of a later lap observes the head that
+        // claimed it. So its exchange of the head fails, or its second read of the head differs.
         SlotWord::decode(self.words.load(Self::index(position), Ordering::Acquire))
     }
 
     #[inline]
     pub(super) fn store(self, position: Position, seen: SlotWord, new: SlotWord) -> bool {
-        // Release: pairs with the Acquire in `slot`; publishes the claim whose time the slot holds.
-        // Relaxed on failure: the other thread has stored this time or a later one.
+        // Release: pairs with the Acquire in `slot`; publishes the head by which the position was claimed.
+        // Relaxed on failure: another thread has stored a time that is not earlier.
         self.words
             .exchange(
                 Self::index(position),
@@ -73,10 +73,10 @@ impl<W: Words> State<W> {
         index + 1
     }
 
-    /// The slot at `position`, if its last claim is stored.
+    /// Returns the slot at `position` if its last claim is stored.
     ///
-    /// If it is not, the claimer sleeps between claim and store. No thread waits for it: the slot is filled with
-    /// the newest time of all, which is no earlier than the claimer's, and `None` says to start over.
+    /// Otherwise the claimer was suspended between claim and store. This thread does not wait for it: it fills the slot with
+    /// the newest time, which is not earlier than that of the claim, and returns `None`. The caller starts over.
     #[inline]
     pub(super) fn filled(self, head: HeadWord, position: Position) -> Option<SlotWord> {
         let slot = self.slot(position);
@@ -89,7 +89,7 @@ impl<W: Words> State<W> {
 
     #[cold]
     pub(super) fn fill(self, head: HeadWord, position: Position, slot: SlotWord) {
-        // Only if the head is unchanged: otherwise the slot may be of a later lap, and needs no fill.
+        // If the head has changed, the slot may be of a later lap. Then it must not be filled.
         if self.head() == head {
             self.store(position, slot, SlotWord::stored(head.newest(), position.lap ^ 1));
         }

@@ -4,33 +4,34 @@ use core::fmt;
 
 use crate::algorithm::traits::FIRST_WORD_BITS;
 
-/// Which slot a position of the ring falls on, and in which lap.
+/// A position in the ring: a slot and a lap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::algorithm) struct Position {
     /// The slot's number, 0 to L − 1.
     pub(in crate::algorithm) index: u64,
-    /// Laps gone round, modulo 2.
+    /// The number of the lap, modulo 2.
     pub(in crate::algorithm) lap: u64,
 }
 
-/// The head of a timestamp ring: the next position to be claimed, and when the last one was.
+/// The head of a timestamp ring: the next position to be claimed, and the time of the last claim.
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
 /// | 2 | | clear ([`FIRST_WORD_BITS`]) |
-/// | 61 − i | `newest` | the time of the newest claim, in the ring's units |
-/// | 1 | `lap` | laps gone round, modulo 2 |
-/// | i | `index` | the slot that the next claim takes |
+/// | 61 − i | `newest` | the time of the last claim, in the ring's units |
+/// | 1 | `lap` | the lap of the next position, modulo 2 |
+/// | i | `index` | the slot of the next position |
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::algorithm) struct HeadWord {
     raw: u64,
     layout: LogLayout,
 }
 
-/// The widths of a [`HeadWord`]: L slots, and i, the bits of an index.
+/// The number of slots, and the field widths of a [`HeadWord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::algorithm) struct LogLayout {
     slots: u64,
+    /// i, the bits of an index.
     index_bits: u32,
 }
 
@@ -47,7 +48,7 @@ impl LogLayout {
         self.slots
     }
 
-    /// The last time that the head can hold; a slot can hold it too.
+    /// The last time that the head can hold. A slot has more bits for its time.
     pub(in crate::algorithm) const fn last_time(self) -> u64 {
         u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.index_bits + 1)
     }
@@ -57,7 +58,7 @@ impl LogLayout {
         HeadWord { raw, layout: self }
     }
 
-    /// The position `offset` (at most L) places after `position`.
+    /// The position that is `offset` positions after `position`. `offset` is at most L.
     #[inline]
     pub(in crate::algorithm) const fn after(self, position: Position, offset: u64) -> Position {
         let index = position.index + offset;
@@ -91,7 +92,7 @@ impl HeadWord {
     pub(in crate::algorithm) const fn position(self) -> Position {
         let index = self.raw & ((1 << self.layout.index_bits) - 1);
         Position {
-            // Never beyond the slots, except in words that no log has written.
+            // The index is always below the number of slots, except in words that no timestamp ring has written.
             index: if index < self.layout.slots { index } else { 0 },
             lap: (self.raw >> self.layout.index_bits) & 1,
         }
@@ -115,12 +116,12 @@ impl fmt::Debug for HeadWord {
     }
 }
 
-/// A slot of a timestamp ring: when it was last claimed, and by which lap it was stored.
+/// A slot of a timestamp ring: the time of the last claim that was stored, and the lap that may claim the slot next.
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
 /// | 63 | `time` | the time of the claim, in the ring's units |
-/// | 1 | `due` | the lap, modulo 2, whose claim this slot is ready for: the one after the lap that stored it |
+/// | 1 | `due` | the lap after that of the claim, modulo 2 |
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::algorithm) struct SlotWord {
     raw: u64,
@@ -150,7 +151,7 @@ impl SlotWord {
         self.raw >> 1
     }
 
-    /// Whether the lap before `lap` has stored its time here.
+    /// Whether the claim of the lap before `lap` is stored.
     #[inline]
     pub(in crate::algorithm) const fn is_due(self, lap: u64) -> bool {
         self.raw & 1 == lap

@@ -1,4 +1,4 @@
-//! A counter ring of several words: see [the protocol](super::counter_ring).
+//! A counter ring in several words, by [the protocol of counter rings](super::counter_ring).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use self::state::State;
 use self::window::Window;
 use self::word::TotalWord;
-use super::attempt::{Attempt, lent, until_decided};
+use super::attempt::{Attempt, opaque_copy, until_decided};
 use super::cell_window::CellWindow;
 use crate::receipt::Receipt;
 use crate::sync::Words;
@@ -23,15 +23,15 @@ pub(super) use word::TotalLayout;
 pub(super) struct WideRing {
     layout: TotalLayout,
     cells: Cells,
-    /// The window that was given first: the only one in a ring with shares.
+    /// The first window that was configured. A ring with shares has no other.
     first: Window,
     rest: Box<[Window]>,
-    /// Whether there is one window, without shares.
+    /// Whether there is only one window, and it has no shares.
     plain: bool,
 }
 
 impl WideRing {
-    /// The windows, with the width of their cells in ticks.
+    /// Creates a ring. `cell_windows` has each window with the width of its cells in ticks.
     pub(super) fn new(
         layout: TotalLayout,
         width: u64,
@@ -55,7 +55,7 @@ impl WideRing {
         }
     }
 
-    /// This ring over its own words, with a lower limit for each window.
+    /// This ring with a lower limit for each window, over the same words.
     pub(super) fn with_limit(&self, limits: &[u64]) -> Self {
         let mut ring = self.clone();
         let windows = core::iter::once(&mut ring.first).chain(&mut ring.rest);
@@ -65,7 +65,7 @@ impl WideRing {
         ring
     }
 
-    /// The longest time that a cell is summed for, in ticks.
+    /// The longest time for which any window sums a cell, in ticks.
     pub(super) fn longest(&self) -> u64 {
         let ticks = |window: &Window| window.cell_window.summed() * window.ticks.divisor();
         self.windows().map(ticks).max().unwrap_or(0)
@@ -96,30 +96,30 @@ impl WideRing {
         State::new(words, self.layout)
     }
 
-    /// Decides: the tick that is charged.
+    /// Decides, and returns the tick that is charged.
     #[inline(always)]
     pub(super) fn decide<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         self.attempt(words, tick, permits)
-            .or_else(|| self.retry(lent(words), tick, permits))
+            .or_else(|| self.retry(opaque_copy(words), tick, permits))
     }
 
-    /// Decides as `attempt`; if that is not possible, does one step towards it and tries again.
+    /// Calls `attempt`. If it has to be repeated, helps to enter the cell first, and repeats it once.
     #[inline(always)]
     pub(super) fn attempt_or_enter<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         match self.attempt(words, tick, permits) {
-            Attempt::Retry => self.enter_and_attempt(lent(words), tick, permits),
+            Attempt::Retry => self.enter_and_attempt(opaque_copy(words), tick, permits),
             decided => decided,
         }
     }
 
-    /// Repeats the attempt until the cell is open and it decides.
+    /// Repeats entering the cell and the attempt until it decides.
     #[cold]
     #[inline(never)]
     fn retry<W: Words>(&self, words: W, tick: u64, permits: u64) -> Option<u64> {
         until_decided(|| self.enter_and_attempt(words, tick, permits))
     }
 
-    /// Does one step towards an open cell at `tick`, for this thread or another, and then attempts.
+    /// Helps to enter the cell at `tick`, or another cell that is being entered, and then calls `attempt`.
     #[cold]
     #[inline(never)]
     fn enter_and_attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
@@ -128,7 +128,8 @@ impl WideRing {
         self.attempt(words, tick, permits)
     }
 
-    /// Decides once, and returns the tick that is charged. Retry: the cell is not open, or another thread was faster.
+    /// Decides once. `Admitted` has the tick that is charged. `Retry`: the cell is not open, or another thread changed the
+    /// control word.
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         if self.plain {
@@ -139,13 +140,13 @@ impl WideRing {
                 permits,
             )
         } else {
-            self.attempt_in_full(lent(words), tick, permits)
+            self.attempt_all(opaque_copy(words), tick, permits)
         }
     }
 
-    /// As `attempt`, with shares and further windows.
+    /// Decides once, by the shares and all windows.
     #[inline(never)]
-    fn attempt_in_full<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
+    fn attempt_all<W: Words>(&self, words: W, tick: u64, permits: u64) -> Attempt<u64> {
         self.attempt_where(
             words,
             tick,
@@ -168,27 +169,28 @@ impl WideRing {
             return Attempt::Retry;
         }
         if fits(state, seen) {
-            if state.move_on(seen, seen.plus(permits)) {
+            if state.exchange_control(seen, seen.plus(permits)) {
                 return Attempt::Admitted(seen.tick());
             }
         } else if state.control() == seen {
-            // The bases were read between two looks at one control word: at the second, the window
-            // had no room.
+            // The bases were read between two equal reads of the control word. So the sums were these, and a window did
+            // not have the capacity.
             return Attempt::Denied;
         }
         Attempt::Retry
     }
 
-    /// Whether every window has room at an open control word. Right only if it still is the control
-    /// word afterwards.
+    /// Whether every window has the capacity for `permits` at an open control word. The result is valid only if the control
+    /// word is unchanged afterwards.
     #[inline]
     fn fits<W: Words>(&self, state: State<W>, seen: TotalWord, permits: u64) -> bool {
-        permits <= self.room_in(state, seen)
+        permits <= self.least_capacity(state, seen)
     }
 
-    /// The least capacity of all windows at an open control word. Right only if it still is the control word afterwards.
+    /// The least capacity of all windows at an open control word. The result is valid only if the control word is unchanged
+    /// afterwards.
     #[inline]
-    fn room_in<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
+    fn least_capacity<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
         let first = match self.first.cell_window.shares() {
             None => Self::left(state, &self.first, seen),
@@ -198,14 +200,14 @@ impl WideRing {
         rest.fold(first, u64::min)
     }
 
-    /// The rest of a window's limit.
+    /// The permits that a window's limit leaves.
     #[inline]
     fn left<W: Words>(state: State<W>, window: &Window, seen: TotalWord) -> u64 {
         let sum = seen.since(state.total(window.base));
         window.cell_window.limit().saturating_sub(sum)
     }
 
-    /// The rest of the share of the first window's current cell.
+    /// The permits that the share of the current cell leaves, in the first window.
     #[inline]
     fn share_left<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         let cell = self.first.cell(seen.tick());
@@ -213,35 +215,35 @@ impl WideRing {
         self.first.cell_window.capacity(0, cell, newest)
     }
 
-    /// Brings the control word nearer to being open at `tick`, unless it is open there or later.
+    /// Finishes the cell that is being entered, or else enters the cell at `tick` if it is newer than the current one.
     #[cold]
     fn enter_cell<W: Words>(&self, state: State<W>, seen: TotalWord, tick: u64) {
         if seen.entering() {
             self.finish(state, seen);
         } else if seen.tick() < tick {
             let entering = seen.enter(tick);
-            if state.move_on(seen, entering) {
+            if state.exchange_control(seen, entering) {
                 self.finish(state, entering);
             }
         }
     }
 
-    /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do
-    /// this, any number of times, however late.
+    /// Publishes the bases and slots of the cell that is being entered, and opens it. Any thread may do this, any number of
+    /// times. After the cell has been opened, it changes nothing.
     fn finish<W: Words>(&self, state: State<W>, entering: TotalWord) {
         for window in self.windows() {
             let cell = window.cell(entering.tick());
-            let here = entering.at(cell);
-            // The base first: the slot replaces that of the oldest cell, whose total the base holds. A thread
-            // that finds the old slot replaced finds the base published.
-            let base = Self::first_entered(state, window, window.oldest(cell)..cell).unwrap_or(here);
+            let total = entering.at(cell);
+            // The base is published first. The slot replaces that of the oldest cell, whose total the base holds. So a
+            // thread that finds the old slot replaced finds the base published.
+            let base = Self::first_entered(state, window, window.oldest(cell)..cell).unwrap_or(total);
             state.publish(window.base, base.at(cell));
-            state.publish(window.slot(cell), here);
+            state.publish(window.slot(cell), total);
         }
         state.open(entering);
     }
 
-    /// The total of the first cell among `cells` that was ever entered, if a slot still holds it.
+    /// The slot of the first cell among `cells` that has been entered. `None` if no slot is of one of these cells.
     fn first_entered<W: Words>(
         state: State<W>,
         window: &Window,
@@ -250,25 +252,26 @@ impl WideRing {
         cells.find_map(|cell| Self::slot_of(state, window, cell))
     }
 
+    /// The slot of a cell. `None` if the cell was not entered, or a later cell has replaced its slot.
     fn slot_of<W: Words>(state: State<W>, window: &Window, cell: u64) -> Option<TotalWord> {
-        let mark = state.total(window.slot(cell));
-        (mark.tick() == cell).then_some(mark)
+        let slot = state.total(window.slot(cell));
+        (slot.tick() == cell).then_some(slot)
     }
 
     pub(super) fn is_idle(&self, first: u64, now: Nanos) -> bool {
         let (control, tick) = (self.layout.decode(first), self.cells.tick(now));
-        // A cell that is being entered is not idle: a thread is about to charge it.
-        let passed =
+        // A state whose cell is being entered is not idle, since a thread is about to charge that cell.
+        let is_empty =
             |window: &Window| window.cell(tick) >= window.cell(control.tick()) + window.cell_window.summed();
-        !control.entering() && self.windows().all(passed)
+        !control.entering() && self.windows().all(is_empty)
     }
 
-    /// The next control word leaves its cell entering: the next decision opens it.
+    /// The flag `entering` is set in the result. The next decision publishes the bases and slots, and opens the cell.
     pub(super) fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
         let control = self.layout.decode(first);
-        let here = self.cells.tick(now);
-        let tick = here.max(control.tick() + 1);
-        let last = self.layout.last_tick().min(here + 1);
+        let current = self.cells.tick(now);
+        let tick = current.max(control.tick() + 1);
+        let last = self.layout.last_tick().min(current + 1);
         (!control.entering() && tick <= last).then(|| control.enter(tick).raw())
     }
 
@@ -277,10 +280,10 @@ impl WideRing {
         if control.entering() {
             return None;
         }
-        let passed = |window: &Window| {
+        let empty_at = |window: &Window| {
             (window.cell(control.tick()) + window.cell_window.summed()) * window.ticks.divisor()
         };
-        self.cells.start(self.windows().map(passed).fold(0, u64::max))
+        self.cells.start(self.windows().map(empty_at).fold(0, u64::max))
     }
 
     pub(super) fn latest_time(&self, first: u64) -> Nanos {
@@ -295,14 +298,14 @@ impl WideRing {
         loop {
             let seen = state.control();
             if seen.entering() {
-                // Which cell a base is of must be known before the base is raised.
+                // The bases must be of the current cell before a refund raises them.
                 self.finish(state, seen);
             } else if seen.tick() != charged {
                 return self.refund_older(state, seen.tick(), charged, permits);
             } else {
-                let here = state.total(self.first.slot(self.first.cell(charged)));
-                if permits <= seen.since(here) {
-                    if state.move_on(seen, seen.minus(permits)) {
+                let slot = state.total(self.first.slot(self.first.cell(charged)));
+                if permits <= seen.since(slot) {
+                    if state.exchange_control(seen, seen.minus(permits)) {
                         return true;
                     }
                 } else if state.control() == seen {
@@ -312,12 +315,12 @@ impl WideRing {
         }
     }
 
-    /// Refunds permits of a cell before the current one, in each window that still sums it: raises the totals that the
-    /// cell's permits are counted from.
+    /// Refunds permits of a cell before the current one. In each window that still sums the cell, this raises the totals from
+    /// which its permits are counted. Returns false if no window sums it.
     #[cold]
     fn refund_older<W: Words>(&self, state: State<W>, current: u64, charged: u64, permits: u64) -> bool {
         let mut counted = false;
-        // Of words that are fresh, or that the key has lost, a receipt may be of a later cell.
+        // A receipt may be of a cell after the current one if the words are fresh, or belong to another key now.
         let windows = self.windows().filter(|_| charged < current);
         for window in windows {
             let (current, charged) = (window.cell(current), window.cell(charged));
@@ -326,12 +329,12 @@ impl WideRing {
                 continue;
             }
             counted = true;
-            // The slots first: a thread that finds the base raised, and admits because of it, finds the slots raised when it
+            // The slots are raised first. A thread that admits because the base was raised finds the slots raised when it
             // enters the next cell.
             for cell in (oldest..=charged).rev() {
                 state.raise(window.slot(cell), cell, permits);
             }
-            // If another cell has been entered meanwhile, its base was computed from the slots.
+            // This does nothing if another cell has been entered meanwhile. Its base was computed from the slots.
             state.raise(window.base, current, permits);
         }
         counted
@@ -346,10 +349,10 @@ impl WideRing {
                 self.enter_cell(state, seen, tick);
                 continue;
             }
-            // Every window's sum must stay within what the total can tell apart.
-            let room = |window: &Window| self.layout.largest_sum() - seen.since(state.total(window.base));
-            let charged = self.windows().map(room).fold(permits, u64::min);
-            if state.move_on(seen, seen.plus(charged)) {
+            // The sum of each window must stay below 2^b, because totals are modulo 2^b.
+            let capacity = |window: &Window| self.layout.largest_sum() - seen.since(state.total(window.base));
+            let charged = self.windows().map(capacity).fold(permits, u64::min);
+            if state.exchange_control(seen, seen.plus(charged)) {
                 return charged;
             }
         }

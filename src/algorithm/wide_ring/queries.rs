@@ -8,18 +8,18 @@ use crate::sync::Words;
 use crate::time::Nanos;
 
 impl WideRing {
-    /// Computes `work` from one consistent state of the words, without writing. Repeats it until the control
-    /// word is unchanged afterwards. Passes the control word and the tick of the query.
+    /// Calls `query` with a consistent state of the words: repeats it until the control word is unchanged afterwards. The
+    /// arguments are the state, the control word, and the tick that the query is about.
     fn observe<W: Words, T>(
         &self,
         words: W,
         now: Nanos,
-        mut work: impl FnMut(State<W>, TotalWord, u64) -> T,
+        mut query: impl FnMut(State<W>, TotalWord, u64) -> T,
     ) -> T {
         let state = self.state(words);
         loop {
             let seen = state.control();
-            let result = work(state, seen, self.cells.tick(now).max(seen.tick()));
+            let result = query(state, seen, self.cells.tick(now).max(seen.tick()));
             if state.control() == seen {
                 return result;
             }
@@ -31,10 +31,10 @@ impl WideRing {
         let state = self.state(words);
         let seen = state.control();
         if !seen.entering() && seen.tick() == self.cells.tick(now) {
-            // The bases are of this cell, as when deciding.
-            let room = self.room_in(state, seen);
+            // The cell is open, so its bases are published, as for a decision.
+            let capacity = self.least_capacity(state, seen);
             if state.control() == seen {
-                return room;
+                return capacity;
             }
         }
         self.remaining_in_any_cell(words, now)
@@ -64,7 +64,7 @@ impl WideRing {
         self.rest.get(window.wrapping_sub(1)).unwrap_or(&self.first)
     }
 
-    /// The earliest instant at which one window has the capacity for `permits`.
+    /// The earliest instant, `now` or later, at which the window with the index `window` has the capacity for `permits`.
     #[cfg(feature = "rules")]
     pub(in crate::algorithm) fn ready_in<W: Words>(
         &self,
@@ -81,28 +81,28 @@ impl WideRing {
             return None;
         }
         self.observe(words, now, |state, seen, tick| {
-            let empty = Self::roomy_at(state, window, seen, tick, permits);
-            self.ready(state, seen, (now, tick), permits, empty)
+            let from = Self::first_tick_with_capacity(state, window, seen, tick, permits);
+            self.first_instant(state, seen, (now, tick), permits, from)
         })
     }
 
-    /// The room in a window at `tick`, entered or not.
+    /// The capacity of a window at `tick`, which need not have been entered.
     fn capacity<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64) -> u64 {
         let cell = window.cell(tick);
         let sum = Self::sum_at(state, window, seen, cell);
         window.cell_window.capacity(sum, cell, || {
-            Self::slot_of(state, window, cell).map_or(0, |mark| seen.since(mark))
+            Self::slot_of(state, window, cell).map_or(0, |slot| seen.since(slot))
         })
     }
 
-    /// The sum of a window whose current cell is `cell`, entered or not.
+    /// The sum of a window whose current cell is `cell`, which need not have been entered.
     fn sum_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, cell: u64) -> u64 {
-        // The base after the slots: if it is not of this cell even then, no slot was of this cell when it
-        // was read, and the oldest cell's was still there.
+        // The base is read after the slots. If it is not of this cell, no slot was of this cell when it was read, so the
+        // slot of the oldest cell was not replaced yet.
         let first = Self::first_entered(state, window, window.oldest(cell)..=cell);
         let base = state.total(window.base);
         let first = if base.tick() == cell { Some(base) } else { first };
-        // If neither has the total, the window begins with the present one.
+        // If neither has a total, no cell of the window was entered, so the sum is 0.
         first.map_or(0, |first| seen.since(first))
     }
 
@@ -122,65 +122,77 @@ impl WideRing {
         permits: u64,
     ) -> Option<Nanos> {
         self.observe(words, now, |state, seen, tick| {
-            let roomy = |window| Self::roomy_at(state, window, seen, tick, permits);
-            let empty = self.windows().map(roomy).fold(tick, u64::max);
-            self.ready(state, seen, (now, tick), permits, empty)
+            let first_tick = |window| Self::first_tick_with_capacity(state, window, seen, tick, permits);
+            let from = self.windows().map(first_tick).fold(tick, u64::max);
+            self.first_instant(state, seen, (now, tick), permits, from)
         })
     }
 
-    /// The first tick from `tick` on at which a window's sum, left alone, leaves room for `permits`.
-    fn roomy_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64, permits: u64) -> u64 {
+    /// The first tick from `tick` on at which a window's limit leaves `permits`, if no other request comes before.
+    fn first_tick_with_capacity<W: Words>(
+        state: State<W>,
+        window: &Window,
+        seen: TotalWord,
+        tick: u64,
+        permits: u64,
+    ) -> u64 {
         let sum = window.cell_window.limit().saturating_sub(permits);
-        Self::thinned_at(state, window, seen, tick, sum)
+        Self::first_tick_with_sum(state, window, seen, tick, sum)
     }
 
-    /// The first instant from `now`, in the cell `tick`, on at which there is room for `permits`, when the sums leave
-    /// it from the tick `empty` on.
-    fn ready<W: Words>(
+    /// The first instant, `now` or later, at which there is the capacity for `permits`. `tick` is the tick of `now`, and from
+    /// the tick `from` on, the limits of all windows leave `permits`.
+    fn first_instant<W: Words>(
         &self,
         state: State<W>,
         seen: TotalWord,
         (now, tick): (Nanos, u64),
         permits: u64,
-        empty: u64,
+        from: u64,
     ) -> Option<Nanos> {
-        // Shares come round after N cells; only the first window has any, and then there is no other.
-        let shared = match self.first.cell_window.shares() {
-            None => Some(empty),
-            Some(shares) => (empty..=empty + shares.cells())
+        // Only the first window can have shares, and then there is no other window. The shares repeat after N cells.
+        let ready = match self.first.cell_window.shares() {
+            None => Some(from),
+            Some(shares) => (from..=from + shares.cells())
                 .find(|&tick| permits <= Self::capacity(state, &self.first, seen, tick)),
         };
-        self.instant(now, tick, shared?)
+        self.instant(now, tick, ready?)
     }
 
     pub(in crate::algorithm) fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         self.observe(words, now, |state, seen, tick| {
             let empty = self
                 .windows()
-                .map(|window| Self::thinned_at(state, window, seen, tick, 0))
+                .map(|window| Self::first_tick_with_sum(state, window, seen, tick, 0))
                 .fold(tick, u64::max);
             self.instant(now, tick, empty)
         })
     }
 
-    /// The first tick from `tick` on at which a window, left alone, holds at most `sum`.
-    fn thinned_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, tick: u64, sum: u64) -> u64 {
+    /// The first tick from `tick` on at which a window holds at most `sum`, if no other request comes before.
+    fn first_tick_with_sum<W: Words>(
+        state: State<W>,
+        window: &Window,
+        seen: TotalWord,
+        tick: u64,
+        sum: u64,
+    ) -> u64 {
         let cell = window.cell(tick);
         let oldest = window.oldest(cell);
-        // The window must have left behind the newest cell since which more was admitted. Of the oldest there
-        // may be no slot, but if it is none of the others it is that one.
+        // Find the newest cell since whose beginning more than `sum` was admitted. The window holds at most `sum` as soon as
+        // it no longer sums this cell. The oldest cell may have no slot, so the sum of the window stands in for it.
         (oldest + 1..=cell)
             .rev()
-            .find(|&cell| Self::slot_of(state, window, cell).is_some_and(|mark| seen.since(mark) > sum))
+            .find(|&cell| Self::slot_of(state, window, cell).is_some_and(|slot| seen.since(slot) > sum))
             .or_else(|| (Self::sum_at(state, window, seen, cell) > sum).then_some(oldest))
             .map_or(tick, |last| {
                 (last + window.cell_window.summed()) * window.ticks.divisor()
             })
     }
 
-    /// `now` for the present tick, the beginning of a later one.
-    fn instant(&self, now: Nanos, present: u64, tick: u64) -> Option<Nanos> {
-        if tick == present {
+    /// Converts a tick to an instant: `now` if it is the current tick, otherwise its beginning.
+    fn instant(&self, now: Nanos, current: u64, tick: u64) -> Option<Nanos> {
+        if tick == current {
             Some(now)
         } else {
             self.cells.start(tick)

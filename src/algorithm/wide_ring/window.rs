@@ -1,20 +1,21 @@
 use crate::algorithm::cell_window::CellWindow;
 use crate::time::Divider;
 
-/// One window over the control word's running total: where its base and its slots are.
+/// One window of a wide ring: its cells, and the indices of its base and slots.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) cell_window: CellWindow,
-    /// Ticks of the control word in one cell of this window.
+    /// The width of a cell in ticks of the control word.
     pub(super) ticks: Divider,
-    /// Slots: one fewer than cells are summed, because the base holds the total of the oldest; at least one.
+    /// The number of slots: one fewer than the summed cells, because the base holds the total of the oldest cell, and at
+    /// least one.
     slots: Divider,
-    /// The index of the base word; the slots follow it.
+    /// The index of the base. The slots follow it.
     pub(super) base: usize,
 }
 
 impl Window {
-    /// A window whose cells are `ticks` wide, with its words from `base` on.
+    /// Creates a window whose cells are `ticks` wide, and whose words begin at the index `base`.
     pub(super) fn new(cell_window: CellWindow, ticks: u64, base: usize) -> Self {
         Self {
             cell_window,
@@ -24,12 +25,12 @@ impl Window {
         }
     }
 
-    /// How many slots a window has.
+    /// The number of slots of a window.
     fn slots(cell_window: &CellWindow) -> u64 {
         (cell_window.summed() - 1).max(1)
     }
 
-    /// How many words a window has: its base and its slots.
+    /// The number of words of a window: its base and its slots.
     pub(super) fn words(cell_window: &CellWindow) -> usize {
         1 + usize::try_from(Self::slots(cell_window)).expect("a window of a few thousand cells")
     }
@@ -50,7 +51,7 @@ impl Window {
 
     /// The oldest cell that is summed when `cell` is the current one.
     pub(super) fn oldest(&self, cell: u64) -> u64 {
-        // Never below zero: the first tick of all is later than one cell_window.
+        // Never below zero: the first tick is later than the summed cells.
         (cell + 1).saturating_sub(self.cell_window.summed())
     }
 }

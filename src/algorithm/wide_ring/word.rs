@@ -9,23 +9,24 @@ use crate::algorithm::traits::FIRST_WORD_BITS;
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
 /// | 2 | | clear ([`FIRST_WORD_BITS`]) |
-/// | 61 − b | `tick` | the cell that the word speaks of |
-/// | b | `total` | permits admitted so far, modulo 2^b |
-/// | 1 | `entering` | control only: the cell is being entered, the total is frozen |
+/// | 61 − b | `tick` | the number of the cell that the word belongs to |
+/// | b | `total` | the running total of admitted permits, modulo 2^b |
+/// | 1 | `entering` | in the control word: whether the cell is being entered, so that the total is frozen |
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::algorithm) struct TotalWord {
     raw: u64,
     layout: TotalLayout,
 }
 
-/// The widths of a [`TotalWord`]: b, the bits of the running total.
+/// The field widths of a [`TotalWord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::algorithm) struct TotalLayout {
+    /// b, the bits of the running total.
     total_bits: u32,
 }
 
 impl TotalLayout {
-    /// Room for a window sum of up to `limit`, and as much again for debt.
+    /// A layout for window sums of up to `limit`, and as much again for debt.
     pub(in crate::algorithm) const fn new(limit: u64) -> Self {
         Self {
             total_bits: u64::BITS - limit.leading_zeros() + 1,
@@ -37,7 +38,7 @@ impl TotalLayout {
         u64::MAX >> (u64::BITS - FIRST_WORD_BITS + self.total_bits + 1)
     }
 
-    /// The largest window sum that can be told from a smaller one.
+    /// The largest window sum that a difference of totals can represent.
     pub(in crate::algorithm) const fn largest_sum(self) -> u64 {
         (1 << self.total_bits) - 1
     }
@@ -66,10 +67,10 @@ impl TotalWord {
         self.raw & Self::ENTERING != 0
     }
 
-    /// Permits admitted between `base` and this mark.
+    /// The permits that were admitted between `base` and this word.
     #[inline]
     pub(in crate::algorithm) const fn since(self, base: Self) -> u64 {
-        // Modulo 2^b: the totals' difference is a window sum, which stays below 2^b.
+        // The difference modulo 2^b is exact, since a window sum stays below 2^b.
         (self.raw >> 1).wrapping_sub(base.raw >> 1) & self.layout.largest_sum()
     }
 
@@ -90,7 +91,7 @@ impl TotalWord {
             .decode((self.raw & !total_mask) | ((total << 1) & total_mask))
     }
 
-    /// This total at another tick, open.
+    /// `{ t, c, _ }` → `{ tick, c, open }`.
     pub(in crate::algorithm) const fn at(self, tick: u64) -> Self {
         let total = self.raw & (self.layout.largest_sum() << 1);
         self.layout.decode((tick << (self.layout.total_bits + 1)) | total)
