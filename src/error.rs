@@ -20,7 +20,7 @@ use core::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// The name of the field in the builder or the file, such as `limit`, `window`, `cells` or `burst`.
+    /// The field of the builder or the file, such as `limit`, `window`, `cells` or `burst`.
     pub field: &'static str,
     /// The value that was given, as text.
     pub given: String,

@@ -2,17 +2,18 @@ use alloc::boxed::Box;
 
 use crate::sync::{AtomicU64, Tally};
 
-/// The words of one limiter, on cache lines of their own.
+/// The words of one limiter, on cache lines that hold no other data.
 #[derive(Debug)]
 pub(crate) struct OwnWords {
-    /// Unique in the process, unlike an address, which may be used again.
+    /// The number of the limiter. It is unique in the process, unlike an address.
     number: u64,
     memory: Box<[AtomicU64]>,
+    /// The index of the first word, which is aligned to [`LINES`].
     first: usize,
     words: usize,
 }
 
-/// The bytes that the hardware fetches together: two lines of 64 on current x86, one of 128 on current arm.
+/// The bytes that the hardware fetches together: two lines of 64 bytes on current x86, and one of 128 bytes on current Arm.
 const LINES: usize = 128;
 
 /// The number of [`OwnWords`] that were created.
@@ -35,24 +36,24 @@ impl OwnWords {
         }
     }
 
-    /// The number by which a receipt names the limiter with these words.
+    /// The number by which a receipt identifies the limiter of these words.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
 
-    /// The words, and what fills their last line: a length of their own would be checked once more.
+    /// The words, followed by the padding of their last line. Excluding the padding would cost another bounds check.
     #[inline]
     pub(crate) fn get(&self) -> &[AtomicU64] {
         &self.memory[self.first..]
     }
 
-    /// The words, for a thread that has them alone.
+    /// The words for exclusive access, followed by the padding of their last line.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut [AtomicU64] {
         &mut self.memory[self.first..]
     }
 
-    /// How many words the limiter has.
+    /// The number of words, without the padding.
     pub(crate) const fn len(&self) -> usize {
         self.words
     }

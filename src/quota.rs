@@ -10,8 +10,8 @@ use crate::error::ConfigError;
 
 /// A limit and a window: at most `limit` permits per `window`.
 ///
-/// The worst case in any interval of one window depends on the algorithm; see
-/// the table in the [crate documentation](crate).
+/// The worst case in any interval of one window depends on the algorithm: see the table in the
+/// [crate documentation](crate).
 ///
 /// The limit is 1 to 10^12 permits, the window 1 microsecond to 366 days.
 ///
@@ -23,7 +23,7 @@ use crate::error::ConfigError;
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let quota = Quota::new(100, Duration::from_secs(60))?;
-/// // The same, from text and by name.
+/// // The same quota, parsed from text and created by the name of its window.
 /// assert_eq!(quota, "100/60s".parse()?);
 /// assert_eq!(quota, Quota::per_minute(100)?);
 /// # Ok(())
@@ -49,7 +49,7 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// When the limit or the window is out of range.
+    /// `limit` or `window`: out of range.
     pub fn new(limit: u64, window: Duration) -> Result<Self, ConfigError> {
         if limit == 0 || limit > Self::MAX_LIMIT {
             return Err(ConfigError::new(
@@ -73,7 +73,7 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// When the limit is out of range.
+    /// `limit`: out of range.
     pub fn per_second(limit: u64) -> Result<Self, ConfigError> {
         Self::new(limit, Duration::from_secs(1))
     }
@@ -82,7 +82,7 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// When the limit is out of range.
+    /// `limit`: out of range.
     pub fn per_minute(limit: u64) -> Result<Self, ConfigError> {
         Self::new(limit, Duration::from_secs(60))
     }
@@ -91,7 +91,7 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// When the limit is out of range.
+    /// `limit`: out of range.
     pub fn per_hour(limit: u64) -> Result<Self, ConfigError> {
         Self::new(limit, Duration::from_secs(3600))
     }
@@ -100,7 +100,7 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// When the limit is out of range.
+    /// `limit`: out of range.
     pub fn per_day(limit: u64) -> Result<Self, ConfigError> {
         Self::new(limit, Duration::from_secs(24 * 3600))
     }
@@ -126,7 +126,7 @@ impl Quota {
     const WINDOWS: &'static str = "1µs to 366 days";
 }
 
-/// Formats the limit, and the window in the largest unit that divides it: `100/60s` as `100/1min`.
+/// Formats the limit, and the window in the largest unit of which it is a multiple: `100/60s` as `100/1min`.
 impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (nanos, unit) = UNITS
@@ -151,14 +151,19 @@ const UNITS: [(u64, &[&str]); 7] = [
 
 /// Parses text such as `100/60s`, `5/min`, `10 per second` or `2 in 500ms`.
 ///
-/// The text is a limit in digits (with optional `_` between them), one of `/`, `per` and `in` (the words between
-/// spaces), an optional decimal number, and a unit: `ns`, `us`, `ms`, `s`, `min` or `m`, `h`, `d`, or its name.
-/// Other spaces and the case of letters are ignored.
+/// The text has four parts:
+///
+/// 1. the limit in digits, with optional `_` between them;
+/// 2. `/`, ` per ` or ` in `;
+/// 3. the number of units, which may be decimal and may be omitted;
+/// 4. the unit: `ns`, `us`, `ms`, `s`, `min` or `m`, `h`, `d`, or its name.
+///
+/// Spaces around the parts and the case of letters are ignored.
 impl FromStr for Quota {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let wrong = || {
+        let invalid = || {
             ConfigError::new(
                 "quota",
                 format!("{text:?}"),
@@ -170,21 +175,21 @@ impl FromStr for Quota {
             .split_once('/')
             .or_else(|| lower.split_once(" per "))
             .or_else(|| lower.split_once(" in "))
-            .ok_or_else(wrong)?;
-        let limit = parse_limit(limit.trim()).ok_or_else(wrong)??;
+            .ok_or_else(invalid)?;
+        let limit = parse_limit(limit.trim()).ok_or_else(invalid)??;
         let window = window.trim();
-        let unit_at = window.find(|c: char| c.is_alphabetic()).ok_or_else(wrong)?;
+        let unit_at = window.find(|c: char| c.is_alphabetic()).ok_or_else(invalid)?;
         let (amount, unit) = window.split_at(unit_at);
         let unit = UNITS
             .iter()
             .find_map(|&(nanos, names)| names.contains(&unit).then_some(nanos))
-            .ok_or_else(wrong)?;
+            .ok_or_else(invalid)?;
         let amount = amount.trim();
         let too_long = || ConfigError::new("window", window.to_string(), Self::WINDOWS);
         let nanos = match amount {
             "" => unit,
             amount => parse_decimal(amount, unit)
-                .ok_or_else(wrong)?
+                .ok_or_else(invalid)?
                 .ok_or_else(too_long)?,
         };
         Self::new(limit, Duration::from_nanos(nanos))
@@ -204,8 +209,10 @@ fn parse_limit(text: &str) -> Option<Result<u64, ConfigError>> {
     Some(limit.ok_or_else(|| ConfigError::new("limit", text, format!("1 to {} permits", Quota::MAX_LIMIT))))
 }
 
-/// Parses `amount` of a unit as nanoseconds. Returns `None` if it is not a decimal number, or not a whole number of
-/// nanoseconds, and `Some(None)` if it is too large.
+/// Parses `amount` as a number of units, and converts it to nanoseconds. `unit` is the nanoseconds of one unit.
+///
+/// Returns `None` if `amount` is not a decimal number, or if the result is not a whole number. Returns `Some(None)` if the
+/// result is too large.
 #[expect(
     clippy::option_option,
     reason = "the only caller reports two different errors"

@@ -15,7 +15,7 @@ use crate::time::Nanos;
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, ManualClock::new());
-/// // It borrows nothing, so it can be kept beside the request, or sent to another thread.
+/// // It borrows nothing, so it can be stored with the request, or sent to another thread.
 /// let receipt: Receipt = limiter.check_n(3).expect("ten are free").into_receipt();
 /// assert_eq!(limiter.settle(receipt, 1), Settled::Exact);
 /// assert_eq!(limiter.peek().spent(), 1);
@@ -31,10 +31,10 @@ pub struct Receipt {
     charged_to: ChargedTo,
 }
 
-/// The state that a charge is in.
+/// The state that was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChargedTo {
-    /// Words that were passed to an algorithm, of no known limiter.
+    /// The words that were passed to an algorithm. They belong to no known limiter.
     Words,
     /// The limiter whose words have this number.
     Limiter(u64),
@@ -67,8 +67,8 @@ impl Receipt {
         self.charged_to
     }
 
-    /// Returns the time that the decision used: the caller's reading, or a newer one that was published
-    /// before it. Any interval of one window of these times holds at most the bound.
+    /// Returns the time that the decision used: the caller's reading, or a newer time that was published before. By these
+    /// times, any interval of one window holds at most the bound.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.at
@@ -101,7 +101,7 @@ impl Receipt {
 /// let clock = ManualClock::new();
 /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, clock.clone());
 /// let receipt = limiter.check_n(5).expect("ten are free").into_receipt();
-/// // Unused permits are refunded while their cell counts, whatever was decided since.
+/// // Unused permits are refunded as long as their cell counts, even after other decisions.
 /// clock.advance(Duration::from_millis(900));
 /// assert!(limiter.check().is_ok());
 /// assert_eq!(limiter.settle(receipt, 2), Settled::Exact);
@@ -114,10 +114,8 @@ impl Receipt {
 pub enum Settled {
     /// The estimate was exact, or the whole difference was refunded or charged.
     Exact,
-    /// The actual cost was lower, but this many permits could not be refunded. They stay spent, or the window
-    /// has left them behind.
+    /// The actual cost was lower, but this many permits could not be refunded. They stay spent, or they no longer count.
     Forfeited(u64),
-    /// The actual cost was higher, and this many permits could not be charged: the state already holds as much
-    /// as it can.
+    /// The actual cost was higher, and this many permits could not be charged, because the state cannot hold more.
     Forgiven(u64),
 }

@@ -1,7 +1,7 @@
 //! The atomics of the crate, and the words of one key as an algorithm accesses them.
 //!
-//! This is the only file that distinguishes the processor's atomics, the fallback for targets
-//! without 64-bit atomics, and those of a model checker.
+//! This is the only file that distinguishes between the processor's atomics, the fallback for targets without 64-bit atomics,
+//! and the atomics of the model checker.
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;
@@ -20,24 +20,24 @@ pub(crate) use core::sync::atomic::fence;
 #[cfg(ringgate_loom)]
 pub(crate) use loom::sync::atomic::fence;
 
-/// A lock, for waiting requests only.
+/// The lock of wait queues. Nothing else uses it.
 #[cfg(all(feature = "tokio", ringgate_loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(all(feature = "tokio", not(ringgate_loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
-/// Whether the atomics are a model checker's. Tables are then minimal, because it tries every interleaving.
+/// Whether the atomics are those of the model checker. Tables are then minimal, because it tries every interleaving.
 pub(crate) const MODELLED: bool = cfg!(ringgate_loom);
 
-/// Allocates `words` zeroed words; `None` if there is not enough memory.
+/// Allocates `words` zeroed words. `None` if there is not enough memory.
 ///
-/// The processor's atomics come from memory that the operating system zeroes when it is first written.
+/// A large allocation is zeroed by the operating system, page by page, when it is first written.
 #[cfg(all(not(ringgate_loom), target_has_atomic = "64"))]
 pub(crate) fn zeroed<T: bytemuck::Zeroable>(words: usize) -> Option<Box<[T]>> {
     bytemuck::allocation::try_zeroed_slice_box(words).ok()
 }
 
-/// Allocates `words` zeroed words; `None` if there is not enough memory.
+/// Allocates `words` zeroed words. `None` if there is not enough memory.
 #[cfg(any(ringgate_loom, not(target_has_atomic = "64")))]
 pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     let mut memory = alloc::vec::Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn zeroed<T: Default>(words: usize) -> Option<Box<[T]>> {
     Some(memory.into_boxed_slice())
 }
 
-/// A count that takes part in no protocol, so models do not include it.
+/// A count that no protocol depends on, so models do not include it.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Count);
 
@@ -60,9 +60,9 @@ impl Tally {
         Self(Count::new(0))
     }
 
-    /// Adds one and returns the count before it, which no other call returns.
+    /// Adds one, and returns the previous count. No two calls return the same count.
     pub(crate) fn next(&self) -> u64 {
-        // Relaxed: the read-modify-write alone makes the numbers differ; it publishes nothing.
+        // Relaxed: the read-modify-write makes the counts unique. It publishes nothing.
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -79,11 +79,11 @@ impl Tally {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Adds `amount` without a locked instruction, for a count that one thread at a time writes.
+    /// Adds `amount` without a locked instruction. Only one thread at a time may write the count.
     #[cfg(feature = "rules")]
     #[inline]
     pub(crate) fn add_alone(&self, amount: u64) {
-        // Relaxed, both: as in `add_one`; no other thread writes in between.
+        // Relaxed, both: as in `add_one`. No other thread writes in between.
         let count = self.0.load(Ordering::Relaxed);
         self.0.store(count.wrapping_add(amount), Ordering::Relaxed);
     }
@@ -94,12 +94,12 @@ impl Tally {
     }
 }
 
-/// A value that can be replaced while threads use it. A use is wait-free, and keeps the value that it began with.
+/// A value that can be replaced while threads use it. Loading it is wait-free, and a user keeps the value that it has loaded.
 #[cfg(all(feature = "rules", not(ringgate_loom)))]
 #[derive(Debug)]
 pub(crate) struct Published<T>(arc_swap::ArcSwap<T>);
 
-/// A published value in use.
+/// A published value that a thread has loaded.
 #[cfg(all(feature = "rules", not(ringgate_loom)))]
 #[derive(Debug)]
 pub(crate) struct InUse<T>(arc_swap::Guard<alloc::sync::Arc<T>>);
@@ -157,7 +157,7 @@ impl<T> Published<T> {
 
 #[cfg(feature = "rules")]
 impl<T> Replaced<T> {
-    /// Whether no thread uses the value any more. If so, everything that its users did is visible.
+    /// Whether no thread uses the value any more. If it returns true, the caller observes all writes of the value's users.
     pub(crate) fn is_free(&mut self) -> bool {
         // Acquire, within `get_mut`: pairs with the Release of the last reference's drop.
         #[cfg(not(ringgate_loom))]
@@ -177,12 +177,10 @@ impl<T> core::ops::Deref for InUse<T> {
     }
 }
 
-/// The state of one key as an algorithm accesses it: words that can be read and
-/// compare-exchanged.
+/// The state of one key as an algorithm accesses it: words that can be read and compare-exchanged.
 ///
-/// An [`Algorithm`](crate::Algorithm) is written once against this trait and runs in two ways:
-/// over [`Shared`] words with atomic instructions, and over [`Exclusive`] words, which no other thread
-/// can access, with plain ones.
+/// An [`Algorithm`](crate::Algorithm) uses this trait, so the same code runs with atomic instructions over [`Shared`] words,
+/// and with plain instructions over [`Exclusive`] words, which no other thread can access.
 pub trait Words: Copy {
     /// Reads word `index`.
     ///
@@ -195,7 +193,7 @@ pub trait Words: Copy {
     ///
     /// # Errors
     ///
-    /// Returns the word's value if it is not `current`; nothing is written then.
+    /// Returns the word's value if it is not `current`. Nothing is written then.
     ///
     /// # Panics
     ///
@@ -220,7 +218,7 @@ pub trait Words: Copy {
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let policy = Gcra::token_bucket(Quota::per_second(10)?, 2)?;
-/// // Memory of your own: zeroed words are a fresh limiter.
+/// // Zeroed words are a fresh limiter.
 /// let words = [AtomicU64::new(0)];
 /// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 2).is_some());
 /// assert!(policy.decide(Shared::new(&words), Nanos::ZERO, 1).is_none());
@@ -276,7 +274,7 @@ impl Words for Shared<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Exclusive<'a> {
     words: &'a [AtomicU64],
-    // A copy in another thread would lose updates: not `Send`, not `Sync`.
+    // Neither `Send` nor `Sync`, because a copy in another thread would lose updates.
     owner: PhantomData<*const ()>,
 }
 
@@ -309,8 +307,8 @@ impl Words for Exclusive<'_> {
         _failure: Ordering,
     ) -> Result<u64, u64> {
         let word = &self.words[index];
-        // Relaxed, and in two steps: no other thread can access the word during the exclusive
-        // borrow, and the end of the borrow publishes the store to the next user.
+        // Relaxed, both: no other thread can access the word during the exclusive borrow, so a load and a store suffice. The
+        // end of the borrow publishes the store to the next user.
         let seen = word.load(Ordering::Relaxed);
         if seen == current {
             word.store(new, Ordering::Relaxed);

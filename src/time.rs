@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
-/// Twenty years in nanoseconds: the shortest time that a packed word must be able to hold.
+/// Twenty years in nanoseconds. Every packed word can hold the times up to this one.
 pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 
-/// A reading of a [`Clock`](crate::Clock): nanoseconds since the clock's own origin.
+/// A reading of a [`Clock`](crate::Clock): nanoseconds since the clock's origin.
 ///
-/// Range: 0 to 2^63 − 1 (292 years). Later instants saturate at the end of the range, where time
-/// stands still for a limiter: it then denies, and never admits too much.
+/// The range is 0 to 2^63 − 1 (292 years). Later instants saturate at the end of the range. For a limiter, time stops at the
+/// end of its range, so it denies requests and never admits too many.
 ///
 /// # Examples
 ///
@@ -64,10 +64,10 @@ impl Nanos {
         self.0
     }
 
-    /// Returns the instant `later` after this one, saturating at [`MAX`](Self::MAX).
+    /// Returns this instant plus `later`, saturating at [`MAX`](Self::MAX).
     #[must_use]
     pub const fn saturating_add(self, later: Duration) -> Self {
-        // Both are at most 2^63 - 1, so the sum of two fits in a u64.
+        // Both are at most 2^63 - 1, so their sum fits into a u64.
         Self::new(self.0 + Self::from_duration(later).0)
     }
 
@@ -117,7 +117,7 @@ impl Divider {
     #[inline]
     pub(crate) const fn quotient(self, dividend: u64) -> u64 {
         debug_assert!(dividend < 1 << 63);
-        // The free bit of the dividend moves the quotient into the upper 64 bits, a register of its own.
+        // Doubling the dividend moves the quotient into the upper 64 bits of the product, which are in a separate register.
         let product = (dividend << 1) as u128 * self.factor as u128;
         let high = (product >> 64) as u64;
         high >> self.shift
@@ -132,8 +132,8 @@ impl Divider {
 
 /// A division of time into cells of equal width, numbered by ticks.
 ///
-/// Ticks begin at `first`, not at 0, so that a zeroed word (tick 0) is older than any window. They end at
-/// `last`, where time stands still.
+/// The first tick is `first`, not 0, so a zeroed word (tick 0) is older than any window. All instants after the cell of the
+/// tick `last` have that tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cells {
     width: Divider,
@@ -151,26 +151,30 @@ impl Cells {
         }
     }
 
-    /// The tick of the cell that `now` falls into.
+    /// The tick of the cell that contains `now`.
     #[inline]
     pub(crate) fn tick(&self, now: Nanos) -> u64 {
         // At most 2^63 plus the first tick: no overflow.
         (self.width.quotient(now.get()) + self.first).min(self.last)
     }
 
-    /// The stamp of a decision that charged the cell at `tick`: the caller's reading `now` if `present`, the tick of
-    /// that reading, is the same, otherwise the beginning of the cell.
+    /// The stamp of a decision that charged the cell at `tick`. `now` is the caller's reading, and `now_tick` is its tick. The
+    /// stamp is `now` if the ticks are equal, and the beginning of the charged cell otherwise.
     #[inline(always)]
-    pub(crate) fn stamp(&self, now: Nanos, present: u64, tick: u64) -> Nanos {
-        if tick == present { now } else { self.adopted(tick) }
+    pub(crate) fn stamp(&self, now: Nanos, now_tick: u64, tick: u64) -> Nanos {
+        if tick == now_tick {
+            now
+        } else {
+            self.adopted_stamp(tick)
+        }
     }
 
     #[cold]
-    fn adopted(&self, tick: u64) -> Nanos {
+    fn adopted_stamp(&self, tick: u64) -> Nanos {
         self.start(tick).unwrap_or(Nanos::MAX)
     }
 
-    /// The first instant of the cell at `tick`; `None` if time ends before it.
+    /// The first instant of the cell at `tick`. `None` if time ends before.
     pub(crate) fn start(&self, tick: u64) -> Option<Nanos> {
         if tick > self.last {
             return None;
@@ -182,7 +186,7 @@ impl Cells {
             .map(Nanos::new)
     }
 
-    /// Cell width in nanoseconds.
+    /// The width of a cell in nanoseconds.
     pub(crate) const fn width(&self) -> u64 {
         self.width.divisor()
     }

@@ -52,7 +52,7 @@ impl CellWindow {
         }
     }
 
-    /// The same cells with a lower limit.
+    /// Returns these cells with a lower limit.
     pub(super) fn with_limit(&self, limit: u64) -> Self {
         let cells = match self.variant {
             Variant::Strict => self.summed - 1,

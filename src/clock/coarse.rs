@@ -9,34 +9,34 @@ use crate::time::Nanos;
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 std::thread_local! {
-    /// The last reading of this thread, and the number of times that it was repeated.
+    /// The last reading of this thread, and the number of times in a row that the thread has read it.
     static SEEN: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// A clock that an upkeep thread updates every `interval`, so that a reading is one load.
+/// A clock whose time an upkeep thread updates every `interval`, so that a reading is one load.
 ///
 /// A reading is late by up to the interval, plus the scheduling delay of the upkeep thread.
 /// [`error`](Clock::error) is twice the interval, and
-/// [`RateLimiter::promise`](crate::RateLimiter::promise) subtracts it from the interval that is promised
-/// in true time. Widen the quota's window by the error to keep the bound in every true window.
+/// [`RateLimiter::promise`](crate::RateLimiter::promise) subtracts it from the interval in true time for which the bound
+/// holds. To keep the bound in every true window, widen the quota's window by the error.
 ///
 /// # Cost
 ///
-/// A reading is one load of the coarse time, and one load and one store of a count that belongs to the reading
-/// thread: 1 to 2 ns. After 64 readings of the same time, the next one reads the precise clock as well.
+/// A reading is one load of the coarse time, and one load and one store of a thread-local count: 1 to 2 ns. After 64 readings
+/// of the same time in a row, a reading also reads the precise clock.
 ///
 /// # Caveats
 ///
-/// The upkeep thread does not survive a fork, and may be starved. A thread that has read the same time
-/// 64 times in a row therefore reads the precise clock. If that is more than two intervals ahead, the coarse clock
-/// stands still, and the thread uses the precise time until the coarse time moves again. The coarse time may then be a
-/// little behind the precise one, so readings can step back. Limiters tolerate that, as documented in [`Clock`];
-/// the window of a [`StripedLimiter`](crate::StripedLimiter) is shorter by as much.
+/// The upkeep thread does not survive a fork, and may be starved. So a thread that has read the same time 64 times in a row
+/// reads the precise clock. If that is more than two intervals ahead, the coarse clock has stopped, and the thread uses the
+/// precise time until the coarse time changes. The coarse time may then be a little behind the precise one, so readings can
+/// step back. Limiters tolerate this, as documented in [`Clock`]. The window of a
+/// [`StripedLimiter`](crate::StripedLimiter) is shortened by the same time.
 ///
-/// The stated error assumes that the upkeep thread is scheduled in time. With all cores busy, readings of a
-/// clock with an interval of 1 ms were up to 6 ms late, and up to 24 ms in threads that read it only every 100 µs,
-/// because 64 readings take them longer. If the bound must hold in true time on an overloaded machine,
-/// use [`QuantaClock`](super::QuantaClock).
+/// The stated error assumes that the upkeep thread is scheduled in time. With all cores busy, readings of a clock with an
+/// interval of 1 ms were up to 6 ms late. In threads that read it only every 100 µs they were up to 24 ms late, because 64
+/// readings take longer there. If the bound must hold in true time on an overloaded machine, use
+/// [`QuantaClock`](super::QuantaClock).
 ///
 /// Dropping the last clone stops the upkeep thread, and waits up to one interval for it.
 ///
@@ -73,8 +73,9 @@ impl CoarseClock {
     ///
     /// # Errors
     ///
-    /// When the interval is zero, when the thread cannot be started, or when this process has an
-    /// upkeep thread already: use a clone of the first clock.
+    /// - [`ZeroInterval`](CoarseClockError::ZeroInterval): the interval is zero.
+    /// - [`Spawn`](CoarseClockError::Spawn): the thread cannot be spawned.
+    /// - [`Running`](CoarseClockError::Running): this process already has an upkeep thread. Use a clone of the first clock.
     pub fn start(interval: Duration) -> Result<Self, CoarseClockError> {
         if interval.is_zero() {
             return Err(CoarseClockError::ZeroInterval);
@@ -98,12 +99,12 @@ impl CoarseClock {
     #[inline]
     fn since_origin(&self, now: ::quanta::Instant) -> Nanos {
         let since = now.saturating_duration_since(self.origin);
-        // Not by `Nanos::from_duration`: an instant of quanta is 64 bits of nanoseconds, so nothing overflows here,
-        // and the compiler reduces this and the division into seconds to a subtraction.
+        // An instant of quanta is 64 bits of nanoseconds, so nothing overflows here. The compiler reduces this form to a
+        // subtraction, unlike `Nanos::from_duration`.
         Nanos::new(since.as_secs() * NANOS_PER_SEC + u64::from(since.subsec_nanos()))
     }
 
-    /// The precise time if the coarse one stands still, otherwise the coarse time.
+    /// Returns the precise time if the coarse clock has stopped, and the coarse time otherwise.
     #[cold]
     fn recheck(&self, coarse: Nanos) -> Nanos {
         let precise = self.since_origin(self.clock.now());
@@ -120,19 +121,19 @@ impl Clock for CoarseClock {
     #[inline]
     fn now(&self) -> Nanos {
         let coarse = self.since_origin(self.clock.recent());
-        let (seen, times) = SEEN.get();
-        if seen != coarse.get() {
+        let (last, repeats) = SEEN.get();
+        if last != coarse.get() {
             SEEN.set((coarse.get(), 1));
-        } else if times < Self::MAX_REPEATS {
-            SEEN.set((seen, times + 1));
+        } else if repeats < Self::MAX_REPEATS {
+            SEEN.set((last, repeats + 1));
         } else {
             return self.recheck(coarse);
         }
         coarse
     }
 
-    /// The error of the precise clock plus twice the interval: one for the update, one until a
-    /// thread detects that the clock stands still.
+    /// The error of the precise clock plus twice the interval: one interval until the update, and one until a thread detects
+    /// that the clock has stopped.
     fn error(&self, over: Duration) -> Duration {
         super::quanta::error(over).saturating_add(self.interval.saturating_mul(2))
     }

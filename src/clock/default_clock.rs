@@ -5,14 +5,14 @@ use super::source::Clock;
 #[cfg(not(feature = "quanta"))]
 use crate::time::Nanos;
 
-/// The clock of a limiter whose type names none: [`QuantaClock`].
+/// The clock of a limiter type without a clock parameter: [`QuantaClock`].
 #[cfg(feature = "quanta")]
 pub type DefaultClock = QuantaClock;
 
-/// The clock of a limiter whose type names none.
+/// The clock of a limiter type without a clock parameter.
 ///
-/// Without the feature `quanta` there is no such clock, and this type has no values: name a clock of your own, such as
-/// [`ManualClock`].
+/// Without the feature `quanta` there is no default clock, and this type has no values. Name another clock in the type of
+/// the limiter, such as [`ManualClock`].
 #[cfg(not(feature = "quanta"))]
 #[derive(Clone, Copy, Debug)]
 pub enum DefaultClock {}

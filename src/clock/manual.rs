@@ -8,7 +8,7 @@ use crate::time::Nanos;
 
 /// A clock that moves only when it is set or advanced, for tests and simulations.
 ///
-/// Clones share the time. It may be set back, and forward by decades.
+/// Clones share the time. The clock can be set to any time, forward or back.
 ///
 /// # Examples
 ///
@@ -43,7 +43,7 @@ impl ManualClock {
     ///
     /// # Concurrency
     ///
-    /// Two threads that advance the clock at once move it by the sum.
+    /// If two threads advance the clock at the same time, it moves by the sum.
     pub fn advance(&self, by: Duration) {
         // Relaxed throughout: the clock publishes nothing but its own value.
         let mut seen = self.nanos.load(Ordering::Relaxed);

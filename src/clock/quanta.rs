@@ -7,11 +7,10 @@ use crate::time::Nanos;
 ///
 /// On processors without a usable counter it is the system's monotonic clock.
 ///
-/// The origin is the moment of construction. A reading costs about 10 ns and no system call;
-/// constructing the first clock of a process calibrates the counter, for up to 200 ms.
+/// The origin is the moment of construction. A reading takes about 10 ns, without a system call. Constructing the first clock
+/// of a process calibrates the counter, for up to 200 ms.
 ///
-/// If the counter stops while the machine is suspended, that time is not counted, which makes a
-/// limiter stricter.
+/// If the counter stops while the machine is suspended, that time is not counted. This makes a limiter stricter.
 ///
 /// # Examples
 ///
@@ -22,8 +21,8 @@ use crate::time::Nanos;
 /// // Calibrated once. Clones share the origin and cost nothing.
 /// let clock = QuantaClock::new();
 /// let ring = CounterRing::new(Quota::per_second(10)?)?;
-/// let each: Vec<_> = (0..3).map(|_| RateLimiter::with_clock(ring.clone(), clock.clone())).collect();
-/// assert!(each[0].check_at(clock.now(), 1).is_ok());
+/// let limiters: Vec<_> = (0..3).map(|_| RateLimiter::with_clock(ring.clone(), clock.clone())).collect();
+/// assert!(limiters[0].check_at(clock.now(), 1).is_ok());
 /// # Ok(())
 /// # }
 /// ```
@@ -35,8 +34,8 @@ pub struct QuantaClock {
     scale: u64,
 }
 
-/// Bits of the scale after the point. Even at the slowest counters (a few MHz) the scale fits into 64 bits; at the fastest
-/// the rounding of the scale is less than one nanosecond in a year.
+/// The number of fraction bits of the scale. The scale of the slowest counters (a few MHz) fits into 64 bits. The rounding of
+/// the scale of the fastest ones causes an error of less than one nanosecond in a year.
 const FRACTION: u32 = 56;
 
 impl QuantaClock {
@@ -59,12 +58,12 @@ impl Default for QuantaClock {
 impl Clock for QuantaClock {
     #[inline]
     fn now(&self) -> Nanos {
-        // A counter that is behind the origin, as after a restored snapshot, reads as the origin.
+        // A counter that is behind the origin, for example after a snapshot was restored, reads as the origin.
         let counts = self.clock.raw().saturating_sub(self.origin);
         let halves = (u128::from(counts) * u128::from(self.scale)) >> (FRACTION - 1);
-        #[expect(clippy::cast_possible_truncation, reason = "after 292 years time begins anew")]
+        #[expect(clippy::cast_possible_truncation, reason = "the time wraps after 292 years")]
         let halves = halves as u64;
-        // The compiler sees that this is in the range of an instant, which no other form lets it see.
+        // The shift shows the compiler that the result is in the range of an instant.
         Nanos::new(halves >> 1)
     }
 

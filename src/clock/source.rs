@@ -3,15 +3,16 @@ use core::time::Duration;
 
 use crate::time::Nanos;
 
-/// A source of readings, in nanoseconds since an origin of its own.
+/// A source of clock readings, in nanoseconds since the clock's origin.
 ///
-/// Readings need not be monotonic, within a thread or between threads. A limiter adopts the newest
-/// time that any thread has published, so an older reading makes it stricter, never looser. The exception is a
-/// [`StripedLimiter`](crate::StripedLimiter), whose window is shorter by as much as the clock steps back.
+/// Readings need not be monotonic, within a thread or between threads. A limiter adopts the newest time that any thread has
+/// published, so an older reading makes it stricter. The exception is a [`StripedLimiter`](crate::StripedLimiter): if the clock
+/// steps back, its window is shortened by the same time.
 ///
-/// A jump ahead is not detected: windows end early, and later readings count as older ones until they catch up.
+/// A jump ahead is not detected. It ends windows early, and readings that are behind it are decided at its time until they
+/// catch up.
 ///
-/// Readings of one limiter must come from one clock (or from clocks with one origin).
+/// All readings of a limiter must come from one clock, or from clocks with the same origin.
 ///
 /// # Examples
 ///
@@ -20,7 +21,7 @@ use crate::time::Nanos;
 /// use ringgate::{Clock, CounterRing, Nanos, Quota, RateLimiter};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// /// The milliseconds that an event loop has read at its last wakeup.
+/// /// The time that an event loop has read at its last wake-up, in milliseconds.
 /// struct LoopTime(AtomicU64);
 ///
 /// impl Clock for LoopTime {
@@ -39,14 +40,14 @@ use crate::time::Nanos;
 pub trait Clock {
     /// Returns the current time.
     ///
-    /// It is called once per decision, so it should cost no more than the decision: no system call, no
+    /// It is called once per decision, so it should cost no more than the decision. It should make no system call and take no
     /// lock.
     fn now(&self) -> Nanos;
 
     /// Returns the largest error of the time between two readings whose true distance is `over`.
     ///
-    /// A limiter keeps its bound in every interval of one window *by the readings*. In true time it keeps it
-    /// in intervals that are shorter by this error ([`RateLimiter::promise`](crate::RateLimiter::promise)).
+    /// By the readings, a limiter keeps its bound in every interval of one window. In true time it keeps its bound in
+    /// intervals that are shorter by this error ([`RateLimiter::promise`](crate::RateLimiter::promise)).
     fn error(&self, over: Duration) -> Duration {
         let _ = over;
         Duration::ZERO

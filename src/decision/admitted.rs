@@ -5,7 +5,7 @@ use crate::algorithm::Algorithm;
 use crate::receipt::Receipt;
 use crate::time::Nanos;
 
-/// A request was admitted.
+/// The admission of a request.
 ///
 /// Keep it, or convert it to a [`Receipt`], to refund or settle the charge. If it is dropped, the
 /// permits stay spent.
@@ -19,7 +19,7 @@ use crate::time::Nanos;
 /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_second(10)?)?, ManualClock::new());
 /// let admitted = limiter.check_n(3).expect("ten are free");
 /// assert_eq!((admitted.permits(), admitted.remaining()), (3, 7));
-/// // Not served after all.
+/// // The request was not served, so its permits are refunded.
 /// assert_eq!(limiter.refund(admitted), Settled::Exact);
 /// # Ok(())
 /// # }
@@ -35,7 +35,8 @@ impl<'a, A> Admitted<'a, A> {
         Self { peek, receipt }
     }
 
-    /// The receipt, which from here on says which limiter it is of: a caller that keeps none need not wait for that.
+    /// Converts it to a receipt that names the limiter. The name is loaded here, so a decision without a receipt does not load
+    /// it.
     fn named(self) -> Receipt {
         match self.peek.limiter() {
             Some(limiter) => self.receipt.with_charged_to(limiter),
@@ -45,7 +46,7 @@ impl<'a, A> Admitted<'a, A> {
 }
 
 impl<A: Algorithm> Admitted<'_, A> {
-    /// Returns the time that the decision used: the reading, or a newer one that was published before it.
+    /// Returns the time that the decision used: the caller's reading, or a newer time that was published before.
     #[must_use]
     pub const fn at(&self) -> Nanos {
         self.receipt.at()
@@ -64,8 +65,7 @@ impl<A: Algorithm> Admitted<'_, A> {
         self.peek.is_overflow()
     }
 
-    /// Returns the most permits that one further request would get at the time of the decision. Computed on
-    /// demand.
+    /// Returns the most permits that one further request would get at the time of the decision. This call computes it.
     ///
     /// # Concurrency
     ///

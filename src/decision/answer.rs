@@ -6,7 +6,8 @@ use crate::algorithm::Algorithm;
 use crate::receipt::Receipt;
 use crate::time::Nanos;
 
-/// Admits as many of `permits` as `check` does, by requests for fewer and fewer permits. A denial is that of one permit.
+/// Takes as many of `permits` as there is capacity for, by calls of `check` for fewer and fewer permits. A denial is that of a
+/// request for one permit.
 pub(crate) fn take_up_to<'a, A: Algorithm>(
     permits: u64,
     mut check: impl FnMut(u64) -> Result<Admitted<'a, A>, Denied<'a, A>>,
@@ -15,14 +16,14 @@ pub(crate) fn take_up_to<'a, A: Algorithm>(
     loop {
         let decided = check(permits);
         match decided {
-            // The capacity left is at least one permit less than was denied, unless permits were refunded meanwhile.
+            // The capacity left is less than `permits`, unless permits were refunded meanwhile.
             Err(denied) if permits > 1 => permits = denied.remaining().clamp(1, permits - 1),
             decided => return decided,
         }
     }
 }
 
-/// Joins a plain decision with the state that it was about.
+/// Combines the result of an algorithm with the state that it was decided by.
 #[inline(always)]
 pub(crate) fn answer<'a, A>(
     algorithm: &'a A,

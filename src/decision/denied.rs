@@ -5,14 +5,14 @@ use super::peek::Peek;
 use crate::algorithm::Algorithm;
 use crate::time::Nanos;
 
-/// A request was denied. Nothing was charged, and no wait was extended.
+/// The denial of a request. Nothing was charged, and the retry time of other requests is unchanged.
 ///
 /// A denial costs one reading of the clock and one or two loads. It makes no compare-exchange, except to enter a new cell of a
 /// wide ring or to finish the step of another thread. A [`StripedLimiter`](crate::StripedLimiter) has denials of another type,
-/// and documents their cost. [`retry_after`](Self::retry_after) costs extra, and only when it is called.
+/// and documents their cost.
 ///
-/// It borrows the limiter, and computes the retry time on demand. To return an error that borrows
-/// nothing, convert it:
+/// The retry time is computed by [`retry_after`](Self::retry_after), so a denial borrows the limiter. To return an error that
+/// borrows nothing, convert it:
 ///
 /// ```
 /// use core::time::Duration;
@@ -20,7 +20,7 @@ use crate::time::Nanos;
 ///
 /// #[derive(Debug)]
 /// enum ApiError {
-///     /// Too many requests; with the time to wait, unless they are too many at once.
+///     /// The rate limit was reached, with the time to wait. `None` if the request is never admitted.
 ///     Limited(Option<Duration>),
 /// }
 ///
@@ -62,7 +62,7 @@ impl<A: Algorithm> Denied<'_, A> {
         self.peek.is_overflow()
     }
 
-    /// Returns the most permits that one request would get at the time of the decision. Computed on demand.
+    /// Returns the most permits that one request would get at the time of the decision. This call computes it.
     ///
     /// # Concurrency
     ///
@@ -72,16 +72,16 @@ impl<A: Algorithm> Denied<'_, A> {
         self.peek.remaining()
     }
 
-    /// Returns the time from [`at`](Self::at) until the request would be admitted, if no other requests come.
+    /// Returns the time from [`at`](Self::at) until the request would be admitted, if no other request came before.
     ///
-    /// One nanosecond earlier (for counter rings, one cell) it would be denied. `None` means never: the request is
-    /// for more permits than one request can get, or the limiter's time ends before (20 years after the clock's
-    /// origin at the earliest). Computed on demand.
+    /// One nanosecond earlier (for counter rings, one cell) it would be denied. `None` means that the request is never
+    /// admitted: it is for more permits than one request can get, or the limiter's time ends before (at least 20 years after
+    /// the clock's origin). This call computes the time, and the decision does not.
     ///
     /// # Concurrency
     ///
-    /// The call reads the state, which includes permits taken or refunded since. Zero if the request would be
-    /// admitted by now.
+    /// The call reads the state, which includes permits that were taken or refunded since the decision. The result is zero if
+    /// the request would now be admitted.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.peek.retry_after(self.permits)
@@ -108,12 +108,12 @@ impl<A: Algorithm> fmt::Display for Denied<'_, A> {
 
 impl<A: Algorithm> core::error::Error for Denied<'_, A> {}
 
-/// Writes why a request for `permits` is never admitted; one request can get `most`.
-pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, most: u64) -> fmt::Result {
-    if permits > most {
+/// Writes why a request for `permits` is never admitted.
+pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, max_request: u64) -> fmt::Result {
+    if permits > max_request {
         write!(
             f,
-            "{permits} permits at once are never admitted; at most {most} are"
+            "{permits} permits at once are never admitted; at most {max_request} are"
         )
     } else {
         f.write_str("rate limit reached until the limiter's time ends")

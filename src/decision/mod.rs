@@ -1,4 +1,4 @@
-//! Decisions, and the answers about a state that are computed on request.
+//! Decisions, and read-only views of a state.
 
 mod admitted;
 mod answer;

@@ -8,14 +8,13 @@ use crate::algorithm::AnyAlgorithm;
 use crate::receipt::ChargedTo;
 use crate::time::Nanos;
 
-/// A read-only view of a limiter at one time. Each method computes its answer when it is called.
+/// A read-only view of a limiter at one time.
 ///
 /// # Concurrency
 ///
-/// Each method reads the state when it is called, and evaluates it at the time of the peek. The answer
-/// includes permits taken in between, and may be outdated when it returns. If the state has several words, a
-/// method starts over when an admission comes in between, so under load it can take many times as long
-/// as a decision.
+/// Each method reads the state when it is called, and evaluates it at the time of the peek. The result includes permits that
+/// were taken since the peek, and may be outdated when the method returns. If the state has several words, a method starts over
+/// if a request is admitted meanwhile. So under load it can take many times as long as a decision.
 ///
 /// # Examples
 ///
@@ -30,12 +29,12 @@ use crate::time::Nanos;
 /// let peek = limiter.peek();
 /// assert_eq!((peek.remaining(), peek.spent()), (0, 2));
 /// assert_eq!(peek.retry_after(1), Some(Duration::from_millis(100)));
-/// // Three at once never pass.
+/// // The burst is 2, so three permits at once are never admitted.
 /// assert_eq!(peek.retry_after(3), None);
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "a peek works out nothing until it is asked"]
+#[must_use = "a peek computes nothing until a method is called"]
 pub struct Peek<'a, A> {
     algorithm: &'a A,
     state: StateRef<'a>,
@@ -67,7 +66,7 @@ impl<A> Peek<'_, A> {
         self.algorithm
     }
 
-    /// How long until a request for `permits` would be admitted; `ready_at` is as for [`StateRef::ready_at`].
+    /// The time until a request for `permits` would be admitted. `ready_at` is the argument of [`StateRef::ready_at`].
     fn after(
         &self,
         permits: u64,
@@ -103,8 +102,8 @@ impl<A: Algorithm> Peek<'_, A> {
         self.algorithm.spent(&self.words(), self.now)
     }
 
-    /// Returns the time until a request for `permits` would be admitted, if no other requests come. Zero means now,
-    /// and `None` means never, as in [`Denied::retry_after`](crate::Denied::retry_after).
+    /// Returns the time until a request for `permits` would be admitted, if no other request came before. Zero means now, and
+    /// `None` means never, as in [`Denied::retry_after`](crate::Denied::retry_after).
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
         self.after(permits, |words, from| {
@@ -112,7 +111,7 @@ impl<A: Algorithm> Peek<'_, A> {
         })
     }
 
-    /// The least time until `permits` are admitted, in however many requests; `None` when time ends
+    /// A lower bound of the time until all `permits` can have been admitted, in any number of requests. `None` if time ends
     /// before.
     #[cfg(feature = "tokio")]
     pub(crate) fn earliest_after(&self, permits: u64) -> Option<Duration> {
@@ -120,8 +119,8 @@ impl<A: Algorithm> Peek<'_, A> {
         Some(ready.saturating_since(self.now))
     }
 
-    /// Returns whether this is not the key's own state, because the key had no entry in its table and
-    /// [`OnFull`](crate::keyed::OnFull) applies. Always false for a limiter without keys.
+    /// Returns whether the key had no entry in its table, so that [`OnFull`](crate::keyed::OnFull) decides. Always false for a
+    /// limiter without keys.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.state.is_overflow()
@@ -130,7 +129,7 @@ impl<A: Algorithm> Peek<'_, A> {
 
 #[cfg(feature = "rules")]
 impl Peek<'_, AnyAlgorithm> {
-    /// The most permits that one of the windows has room for.
+    /// The most permits that one request would get, by the window with the index `window` alone.
     pub(crate) fn remaining_in(&self, window: usize) -> u64 {
         if self.state.is_denied() {
             return 0;
@@ -138,7 +137,7 @@ impl Peek<'_, AnyAlgorithm> {
         self.algorithm.remaining_in(window, &self.words(), self.now)
     }
 
-    /// How long until one of the windows has room for `permits`, without other requests.
+    /// The time until the window with the index `window` has the capacity for `permits`, if no other request came before.
     pub(crate) fn retry_after_in(&self, window: usize, permits: u64) -> Option<Duration> {
         self.after(permits, |words, from| {
             self.algorithm.ready_in(window, words, from, permits)

@@ -6,36 +6,36 @@ use crate::sync::{AtomicU64, Shared, Words};
 use crate::table::{Entry, OccupiedWords, SeenWord};
 use crate::time::Nanos;
 
-/// The state that an answer is about, read when the answer is requested.
+/// The state that a decision was made by. It is read when a value is requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StateRef<'a> {
-    /// Words that belong to one limiter for ever.
+    /// The words of a limiter without keys.
     Own(&'a OwnWords),
-    /// The entry of a key in a table: a fresh state once the key has lost it.
+    /// The entry of a key in a table. It is treated as fresh once it belongs to another key.
     Entry(Entry<'a>, u64),
-    /// A key that has no entry, and would get one: as fresh.
+    /// The fresh state of a key that has no entry and would get one.
     Fresh,
-    /// A key that finds the table full, and shares the words of the catch-all until it gets an entry.
+    /// The catch-all. The table is full, and the key shares these words until it gets an entry.
     Shared(&'a [AtomicU64], NextEntry),
-    /// A key that finds the table full, and is not limited.
+    /// No state: the table is full, and the key is not limited.
     Unlimited,
-    /// A key that finds the table full, and is refused until the given time.
+    /// No state: the table is full, and the key is denied until the given time.
     Denied(Option<Nanos>),
 }
 
-/// When a key that shares the catch-all gets an entry of its own, if no other key asks.
+/// The times at which a key that shares the catch-all can get an entry, if no other key makes a request.
 ///
-/// From `free` on the catch-all no longer decides, and before `entered` the key is denied an entry.
+/// From `free` on the catch-all no longer decides. Before `entered` the key cannot get an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextEntry {
-    /// The time at which an entry comes free.
+    /// The time at which an entry becomes free.
     pub(crate) free: Nanos,
     /// The time at which the key's admissions by the catch-all have expired.
     pub(crate) entered: Nanos,
 }
 
 impl NextEntry {
-    /// Unknown: an admission by the catch-all is not worse for the key than one by an entry.
+    /// The times are unknown, so the retry time is that of the catch-all.
     pub(crate) const UNKNOWN: Self = Self {
         free: Nanos::MAX,
         entered: Nanos::ZERO,
@@ -43,8 +43,8 @@ impl NextEntry {
 }
 
 impl StateRef<'_> {
-    /// The earliest time, `now` or later, at which a request would be admitted; `None`: never. `ready_at` returns it for
-    /// the state's words, or fresh ones, from a given time on.
+    /// The earliest time, `now` or later, at which a request would be admitted. `None` if it never would be. `ready_at`
+    /// returns this time for given words, from a given time on.
     pub(super) fn ready_at(
         self,
         now: Nanos,
@@ -62,7 +62,7 @@ impl StateRef<'_> {
         }
     }
 
-    /// Whose state it is, if that is a limiter's; a table says it itself.
+    /// The limiter that the state belongs to. `None` for a table of keys, which adds the state to a receipt itself.
     pub(super) const fn limiter(self) -> Option<ChargedTo> {
         match self {
             Self::Own(words) => Some(ChargedTo::Limiter(words.number())),
@@ -70,12 +70,12 @@ impl StateRef<'_> {
         }
     }
 
-    /// Whether it is not the key's own state for want of an entry.
+    /// Whether the key had no entry because the table is full.
     pub(super) const fn is_overflow(self) -> bool {
         matches!(self, Self::Shared(..) | Self::Unlimited | Self::Denied(_))
     }
 
-    /// Whether every request for permits is refused, for want of an entry.
+    /// Whether every request for permits is denied because the table is full.
     pub(super) const fn is_denied(self) -> bool {
         match self {
             Self::Own(_) => false,
@@ -85,10 +85,10 @@ impl StateRef<'_> {
     }
 }
 
-/// A [`StateRef`] state as words that an algorithm may look at, and not change.
+/// The state of a [`StateRef`] as read-only words.
 pub(super) enum StateWords<'a> {
     Words(&'a [AtomicU64]),
-    /// The words of an entry: whose, and the first as it was last read.
+    /// The entry, the hash of its key, and the last value of the first word.
     Entry(Entry<'a>, u64, SeenWord),
     Fresh,
 }

@@ -20,26 +20,26 @@ mod saved;
 
 pub use saved::SavedState;
 
-/// A rate limiter for one thing: a service, a connection, a resource.
+/// A rate limiter for one service, connection or other resource.
 ///
-/// Share it by reference or in an `Arc`; every method but the `_mut` ones takes `&self`.
+/// Share it by reference or in an `Arc`. All methods take `&self`, except those whose names end in `_mut`.
 ///
 /// # Guarantee
 ///
-/// In any interval of one window, at most [`bound`](Self::bound) permits are admitted, by the
-/// readings that the decisions used; [`promise`](Self::promise) says it in true time. A denied
-/// request consumes nothing.
+/// At most [`bound`](Self::bound) permits are admitted in any interval of one window, by the times that the decisions used.
+/// [`promise`](Self::promise) returns the bound in true time. A denied request consumes nothing.
 ///
 /// # Cost
 ///
-/// A decision is one reading of the clock, one or two loads, a few plain operations and, when
-/// admitted, one compare-exchange (for a timestamp ring one more for each permit); more when another
-/// thread was faster. Nothing is allocated, no system call is made, and no thread waits for another
-/// that sleeps. A denial changes no count: in a wide ring the first look at a new cell may enter it,
-/// and in a timestamp ring a look may finish what another thread has begun to record.
+/// A decision reads the clock and makes one or two loads. An admission also makes one compare-exchange, and in a timestamp ring
+/// one more per permit. It is repeated if another thread changes the state in between. Nothing is allocated, no system call is
+/// made, and no thread waits for another.
 ///
-/// The state is allocated once, when the limiter is made, on cache lines that nothing else is on: 256 bytes for up to
-/// 16 words, and 128 more for each further 16. So where there are very many limiters, keep them in a
+/// A denial changes no count. In a wide ring, the first decision in a new cell enters the cell. In a timestamp ring, a decision
+/// may store the claim of another thread.
+///
+/// The state is allocated once, when the limiter is created, and shares no cache line with other data. It takes 256 bytes for up
+/// to 16 words, and 128 bytes more for each further 16 words. Keep very many limiters in a
 /// [`KeyedRateLimiter`](crate::KeyedRateLimiter), or their words in [memory of your own](crate::guide::extending).
 ///
 /// # Examples
@@ -54,7 +54,7 @@ pub use saved::SavedState;
 /// assert!(limiter.check().is_ok());
 /// match limiter.check() {
 ///     Ok(_) => unreachable!("two per second, and this is the third at once"),
-///     // `None` would mean never: more permits than the limit.
+///     // `None` would mean that a request for so many permits is never admitted.
 ///     Err(denied) => assert!(denied.retry_after().is_some()),
 /// }
 /// # Ok(())
@@ -81,7 +81,7 @@ pub struct RateLimiter<A = CounterRing, C = DefaultClock> {
 /// let limiter = RateLimiter::new(CounterRing::new(Quota::per_second(100)?)?);
 /// let promise = limiter.promise();
 /// assert_eq!(promise.permits, 100);
-/// // By a clock that may be wrong by 51 µs in a second.
+/// // The clock may be wrong by 51 µs in a second.
 /// assert_eq!(promise.interval, Duration::from_micros(999_949));
 /// # Ok(())
 /// # }
@@ -93,24 +93,24 @@ pub struct RateLimiter<A = CounterRing, C = DefaultClock> {
 pub struct Promise {
     /// The limiter's bound.
     pub permits: u64,
-    /// The window, less the clock's error; zero when that is no shorter than the window: then nothing is promised in
-    /// true time.
+    /// The window less the clock's error. Zero if the error is not shorter than the window. Then nothing is promised in true
+    /// time.
     pub interval: Duration,
 }
 
 #[cfg(feature = "quanta")]
 impl<A: Algorithm> RateLimiter<A, QuantaClock> {
-    /// A limiter with a clock of its own, fresh.
+    /// Creates a limiter with a new clock.
     ///
-    /// The first clock of a process calibrates the processor's counter, for up to 200 ms: construct it
-    /// before serving. Many limiters share one with [`with_clock`](Self::with_clock) and a clone.
+    /// The first clock of a process calibrates the processor's counter, for up to 200 ms, so create it before you serve
+    /// requests. To share one clock between limiters, pass clones of it to [`with_clock`](Self::with_clock).
     pub fn new(algorithm: A) -> Self {
         Self::with_clock(algorithm, QuantaClock::new())
     }
 }
 
 impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
-    /// A limiter with the given clock, fresh.
+    /// Creates a limiter with the given clock.
     pub fn with_clock(algorithm: A, clock: C) -> Self {
         let words = OwnWords::new(algorithm.words());
         Self {
@@ -138,8 +138,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Errors
     ///
-    /// [`Denied`] if there is not enough capacity. Nothing is charged then. A request for more than the limit (for an
-    /// even ring, the largest share; for GCRA, the burst) is never admitted, and the answer says so.
+    /// [`Denied`] if there is not enough capacity. Nothing is charged then. A request for more than the limit (for an even
+    /// ring the largest share, for GCRA the burst) is never admitted, and its denial has no retry time.
     ///
     /// # Concurrency
     ///
@@ -149,13 +149,12 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         self.check_at(self.clock.now(), permits)
     }
 
-    /// Takes `permits` permits at the time `now`, which the caller has read from this limiter's
-    /// [clock](Self::clock): for loops that read the clock once for many decisions.
+    /// Takes `permits` permits at the time `now`, a reading of this limiter's [clock](Self::clock). A loop can read the clock
+    /// once for many decisions.
     ///
-    /// The bound holds by the given times, so use a reading while it is fresh: an admission counts from the reading
-    /// on, not from the call on. A time ahead of the clock is accepted, too. An admission at such a time counts until
-    /// one window after it, and the limiter is stricter until the clock reaches it. So never mix the readings of two
-    /// clocks.
+    /// The bound holds by the given times, and an admission counts from the reading on, not from the call on. So use a
+    /// reading soon. A time ahead of the clock is accepted, too. An admission at such a time counts until one window after it,
+    /// and the limiter is stricter until the clock reaches it. So do not mix the readings of two clocks.
     ///
     /// # Errors
     ///
@@ -163,8 +162,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// If another thread has published a newer time, the limiter uses that one. (GCRA does not need to: an older
-    /// reading finds the word further ahead.)
+    /// If another thread has published a newer time, the limiter uses the newer time. GCRA uses the older reading, for which
+    /// its decision is stricter.
     #[inline(always)]
     pub fn check_at(&self, now: Nanos, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>> {
         let words = self.words.get();
@@ -172,8 +171,8 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
     }
 
-    /// Takes one permit if there is capacity for it, without any locked instruction: for a limiter that one
-    /// connection or one thread owns.
+    /// Takes one permit if there is capacity for it, without any locked instruction. This is for a limiter that one connection
+    /// or one thread owns.
     ///
     /// # Errors
     ///
@@ -185,8 +184,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
 
     /// Takes `permits` permits if there is capacity for all of them, without any locked instruction.
     ///
-    /// The answer keeps the limiter borrowed; turn it into a [receipt](Admitted::into_receipt) to
-    /// settle it later.
+    /// The result borrows the limiter. Convert it to a [receipt](Admitted::into_receipt) to settle it later.
     ///
     /// # Errors
     ///
@@ -208,7 +206,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         answer(&self.algorithm, StateRef::Own(&self.words), now, permits, receipt)
     }
 
-    /// Returns a view of the limiter at the present time, and changes nothing.
+    /// Returns a read-only view of the limiter at the current time.
     ///
     /// # Concurrency
     ///
@@ -217,20 +215,20 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         Peek::new(&self.algorithm, StateRef::Own(&self.words), self.clock.now())
     }
 
-    /// Refunds the permits of a receipt, if that can still be done.
+    /// Refunds the permits of a receipt, if this is still possible.
     ///
-    /// | algorithm | can refund | unused permits forfeited | calls served |
+    /// | algorithm | a refund is possible | unused permits forfeited | calls served |
     /// |---|---|---|---|
     /// | [`CounterRing`] | while the cell of the charge counts | 0 % | 300 of 300 |
     /// | [`Gcra`](crate::Gcra) | until another request is admitted | 99.6 % | 274 of 300 |
     /// | [`TimestampRing`](crate::TimestampRing) | never | 100 % | 250 of 300 |
     ///
-    /// The last columns are of one user with 100,000 tokens a minute and a call every two seconds, which reserves
-    /// 4,000 and uses 500 within ten seconds (`tests/promises.rs`).
+    /// The last two columns are for a user with 100,000 tokens per minute and a call every two seconds. Each call
+    /// reserves 4,000 tokens and uses 500 within ten seconds (`tests/promises.rs`).
     ///
-    /// Returns [`Settled::Exact`], after which every decision is as if the permits had never been
-    /// taken, or [`Settled::Forfeited`] with the permits that stay spent or no longer count. An even ring admits the
-    /// refunded permits in later cells: the share of a past cell is not opened again.
+    /// Returns [`Settled::Exact`] after a refund. Then every decision is as if the permits had never been taken. Otherwise
+    /// returns [`Settled::Forfeited`] with the permits that stay spent or no longer count. An even ring admits the refunded
+    /// permits in later cells, because the cell of the charge is past.
     ///
     /// The permits of a receipt of another limiter, or of an algorithm over words in the caller's own memory, are
     /// forfeited.
@@ -241,8 +239,9 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// another thread enters a cell during the refund, decisions in that cell may count them too, but none in the next
     /// cell. Refunded permits are never admitted twice.
     ///
-    /// One atomic instruction refunds permits of the current cell, or of any cell of a ring of one word. In a ring of
-    /// several words, one instruction for each entered cell from the charge back to the oldest refunds the others.
+    /// One atomic instruction refunds permits of the current cell, or of any cell of a ring of one word. In a ring of several
+    /// words, permits of an earlier cell take one instruction for each entered cell from the cell of the charge back to the
+    /// oldest one, and one for the base.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }
@@ -262,7 +261,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// let ring = CounterRing::new(Quota::per_minute(1_000)?)?;
     /// let limiter = RateLimiter::with_clock(ring, ManualClock::new());
     /// let estimate = limiter.check_n(100).expect("the window is empty").into_receipt();
-    /// // The work is done, and has cost less than was thought.
+    /// // The work has cost less than the estimate.
     /// assert_eq!(limiter.settle(estimate, 70), Settled::Exact);
     /// assert_eq!(limiter.peek().spent(), 70);
     /// # Ok(())
@@ -316,7 +315,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Concurrency
     ///
-    /// Permits that other threads take meanwhile may be missing: save after the last decision.
+    /// Permits that other threads take during this call may be missing, so call it after the last decision.
     pub fn save(&self) -> SavedState {
         let now = self.clock.now();
         let words = Shared::new(self.words.get());
@@ -325,20 +324,20 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         SavedState::new(self.algorithm.spent(words, now), idle_after)
     }
 
-    /// Charges what was spent when `saved` was made, `elapsed` ago, as if all of it had been spent just now.
+    /// Charges the permits of `saved`, a state that was saved `elapsed` ago, as if they were all spent now.
     ///
     /// This is conservative: permits that still counted when they were saved count for another whole window. So
     /// the bound holds across the restart if quota and algorithm are unchanged. With another quota or algorithm,
     /// an equal number of permits is charged, as far as its words can hold them.
     ///
-    /// `elapsed` is the time since the state was saved, as far as the caller trusts the wall clock;
-    /// [`Duration::ZERO`] is always safe. Nothing is charged if all saved permits would have left their window.
+    /// `elapsed` is the time since the state was saved, as far as the caller trusts the wall clock. [`Duration::ZERO`] is
+    /// always safe. Nothing is charged if all saved permits have left their window by then.
     ///
     /// The permits are added to those that are already spent, so call it once, on a fresh limiter.
     ///
     /// # Concurrency
     ///
-    /// Earlier decisions do not count the restored permits: call it before the limiter is shared.
+    /// Earlier decisions do not count the restored permits, so call it before the limiter is shared.
     pub fn restore(&self, saved: &SavedState, elapsed: Duration) {
         let spent = saved.spent_after(elapsed);
         if spent > 0 {
@@ -347,15 +346,14 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         }
     }
 
-    /// The most permits admitted in any interval of one window, by the readings that the decisions used.
-    /// Of several windows, the bound of the one that was given first.
+    /// Returns the most permits that are admitted in any interval of one window, by the times that the decisions used. With
+    /// several windows, it is the bound of the first one.
     #[must_use]
     pub fn bound(&self) -> u64 {
         self.algorithm.bound()
     }
 
-    /// The bound in true time: the clock's error is taken off the window. Of several windows, the one
-    /// that was given first.
+    /// Returns the bound in true time, for the window less the clock's error. With several windows, it is about the first one.
     #[must_use]
     pub fn promise(&self) -> Promise {
         let window = self.algorithm.window();
@@ -365,13 +363,13 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
         }
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     #[must_use]
     pub fn algorithm(&self) -> &A {
         &self.algorithm
     }
 
-    /// The clock.
+    /// Returns the clock.
     #[must_use]
     pub fn clock(&self) -> &C {
         &self.clock

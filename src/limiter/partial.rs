@@ -10,13 +10,13 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     ///
     /// # Errors
     ///
-    /// [`Denied`] if not a single permit was free. It is the denial of a request for one permit. Nothing is charged then.
+    /// [`Denied`] if there is no capacity left. It is the denial of a request for one permit. Nothing is charged then.
     ///
     /// # Concurrency
     ///
     /// One atomic instruction takes the permits, and no other caller gets them. If other requests take capacity meanwhile,
-    /// the limiter tries again with what they have left, each time for fewer permits. Permits that are refunded meanwhile
-    /// may stay free.
+    /// this call tries again for the capacity that they have left, each time for fewer permits. So it may not take permits
+    /// that are refunded meanwhile.
     ///
     /// # Examples
     ///

@@ -20,7 +20,7 @@ use core::time::Duration;
 /// assert!(before.check_n(8).is_ok());
 /// let saved = before.save();
 ///
-/// // Two numbers, in a form of your own (or by the feature `serde`).
+/// // A saved state is two numbers. Store them in any form, or use the feature `serde`.
 /// let numbers = (saved.spent(), saved.idle_after());
 /// let after = limiter()?;
 /// after.restore(&SavedState::new(numbers.0, numbers.1), Duration::ZERO);
@@ -31,15 +31,15 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[must_use = "a saved state is of use only when it is kept"]
+#[must_use = "a saved state must be stored to be restored later"]
 pub struct SavedState {
     spent: u64,
     idle_after_nanos: u64,
 }
 
 impl SavedState {
-    /// States that `spent` permits counted, and would no longer count after `idle_after`: for a form of
-    /// one's own to keep states in.
+    /// Creates a saved state from its two values: `spent` permits counted when it was saved, and none counts after
+    /// `idle_after`.
     pub fn new(spent: u64, idle_after: Duration) -> Self {
         Self {
             spent,
@@ -47,13 +47,13 @@ impl SavedState {
         }
     }
 
-    /// Permits that counted when the state was saved.
+    /// Returns the permits that counted when the state was saved.
     #[must_use]
     pub const fn spent(&self) -> u64 {
         self.spent
     }
 
-    /// How long after the saving none of them counts any more.
+    /// Returns the time after saving from which on none of the permits counts.
     #[must_use]
     pub const fn idle_after(&self) -> Duration {
         Duration::from_nanos(self.idle_after_nanos)

@@ -45,20 +45,20 @@ pub struct StripedBuilder {
     batch: Option<u64>,
 }
 
-/// By default all batches together are the limit divided by this.
-const SHARE: u64 = 32;
+/// The limit divided by the default size of all batches together.
+const LIMIT_PER_BATCHES: u64 = 32;
 
-/// The smallest default batch. With a smaller one, too many admissions charge the ring.
-const LEAST_BATCH: u64 = 8;
+/// The smallest default batch. With a smaller one, too many admissions would charge the ring.
+const MIN_DEFAULT_BATCH: u64 = 8;
 
 impl StripedBuilder {
     /// The maximum number of stripes.
     pub const MAX_STRIPES: u64 = 64;
 
-    /// The largest batch. With it one in 4096 admissions charges the ring, so a larger batch would save almost nothing.
+    /// The maximum batch. One in 4096 admissions then charges the ring, so a larger batch would save almost nothing.
     pub const MAX_BATCH: u64 = StripeWord::MAX_BATCH;
 
-    /// Creates a builder with the limit and the window of all threads together.
+    /// Creates a builder. `quota` is the limit and the window of all threads together.
     pub const fn new(quota: Quota) -> Self {
         Self {
             quota,
@@ -117,10 +117,10 @@ impl StripedBuilder {
     /// - `batch`: not 1 to 4096 permits, or more than the limit less all batches;
     /// - `cells` and `limit`: see [`CounterRingBuilder::build`](crate::algorithm::CounterRingBuilder::build).
     pub fn build_with<C: Clock>(self, clock: C) -> Result<StripedLimiter<C>, ConfigError> {
-        let (stripes, batch) = self.shape()?;
+        let (stripes, batch) = self.stripes_and_batch()?;
         let (limit, reserved) = (self.quota.limit(), stripes * batch);
-        let behind = Quota::new(limit - reserved, self.quota.window())?;
-        let ring = CounterRing::builder(behind).cells(self.cells).build();
+        let ring_quota = Quota::new(limit - reserved, self.quota.window())?;
+        let ring = CounterRing::builder(ring_quota).cells(self.cells).build();
         let ring = ring.map_err(|error| match error.field {
             // The error of the ring names the limit less all batches.
             "limit" if reserved > 0 => ConfigError::new(
@@ -141,8 +141,8 @@ impl StripedBuilder {
         })
     }
 
-    /// Returns the number of stripes and the batch; zero and zero if the limit is too small.
-    fn shape(&self) -> Result<(u64, u64), ConfigError> {
+    /// Returns the number of stripes and the batch. Both are zero if the limit is too small.
+    fn stripes_and_batch(&self) -> Result<(u64, u64), ConfigError> {
         let limit = self.quota.limit();
         if let Some(stripes) = self.stripes
             && !(stripes.is_power_of_two() && stripes <= Self::MAX_STRIPES)
@@ -162,15 +162,15 @@ impl StripedBuilder {
                 format!("1 to {} permits", Self::MAX_BATCH),
             ));
         }
-        let chosen = |stripes: u64| (limit / SHARE / stripes).min(Self::MAX_BATCH);
+        let default_batch = |stripes: u64| (limit / LIMIT_PER_BATCHES / stripes).min(Self::MAX_BATCH);
         let fits = |stripes: u64| match self.batch {
             // The ring must have capacity for the charge of a full stripe.
             Some(batch) => (stripes + 1) * batch <= limit,
-            None => chosen(stripes) >= LEAST_BATCH,
+            None => default_batch(stripes) >= MIN_DEFAULT_BATCH,
         };
         let stripes = self.stripes.unwrap_or_else(|| {
-            let halves = (0..).map(|halvings| cores() >> halvings);
-            halves
+            let candidates = (0..).map(|halvings| default_stripes() >> halvings);
+            candidates
                 .take_while(|&stripes| stripes > 0)
                 .find(|&stripes| fits(stripes))
                 .unwrap_or(1)
@@ -185,26 +185,26 @@ impl StripedBuilder {
                         "a batch only with a limit of at least {} permits, and this is {limit}",
                         stripes + 1
                     ),
-                    most => format!("at most {most} permits, with a limit of {limit} permits"),
+                    max_batch => format!("at most {max_batch} permits, with a limit of {limit} permits"),
                 },
             )),
-            None if fits(stripes) => Ok((stripes, chosen(stripes))),
+            None if fits(stripes) => Ok((stripes, default_batch(stripes))),
             None => Ok((0, 0)),
         }
     }
 }
 
-/// The number of cores, as stripes.
-fn cores() -> u64 {
+/// The number of cores, rounded up to a power of two, and at most [`StripedBuilder::MAX_STRIPES`].
+fn default_stripes() -> u64 {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     cores.next_power_of_two().min(StripedBuilder::MAX_STRIPES)
 }
 
-/// The periods in which stripes are claimed and expire: eighths of the window, or longer, so that the periods of 20
-/// years can be numbered in a stripe word.
+/// The periods in which stripes are claimed and expire: eighths of the window. For a short window they are longer, so that a
+/// stripe word can number the periods of 20 years.
 fn periods(window: Duration) -> Cells {
-    const LEAST: Duration = Duration::from_nanos(2_048);
-    let width = Nanos::from_duration((window / 8).max(LEAST)).get();
+    const MIN_WIDTH: Duration = Duration::from_nanos(2_048);
+    let width = Nanos::from_duration((window / 8).max(MIN_WIDTH)).get();
     // The first period is 1, so that a fresh stripe (period 0) is older than every period.
     Cells::new(width, 1, StripeWord::LAST_TICK)
 }

@@ -13,9 +13,9 @@ impl<C: Clock> StripedLimiter<C> {
     ///
     /// # Concurrency
     ///
-    /// The permit is charged by one atomic instruction, to this caller only. At the moment when the ring denied, a
-    /// denial was right for all stripes except those that another thread was charging, or had charged without
-    /// reopening the limiter yet.
+    /// The permit is charged by one atomic instruction, and no other caller gets it. At the moment when the ring denied the
+    /// request, the denial was right for all stripes, except for those that another thread was charging, or had charged
+    /// without having reopened the limiter.
     #[inline(always)]
     pub fn check(&self) -> Result<(), StripedDenied<'_, C>> {
         self.check_n(1)

@@ -3,9 +3,8 @@ use core::fmt;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{HORIZON, Nanos};
 
-/// The number of permits from which every request is denied, and until when: published by a denied caller for later
-/// callers. Every atomic operation on the word is in this module. [The protocol](super) shows that a denial by the word
-/// is right.
+/// A denial that a denied caller publishes for later callers: every request for at least so many permits is denied until a
+/// time. [The protocol](super) shows that a denial by the word is right. Every atomic operation on the word is in this module.
 pub(super) struct Closed {
     word: AtomicU64,
     /// Nanoseconds in a unit of `until`.
@@ -24,11 +23,13 @@ pub(super) struct Closing(Word);
 /// | 14 | version | number of callers that have begun to close the limiter; wraps |
 /// | 1 | provisional | a caller reads the stripes and the ring, to close the limiter |
 /// | 1 | firm | `permits` and `until` are valid |
-/// | 6 | permits | requests for as many permits or more are denied |
+/// | 6 | permits | requests for this many permits or more are denied |
 /// | 42 | until | the denials end at the beginning of this unit of time |
 ///
-/// The limiter is open when neither `provisional` nor `firm` is set. The version can repeat: if 16,384 callers begin while
-/// an earlier caller reads the stripes, and the last of them has not published, the earlier caller closes the limiter.
+/// The limiter is open if neither `provisional` nor `firm` is set.
+///
+/// The version wraps. If 16,384 callers begin while an earlier caller reads the stripes, and the last of them has not
+/// published, the earlier caller can close the limiter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word(u64);
 
@@ -40,7 +41,7 @@ impl Word {
     const UNTIL_SHIFT: u32 = 22;
 
     /// The largest number of permits that the word can represent.
-    const MOST_PERMITS: u64 = (1 << (Self::UNTIL_SHIFT - Self::PERMITS_SHIFT)) - 1;
+    const MAX_PERMITS: u64 = (1 << (Self::UNTIL_SHIFT - Self::PERMITS_SHIFT)) - 1;
     /// The last unit that the word can represent.
     const LAST_UNTIL: u64 = u64::MAX >> Self::UNTIL_SHIFT;
 
@@ -57,7 +58,7 @@ impl Word {
     }
 
     const fn permits(self) -> u64 {
-        self.0 >> Self::PERMITS_SHIFT & Self::MOST_PERMITS
+        self.0 >> Self::PERMITS_SHIFT & Self::MAX_PERMITS
     }
 
     const fn until(self) -> u64 {
@@ -78,20 +79,20 @@ impl Word {
 impl Closed {
     /// Creates an open word for a limiter whose permits become free at multiples of `cell` nanoseconds.
     pub(super) fn new(cell: u64) -> Self {
-        // The unit is longer than a short cell, so that `until` can represent every time up to the horizon. Permits
+        // `until` must be able to represent every time up to the horizon, so the unit is longer than a short cell. Permits
         // can then become free within a unit.
-        let least = HORIZON / Word::LAST_UNTIL + 1;
+        let min_unit = HORIZON / Word::LAST_UNTIL + 1;
         Self {
             word: AtomicU64::new(0),
-            unit: cell.max(least),
+            unit: cell.max(min_unit),
         }
     }
 
-    /// Returns until when a request for `permits` is denied, if the word says so.
+    /// Returns the time until which the word denies a request for `permits`. `None` if it does not deny the request.
     #[inline]
     pub(super) fn until(&self, permits: u64) -> Option<Nanos> {
-        // Relaxed: the word is the whole state. Permits are freed before `reopen`, and a call after `reopen` loads
-        // the word that it stored, or a later one.
+        // Relaxed: the word is the whole state. Permits are freed before `reopen`, and a call after `reopen` loads the word
+        // that `reopen` stored, or a later one.
         let word = Word(self.word.load(Ordering::Relaxed));
         (word.is_firm() && permits >= word.permits()).then(|| Nanos::new(word.until() * self.unit))
     }
@@ -99,7 +100,7 @@ impl Closed {
     /// Begins to close the limiter for requests of `permits`. Every load that [`publish`](Self::publish) relies on comes
     /// after this. Returns `None` if the word cannot represent `permits`.
     pub(super) fn begin(&self, permits: u64) -> Option<Closing> {
-        if permits > Word::MOST_PERMITS {
+        if permits > Word::MAX_PERMITS {
             return None;
         }
         // Relaxed: the compare-exchange below validates it.
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn fields_keep_apart_at_their_edges() {
         for version in [0, 1, Word::VERSION] {
-            for permits in [1, Word::MOST_PERMITS] {
+            for permits in [1, Word::MAX_PERMITS] {
                 for until in [0, 1, Word::LAST_UNTIL] {
                     let provisional = Word(version).provisional();
                     assert!(provisional.is_provisional() && !provisional.is_firm());
@@ -209,6 +210,6 @@ mod tests {
         closed.reopen();
         closed.publish(third, 1, until);
         assert_eq!(closed.until(9), None);
-        assert!(closed.begin(Word::MOST_PERMITS + 1).is_none());
+        assert!(closed.begin(Word::MAX_PERMITS + 1).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The decisions, which connect the stripes and the ring: see [the protocol](super).
+//! Decisions of the stripes and the ring, by [the protocol](super).
 
 use super::denied::StripedDenied;
 use super::limiter::StripedLimiter;
@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::time::Nanos;
 
 impl<C: Clock> StripedLimiter<C> {
+    /// The index of the stripe of the thread with the number `worker`.
     pub(super) fn index(&self, worker: usize) -> usize {
         worker & (self.stripes.len() - 1)
     }
@@ -50,7 +51,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Returns the clock reading if the closed word denies the request: an earlier request for as many permits or fewer
+    /// Returns the clock reading if the closed word denies the request. Then an earlier request for as many permits or fewer
     /// was denied, and no permit can have become free since.
     #[inline]
     pub(super) fn denied_at(&self, permits: u64, given: Option<Nanos>) -> Option<Nanos> {
@@ -59,7 +60,7 @@ impl<C: Clock> StripedLimiter<C> {
         (self.newest(now) < until).then_some(now)
     }
 
-    /// Takes `permits` from the batch of a stripe if it has that much `capacity`, a function of the stripe word and the batch.
+    /// Takes `permits` from the batch of a stripe if `capacity` of the stripe word and the batch is at least `permits`.
     #[inline(always)]
     fn take(
         &self,
@@ -70,7 +71,7 @@ impl<C: Clock> StripedLimiter<C> {
     ) -> TakeResult {
         let stripe = &self.stripes[index];
         if let Some(given) = given {
-            // Without capacity the time is not stored, so that a denial writes nothing.
+            // A denial must not write, so the capacity is checked before the time is stored.
             if permits > capacity(stripe.load(), self.batch) {
                 return TakeResult::Exhausted;
             }
@@ -104,7 +105,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Publishes the denial of a request for `permits`, and until when it is valid for later requests.
+    /// Publishes the denial of a request for `permits`, with the time until which it is valid for later requests.
     fn close(&self, permits: u64, now: Nanos) {
         let Some(closing) = self.closed.begin(permits) else {
             return;
@@ -135,8 +136,8 @@ impl<C: Clock> StripedLimiter<C> {
             .any(|stripe| permits <= self.capacity(stripe, now))
     }
 
-    /// Takes `permits` from the batch of any stripe, first from the one of `worker`. For each stripe it first tries the
-    /// remaining batch, without an expired count, and then charges the count to the ring and tries again.
+    /// Takes `permits` from the batch of any stripe, beginning with that of `worker`. For each stripe it removes an expired
+    /// count and tries the remaining batch. If that is too small, it charges the count to the ring and tries again.
     fn take_anywhere(&self, worker: usize, permits: u64, given: Option<Nanos>, now: Nanos) -> bool {
         let mut denied = u64::MAX;
         (0..self.stripes.len()).any(|step| {
@@ -168,15 +169,15 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Charges the count of a stripe if the ring has capacity for it; returns whether it did. `denied` is the smallest count
-    /// that the ring has denied so far.
+    /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `denied` is the smallest
+    /// count that the ring has denied so far.
     fn empty(&self, index: usize, now: Nanos, denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.load();
         if !seen.is_chargeable() {
             return false;
         }
-        // The ring is read first, so that a denied request does not claim the stripe in vain.
+        // The ring is read first, so that a stripe is not claimed for a charge that the ring denies.
         if seen.count() >= *denied || self.ring.denies(now, seen.count()) {
             *denied = seen.count().min(*denied);
             return false;
@@ -186,7 +187,7 @@ impl<C: Clock> StripedLimiter<C> {
             .is_some_and(|word| self.charge(index, word, now).is_some())
     }
 
-    /// Removes an expired count from a stripe; returns whether it did.
+    /// Removes an expired count from a stripe, and returns whether it did.
     pub(super) fn forget(&self, stripe: &Stripe, now: Nanos) -> bool {
         let seen = stripe.load();
         // The time is published first. Otherwise a clock that steps back could make the count current again.
@@ -205,8 +206,8 @@ impl<C: Clock> StripedLimiter<C> {
             .is_some_and(|expiry| expiry <= at && expiry <= self.ring.cell_start(at))
     }
 
-    /// Returns the time at which the whole count of a stripe has expired; `None` if the stripe is not expiring, or if that
-    /// is after the last time.
+    /// Returns the time at which the whole count of a stripe has expired. `None` if the stripe is not expiring, or if time
+    /// ends before.
     fn expires_at(&self, word: StripeWord) -> Option<Nanos> {
         if !word.is_expiring() {
             return None;
@@ -217,7 +218,7 @@ impl<C: Clock> StripedLimiter<C> {
         (expiry <= Nanos::MAX.get()).then_some(Nanos::new(expiry))
     }
 
-    /// Charges a claimed stripe, and once in a period charges other stripes that have not been charged for long.
+    /// Charges a claimed stripe. Once in a period, it also charges the stripes that were not charged for a whole period.
     #[cold]
     #[inline(never)]
     fn flush(&self, index: usize, word: StripeWord) {
@@ -263,7 +264,8 @@ impl<C: Clock> StripedLimiter<C> {
     }
 
     /// Charges stripes whose count has been uncharged for a whole period, as far as the ring has capacity, and removes expired
-    /// counts. It does so once in a period: not if `at` is in the period `since`, that of the last time.
+    /// counts. `since` is the period in which the caller's stripe was charged before. If `at` is in that period, this does
+    /// nothing, so it runs once in a period.
     pub(super) fn empty_old(&self, since: u64, at: Nanos) {
         let tick = self.periods.tick(at);
         if tick <= since {
@@ -290,7 +292,7 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Returns the earliest time, `now` or later, at which `permits` would be admitted without concurrent requests.
+    /// Returns the earliest time, `now` or later, at which `permits` would be admitted if no other request came before.
     pub(super) fn ready_at(&self, now: Nanos, permits: u64) -> Option<Nanos> {
         if self.any_has_capacity(permits, now) {
             return Some(now);

@@ -17,7 +17,7 @@ use crate::time::Nanos;
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let limiter = StripedBuilder::new(Quota::per_second(10_000)?).build_with(ManualClock::new())?;
 /// let denied = limiter.check_n(10_001).unwrap_err();
-/// // More than one request can ever get.
+/// // The request is for more than the largest request that can be admitted.
 /// assert_eq!(denied.retry_after(), None);
 /// # Ok(())
 /// # }
@@ -47,12 +47,12 @@ impl<C: Clock> StripedDenied<'_, C> {
         self.permits
     }
 
-    /// Returns how long after [`at`](Self::at) the same request would be admitted without concurrent requests. One cell
-    /// earlier it would be denied.
+    /// Returns the time from [`at`](Self::at) until the same request would be admitted, if no other request came before. One
+    /// cell earlier it would be denied.
     ///
     /// Returns `None` if the request can never be admitted: it is for more permits than
-    /// [`max_request`](StripedLimiter::max_request), or the limiter's last time is before (at least 20 years after the
-    /// clock's origin). The time is computed by this call, not by the decision.
+    /// [`max_request`](StripedLimiter::max_request), or the limiter's time ends before (at least 20 years after the
+    /// clock's origin). This call computes the time, and the decision does not.
     ///
     /// # Concurrency
     ///

@@ -54,8 +54,8 @@ use crate::time::Cells;
 /// denied, the caller publishes the denial in a shared word. Until permits become free, further requests for as many
 /// permits are denied by that word and one clock reading. A denial changes no count.
 ///
-/// Nothing is allocated, and no thread waits for another. A thread that sleeps while it charges only blocks its
-/// own stripe. A worker with a [`LocalStripe`](crate::striped::LocalStripe) admits without a compare-exchange.
+/// Nothing is allocated, and no thread waits for another. A thread that is suspended while it charges blocks only its
+/// stripe. A worker with a [`LocalStripe`](crate::striped::LocalStripe) admits without a compare-exchange.
 ///
 /// The memory is that of a [`RateLimiter`](crate::RateLimiter) with a strict ring, and 128 bytes for each stripe on
 /// x86-64.
@@ -84,22 +84,23 @@ use crate::time::Cells;
 /// ```
 #[doc(alias = "sharded")]
 pub struct StripedLimiter<C = DefaultClock> {
-    /// A power of two in number, or empty: then the ring decides alone.
+    /// The number of stripes is a power of two, or zero. Without stripes the ring decides alone.
     pub(super) stripes: Box<[CachePadded<Stripe>]>,
-    /// Permits reserved for each stripe; zero without stripes.
+    /// The permits that are reserved for each stripe, or zero without stripes.
     pub(super) batch: u64,
     pub(super) ring: Ring,
     pub(super) closed: CachePadded<Closed>,
     /// The periods in which stripes are claimed and expire.
     pub(super) periods: Cells,
-    /// Nanoseconds in the window.
+    /// The window in nanoseconds.
     pub(super) window: u64,
     pub(super) clock: C,
 }
 
 impl<C: Clock> StripedLimiter<C> {
-    /// Returns how many requests for one permit would be admitted now to a caller without a [`LocalStripe`](crate::striped::LocalStripe). The remaining
-    /// permits of stripes that a [`LocalStripe`](crate::striped::LocalStripe) has claimed are not counted.
+    /// Returns the number of requests for one permit that would be admitted now, to a caller without a
+    /// [`LocalStripe`](crate::striped::LocalStripe). The remaining permits of stripes that a `LocalStripe` has claimed are
+    /// not counted.
     ///
     /// # Concurrency
     ///
@@ -140,7 +141,7 @@ impl<C: Clock> StripedLimiter<C> {
         self.stripes.len()
     }
 
-    /// Returns the number of permits that a stripe may admit before it charges the ring; zero without stripes.
+    /// Returns the number of permits that a stripe may admit before it charges the ring, or zero without stripes.
     #[must_use]
     pub const fn batch(&self) -> u64 {
         self.batch
@@ -152,7 +153,7 @@ impl<C: Clock> StripedLimiter<C> {
         &self.clock
     }
 
-    /// Permits reserved for all stripes.
+    /// The permits that are reserved for all stripes.
     fn reserved(&self) -> u64 {
         self.batch * self.stripes.len() as u64
     }

@@ -11,7 +11,7 @@ use crate::time::Nanos;
 /// A stripe of a [`StripedLimiter`] that one thread owns. An admission is a subtraction, without a locked instruction
 /// and without a clock reading.
 ///
-/// It suits runtimes with one thread per core that keep it as long as the thread runs.
+/// It is for runtimes with one thread per core. The thread keeps it as long as it runs.
 /// [`StripedLimiter::local_stripe`] claims the stripe of the current thread. It can be sent to another thread, but only
 /// one thread at a time can use it.
 ///
@@ -66,7 +66,7 @@ pub struct LocalStripe<'a, C: Clock> {
     left: u64,
     /// The stripe word at the claim, without the admissions since.
     claimed: Option<StripeWord>,
-    /// The newest time that was passed to `check_at` since the claim. The stripe has that of the time before.
+    /// The newest time that was passed to `check_at` since the claim. The stripe has the newest one from before the claim.
     latest_given: Nanos,
 }
 
@@ -126,13 +126,13 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         self.decide(permits, Some(now))
     }
 
-    /// Whether this has claimed its stripe.
+    /// Returns whether this value has claimed its stripe.
     #[must_use]
     pub const fn is_own(&self) -> bool {
         self.claimed.is_some()
     }
 
-    /// Decides a request that fills the batch or exceeds what remains of it, or while the stripe is not claimed by this.
+    /// Decides a request for at least the remaining permits of the batch. Without the claim, no permits remain.
     #[cold]
     #[inline(never)]
     fn decide(&mut self, permits: u64, given: Option<Nanos>) -> Result<(), StripedDenied<'a, C>> {
@@ -143,8 +143,8 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
             return Err(StripedDenied::new(self.limiter, now, permits));
         }
         if permits > 0 && permits <= self.limiter.batch {
-            // An owner frees capacity by charging its count to the ring. Otherwise a current count is left for other
-            // threads to charge, so the stripe is claimed only if it has capacity beside that count.
+            // An owner frees capacity by charging its count to the ring. Without the claim, it claims the stripe only if the
+            // stripe has capacity beside its current count.
             let has_capacity = self.take(permits, given) || {
                 let ready = if self.is_own() {
                     self.charge()
@@ -160,7 +160,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         self.limiter.decide(self.worker, permits, given)
     }
 
-    /// Takes `permits` from the batch if this has claimed the stripe and enough remain; charges a full batch.
+    /// Takes `permits` from the batch if the stripe is claimed by this value and enough permits remain. Charges a full batch.
     fn take(&mut self, permits: u64, given: Option<Nanos>) -> bool {
         if self.claimed.is_none() || permits > self.left {
             return false;
@@ -173,7 +173,8 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         true
     }
 
-    /// Charges the count, or releases the stripe if the ring is full. Returns whether the stripe is still claimed by this.
+    /// Charges the count, or releases the stripe if the ring has no capacity. Returns whether the stripe is still claimed by
+    /// this value.
     fn charge(&mut self) -> bool {
         let Some(word) = self.word() else {
             return false;
@@ -184,7 +185,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         let (index, since) = (self.limiter.index(self.worker), word.tick());
         match self.limiter.charge_claimed(index, word, self.latest_given) {
             Ok((at, charged)) => {
-                self.own(charged.claimed());
+                self.set_claimed(charged.claimed());
                 self.limiter.empty_old(since, at);
                 true
             }
@@ -208,12 +209,12 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         }
         let claimed = stripe.claim(seen);
         if let Some(word) = claimed {
-            self.own(word);
+            self.set_claimed(word);
         }
         claimed.is_some()
     }
 
-    fn own(&mut self, word: StripeWord) {
+    fn set_claimed(&mut self, word: StripeWord) {
         self.left = self.limiter.batch - word.count();
         self.claimed = Some(word);
     }

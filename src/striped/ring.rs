@@ -7,9 +7,9 @@ use crate::time::Nanos;
 pub(super) struct Ring {
     algorithm: CounterRing,
     words: OwnWords,
-    /// Nanoseconds in a cell.
+    /// The width of a cell in nanoseconds.
     cell: u64,
-    /// The beginning of the last cell: no later time can be published.
+    /// The beginning of the last cell, which is the last time that can be published.
     last: Nanos,
 }
 
@@ -56,13 +56,13 @@ impl Ring {
         Shared::new(self.words.get())
     }
 
-    /// Charges `permits` at the time `now` if there is capacity for all of them; returns whether it did.
+    /// Charges `permits` at the time `now` if there is capacity for all of them, and returns whether it did.
     pub(super) fn take(&self, now: Nanos, permits: u64) -> bool {
         self.algorithm.decide(self.words(), now, permits).is_some()
     }
 
-    /// Whether the ring certainly has no capacity for `permits`. This costs as much as a decision and changes nothing. If it
-    /// returns false, the ring may have capacity.
+    /// Returns true only if the ring has no capacity for `permits`. If it returns false, the ring may have capacity. This
+    /// costs as much as a decision, and changes nothing.
     pub(super) fn denies(&self, now: Nanos, permits: u64) -> bool {
         let attempt = self.algorithm.attempt(ReadOnly(self.words()), now, permits);
         matches!(attempt, Attempt::Denied)
@@ -76,7 +76,7 @@ impl Ring {
         self.algorithm.ready_at(self.words(), now, permits)
     }
 
-    /// Returns the published time: every later decision is made at that time or later.
+    /// Returns the published time. Every decision after this call is made at that time or later.
     pub(super) fn latest_time(&self) -> Nanos {
         self.algorithm.latest_time(self.first())
     }
@@ -84,8 +84,8 @@ impl Ring {
     /// Publishes the time `now`, rounded down to the [beginning](Self::cell_start) of its cell. Returns the time that is
     /// published afterwards.
     pub(super) fn publish(&self, now: Nanos) -> Nanos {
-        // This decision makes a ring of several words enter the cell. A ring of one word is unchanged, because it
-        // publishes the time by admissions only.
+        // This denied decision makes a ring of several words enter the cell. A ring of one word enters cells by admissions
+        // only, so it does not change.
         let _ = self.algorithm.decide(self.words(), now, u64::MAX);
         if self.algorithm.words() == 1 {
             let first = self.first();
@@ -112,6 +112,7 @@ impl Ring {
         (start <= self.last.get()).then_some(Nanos::new(start))
     }
 
+    /// Loads word 0 of the ring, which has the published time.
     fn first(&self) -> u64 {
         // Relaxed: an older word is an earlier time, at which fewer counts have expired. A count is removed by
         // `Stripe::forget` after this load. A thread that charges later admissions of that stripe comes after `forget`,

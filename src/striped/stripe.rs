@@ -37,7 +37,7 @@ impl Stripe {
         StripeWord::from_raw(self.word.load(Ordering::Relaxed))
     }
 
-    /// Takes `permits` from the batch if `capacity`, a function of the stripe word and the batch, is as large. If that fills the
+    /// Takes `permits` from the batch if `capacity` of the stripe word and the batch is at least `permits`. If that fills the
     /// batch, the same exchange claims the stripe.
     #[inline(always)]
     pub(super) fn take(

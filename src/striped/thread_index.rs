@@ -8,8 +8,8 @@ static THREADS: Tally = Tally::new();
 
 const UNASSIGNED: usize = usize::MAX;
 
-/// Only the lowest bits of an index select a stripe.
-const LARGEST: usize = usize::MAX >> 1;
+/// The mask of an index, which differs from `UNASSIGNED`. Only the lowest bits of an index select a stripe.
+const INDEX_MASK: usize = usize::MAX >> 1;
 
 thread_local! {
     static INDEX: Cell<usize> = const { Cell::new(UNASSIGNED) };
@@ -28,7 +28,7 @@ pub(super) fn get() -> usize {
 ///
 /// The number selects the stripe of the thread. Numbers from the number of stripes on wrap around to the first stripe. This
 /// is for runtimes that number their threads or cores: no two workers share a stripe as long as there are
-/// [enough stripes](crate::StripedLimiter::stripes). Threads without a number get one in turn, by their first request, and
+/// [enough stripes](crate::StripedLimiter::stripes). A thread without a number gets the next one at its first request, and
 /// may share a stripe with a numbered thread. A [`LocalStripe`](crate::striped::LocalStripe) keeps the stripe that it was
 /// created with.
 ///
@@ -53,13 +53,13 @@ pub(super) fn get() -> usize {
 /// # }
 /// ```
 pub fn set_thread_index(index: usize) {
-    INDEX.set(index & LARGEST);
+    INDEX.set(index & INDEX_MASK);
 }
 
 #[cold]
 fn assign() -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "only its lowest bits are used")]
-    let index = THREADS.next() as usize & LARGEST;
+    let index = THREADS.next() as usize & INDEX_MASK;
     INDEX.set(index);
     index
 }

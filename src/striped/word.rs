@@ -5,11 +5,11 @@ use core::fmt;
 /// | bits | field | meaning |
 /// |---|---|---|
 /// | 13 | count | permits that the stripe admitted and has not charged to the ring |
-/// | 1 | expiring | none of them was admitted after the period in `tick` |
-/// | 1 | claimed | one thread charges the count, and no other thread changes it |
-/// | 49 | tick | the period in which the stripe was last claimed; 0: never |
+/// | 1 | expiring | no permit of the count was admitted after the period in `tick` |
+/// | 1 | claimed | one thread charges the count, and no other thread changes the word |
+/// | 49 | tick | the period in which the stripe was last claimed, or 0 before the first claim |
 ///
-/// Zero is a fresh stripe.
+/// A zeroed word is a fresh stripe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct StripeWord(u64);
 
@@ -75,8 +75,8 @@ impl StripeWord {
         !self.is_claimed() && self.count() > 0
     }
 
-    /// `{ t, c }` → `{ t, c + permits }`, and claimed as well if that is the whole batch. `permits` is at most the
-    /// remaining batch. The result is not expiring.
+    /// `{ t, c }` → `{ t, c + permits }`, and claimed if this fills the batch. `permits` is at most the remaining batch. The
+    /// result is not expiring.
     pub(super) const fn used(self, permits: u64, batch: u64) -> Self {
         let used = Self((self.0 & !Self::EXPIRING) + permits);
         if used.count() == batch {
@@ -101,8 +101,8 @@ impl StripeWord {
         Self(tick << Self::TICK_SHIFT)
     }
 
-    /// `{ t, c, claimed }` → `{ tick, c, expiring }`: the ring was full in the period `tick`, and every permit was
-    /// admitted in that period or earlier. If the stripe is expiring already, its older period stays.
+    /// `{ t, c, claimed }` → `{ tick, c, expiring }`: the ring had no capacity in the period `tick`, and every permit was
+    /// admitted in that period or earlier. A stripe that is already expiring keeps its older period.
     pub(super) const fn kept(self, tick: u64) -> Self {
         if self.is_expiring() {
             self.released()
