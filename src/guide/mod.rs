@@ -1,11 +1,11 @@
-//! The guide: a page per task, each with code first, then reasons, then edge cases.
+//! The guide: one page per task. Each page has code first, then reasons, then edge cases.
 //!
 //! | task | page |
 //! |---|---|
 //! | choose an algorithm | [`choosing`] |
-//! | decide millions of times per second | [`hot_path`] |
+//! | make millions of decisions per second | [`hot_path`] |
 //! | limit the messages or bytes of a connection | [`per_connection`] |
-//! | limit each client, also in a flood of made-up clients | [`keys`] |
+//! | limit each client, also during a flood of made-up clients | [`keys`] |
 //! | apply several limits to one request, from a file that is reloaded | [`rules`] |
 //! | wait for a permit instead of being denied | [`waiting`] |
 //! | limit a server of axum, tonic or hyper | [`servers`] |
@@ -16,12 +16,11 @@
 //! | see what a decision costs | [`performance`] |
 //! | see the limitations | [`caveats`] |
 //!
-//! All code is compiled by the tests, and run where it needs no server. `examples/pictures` draws the pictures with the
-//! algorithms. Figures are from `benches/README.md`, which states the machine and the method, or from a test that is named
-//! beside them.
+//! The tests compile all code, and run the code that needs no server. `examples/pictures` runs the algorithms and draws the
+//! pictures. Figures are from `benches/README.md` in the repository, which states the machine and the method.
 
-// The modules exist only in documentation builds. The examples of a page are tested if their features are enabled, and
-// the page is always shown. (A condition on the module would appear on the page.)
+// These modules exist only in documentation builds. Every page is shown, and its examples are tested if their features are
+// enabled. The condition is on the text and not on the module, because rustdoc would print it on the page.
 
 #[doc = include_str!("choosing.md")]
 #[doc = include_str!("pictures/admitted.svg")]
@@ -59,7 +58,7 @@ pub mod rules {}
 )]
 pub mod waiting {}
 
-// Its examples need servers: they are compiled in tests/servers.
+// Its examples need axum and tonic, so tests/servers compiles them.
 #[cfg_attr(not(doctest), doc = include_str!("servers.md"))]
 pub mod servers {}
 
