@@ -14,7 +14,7 @@ use crate::limiter::RateLimiter;
 use crate::quota::Quota;
 use crate::rules::{Denial, QuotaStatus};
 
-/// Emits denials as [`tracing`] events, no more than a quota, and counts the suppressed ones.
+/// Emits denials as [`tracing`] events, at most a quota of them, and counts the suppressed ones.
 ///
 /// An event has the target `ringgate`, the level WARN, the message `rate limit reached`, and these fields:
 ///
@@ -24,26 +24,27 @@ use crate::rules::{Denial, QuotaStatus};
 /// | `limit` | the limit in permits of the violated quota with the longest retry time |
 /// | `remaining` | the permits that are left of that quota |
 /// | `retry_after_ms` | milliseconds until all rules would admit the request, rounded up; absent if they never would |
-/// | `suppressed` | the denials since the last event that no event was emitted for |
+/// | `suppressed` | the number of denials without an event since the last event |
 ///
-/// An event contains nothing of the key or the request. The names of the rules are not escaped.
+/// An event does not contain the key or any part of the request. The names of the rules are not escaped.
 ///
 /// # Guarantees
 ///
 /// - No window of the quota holds more events than its limit, by the readings that the decisions used: events are limited
 ///   by a strict [`CounterRing`].
-/// - Each denial that was handed in while a subscriber was interested is an event, or counted in `suppressed` of the next
-///   one.
+/// - Each denial that is passed to [`emit`](Self::emit) while a subscriber is interested either is an event, or is counted in
+///   `suppressed` of the next event.
 ///
 /// # Trade-offs
 ///
-/// - The time is that of the decision, so that no clock is read. Use one instance for each clock: if rule sets with
-///   different clocks share one, those behind the newest clock get fewer events than the quota.
+/// - Events are limited by the time of the decision, so no clock is read. Use one instance for each clock. If rule sets with
+///   different clocks share an instance, those behind the newest clock get fewer events than the quota.
 ///
 /// # Cost
 ///
-/// Without a subscriber for this level, a load and a comparison. For a suppressed event, the subscriber's filter, a denial
-/// by a limiter (which writes nothing shared), and one count in one of 16 shards. An event allocates, and peeks at the rules.
+/// Without a subscriber for this level, a call costs a load and a comparison. A suppressed event costs the subscriber's filter, a
+/// denial by a limiter (which does not write to shared memory), and one count in one of 16 shards. An event allocates, and reads
+/// the states of the rules.
 ///
 /// # Examples
 ///
@@ -56,7 +57,7 @@ use crate::rules::{Denial, QuotaStatus};
 /// let rules = RuleSetBuilder::<str>::new()
 ///     .rule(Rule::new("all", "2/s".parse()?))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
-/// // At most ten lines a second in the log of the whole process.
+/// // The whole process logs at most ten lines per second.
 /// let events = DenialEvents::new("10/s".parse()?)?;
 ///
 /// for _ in 0..5 {
@@ -75,7 +76,7 @@ use crate::rules::{Denial, QuotaStatus};
 /// WARN ringgate: rate limit reached rules="all" limit=2 remaining=0 retry_after_ms=1200 suppressed=0
 /// ```
 pub struct DenialEvents {
-    /// Its clock is never read: the readings come with the denials.
+    /// Its clock is never read, because each denial has a reading.
     limiter: RateLimiter<CounterRing, ManualClock>,
     suppressed: Suppressed,
 }
@@ -88,7 +89,7 @@ impl DenialEvents {
     ///
     /// # Errors
     ///
-    /// When no [`CounterRing`] can be built from the quota.
+    /// The error of [`CounterRing::new`] for the quota.
     pub fn new(quota: Quota) -> Result<Self, ConfigError> {
         Ok(Self {
             limiter: RateLimiter::with_clock(CounterRing::new(quota)?, ManualClock::new()),
@@ -101,8 +102,9 @@ impl DenialEvents {
     ///
     /// # Concurrency
     ///
-    /// `limit`, `remaining` and `retry_after_ms` are read now, and include what other requests have charged since the
-    /// decision, as for [`Denied::violations`](crate::rules::Denied::violations). Those of shared limits are the decision's.
+    /// For local rules, `limit`, `remaining` and `retry_after_ms` are read by this call, and include the charges of other
+    /// requests since the decision, as for [`Denied::violations`](crate::rules::Denied::violations). For shared rules, they are
+    /// the values at the decision.
     #[inline]
     pub fn emit(&self, denied: &impl Denial) {
         if tracing::enabled!(target: TARGET, Level::WARN) {
@@ -135,7 +137,7 @@ fn retry_after(quota: &QuotaStatus) -> Duration {
     quota.retry_after().unwrap_or(Duration::MAX)
 }
 
-/// The names of the rules, each once, though several of its quotas may be violated.
+/// The names of the rules. Each name occurs once, even if several quotas of the rule are violated.
 fn names(violations: &[QuotaStatus]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for quota in violations {

@@ -8,12 +8,12 @@ use super::rule_series::RuleSeries;
 use crate::clock::Clock;
 use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 
-/// Exports the counts of rules through the [`metrics`] facade, without a change to any decision.
+/// Exports the counts of rules through the [`metrics`] facade. This changes no decision.
 ///
 /// | counter | label `outcome` | counts |
 /// |---|---|---|
 /// | `ringgate_decisions_total` | `admitted` | requests that were admitted and charged to the rule |
-/// | | `denied` | requests that were denied by this rule, alone or among others |
+/// | | `denied` | requests that were denied by this rule, and perhaps by others too |
 /// | | `shadow_denied` | requests that the rule would have denied if it were enforced |
 /// | | `overflowed` | decisions by [`OnFull`](crate::keyed::OnFull), which are also counted as one of the above |
 /// | | `by_node` | of shared rules: decisions that this node made alone because the store did not answer, which are also counted as admitted or denied |
@@ -24,26 +24,26 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 ///
 /// # Guarantees
 ///
-/// - Each name of a rule has six series, and one more if the rule is shared, however many keys there are.
-/// - No counter falls or loses counts over a reload. A rule that is removed and comes back begins empty in
-///   [`RuleSet::counts`], but its counters go on from their last values, including what decisions in progress have added
-///   since. The counters of a removed rule keep their last values.
-/// - No event is counted twice. A rule that was [renamed](crate::Rule::renamed_from) counts under its new name from the
-///   first call with the new rules on, and under its old name until then.
-/// - Rules with one name in several rule sets are added up, shared rules included.
+/// - Each rule name has six series, and one more if the rule is shared, for any number of keys.
+/// - No counter decreases or loses counts over a reload. The counters of a removed rule keep their last values. If a rule with
+///   its name is added again, its counts in [`RuleSet::counts`] begin at zero. Its counters continue from their last values,
+///   including the counts of decisions that were in progress when the rule was removed.
+/// - No event is counted twice. A [renamed](crate::Rule::renamed_from) rule counts under its old name until the first call with
+///   the new rules, and under its new name from then on.
+/// - The counts of rules with the same name in several rule sets are added, shared rules included.
 ///
 /// # Caveats
 ///
-/// - Use one observer per process, for all its rule sets. (Two would set the same counters to different values.)
-/// - Install the recorder before the first call. (Counters are registered when their rule's name is first seen.)
-/// - The counts of a rule that is added and removed between two calls are lost. (They are dropped with the rule.)
-/// - A new name at every reload adds series every time. (A recorder cannot remove one.)
+/// - Use one observer per process for all rule sets. Two observers would set the same counters to different values.
+/// - Install the recorder before the first call, because the first call with a rule name registers its counters.
+/// - The counts of a rule that is added and removed between two calls are lost, because they are dropped with the rule.
+/// - If every reload has new rule names, the number of series grows, because a recorder cannot remove a series.
 ///
 /// # Cost
 ///
-/// Six registrations when a name is first seen, and a seventh for a shared rule. Then a read of 8 KiB and six or seven stores
-/// for each rule: 1.5 µs for ten rules and 280 µs for a thousand, without load. A removed rule keeps its 8 KiB until
-/// the first call after the last decision by it.
+/// The first call with a rule name makes six registrations, and a seventh for a shared rule. Each call reads 8 KiB and makes six
+/// or seven stores for each rule: 1.5 µs for ten rules and 280 µs for a thousand, without load. The 8 KiB of a removed rule are
+/// freed by the first call after its last decision.
 ///
 /// # Examples
 ///
@@ -75,7 +75,7 @@ pub struct Observer(Mutex<SeriesByName>);
 type SeriesByName = BTreeMap<Arc<str>, RuleSeries>;
 
 impl Observer {
-    /// Creates an observer that has seen no rules.
+    /// Creates an observer without rules.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
@@ -83,23 +83,23 @@ impl Observer {
 
     /// Sets the counters of these rules, and of all rules published before, to their current counts.
     ///
-    /// Call it before each scrape, or from a timer if the recorder pushes. For rules that are reloaded, publish those in
-    /// force: `observer.publish(&live.load())`.
+    /// Call it before each scrape, or from a timer if the recorder pushes. For rules that are reloaded, publish the current ones:
+    /// `observer.publish(&live.load())`.
     ///
     /// # Concurrency
     ///
-    /// Waits for other threads that publish. Decisions neither wait for it nor are waited for, and those in progress may
-    /// show in some counters only.
+    /// This call waits for other threads that publish. It does not wait for decisions, and decisions do not wait for it. A
+    /// decision in progress may be counted in only some of the counters.
     pub fn publish<R: ?Sized, C: Clock>(&self, rules: &RuleSet<R, C>) {
         self.publish_counts(rules.live_counts());
     }
 
-    /// Sets the counters as [`publish`](Self::publish) does, from a handle to the counts: for shared rules, by their
+    /// Sets the counters as [`publish`](Self::publish) does, from a handle to the counts. The handle of shared rules is their
     /// `live_counts`.
     ///
     /// # Concurrency
     ///
-    /// Waits for other threads that publish, never for decisions.
+    /// This call waits for other threads that publish. It does not wait for decisions.
     pub fn publish_counts(&self, rules: LiveCounts<'_>) {
         let mut all = self.series();
         for (name, counts) in rules.rules() {
@@ -121,7 +121,7 @@ impl Observer {
     }
 }
 
-/// Assigns the counts to this name, and to no other.
+/// Assigns the counts to this name, and removes them from any other name.
 fn assign(all: &mut SeriesByName, name: &Arc<str>, counts: &Arc<ShardedCounts>) {
     if all.get(name).is_some_and(|series| series.has(counts)) {
         return;

@@ -86,7 +86,7 @@ impl RuleMetrics {
         Self(METRICS.iter().map(|metric| metric.register(rule)).collect())
     }
 
-    /// Registers those of shared rules too, once.
+    /// Registers the metrics of shared rules, unless they are registered.
     pub(super) fn register_shared(&mut self, rule: &Arc<str>) {
         if self.0.len() < ALL {
             self.0

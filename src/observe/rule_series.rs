@@ -6,9 +6,9 @@ use crate::rules::ShardedCounts;
 
 /// The metrics of one rule name, and the counts that they are computed from.
 ///
-/// A source is kept while any thread may still count there: by a rule set, by a decision in progress, by a reservation.
-/// Then its last value is added to `ended`. So no count is lost when a rule is removed, and no metric falls when the rule
-/// comes back with fresh counts.
+/// A source is kept as long as a rule set, a decision in progress or a reservation can still count there. Then its last value is
+/// added to `ended`. So no count is lost when a rule is removed, and no metric decreases when the rule is added again with fresh
+/// counts.
 pub(super) struct RuleSeries {
     metrics: RuleMetrics,
     sources: Vec<CountSource>,
@@ -39,7 +39,7 @@ impl RuleSeries {
         self.sources.iter().any(|source| source.is(counts))
     }
 
-    /// Adds a source, whose part `elsewhere` belongs to another name.
+    /// Adds a source. Its part `elsewhere` was counted under another name.
     pub(super) fn add(&mut self, counts: &Arc<ShardedCounts>, elsewhere: RuleTotals) {
         self.sources.push(CountSource {
             counts: Arc::clone(counts),
@@ -47,7 +47,7 @@ impl RuleSeries {
         });
     }
 
-    /// Removes a source, and returns its totals up to now; `None` if there is no such source.
+    /// Removes a source, and returns its current totals. `None` if there is no such source.
     pub(super) fn remove(&mut self, counts: &Arc<ShardedCounts>) -> Option<RuleTotals> {
         let at = self.sources.iter().position(|source| source.is(counts))?;
         let source = self.sources.swap_remove(at);
@@ -59,8 +59,8 @@ impl RuleSeries {
     pub(super) fn publish(&mut self) {
         let mut live = RuleTotals::default();
         self.sources.retain_mut(|source| {
-            // Before the totals are read: without another reference, no count is added after the read. Acquire, inside
-            // of `get_mut`: pairs with the Release of each dropped reference, so all that was counted by it is visible.
+            // This is checked before the totals are read: without another reference, no count is added after the read.
+            // Acquire, within `get_mut`: pairs with the Release of each dropped reference, so all its counts are visible.
             let ended = Arc::get_mut(&mut source.counts).is_some();
             let totals = source.now().minus(source.elsewhere);
             if ended {

@@ -7,7 +7,7 @@ use crate::sync::{AtomicU64, Ordering, Tally};
 
 /// The number of suppressed events, and how many of these have been reported.
 ///
-/// Counted in several shards, because many threads may be denied at once. Threads that share a shard slow each other down,
+/// It is counted in several shards, because many threads may be denied at once. Threads that share a shard slow each other down,
 /// and lose no count.
 pub(super) struct Suppressed {
     shards: [CachePadded<Tally>; SHARDS],
@@ -28,12 +28,12 @@ impl Suppressed {
         self.shards[ShardId::current().index() % SHARDS].add_one();
     }
 
-    /// The number of suppressed events that were not reported yet. Reports each exactly once.
+    /// Returns the number of suppressed events that were not reported yet. Each event is reported exactly once.
     pub(super) fn report(&self) -> u64 {
         let all: u64 = self.shards.iter().map(|shard| shard.get()).sum();
-        // Relaxed: the number is for people, and orders nothing. Shards only grow, so `all` is never too high. If our
-        // exchange precedes one with a larger number, that one reports the difference. If it follows one, all events that
-        // we have counted are reported already, and we report none.
+        // Relaxed: the number orders nothing. Shards only grow, so `all` is never too high. If our `fetch_max` precedes one with
+        // a larger number, that one reports the difference. If it follows one, all events that we have counted were reported,
+        // and we report none.
         let reported = self.reported.fetch_max(all, Ordering::Relaxed);
         all.saturating_sub(reported)
     }

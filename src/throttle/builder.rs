@@ -18,7 +18,7 @@ use crate::wait::Fair;
 #[cfg(feature = "rules")]
 use crate::wait::RuleSource;
 
-/// Configures the limits of a [`Throttled`] reader or writer. A direction without a limiter is not limited.
+/// A builder of a [`Throttled`] reader or writer. A direction without a limiter is not limited.
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct ThrottledBuilder<T> {
     inner: T,
@@ -86,8 +86,8 @@ impl<T> ThrottledBuilder<T> {
 
     /// Limits reading by rules that connections share. Replaces a shared limiter or shared rules that were set before.
     ///
-    /// Each turn is a request, which `request` creates from the bytes of the turn. `cost` is the cost that reads the
-    /// bytes from the request; a rule without it counts turns.
+    /// Each turn is one request, which `request` creates from the bytes of the turn. `cost` reads the bytes from the request.
+    /// A rule without this cost counts turns.
     ///
     /// # Examples
     ///
@@ -138,7 +138,7 @@ impl<T> ThrottledBuilder<T> {
         self
     }
 
-    /// Limits writing by rules that connections share, in the way of [`read_rules`](Self::read_rules).
+    /// Limits writing by rules that connections share. See [`read_rules`](Self::read_rules).
     #[cfg(feature = "rules")]
     pub fn write_rules<S, B>(
         mut self,
@@ -156,16 +156,16 @@ impl<T> ThrottledBuilder<T> {
 
     /// Sets the bytes of one turn, for both directions.
     ///
-    /// With a limiter of its own, a connection waits for the capacity of one turn, or of all that it has to move, so that
-    /// it does not move a few bytes at a time. With a shared limiter, it queues for each turn.
+    /// With a limiter that only this connection uses, the connection waits for the capacity of one turn, or of all its bytes if
+    /// these are fewer. So it does not move a few bytes at a time. With a shared limiter, it queues for each turn.
     ///
     /// The default depends on the limiter:
     ///
-    /// - A turn lasts 10 ms at the limiter's rate, within 1 KiB and 64 KiB, and is at most half of the largest request
-    ///   (for GCRA, of the burst).
-    /// - With a shared limiter, the first four turns are of 1 KiB, and turns double after every four. With many waiters
-    ///   turns shrink down to 1 KiB, so that each waiter has one within about 100 ms.
-    /// - With rules, a turn is of 8 KiB, halved until it is a request that the rules can admit.
+    /// - A turn has the bytes of 10 ms at the limiter's rate, at least 1 KiB and at most 64 KiB. It is at most half of the
+    ///   largest request (for GCRA, of the burst).
+    /// - With a shared limiter, the first four turns have 1 KiB, and the size doubles after every four turns. With many waiters
+    ///   turns are smaller, down to 1 KiB, so that each waiter has a turn within about 100 ms.
+    /// - With rules, a turn has 8 KiB. This is halved until it is a request that the rules can admit.
     pub fn quantum(mut self, bytes: u64) -> Self {
         self.quantum = Some(bytes);
         self

@@ -45,7 +45,7 @@ impl LocalLimit {
         &mut self.quantum
     }
 
-    /// Waits for capacity for one turn, or for `want` bytes if that is less. Charges nothing.
+    /// Waits for the capacity of one turn, or of `want` bytes if these are fewer. Charges nothing.
     pub(super) fn poll_capacity(&mut self, want: u64, waker: &Waker) -> Poll<io::Result<Capacity>> {
         let need = want.min(self.quantum.local());
         let (capacity, readiness) = self.limiter.capacity(need);
@@ -58,7 +58,7 @@ impl LocalLimit {
                 }))
             }
             Readiness::After(wait) => {
-                // Set in each poll, because the task may be another one than in the last.
+                // The timer is set in each poll, because the task may not be the one of the last poll.
                 self.timer = Some(TokioRuntime.set_timer(wait, waker));
                 Poll::Pending
             }
@@ -66,7 +66,7 @@ impl LocalLimit {
         }
     }
 
-    /// Charges the bytes that were moved, which are no more than the capacity seen at `at`.
+    /// Charges the bytes that were moved. They are at most the capacity that was read at `at`.
     pub(super) fn charge(&mut self, at: Nanos, bytes: u64) {
         if bytes > 0 {
             self.limiter.charge(at, bytes);
@@ -76,7 +76,7 @@ impl LocalLimit {
 
 /// A limiter of any algorithm and clock.
 trait ByteLimiter: Send + Sync {
-    /// Returns the capacity at one reading of the clock, and when `bytes` can be charged.
+    /// Returns the capacity at one reading of the clock, and the time at which `bytes` can be charged.
     fn capacity(&self, bytes: u64) -> (Capacity, Readiness);
 
     fn charge(&mut self, at: Nanos, bytes: u64);

@@ -1,7 +1,7 @@
 //! Readers and writers that move a limited number of bytes per window (feature `tokio`).
 //!
-//! [`Throttled`] wraps a reader, a writer or both. Each direction has a limiter of its own, a limiter or rules that
-//! connections share in equal parts, or both. The [guide](crate::guide::per_connection) has an example.
+//! [`Throttled`] wraps a reader, a writer or both. Each direction has a limiter that only the connection uses, a limiter or
+//! rules that connections share in equal parts, or both. The [guide](crate::guide::per_connection) has an example.
 
 mod builder;
 mod direction;

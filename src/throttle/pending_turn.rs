@@ -10,13 +10,13 @@ use tokio::runtime::Handle;
 use crate::sync::{Mutex, MutexGuard};
 use crate::wait::GRACE_PERIOD;
 
-/// The wait of one direction of a connection for its next turn, which leaves the queue if it is woken and not polled.
+/// The wait of one direction of a connection for its next turn. It leaves the queue if it is woken and not polled.
 ///
-/// A queued future that is kept but not polled delays other waiters. A reader or writer cannot know that its caller has
-/// stopped polling it: [the protocol](super::direction).
+/// A queued future that is kept but not polled delays other waiters, and a reader or writer cannot know that its caller has
+/// stopped polling it. See [the protocol](super::direction).
 pub(super) struct PendingTurn<U> {
     wait: Mutex<Option<U>>,
-    /// Locked while `wait` is locked, or alone, because a poll of the wait may wake itself.
+    /// It may be locked while `wait` is locked, because a poll of the wait may wake itself.
     wake_up: Mutex<WakeUp>,
 }
 
@@ -38,7 +38,8 @@ impl<U> PendingTurn<U> {
     }
 
     fn lock_wait(&self) -> MutexGuard<'_, Option<U>> {
-        // A poisoned lock guards a consistent value: functions of the user, which may panic, are called between changes.
+        // A poisoned lock is used, because its value is consistent: functions of the user may panic, and are called between
+        // changes.
         self.wait.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

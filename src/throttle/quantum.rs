@@ -8,31 +8,32 @@ use crate::limiter::RateLimiter;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quantum {
     bytes: u64,
-    /// Bytes that all waiters share in one round. `None`: a turn does not depend on the number of waiters.
+    /// The bytes that all waiters share in one round. `None` if a turn does not depend on the number of waiters.
     round_bytes: Option<u64>,
-    /// The largest request that is ever admitted. `None`: it depends on the request.
+    /// The largest request that can be admitted. `None` if it depends on the request.
     max_request: Option<u64>,
 }
 
-/// Duration of one turn at the limiter's rate, unless that is more than half of the largest request: then a bucket
-/// does not overflow while a timer is a few milliseconds late.
+/// The duration of one turn at the limiter's rate. A turn is at most half of the largest request, so that a bucket does not
+/// overflow if a timer is a few milliseconds late.
 const TURN_DURATION: Duration = Duration::from_millis(10);
 
-/// Approximate duration of a round in which each waiter has one turn, as long as a turn is at least [`MIN_BYTES`].
+/// The approximate duration of a round, in which each waiter has one turn. A round is longer if turns of this duration would be
+/// smaller than [`MIN_BYTES`].
 const ROUND_DURATION: Duration = Duration::from_millis(100);
 
-/// Slow start: the first turns of a connection are of [`MIN_BYTES`], and double after this many turns. Connections that
-/// start together thus learn their number before the first has used all the capacity. It equals the number of
-/// admissions after which a task yields ([`Fair`](crate::Fair)).
+/// The number of turns after which turns double. The first turns of a connection have [`MIN_BYTES`] (slow start), so connections
+/// that start together observe their number before the first one has used all the capacity. This number equals the admissions
+/// after which a task yields ([`Fair`](crate::Fair)).
 const TURNS_PER_DOUBLING: u32 = 4;
 
-/// Smallest turn, in bytes, where the limiter admits as much at once.
+/// The smallest turn in bytes, if the limiter admits as many at once.
 const MIN_BYTES: u64 = 1024;
 
-/// Largest turn, in bytes.
+/// The largest turn in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// Turn of rules, in bytes. Their rate depends on the request.
+/// A turn of rules in bytes. It is fixed, because the rate of rules depends on the request.
 #[cfg(feature = "rules")]
 const RULES_BYTES: u64 = 8 * 1024;
 
@@ -63,7 +64,7 @@ impl Quantum {
         }
     }
 
-    /// A turn of `bytes`, independent of the number of waiters.
+    /// Sets the turn to `bytes`, for any number of waiters.
     pub(super) fn fixed(self, bytes: u64) -> Self {
         Self {
             bytes,
@@ -76,12 +77,12 @@ impl Quantum {
         self.max_request
     }
 
-    /// Bytes of a turn of a limiter that one connection owns.
+    /// The bytes of a turn of a limiter that one connection owns.
     pub(super) const fn local(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of a turn of a shared limiter, for a connection that has had `turns` turns, beside `waiting` waiters.
+    /// The bytes of a turn of a shared limiter with `waiting` waiters, for a connection that has had `turns` turns.
     pub(super) fn shared(&self, turns: u32, waiting: usize) -> u64 {
         let Some(round_bytes) = self.round_bytes else {
             return self.bytes;

@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-/// Bytes that were read and not delivered yet, because the limiters had no capacity.
+/// Bytes that were read and are not delivered yet, because the limiters had no capacity.
 #[derive(Debug, Default)]
 pub(super) struct ReadAhead {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ impl ReadAhead {
         self.bytes().is_empty()
     }
 
-    /// Stores bytes. Only called while it is empty.
+    /// Stores bytes. It must be empty.
     pub(super) fn store(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

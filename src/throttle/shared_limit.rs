@@ -22,11 +22,11 @@ use crate::wait::{Fair, WaitError};
 pub(super) trait SharedLimit: Send + Sync {
     fn quantum(&mut self) -> &mut Quantum;
 
-    /// Bytes of the next turn, as of now.
+    /// The bytes of the next turn, by the current number of waiters.
     fn turn_bytes(&self) -> u64;
 
-    /// Waits for a turn of up to `want` bytes, and returns its bytes. They exceed `want` if the queue was joined for
-    /// more.
+    /// Waits for a turn of up to `want` bytes, and returns its bytes. They are more than `want` if the wait joined the queue for
+    /// more bytes.
     fn poll_turn(&mut self, want: u64, context: &Context<'_>) -> Poll<Result<u64, WaitError>>;
 
     /// Settles the turn at the bytes that were moved. Returns the bytes that stay charged although they were not moved.
@@ -48,9 +48,10 @@ struct Turns<W, J, S, U, G> {
     pending: Arc<PendingTurn<U>>,
     /// The bytes for which the pending turn joined the queue.
     pending_bytes: u64,
-    /// Number of turns so far.
+    /// The number of turns so far.
     turns: u32,
-    /// Upper limit of a turn: half of a request that is never admitted; raised again when such a turn is admitted.
+    /// The maximum size of a turn. It is half of a request that was never admitted, and grows again when a turn of this size is
+    /// admitted.
     max_bytes: u64,
     /// The turn that was charged and is not settled yet.
     current: Option<(u64, G)>,
@@ -149,7 +150,7 @@ where
                     self.max_bytes = self.max_bytes.max(bytes.saturating_mul(2));
                     return Poll::Ready(Ok(bytes));
                 }
-                // Half as many may be admitted: rules do not report their largest request.
+                // Rules do not report their largest request, so this tries half as many bytes.
                 Poll::Ready(Err(WaitError::Never)) if bytes > 1 => self.max_bytes = bytes / 2,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
             }
@@ -176,7 +177,7 @@ where
 
 impl<W, J, S, U, G> Drop for Turns<W, J, S, U, G> {
     fn drop(&mut self) {
-        // The queue holds `pending` as a waker, so dropping this reference does not end the wait.
+        // The queue also holds `pending`, as a waker. So dropping this reference would not end the wait.
         self.pending.leave();
     }
 }

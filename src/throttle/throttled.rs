@@ -11,19 +11,19 @@ use super::read_ahead::ReadAhead;
 
 /// A reader, writer or both that moves at most a limited number of bytes per window in each direction.
 ///
-/// Each direction has a limiter of its own, a limiter or rules that connections share, or both. Create it by
-/// [`Throttled::builder`]. It implements `AsyncRead` and `AsyncWrite` as far as the inner value does; flushing and
-/// shutting down are not limited. For halves, use `tokio::io::split`, or wrap the halves of a connection.
+/// Each direction has a *local* limiter that only this connection uses, a *shared* limiter or shared rules, or both. Create it
+/// by [`Throttled::builder`]. It implements `AsyncRead` and `AsyncWrite` if the inner value does. Flushing and shutting down are
+/// not limited. For halves, use `tokio::io::split`, or wrap the halves of a connection.
 ///
 /// # Guarantees
 ///
-/// - No window moves more bytes than the limiter's [`bound`](crate::RateLimiter::bound): in one direction by a limiter
-///   of its own, in all connections together by a shared limiter or rules. The bound is measured by the readings of
-///   the decisions, since a byte is moved in the poll that charges it.
-/// - A byte is charged once, and only if it is moved. A writer is charged for its turn of a shared limiter before it
-///   knows how much is written, and refunds the rest at once. Where that refund is not exact, the rest stays charged
-///   and is counted by [`forfeited`](Self::forfeited): always with a sliding log; with a counter ring if a new cell was
-///   entered since; with GCRA if another request was admitted since.
+/// - The [`bound`](crate::RateLimiter::bound) of a local limiter holds for its direction of the connection. The bound of a
+///   shared limiter or of shared rules holds for all connections together. It is measured by the readings of the decisions, and
+///   a byte is moved in the poll that charges it.
+/// - A byte is charged once, and only if it is moved. The exception is a writer with a shared limiter: it is charged for a turn
+///   before it knows how much is written, and refunds the rest at once. If the refund is not exact, the rest stays charged, and
+///   [`forfeited`](Self::forfeited) counts it. With a sliding log it never is. With a counter ring it is not if a new cell was
+///   entered since, and with GCRA it is not if another request was admitted since.
 /// - Connections that share a limiter get equal parts as long as each has enough to move, because
 ///   [`Fair`](crate::Fair) serves them in order of arrival and turns are of equal length
 ///   ([`quantum`](crate::throttle::ThrottledBuilder::quantum)).
@@ -32,18 +32,19 @@ use super::read_ahead::ReadAhead;
 ///
 /// # Cost
 ///
-/// With a limiter of its own, a read or write costs one reading of the clock, and a check and a decision without a
-/// locked instruction ([`check_at_mut`](crate::RateLimiter::check_at_mut)); a wait allocates a timer. With a shared
-/// limiter it costs a wait of [`Fair`](crate::Fair) and three uncontended locks; a wait also spawns a task that lives for
-/// 10 ms, and copies the bytes that were read ahead. A connection uses about 100 bytes for a limiter of its own
-/// (and the memory of the limiter), and about 500 bytes for a shared one.
+/// With a local limiter, a read or write costs one reading of the clock, and a check and a decision without a locked instruction
+/// ([`check_at_mut`](crate::RateLimiter::check_at_mut)). If it waits, it allocates a timer. The limiter uses about 100 bytes in
+/// addition to its state.
 ///
-/// Uninitialized memory of a read buffer is zeroed first, up to one turn, unless a limiter of its own has capacity for
-/// the whole buffer.
+/// With a shared limiter, a read or write costs a wait of [`Fair`](crate::Fair) and three uncontended locks. If it is queued, it
+/// also spawns a task that lives for 10 ms, and copies the bytes that were read ahead. A connection uses about 500 bytes for it.
+///
+/// Uninitialized memory of a read buffer is zeroed first, up to one turn, unless a local limiter has capacity for the whole
+/// buffer.
 ///
 /// # Which limiter
 ///
-/// A permit is a byte, so that 10 MB/s is the quota `"10_000_000/s"`.
+/// A permit is a byte, so 10 MB/s is the quota `"10_000_000/s"`.
 ///
 /// | for | choose | most in any second, at 10 MB/s |
 /// |---|---|---|
@@ -53,25 +54,27 @@ use super::read_ahead::ReadAhead;
 /// | a hard limit with nearly all of the rate | [`even`](crate::algorithm::CounterRingBuilder::even) with 100 cells | 10.1 MB |
 /// | a volume, such as a gigabyte per day | [`CounterRing`](crate::CounterRing) | the volume, in any day |
 ///
-/// A shorter burst loses throughput: tokio's timers have a resolution of one millisecond, and a full bucket overflows
-/// meanwhile. A limiter of its own also needs a burst for the bytes that it accrues while the connection queues for a
-/// shared one. A counter ring over a second counts up to 16 MB with the 60 cells of the default, and 268 MB with five.
-/// For faster connections, up to 400 Gbit/s, count in [units](crate::algorithm::InUnits). A sliding
-/// log uses eight bytes of memory for each byte of its limit.
+/// A shorter burst loses throughput: tokio's timers have a resolution of one millisecond, in which a full bucket overflows. A
+/// local limiter beside a shared one needs a longer burst, for the bytes that it accrues while the connection is queued for the
+/// shared one.
+///
+/// A counter ring over a second counts up to 16 MB with the default of 60 cells, and 268 MB with five cells. For faster
+/// connections, up to 400 Gbit/s, count in [units](crate::algorithm::InUnits). A sliding log uses eight bytes of memory for each
+/// byte of its limit.
 ///
 /// # Cancel safety
 ///
-/// Dropping a future that reads or writes loses and charges nothing, because all state is in this value. Its position
-/// in the queue is kept until its turn, and passed on if it is not polled within 10 ms. That needs a tokio runtime to
-/// be entered when it is polled.
+/// Dropping a future that reads or writes loses and charges nothing, because all state is in this value. The position in the
+/// queue is kept until the turn. If the value is not polled within 10 ms then, the next waiter has its turn. For this, it must be
+/// polled within a tokio runtime.
 ///
 /// # Errors
 ///
-/// Errors of the inner value are returned unchanged. Two more have a [`WaitError`](crate::wait::WaitError) as their
-/// source, and lose and charge nothing:
+/// Errors of the inner value are returned unchanged. Two further errors have a [`WaitError`](crate::wait::WaitError) as their
+/// source. They lose and charge nothing:
 ///
 /// - [`ResourceBusy`](io::ErrorKind::ResourceBusy): the queue of a shared limiter is full.
-/// - [`QuotaExceeded`](io::ErrorKind::QuotaExceeded): not a single byte is ever admitted.
+/// - [`QuotaExceeded`](io::ErrorKind::QuotaExceeded): a request for one byte is never admitted.
 ///
 /// # Panics
 ///
@@ -153,8 +156,8 @@ impl<T> Throttled<T> {
     /// Returns the number of bytes that stay charged to a shared limiter although they were not moved, because their
     /// refund was not exact.
     ///
-    /// Reads forfeit none, except when a smaller buffer follows a larger one while the connection is queued, or when the
-    /// capacity of the connection's own limiter has become smaller meanwhile, as in an even ring.
+    /// Reads forfeit none, with two exceptions. While the connection is queued, a smaller buffer may follow a larger one, or the
+    /// capacity of the local limiter may decrease, as in an even ring.
     #[must_use]
     pub const fn forfeited(&self) -> u64 {
         self.write.forfeited().saturating_add(self.read.forfeited())
@@ -238,7 +241,7 @@ impl<T> Throttled<T> {
         let admitted = ready!(self.write.poll_turn(bytes, context))?;
         let polled = write(&mut self.inner, context, admitted);
         let written = match polled {
-            // A writer may report more than it was given, but cannot have written it.
+            // A faulty writer may report more bytes than it was given, but it cannot have written them.
             Poll::Ready(Ok(written)) => written.min(admitted),
             Poll::Ready(Err(_)) | Poll::Pending => 0,
         };

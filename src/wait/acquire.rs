@@ -11,8 +11,8 @@ use crate::time::Nanos;
 
 /// A request that an [`Acquire`] waits for.
 ///
-/// This trait is sealed. [`PermitRequest`](super::PermitRequest), `KeyRequest` and `RulesRequest` implement it; a bound
-/// such as `AcquireRequest<Acquired = Receipt>` lets a function take an `Acquire` of any of them.
+/// This trait is sealed. [`PermitRequest`](super::PermitRequest), `KeyRequest` and `RulesRequest` implement it. With a bound
+/// such as `AcquireRequest<Acquired = Receipt>`, a function takes an `Acquire` of any of these types.
 pub trait AcquireRequest: Enqueue {}
 
 impl<R: Enqueue> AcquireRequest for R {}
@@ -26,22 +26,22 @@ pub trait Enqueue: QueuedRequest {
     fn with_queues<O>(&self, work: impl FnOnce(&WaitQueues<Self::Runtime>) -> O) -> O;
 }
 
-/// A future that waits for its turn and for capacity, and returns the charged permits. Created by the methods of
-/// [`Fair`](super::Fair).
+/// A future that waits for its turn and for capacity, and returns the charged permits. The methods of
+/// [`Fair`](super::Fair) create it.
 ///
-/// The wait joins the queue with its first poll. The permits are charged in the poll that returns them, at the clock
-/// reading of that poll. A future that is polled again after it has completed waits for the same permits again.
+/// The first poll joins the queue. The permits are charged in the poll that returns them, at the clock reading of that poll.
+/// If the future is polled again after it has completed, it waits for the same permits again.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future at any time charges nothing. If it was its turn, the next waiter is woken.
+/// Dropping the future at any time charges nothing. If it was notified or first in its queue, the next waiter is woken.
 ///
 /// # Caveats
 ///
-/// - A future that is kept but not polled delays the waiters behind it: for 10 ms if it was notified that there is
-///   capacity; if it is the first of its queue, until another request for the same state begins to wait. Poll it or
-///   drop it. In particular, do not await a limiter while holding an unpolled wait for the same limiter. A leaked
-///   future stays in the queue forever, and calls that do not wait are then denied forever.
+/// - A future that is kept but not polled delays the waiters behind it. If it was notified that there is capacity, it delays
+///   them for 10 ms. If it is the first of its queue, it delays them until another request for the same state begins to wait.
+///   So poll it or drop it. In particular, do not await a limiter while holding an unpolled wait for the same limiter.
+/// - A leaked future stays in the queue forever, and calls that do not wait are then denied forever.
 /// - The first poll may return `Pending` although there is capacity, to let other tasks run.
 ///
 /// # Examples
@@ -109,13 +109,13 @@ impl<R: AcquireRequest> Acquire<R> {
         self
     }
 
-    /// Waits for at most `allowed`, counted from this call and not from the first poll.
+    /// Sets a deadline: the wait takes at most `allowed`, counted from this call.
     ///
-    /// The first poll fails with [`WaitError::TooLate`] if the deadline cannot be met. That is estimated from the
-    /// permits of the waiters ahead and from the bound of the algorithm.
+    /// The first poll fails with [`WaitError::TooLate`] if the deadline cannot be met. This is estimated from the permits of
+    /// the waiters ahead and from the bound of the algorithm.
     ///
-    /// The timer of the deadline may fire a little late. If there is capacity then, the permits are charged although
-    /// the deadline has passed.
+    /// The timer of the deadline may fire a little late. If there is capacity then, the permits are charged, although the
+    /// deadline has passed.
     pub fn within(mut self, allowed: Duration) -> Self {
         self.deadline = Some(self.request.now().saturating_add(allowed));
         self
@@ -139,8 +139,8 @@ impl<R: AcquireRequest + Unpin> Future for Acquire<R> {
                 (Poll::Ready(_), _) => *deadline_timer = None,
                 (Poll::Pending, Some(deadline)) if position.is_queued() => {
                     let after = deadline.saturating_since(request.now());
-                    // Set again in each of the few polls, because the waker may have changed and the last timer may
-                    // have fired early.
+                    // The timer is set again in each poll, because the waker may have changed, and because the last timer
+                    // may have fired early. There are few polls.
                     *deadline_timer = Some(queues.runtime().set_timer(after, waker));
                 }
                 (Poll::Pending, _) => {}
@@ -151,7 +151,7 @@ impl<R: AcquireRequest + Unpin> Future for Acquire<R> {
 }
 
 impl<R: AcquireRequest + Unpin> Acquire<R> {
-    /// Polls a wait that is used repeatedly. A request that is never admitted stays pending.
+    /// Polls a wait that is used for one request after another. A request that is never admitted stays pending.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<R::Acquired> {
         match Pin::new(self).poll(context) {
             Poll::Ready(Ok(acquired)) => Poll::Ready(acquired),

@@ -70,16 +70,17 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
     ///
     /// # Errors
     ///
-    /// Those of [`until_n_ready`](Self::until_n_ready).
+    /// The errors of [`until_n_ready`](Self::until_n_ready).
     pub fn acquire(&self, permits: u64) -> Acquire<PermitRequest<&Self>> {
         Acquire::new(PermitRequest::new(self, permits))
     }
 
-    /// Waits like [`acquire`](Self::acquire), with the limiter held by its `Arc`, for a spawned task.
+    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc`, so that a task can be spawned with
+    /// it.
     ///
     /// # Errors
     ///
-    /// Those of [`until_n_ready`](Self::until_n_ready).
+    /// The errors of [`until_n_ready`](Self::until_n_ready).
     pub fn acquire_owned(self: Arc<Self>, permits: u64) -> Acquire<PermitRequest<Arc<Self>>> {
         Acquire::new(PermitRequest::new(self, permits))
     }
@@ -105,7 +106,7 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
 
 /// A request for permits of a [`RateLimiter`], as part of the type of an [`Acquire`].
 ///
-/// `F` is a reference or an `Arc` to the [`Fair`], `G` what is returned: a [`Receipt`], or `()`.
+/// `F` is a reference or an `Arc` to the [`Fair`]. `G` is the result: a [`Receipt`], or `()`.
 pub struct PermitRequest<F, G = Receipt> {
     fair: F,
     permits: u64,
@@ -122,7 +123,7 @@ impl<F, G> PermitRequest<F, G> {
     }
 }
 
-/// The number of the only state.
+/// The number of the limiter's state. There is only one.
 const STATE: u64 = 0;
 
 impl<F, G, A, C, T> QueuedRequest for PermitRequest<F, G>

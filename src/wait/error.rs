@@ -17,7 +17,7 @@ use core::time::Duration;
 /// assert_eq!(limiter.until_n_ready(3).await, Err(WaitError::Never));
 /// limiter.until_n_ready(2).await?;
 /// match limiter.until_ready().within(Duration::from_millis(100)).await {
-///     // Returned at once, while there is time to do something else.
+///     // The error is returned at once, without waiting for the deadline.
 ///     Err(WaitError::TooLate { needed, allowed }) => assert!(needed > allowed),
 ///     other => panic!("{other:?}"),
 /// }
@@ -32,17 +32,17 @@ pub enum WaitError {
     Never,
     /// The wait queue is full: see [`Fair::max_waiting`](super::Fair::max_waiting).
     QueueFull {
-        /// Largest number of waiters.
+        /// The maximum number of waiters.
         max_waiting: usize,
-        /// Shortest time that the wait would have taken.
+        /// The shortest time that the wait would have taken.
         needed: Duration,
     },
     /// The deadline cannot be met or has passed. If it has passed, `allowed` is zero, and `needed` does not count the
     /// requests of other waiters.
     TooLate {
-        /// Shortest time that the wait takes from now on.
+        /// The shortest time that the wait takes from now on.
         needed: Duration,
-        /// Time until the deadline.
+        /// The time until the deadline.
         allowed: Duration,
     },
 }
@@ -70,7 +70,8 @@ pub enum WaitError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// The limiter has no capacity. A retry after this time succeeds if no other request comes; `None`: never.
+    /// The limiter has no capacity. A retry after this time is admitted if no other request came before. `None` if the request
+    /// is never admitted.
     Denied(Option<Duration>),
     /// Other requests are waiting, and are served first.
     Queued,

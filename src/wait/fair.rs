@@ -4,7 +4,7 @@ use core::time::Duration;
 use super::queue::{QueuedRequest, WaitQueues};
 use super::runtime::{Runtime, TokioRuntime};
 
-/// A limiter with wait queues: a request without capacity waits for it, first come, first served.
+/// A limiter with wait queues. A request waits until there is capacity, first come, first served.
 ///
 /// `Fair` wraps a [`RateLimiter`](crate::RateLimiter), a [`KeyedRateLimiter`](crate::KeyedRateLimiter), a
 /// [`RuleSet`](crate::RuleSet) or [`LiveRules`](crate::LiveRules). Share it by reference or in an `Arc`. With any other
@@ -14,12 +14,12 @@ use super::runtime::{Runtime, TokioRuntime};
 ///
 /// - The bound is that of the limiter. Permits are charged in the poll that returns them, so a dropped wait has charged
 ///   nothing, and nothing has to be refunded.
-/// - Waiters of one state (of the limiter, of a key, of a rule) are served in order of arrival, however many permits
-///   each needs: a request for 50 permits is not starved by a stream of requests for one. If there is capacity for
-///   several waiters, up to 64 are woken together, and the runtime chooses the order in which they run.
-/// - With rules, a request waits in the queue of one state at a time, the slowest, and does not delay requests that do
-///   not need that state. If another state has no capacity when its turn comes, the request moves to the queue of that
-///   state, by its time of arrival; meanwhile it holds no permits.
+/// - Waiters of one state (of the limiter, of a key, of a rule) are served in order of arrival, for any numbers of permits. So
+///   requests for one permit do not starve a request for 50. If there is capacity for several waiters, up to 64 are woken
+///   together, and the runtime chooses the order in which they run.
+/// - With rules, a request waits in the queue of one state at a time: the one that takes longest to admit it. It does not delay
+///   requests that do not need this state. If another state has no capacity when its turn comes, the request moves to the queue
+///   of that state, in order of arrival. It holds no permits meanwhile.
 /// - Calls that do not wait, such as [`check`](Fair::check), do not overtake waiters, unless
 ///   [`allow_barging`](Self::allow_barging) was called. Calls of the wrapped limiter itself do.
 /// - A task in a tight loop yields after four admissions without waiting. (The future of `block_on` or of `main` is not
@@ -31,23 +31,24 @@ use super::runtime::{Runtime, TokioRuntime};
 ///
 /// # Caveats
 ///
-/// - A request that needs two states may wait for each in turn, as long as other requests that need only one of them
-///   keep both exhausted.
-/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::keyed::OnFull)) have queues of their own, and
-///   race for the catch-all.
-/// - Whether a deadline can be met is estimated without the waiters ahead where a rule has tiers, because those waiters
-///   may have other limits.
+/// - A request that needs two states may wait for each in turn. This lasts as long as requests that need only one of the two
+///   states keep both exhausted.
+/// - Keys that share the catch-all of a full table ([`OnFull::Share`](crate::keyed::OnFull)) have separate queues. Their first
+///   waiters compete for the catch-all.
+/// - For a rule with tiers, the estimate of whether a deadline can be met does not count the waiters ahead, because they may
+///   have other limits.
 ///
 /// # Cost
 ///
-/// Without waiters, an admission costs the limiter's decision, two loads and one store of another word. `check` costs
-/// as much as the limiter's own (about 10 ns). A wait with capacity costs about 25 ns, or 55 ns in a task that does
-/// nothing else, because such a task yields every fifth time (`benches/README.md` has the machine).
+/// Without waiters, an admission costs the decision of the limiter, two loads and one store of another word. `check` takes
+/// as long as the limiter's `check` (about 10 ns). A wait with capacity takes about 25 ns, or 55 ns in a task that does nothing
+/// else, because such a task yields every fifth time (`benches/README.md` has the machine).
 ///
-/// With waiters, it costs a lock (held briefly, never across an `.await`), one or two reads of the state, and a timer
-/// for the first waiter of a queue and for each deadline. Each wait is woken about once. A queued wait uses about 100
-/// bytes beside its future, twice that with a deadline; the queue of a single waiter uses about 1 KB. A key without
-/// waiters uses no memory.
+/// With waiters, a wait also costs a lock (held briefly, never across an `.await`) and one or two reads of the state. The first
+/// waiter of a queue and each deadline need a timer. Each wait is woken about once.
+///
+/// A queued wait uses about 100 bytes in addition to its future, and twice as many with a deadline. The queue of a single
+/// waiter uses about 1 KB. A key without waiters uses no memory.
 ///
 /// # Examples
 ///
@@ -88,7 +89,7 @@ impl<L> Fair<L> {
 }
 
 impl<L, T: Runtime> Fair<L, T> {
-    /// Adds wait queues to a limiter, with the timers of another runtime than tokio.
+    /// Adds wait queues to a limiter, with the timers of the given runtime.
     pub fn with_runtime(limiter: L, runtime: T) -> Self {
         Self {
             limiter,
@@ -97,7 +98,7 @@ impl<L, T: Runtime> Fair<L, T> {
         }
     }
 
-    /// Sets the largest number of waiters in all queues together. The default is 1,000,000; with 0, no request waits.
+    /// Sets the maximum number of waiters in all queues together. The default is 1,000,000. With 0, no request waits.
     ///
     /// A request that would exceed it fails with [`WaitError::QueueFull`](super::WaitError::QueueFull).
     #[must_use]
@@ -131,7 +132,7 @@ impl<L, T: Runtime> Fair<L, T> {
     ///
     /// # Concurrency
     ///
-    /// A single load. Waiters may have come or gone before the answer is read.
+    /// This is a single load. Waiters may have joined or left before the caller uses the result.
     #[must_use]
     pub fn waiting(&self) -> usize {
         usize::try_from(self.queues.waiting()).unwrap_or(usize::MAX)

@@ -88,7 +88,7 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
     ///
     /// # Errors
     ///
-    /// Those of [`until_n_ready`](Self::until_n_ready).
+    /// The errors of [`until_n_ready`](Self::until_n_ready).
     pub fn acquire<'a, Q: ?Sized>(
         &'a self,
         key: &'a Q,
@@ -100,12 +100,12 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
         Acquire::new(KeyRequest::new(self, key, permits))
     }
 
-    /// Waits like [`acquire`](Self::acquire), with the limiter held by its `Arc` and the key by value, for a spawned
-    /// task.
+    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc` and the key by value, so that a task
+    /// can be spawned with it.
     ///
     /// # Errors
     ///
-    /// Those of [`until_n_ready`](Self::until_n_ready).
+    /// The errors of [`until_n_ready`](Self::until_n_ready).
     pub fn acquire_owned<Q: Unpin>(self: Arc<Self>, key: Q, permits: u64) -> Acquire<KeyRequest<Arc<Self>, Q>>
     where
         K: Keys<Q>,
@@ -141,8 +141,8 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
 
 /// A request for permits of one key of a [`KeyedRateLimiter`], as part of the type of an [`Acquire`].
 ///
-/// `F` is a reference or an `Arc` to the [`Fair`], `B` the key or a reference to it, `G` what is returned: a
-/// [`Receipt`], or `()`. `Q` is the type of the key.
+/// `F` is a reference or an `Arc` to the [`Fair`]. `B` is the key or a reference to it, and `Q` is the type of the key. `G` is
+/// the result: a [`Receipt`], or `()`.
 pub struct KeyRequest<F, B, G = Receipt, Q: ?Sized = B> {
     fair: F,
     key: B,

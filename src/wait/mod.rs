@@ -1,11 +1,11 @@
 //! Waiting for permits instead of being denied, first come, first served (feature `tokio`).
 //!
 //! [`Fair`] wraps a limiter and adds wait queues. Its methods return an [`Acquire`], a future that completes when the
-//! permits were charged; dropping it charges nothing. [`PacedStream`] and [`PacedSink`] pass items at the rate of a
+//! permits were charged. Dropping it charges nothing. [`PacedStream`] and [`PacedSink`] pass items at the rate of a
 //! limiter. For bytes, see [`throttle`](crate::throttle).
 //!
-//! [`TokioRuntime`] wakes waiters by tokio's timers; another runtime implements [`Runtime`]. [`TokioClock`] follows
-//! tokio's paused time in tests. The [guide](crate::guide::waiting) shows each of them.
+//! [`TokioRuntime`] wakes waiters by tokio's timers. Another runtime implements [`Runtime`]. [`TokioClock`] follows
+//! tokio's paused time in tests. The [guide](crate::guide::waiting) has examples of them.
 
 mod acquire;
 mod direct;

@@ -16,15 +16,17 @@ use crate::clock::Clock;
 use crate::limiter::RateLimiter;
 
 pin_project! {
-    /// A stream that yields items at the rate of a limiter, one permit per item. Created by [`Fair::stream`].
+    /// A stream that yields items at the rate of a limiter, one permit per item. [`Fair::stream`] creates it.
     ///
-    /// An item is polled first and then waits for its permit. So no permit is charged while the inner stream has no
-    /// item, or for its end. Dropping the stream drops an item that waits. The wait is in the queue like any other, but
-    /// does not count against [`Fair::max_waiting`], because a stream waits for one permit at a time.
+    /// The stream first polls an item, and then waits for its permit. So no permit is charged while the inner stream has no
+    /// item, or for the end of the inner stream. Dropping the stream also drops an item that waits.
+    ///
+    /// The wait is in the queue as any other. It does not count against [`Fair::max_waiting`], because a stream waits for one
+    /// permit at a time.
     ///
     /// # Caveats
     ///
-    /// A stream that waits and is not polled keeps its position in the queue, as an [`Acquire`] does. Keep polling it,
+    /// A stream that waits and is not polled keeps its position in the queue, as an [`Acquire`] does. Keep polling the stream,
     /// or drop it.
     ///
     /// # Examples
@@ -59,11 +61,10 @@ pin_project! {
 }
 
 pin_project! {
-    /// A sink that accepts items at the rate of a limiter, one permit per item. Created by [`Fair::sink`].
+    /// A sink that accepts items at the rate of a limiter, one permit per item. [`Fair::sink`] creates it.
     ///
-    /// It is ready when the inner sink is ready and a permit was charged. A permit that is not used by an item is kept
-    /// for the next one. Closing the sink leaves the queue. Otherwise it waits as a [`PacedStream`] does, with the same
-    /// caveat.
+    /// The sink is ready when the inner sink is ready and a permit was charged. If no item is sent then, the permit is kept for
+    /// the next item. Closing the sink leaves the queue. The caveat of [`PacedStream`] applies.
     #[derive(Debug)]
     #[must_use = "a sink does nothing until it is polled"]
     pub struct PacedSink<S, R: AcquireRequest> {
@@ -80,7 +81,8 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         PacedStream::new(inner, PermitRequest::new(self, 1))
     }
 
-    /// Yields the items of a stream at the rate of the limiter, which is held by its `Arc`, for a spawned task.
+    /// Yields the items of a stream at the rate of the limiter. The result holds the limiter by its `Arc`, so that a task can be
+    /// spawned with it.
     pub fn stream_owned<S: Stream>(
         self: Arc<Self>,
         inner: S,
@@ -93,7 +95,8 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
         PacedSink::new(inner, PermitRequest::new(self, 1))
     }
 
-    /// Accepts items for a sink at the rate of the limiter, which is held by its `Arc`, for a spawned task.
+    /// Accepts items for a sink at the rate of the limiter. The result holds the limiter by its `Arc`, so that a task can be
+    /// spawned with it.
     pub fn sink_owned<S>(self: Arc<Self>, inner: S) -> PacedSink<S, PermitRequest<Arc<Self>, ()>> {
         PacedSink::new(inner, PermitRequest::new(self, 1))
     }

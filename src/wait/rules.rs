@@ -91,7 +91,7 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
     ///
     /// # Errors
     ///
-    /// Those of [`until_ready`](Self::until_ready).
+    /// The errors of [`until_ready`](Self::until_ready).
     pub fn acquire<'a>(
         &'a self,
         request: &'a S::Request,
@@ -99,11 +99,12 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
         Acquire::new(RulesRequest::new(self, request))
     }
 
-    /// Waits like [`until_ready`](Self::until_ready), with the limiter held by its `Arc`, for a spawned task.
+    /// Waits as [`until_ready`](Self::until_ready) does. The future holds the limiter by its `Arc`, so that a task can be
+    /// spawned with it.
     ///
     /// # Errors
     ///
-    /// Those of [`until_ready`](Self::until_ready).
+    /// The errors of [`until_ready`](Self::until_ready).
     pub fn until_ready_owned<B: Borrow<S::Request> + Unpin>(
         self: Arc<Self>,
         request: B,
@@ -111,11 +112,12 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
         Acquire::new(RulesRequest::new(self, request))
     }
 
-    /// Waits like [`acquire`](Self::acquire), with the limiter held by its `Arc`, for a spawned task.
+    /// Waits as [`acquire`](Self::acquire) does. The future holds the limiter by its `Arc`, so that a task can be spawned with
+    /// it.
     ///
     /// # Errors
     ///
-    /// Those of [`until_ready`](Self::until_ready).
+    /// The errors of [`until_ready`](Self::until_ready).
     pub fn acquire_owned<B: Borrow<S::Request> + Unpin>(
         self: Arc<Self>,
         request: B,
@@ -132,16 +134,16 @@ impl<S: RuleSource, T: Runtime> Fair<S, T> {
             .wake_all_leaders(|| self.limiter.with(|rules| rules.clock().now()));
     }
 
-    /// Refunds what `request` was charged, by [`RuleSet::refund`] of the rules in force. The first waiters of its
-    /// states are woken to check for capacity.
+    /// Refunds the charge of `request`, by [`RuleSet::refund`] of the rules in force. The first waiters of its states are woken
+    /// to check for capacity.
     pub fn refund(&self, reservation: Reservation<S::Request>, request: &S::Request) -> Settled {
         let settled = self.limiter.with(|rules| rules.refund(reservation));
         self.wake_leaders_of(request);
         settled
     }
 
-    /// Replaces what the rules of this cost were charged by the `actual` cost, by [`RuleSet::settle`] of the rules in
-    /// force. The first waiters of the states of `request` are woken to check for capacity.
+    /// Replaces the charge of the rules with this cost by the `actual` cost, by [`RuleSet::settle`] of the rules in force. The
+    /// first waiters of the states of `request` are woken to check for capacity.
     pub fn settle(
         &self,
         reservation: Reservation<S::Request>,
@@ -180,8 +182,8 @@ impl<R: ?Sized> RulesGranted<R> for Reservation<R> {
 
 /// A request to rules, as part of the type of an [`Acquire`].
 ///
-/// `F` is a reference or an `Arc` to the [`Fair`], `B` the request or a reference to it, `G` what is returned: the
-/// admission, or a [`Reservation`].
+/// `F` is a reference or an `Arc` to the [`Fair`]. `B` is the request or a reference to it. `G` is the result: the admission,
+/// or a [`Reservation`].
 pub struct RulesRequest<F, B, G> {
     fair: F,
     request: B,

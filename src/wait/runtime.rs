@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 ///
 /// # Examples
 ///
-/// A thread for each timer is enough for a few waiters, in any executor:
+/// For a few waiters, in any executor, one thread per timer suffices:
 ///
 /// ```
 /// use core::task::Waker;
@@ -53,27 +53,27 @@ pub trait Runtime {
     /// A timer that was set. Dropping it cancels it.
     type Timer: Send + Unpin;
 
-    /// Wakes `waker` once, when `after` has passed or later, and also when the runtime shuts down before. A wake that
-    /// is early or repeated costs a check for capacity.
+    /// Sets a timer that wakes `waker` once, when `after` has passed or later, and also if the runtime shuts down before. An
+    /// early or repeated wake-up costs a check for capacity.
     ///
-    /// It is called while a lock of the [`Fair`](super::Fair) is held. It must not wake directly, block, or call the
-    /// `Fair`.
+    /// This method is called while a lock of the [`Fair`](super::Fair) is held. It must not wake `waker` itself, block, or call
+    /// the `Fair`.
     fn set_timer(&self, after: Duration, waker: &Waker) -> Self::Timer;
 
-    /// Returns a number that identifies the current runtime. `None` outside of any runtime, or where there is only one.
+    /// Returns a number that identifies the current runtime. `None` outside of any runtime, or if there is only one runtime.
     ///
     /// A waiter relies only on timers that were set in its own runtime, because another runtime may stop.
     fn runtime_id(&self) -> Option<u64> {
         None
     }
 
-    /// Returns a number that identifies the current task. `None` if it is not known; such a task never yields to
-    /// others while there is capacity.
+    /// Returns a number that identifies the current task. `None` if it is unknown. Such a task never yields to others while
+    /// there is capacity.
     fn task_id(&self) -> Option<u64> {
         None
     }
 
-    /// Wakes all of them, so that they run in this order as far as the runtime allows it.
+    /// Wakes all of `wakers`, so that their tasks run in this order as far as the runtime allows it.
     fn wake_all(&self, wakers: impl Iterator<Item = Waker>) {
         wakers.for_each(Waker::wake);
     }
@@ -90,7 +90,7 @@ pub struct TokioRuntime;
 
 /// A timer of [`TokioRuntime`].
 pub struct TokioTimer {
-    /// Registered with the time driver and not polled again: the waiter that it wakes checks for capacity.
+    /// It is registered with the time driver, and not polled again. The waiter that it wakes checks for capacity.
     _sleep: Pin<Box<Unconstrained<Sleep>>>,
 }
 
@@ -106,7 +106,8 @@ impl Runtime for TokioRuntime {
     fn set_timer(&self, after: Duration, waker: &Waker) -> TokioTimer {
         // Unconstrained: the waker may belong to another task, and must not depend on the budget of this one.
         let mut timer = Box::pin(unconstrained(sleep(after)));
-        // It has already elapsed if the thread was suspended: then it fires a little later, without the lock.
+        // If the thread was suspended, the time may already have passed. The timer then fires a little later, when the lock is
+        // released.
         while timer.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
             timer.set(unconstrained(sleep(Duration::from_millis(1))));
         }

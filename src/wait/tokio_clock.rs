@@ -5,10 +5,10 @@ use tokio::time::Instant;
 use crate::clock::Clock;
 use crate::time::Nanos;
 
-/// A clock that reads tokio's time, which `tokio::time::pause` stops and advances. For tests of code that waits.
+/// A clock that reads tokio's time, for tests of code that waits. `tokio::time::pause` stops and advances this time.
 ///
-/// With any other clock, a limiter that is awaited while tokio's time is paused is polled in a loop until the time has
-/// really passed. A reading costs a reading of the operating system's clock, two to three times as much as one of the
+/// If tokio's time is paused and a limiter has any other clock, awaiting the limiter polls it in a loop until the time has
+/// really passed. A reading reads the operating system's clock, which costs two to three times as much as a reading of the
 /// default clock.
 ///
 /// # Examples
@@ -24,7 +24,7 @@ use crate::time::Nanos;
 /// let limiter = Fair::new(RateLimiter::with_clock(ring, TokioClock::new()));
 /// let start = tokio::time::Instant::now();
 /// limiter.until_ready().await?;
-/// // An hour of tokio's time passes at once.
+/// // Tokio's time advances by an hour at once.
 /// limiter.until_ready().await?;
 /// assert!(start.elapsed() >= Duration::from_secs(3600));
 /// # Ok(())

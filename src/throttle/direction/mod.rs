@@ -51,7 +51,7 @@ impl Direction {
         self.forfeited
     }
 
-    /// Bytes of the next turn of the shared limit, as of now.
+    /// The bytes of the next turn of the shared limit, by the current number of waiters.
     pub(super) fn turn_bytes(&self) -> usize {
         self.shared
             .as_ref()
@@ -68,7 +68,7 @@ impl Direction {
         };
         let polled = local.poll_capacity(want as u64, waker);
         if !matches!(polled, Poll::Ready(Ok(_))) {
-            // It could not use its turn.
+            // Without local capacity, the connection could not use its turn.
             self.leave();
         }
         let Capacity { at, bytes } = ready!(polled)?;
@@ -87,7 +87,7 @@ impl Direction {
         Poll::Ready(Ok(to_usize(bytes).min(want)))
     }
 
-    /// Charges the bytes that were moved to the local limit, and settles the turn of the shared limit at them.
+    /// Charges the bytes that were moved to the local limit, and settles the turn of the shared limit by them.
     pub(super) fn charge(&mut self, at: Nanos, bytes: usize) {
         if let Some(local) = &mut self.local {
             local.charge(at, bytes as u64);

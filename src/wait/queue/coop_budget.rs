@@ -2,7 +2,7 @@ use core::sync::atomic::Ordering;
 
 use crate::sync::AtomicU64;
 
-/// How often in a row one task has been admitted without waiting, so that a task in a tight loop yields to others.
+/// The number of times in a row that one task was admitted without waiting, so that a task in a tight loop yields to others.
 ///
 /// The word is `{ task: 61 bits, admissions: 3 bits }`.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl CoopBudget {
 
     /// Whether the task has used its budget and must yield first. If so, its budget starts again.
     pub(super) fn is_exhausted(&self, task: u64) -> bool {
-        // Relaxed: the count only influences which task runs first; a lost update is harmless.
+        // Relaxed: the count only decides which task runs first, so a lost update is harmless.
         let word = self.0.load(Ordering::Relaxed);
         let exhausted = word >> COUNT_BITS == task << COUNT_BITS >> COUNT_BITS
             && word & ((1 << COUNT_BITS) - 1) >= BUDGET;

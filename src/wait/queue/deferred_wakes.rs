@@ -6,8 +6,8 @@ use crate::wait::runtime::Runtime;
 
 /// Wakers to wake, and wakers and timers to drop, once the lock of the queues is released.
 ///
-/// Waking a task and dropping a waker or a timer run foreign code, which may come back to the same queues, for example
-/// by dropping another wait. A panic while the lock is held does not lose the wakes: they happen on drop.
+/// Waking a task, and dropping a waker or a timer, run foreign code. This code may access the same queues, for example by
+/// dropping another wait. The wakes happen on drop, so a panic while the lock is held does not lose them.
 #[derive(Debug)]
 pub(super) struct DeferredWakes<'a, T: Runtime> {
     runtime: &'a T,

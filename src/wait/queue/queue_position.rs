@@ -15,7 +15,7 @@ pub(in crate::wait) struct QueuePosition {
     pub(super) state: u64,
     /// Whether it has yielded since its budget was exhausted.
     pub(super) has_yielded: bool,
-    /// Whether it queues even when the queues are full.
+    /// Whether it joins a queue even if the queues are full.
     pub(super) is_exempt: bool,
 }
 

@@ -12,17 +12,18 @@ pub trait QueuedRequest {
 
     fn now(&self) -> Nanos;
 
-    /// The states that decide on the request, and the permits that it needs of each. States of which it needs no
-    /// permits may be left out.
+    /// The states that decide the request, and the permits that it needs of each. States of which it needs no permits may be
+    /// omitted.
     fn needs(&self) -> Needs;
 
     /// Charges the request if every state has capacity. Ignores the queues.
     fn try_acquire(&self) -> Option<Self::Acquired>;
 
-    /// Time until the state could admit a single request for `permits` if no other request came; `None`: never.
+    /// The time until the state could admit a single request for `permits`, if no other request came before. `None` if it
+    /// never could.
     fn ready_in(&self, state: u64, permits: u64) -> Option<Duration>;
 
-    /// Lower bound of the time until the state has admitted the `queued` permits of earlier requests and then `permits`.
+    /// A lower bound of the time until the state has admitted the `queued` permits of earlier requests, and then `permits`.
     fn earliest_in(&self, state: u64, queued: u64, permits: u64) -> Option<Duration>;
 }
 

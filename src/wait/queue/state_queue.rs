@@ -8,14 +8,14 @@ use super::request::QueuedRequest;
 use crate::time::Nanos;
 use crate::wait::runtime::Runtime;
 
-/// QueuePosition in the order of arrival.
+/// The position of a wait in the order of arrival.
 pub(super) type Ticket = u64;
 
-/// Upper limit of waiters that are notified at the same time.
+/// The maximum number of waiters that are notified at the same time.
 const MAX_NOTIFIED: usize = 64;
 
-/// How long a notified waiter may take to be polled before later waiters no longer wait for it. (Its task may be
-/// behind another that computes, or may never be polled.)
+/// The time in which a notified waiter must be polled. Later waiters do not wait longer for it: its task may be delayed by
+/// another task, or may never be polled.
 pub(crate) const GRACE_PERIOD: Duration = Duration::from_millis(10);
 
 /// The waiters of one state in order of their tickets: [the protocol](super).
@@ -30,11 +30,11 @@ pub(super) struct StateQueue<T> {
     notified_permits: u64,
     /// Permits that all waiters of this queue need together.
     total_permits: u64,
-    /// When the newest entry of `notified` was added.
+    /// The time at which the newest entry of `notified` was added.
     notified_at: Nanos,
-    /// The waiting waiter that checks for capacity next.
+    /// The waiter in `waiting` that checks for capacity next.
     leader: Option<Ticket>,
-    /// When the leader is or was to be woken.
+    /// The time for which the wake-up of the leader is or was scheduled.
     leader_due: Nanos,
     timer: LeaderTimer<T>,
 }
@@ -42,7 +42,7 @@ pub(super) struct StateQueue<T> {
 /// The timer that wakes the leader.
 #[derive(Debug)]
 enum LeaderTimer<T> {
-    /// No timer: there is no leader, or it has been woken.
+    /// There is no leader, or it was woken.
     None,
     /// Set for the time at which the state has capacity for the leader.
     Capacity(T),
@@ -58,7 +58,7 @@ struct Waiter {
     runtime: Option<u64>,
 }
 
-/// The poll in whose course a queue is advanced.
+/// The poll that advances a queue.
 pub(super) struct AdvanceContext<'v, 'a, R: QueuedRequest, T: Runtime> {
     pub(super) request: &'a R,
     /// The state of the queue.
@@ -120,7 +120,7 @@ impl<T> StateQueue<T> {
         self.waiting.insert(ticket, waiter);
     }
 
-    /// Stores the waker of the newest poll. An overdue waiter is waiting again.
+    /// Stores the waker of the newest poll. An overdue waiter moves back to `waiting`.
     pub(super) fn update_waker(
         &mut self,
         ticket: Ticket,
@@ -146,8 +146,8 @@ impl<T> StateQueue<T> {
 
     /// Removes a waiter that was charged.
     ///
-    /// If it was the last notified waiter and the state has capacity for the next one too, the next one is woken but
-    /// not notified: by the time it is polled, the waiter that was just served may be in the queue again.
+    /// If it was the last notified waiter, and the state has capacity for the next waiter, the next one is woken and not
+    /// notified: the waiter that was just served may have joined the queue again before the next one is polled.
     pub(super) fn remove_served<R, N>(&mut self, context: &mut AdvanceContext<'_, '_, R, N>, ticket: Ticket)
     where
         R: QueuedRequest,
@@ -182,7 +182,7 @@ impl<T> StateQueue<T> {
     ) {
         let was_notified = !self.waiting.contains_key(&ticket);
         self.remove(ticket, deferred);
-        // Neither a leader nor a notified waiter: a waiter panicked while it advanced the queue.
+        // If there is neither a leader nor a notified waiter, a waiter panicked while it advanced the queue.
         let will_be_polled = self.leader.is_some() || !self.notified.is_empty();
         if was_notified || self.leader == Some(ticket) || !will_be_polled {
             self.wake_leader(now, deferred);
@@ -212,7 +212,7 @@ impl<T> StateQueue<T> {
         }
     }
 
-    /// Makes the first waiting waiter the leader and wakes it.
+    /// Makes the first waiter in `waiting` the leader, and wakes it.
     pub(super) fn wake_leader(
         &mut self,
         now: Nanos,
@@ -226,7 +226,7 @@ impl<T> StateQueue<T> {
         });
     }
 
-    /// Makes a waiter the leader, woken by a timer when the state has capacity for it.
+    /// Makes a waiter the leader, and sets a timer for the time at which the state has capacity for it.
     fn set_capacity_timer<R, N>(
         &mut self,
         context: &mut AdvanceContext<'_, '_, R, N>,
@@ -247,11 +247,11 @@ impl<T> StateQueue<T> {
         self.timer = LeaderTimer::Capacity(timer);
     }
 
-    /// Notifies the waiters that the state has capacity for, in order of their tickets, and sets the timer for the
-    /// next one. Notifies none while earlier notified waiters are within their grace period.
+    /// Notifies the waiters that the state has capacity for, in order of their tickets, and sets the timer for the next one.
+    /// Does not notify waiters while earlier notified waiters are within their grace period.
     ///
-    /// The permits of notified waiters count as charged. `me` is not woken, because its poll runs this. The timer runs
-    /// in the runtime of this poll, so a waiter of another runtime is woken to set its own.
+    /// The permits of notified waiters count as charged. The waiter `me` is not woken, because its poll calls this. The timer
+    /// runs in the runtime of this poll. A waiter of another runtime is woken instead, and sets its timer itself.
     pub(super) fn advance<R, N>(&mut self, context: &mut AdvanceContext<'_, '_, R, N>, me: Option<Ticket>)
     where
         R: QueuedRequest,
@@ -270,9 +270,9 @@ impl<T> StateQueue<T> {
             let ready = request.ready_in(state, self.notified_permits.saturating_add(first.permits));
             let wait = match ready {
                 Some(wait) => wait,
-                // Never admitted, which its own poll finds out.
+                // The request is never admitted. Its poll returns the error.
                 None if self.notified.is_empty() => Duration::ZERO,
-                // Never admitted together with the notified ones.
+                // The request is never admitted together with the notified ones.
                 None => Duration::MAX,
             };
             if wait.is_zero() && grace.is_zero() && self.notified.len() < MAX_NOTIFIED {

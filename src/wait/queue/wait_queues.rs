@@ -17,10 +17,10 @@ use crate::time::Nanos;
 use crate::wait::error::WaitError;
 use crate::wait::runtime::Runtime;
 
-/// The queues of one limiter: one for each state that has waiters.
+/// The queues of one limiter. Each state with waiters has one queue.
 #[expect(unnameable_types, reason = "sealed: only this crate names it")]
 pub struct WaitQueues<T: Runtime> {
-    /// Number of waiters: written while the lock is held, read without it.
+    /// The number of waiters. It is written while the lock is held, and read without it.
     waiting: AtomicU64,
     budget: CoopBudget,
     queues: Mutex<Queues<T::Timer>>,
@@ -75,14 +75,14 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     pub(in crate::wait) fn waiting(&self) -> u64 {
-        // Relaxed: a waiter that queued before this call, in the caller's view, is seen by coherence; if one queues
-        // concurrently, this call is ordered first.
+        // Relaxed: if a waiter joined before this call in the caller's view, coherence makes the load observe it. If a waiter
+        // joins concurrently, this call is ordered first.
         self.waiting.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues<T::Timer>> {
-        // A poisoned lock guards consistent queues: functions of the user and of the runtime, which may panic, are
-        // called before any change.
+        // A poisoned lock is used, because the queues are consistent: functions of the user and of the runtime may panic, and
+        // are called before any change.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,8 +95,8 @@ impl<T: Runtime> WaitQueues<T> {
         self.lock().has_waiters(&needs)
     }
 
-    /// Charges the request if it is its turn and every state has capacity. Otherwise queues it, or returns why it
-    /// cannot wait.
+    /// Charges the request if it is its turn and every state has capacity. Otherwise adds it to a queue, or returns the reason
+    /// why it cannot wait.
     pub(in crate::wait) fn poll<R: QueuedRequest>(
         &self,
         request: &R,
@@ -148,7 +148,7 @@ impl<T: Runtime> WaitQueues<T> {
         {
             return Poll::Ready(Ok(acquired));
         }
-        // Of two states that take equally long, the one with waiters counts as slower.
+        // If two states take equally long, the one with waiters counts as slower.
         let mut slowest = None;
         for &need in &needs {
             let ready = request.ready_in(need.state, need.permits);
@@ -203,7 +203,7 @@ impl<T: Runtime> WaitQueues<T> {
             queue.advance(&mut self.context(polling, ticket, runtime), Some(ticket));
         }
         if queue.is_notified(ticket) {
-            // A state that an earlier waiter of another queue waits for.
+            // Whether an earlier waiter waits for another state that the request needs.
             let has_earlier_waiter = |need: &Need| {
                 let queue = queues.by_state.get(&need.state);
                 need.state != state && queue.is_some_and(|queue| !queue.is_first(ticket))
@@ -284,7 +284,7 @@ impl<T: Runtime> WaitQueues<T> {
 
     /// Leaves the queue without having been charged.
     ///
-    /// Sets no timer, because it may run outside of any runtime: the next leader is woken and sets its own.
+    /// This sets no timer, because it may run outside of any runtime. The next leader is woken, and sets its timer itself.
     pub(in crate::wait) fn abandon(&self, position: &mut QueuePosition, now: impl FnOnce() -> Nanos) {
         if position.is_queued() {
             let (now, mut deferred) = (now(), DeferredWakes::new(&self.runtime));
@@ -304,8 +304,8 @@ impl<T: Runtime> WaitQueues<T> {
         }
     }
 
-    /// Wakes the leaders of the states that the request needs, because permits were refunded: their timers are set for
-    /// a later time.
+    /// Wakes the leaders of the states that the request needs, after permits were refunded. Their timers are set for a later
+    /// time.
     pub(in crate::wait) fn wake_leaders_of<R: QueuedRequest>(&self, request: &R) {
         // A waiter that queues after this load finds the refunded permits.
         if self.waiting() == 0 {
@@ -336,7 +336,7 @@ impl<T: Runtime> WaitQueues<T> {
         }
     }
 
-    /// Counts one waiter less.
+    /// Removes the ticket of a wait, and decrements the number of waiters.
     fn forget(&self, position: &mut QueuePosition, queues: &mut Queues<T::Timer>) {
         position.ticket = None;
         queues.waiting -= 1;
@@ -344,7 +344,7 @@ impl<T: Runtime> WaitQueues<T> {
     }
 
     fn publish_waiting(&self, queues: &Queues<T::Timer>) {
-        // Relaxed: pairs with the load in `waiting`, which argues why.
+        // Relaxed: pairs with the load in `waiting`, where the reason is given.
         self.waiting.store(queues.waiting as u64, Ordering::Relaxed);
     }
 
@@ -362,13 +362,13 @@ impl<T: Runtime> WaitQueues<T> {
             return Duration::ZERO;
         }
         let random = u128::from(RandomState::new().hash_one(ticket));
-        // Both factors are below 2^64. A longer jitter is cut to 2^64 ns, 584 years.
+        // Both factors are below 2^64. A longer jitter is limited to 2^64 ns (584 years).
         let nanos = (self.max_jitter.as_nanos().min(u128::from(u64::MAX)) * random) >> 64;
         Duration::from_nanos(nanos as u64)
     }
 }
 
-/// The need of the state that has capacity last; an error if a state never has.
+/// Returns the need of the state that has capacity last. Returns an error if a state never has capacity.
 fn slowest_need<R: QueuedRequest>(request: &R) -> Result<Need, WaitError> {
     let mut slowest = None;
     for need in request.needs() {
