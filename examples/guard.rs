@@ -1,15 +1,13 @@
-//! Guards a hot path with each algorithm in turn, and checks afterwards that none admitted more
-//! than it promised.
+//! Runs each algorithm under load on all cores, and checks that no window exceeded its bound.
 //!
 //! ```text
 //! cargo run --release --example guard
 //! cargo run --release --example guard -- --seconds 10
 //! ```
 //!
-//! One worker per core asks as fast as it can, so nearly all decisions are denials: a limiter that
-//! is hammered admits its quota and no more, however many ask. Each worker keeps a log of its
-//! admissions, and the log is what the promise is held against. If a window holds more than the
-//! bound, the program says so and ends with status 1.
+//! One worker per core sends requests as fast as possible, so nearly all of them are denied. Each
+//! worker keeps a log of its admissions. Afterwards the program counts the admissions of each window.
+//! If a window holds more than the bound, the program reports it and exits with status 1.
 
 use core::error::Error;
 use core::time::Duration;
@@ -35,7 +33,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         "algorithm", "decisions/s", "ns/decision", "admitted", "denied", "worst window", "bound"
     );
 
-    // Few enough permits that all counts fit into one word, and too many for that. Decisions are the same.
+    // The counts of `few` fit into one word, and those of `many` do not.
     let few = Quota::new(100, WINDOW)?;
     let many = Quota::new(10_000, WINDOW)?;
     let second = Quota::new(60_000, Duration::from_secs(1))?;
@@ -62,7 +60,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// How long each algorithm is on guard: one second, or what `--seconds` says, up to an hour.
+/// Returns the time for each algorithm: one second, or the value of `--seconds`, up to an hour.
 fn seconds() -> Result<Duration, Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     match (arguments.next().as_deref(), arguments.next()) {
@@ -88,25 +86,25 @@ struct Guard {
 
 /// The results of one worker.
 struct Worker {
-    /// When each of its requests was admitted.
+    /// The times of its admitted requests.
     admitted: Vec<Nanos>,
     denied: u64,
     busy: Duration,
 }
 
 impl Guard {
-    /// Hammers a limiter, prints a line, and says whether every promise was kept: the algorithm's
-    /// own, and that of its further windows.
+    /// Runs a limiter under load, prints its results, and returns whether every bound held: that of the
+    /// algorithm, and those of its further windows.
     fn run<A: Algorithm + Sync>(&self, name: &str, algorithm: A, further: &[Quota]) -> bool {
         let limiter = RateLimiter::new(algorithm);
-        let workers = self.hammer(&limiter);
+        let workers = self.load(&limiter);
 
         let mut admitted: Vec<Nanos> = workers.iter().flat_map(|w| &w.admitted).copied().collect();
         admitted.sort_unstable();
         let denied: u64 = workers.iter().map(|worker| worker.denied).sum();
         let busy: f64 = workers.iter().map(|worker| worker.busy.as_secs_f64()).sum();
         let decisions = admitted.len() as f64 + denied as f64;
-        // As one worker sees it: all of them decide at the same time.
+        // The time of a decision as one worker measures it, while all workers decide.
         let each = busy / decisions;
         print!(
             "{name:<28} {:>11.0} {:>11.1} {:>9} {denied:>11}",
@@ -123,9 +121,9 @@ impl Guard {
         kept
     }
 
-    fn hammer<A: Algorithm + Sync>(&self, limiter: &RateLimiter<A>) -> Vec<Worker> {
-        // Room for everything that can be admitted, should one worker get it all: no allocation
-        // while we measure.
+    /// Sends requests from all workers.
+    fn load<A: Algorithm + Sync>(&self, limiter: &RateLimiter<A>) -> Vec<Worker> {
+        // Each log has capacity for all admissions, so that no worker allocates while its time is measured.
         let windows = self.time.as_millis() / limiter.algorithm().window().as_millis() + 2;
         let room = limiter.bound() as usize * windows as usize;
         let mut workers: Vec<Worker> = (0..self.workers)
@@ -135,8 +133,8 @@ impl Guard {
                 busy: Duration::ZERO,
             })
             .collect();
-        // In bursts, with a little less than a window without requests after each: the worst window of
-        // most limiters follows a time without requests.
+        // The workers send bursts, and pause for 0.9 windows after each burst. The worst window of most
+        // limiters follows a time without requests.
         let start = Instant::now();
         while start.elapsed() < self.time {
             let end = limiter.clock().now().saturating_add(WINDOW.mul_f64(2.3));
@@ -152,8 +150,7 @@ impl Guard {
 }
 
 impl Worker {
-    /// The hot path: nothing but decisions. Each tells the time that it was made at, so no other
-    /// clock is read.
+    /// Makes decisions until `end`. Each decision returns its time, so no other clock is read.
     fn burst<A: Algorithm>(&mut self, limiter: &RateLimiter<A>, end: Nanos) {
         let start = Instant::now();
         loop {
@@ -175,12 +172,12 @@ impl Worker {
     }
 }
 
-/// Prints the fullest window in the log of admissions beside the bound, and says whether it is within.
+/// Prints the most admissions in any window and the bound. Returns whether the bound held.
 fn holds(admitted: &[Nanos], window: Duration, bound: u64) -> bool {
     let mut worst = 0;
     let mut first = 0;
     for (last, &at) in admitted.iter().enumerate() {
-        // An admission that is exactly a window old no longer counts.
+        // An admission that is exactly one window old does not count.
         while at.saturating_since(admitted[first]) >= window {
             first += 1;
         }
@@ -189,7 +186,7 @@ fn holds(admitted: &[Nanos], window: Duration, bound: u64) -> bool {
     let kept = worst as u64 <= bound;
     println!(" {worst:>13} {bound:>8}");
     if !kept {
-        eprintln!("{worst} admissions in {window:?}, but at most {bound} are promised");
+        eprintln!("{worst} admissions in {window:?} (expected at most {bound})");
     }
     kept
 }

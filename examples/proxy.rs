@@ -83,7 +83,7 @@ impl Limits {
     }
 }
 
-/// A steady rate: at most the rate and the burst in any second.
+/// A bucket that admits at most `rate + burst` bytes in any second.
 fn bucket(rate: u64, burst: u64) -> Result<Gcra, ConfigError> {
     Gcra::token_bucket(Quota::per_second(rate)?, burst.max(1))
 }
@@ -98,7 +98,7 @@ where
         let (client, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // For example too many open files, of which some are closed meanwhile.
+                // For example, too many files are open. The pause lets other connections close theirs.
                 eprintln!("accept: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -180,16 +180,20 @@ async fn demo(each: Option<u64>, all: Option<u64>) -> Result<(), Box<dyn Error>>
     tokio::spawn(serve(listener, upstream, limits));
 
     let megabytes = |rate: Option<u64>| rate.unwrap_or_default() as f64 / 1e6;
-    println!("each at {} MB/s, all at {} MB/s", megabytes(each), megabytes(all));
+    println!(
+        "limit of each direction of a connection: {} MB/s; of all connections: {} MB/s",
+        megabytes(each),
+        megabytes(all)
+    );
     for connections in [1, 5] {
         let fetches: Vec<_> = (0..connections).map(|_| tokio::spawn(fetch(proxy))).collect();
         let mut sum = 0.0;
         for (number, fetch) in fetches.into_iter().enumerate() {
             let rate = fetch.await??;
-            println!("{connections} at once, number {}: {rate:.3} MB/s", number + 1);
+            println!("connection {} of {connections}: {rate:.3} MB/s", number + 1);
             sum += rate;
         }
-        println!("{connections} at once, together: {sum:.3} MB/s");
+        println!("all {connections} connections: {sum:.3} MB/s");
     }
     Ok(())
 }
@@ -201,8 +205,8 @@ async fn send_to_all(listener: TcpListener) {
     }
 }
 
-/// Reads for three seconds, and returns the rate in MB/s. The first half second, in which bursts are spent and buffers
-/// filled, does not count.
+/// Reads for half a second, in which bursts are spent and buffers are filled, and then for three seconds. Returns the
+/// rate of the three seconds in MB/s.
 async fn fetch(from: SocketAddr) -> io::Result<f64> {
     let mut stream = TcpStream::connect(from).await?;
     receive(&mut stream, Duration::from_millis(500)).await?;

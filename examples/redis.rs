@@ -1,11 +1,11 @@
-//! One limit over four nodes, kept by Redis, by leases and strictly; and what they do when it is gone.
+//! Shares a limit between four nodes through Redis: by leases, strictly, and while the server is unavailable.
 //!
 //! ```text
 //! cargo run --release --features redis --example redis
 //! cargo run --release --features redis --example redis -- redis://127.0.0.1:6379
 //! ```
 //!
-//! Without an address it starts a `redis-server` of its own, kills it in the middle, and starts it again.
+//! Without an address, the example starts a `redis-server`, kills it, and starts it again without its data.
 
 extern crate alloc;
 
@@ -25,7 +25,7 @@ type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const NODES: u32 = 4;
 const CALLS: u32 = 250;
 
-/// A server that ends with the example.
+/// A server process, which is killed on drop.
 struct Server {
     child: Child,
     port: u16,
@@ -44,7 +44,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -65,7 +65,7 @@ async fn main() -> Fallible<()> {
         (None, None) => return Err("no address".into()),
     };
 
-    // Each node has a store, and a connection, of its own, as on a machine of its own.
+    // Each node has a separate store and connection, as on a separate machine.
     let mut nodes = Vec::new();
     for _ in 0..NODES {
         let store = Arc::new(RedisStore::builder(&url).prefix("example").build()?);
@@ -81,13 +81,13 @@ async fn main() -> Fallible<()> {
     }
 
     lease(&url).await?;
-    println!("100 a minute for each user, on {NODES} nodes that ask {CALLS} times each:");
-    ask_all(&nodes, "alice").await?;
+    println!("strict, 100 a minute for each user; {NODES} nodes send {CALLS} requests each:");
+    check_on_all(&nodes, "alice").await?;
     let (_, first) = &nodes[0];
-    if let Err(refused) = first.check("alice").await {
-        let wait = refused.retry_after().unwrap_or_default().as_secs_f64().ceil();
-        let named: Vec<&str> = refused.violations().map(|look| look.rule()).collect();
-        println!("  refused by {} for {wait} s", named.join(", "));
+    if let Err(denied) = first.check("alice").await {
+        let wait = denied.retry_after().unwrap_or_default().as_secs_f64().ceil();
+        let rules: Vec<&str> = denied.violations().map(|violation| violation.rule()).collect();
+        println!("  denied by {}, retry after {wait} s", rules.join(", "));
     }
     if let Some(server) = server {
         let port = server.port;
@@ -98,21 +98,21 @@ async fn main() -> Fallible<()> {
             }
         }
         println!(
-            "the server is gone; each node has a quarter of the limit, and knows what it has let through:"
+            "the server is killed; each node admits a quarter of the limit, and counts its earlier admissions:"
         );
-        ask_all(&nodes, "alice").await?;
-        ask_all(&nodes, "bob").await?;
+        check_on_all(&nodes, "alice").await?;
+        check_on_all(&nodes, "bob").await?;
         let _server = Server::start(port)?;
         for (store, _) in &nodes {
             store.ready(Duration::from_secs(5)).await?;
         }
-        println!("the server is back, with nothing of what it had:");
-        ask_all(&nodes, "bob").await?;
+        println!("the server is started again, without its data:");
+        check_on_all(&nodes, "bob").await?;
     }
     Ok(())
 }
 
-/// A hot key: each node spends a hold, that the server knows of, and asks hardly ever.
+/// Limits a hot key by leases. Each node spends permits that the server has registered, and calls the server rarely.
 async fn lease(url: &str) -> Fallible<()> {
     let mut nodes = Vec::new();
     for _ in 0..NODES {
@@ -120,51 +120,51 @@ async fn lease(url: &str) -> Fallible<()> {
         store.ready(Duration::from_secs(5)).await?;
         let limiter = SharedLimiter::builder("api", "20000/s".parse()?)
             .lease(2000)
-            // So short that a server that was just started grants holds soon: after a term and a window.
+            // A new server grants leases after a term and a window. A short term shortens that time.
             .term(Duration::from_millis(400))
             .build(Arc::clone(&store) as Arc<dyn ringgate::shared::CounterStore>)?;
         nodes.push((store, Arc::new(limiter)));
     }
-    println!("20,000 a second of one key, on {NODES} nodes that ask for 3 s as fast as they can:");
-    let asking = nodes.iter().map(|(_, limiter)| {
+    println!("leases, 20,000 a second for one key; {NODES} nodes send requests for 3 s as fast as possible:");
+    let tasks = nodes.iter().map(|(_, limiter)| {
         let limiter = Arc::clone(limiter);
         tokio::spawn(async move {
             let began = Instant::now();
-            let (mut by_account, mut by_store) = (0_u64, 0_u64);
+            let (mut by_lease, mut by_store) = (0_u64, 0_u64);
             while began.elapsed() < Duration::from_secs(3) {
-                match limiter.check("key").await.map(|passed| passed.decided_by()) {
-                    Ok(DecidedBy::Local) => by_account += 1,
+                match limiter.check("key").await.map(|admitted| admitted.decided_by()) {
+                    Ok(DecidedBy::Local) => by_lease += 1,
                     Ok(_) => by_store += 1,
-                    // Denied here, without a call: the turn of another task.
+                    // The node denied the request without a call. Let another task run.
                     Err(_) => tokio::task::yield_now().await,
                 }
             }
-            (by_account, by_store)
+            (by_lease, by_store)
         })
     });
-    let (mut by_account, mut by_store) = (0, 0);
-    for node in asking.collect::<Vec<_>>() {
-        let node = node.await?;
-        by_account += node.0;
-        by_store += node.1;
+    let (mut by_lease, mut by_store) = (0, 0);
+    for task in tasks.collect::<Vec<_>>() {
+        let counts = task.await?;
+        by_lease += counts.0;
+        by_store += counts.1;
     }
     let calls: u64 = nodes.iter().map(|(store, _)| store.health().calls).sum();
-    println!("  {by_account} admitted by holds, {by_store} by the server, in {calls} calls");
+    println!("  {by_lease} admitted by leases, {by_store} by the server; {calls} calls to the server");
     for (_, limiter) in &nodes {
-        // Charges the uncharged permits, and gives the leases back.
+        // Charges the uncharged permits and returns the leases.
         limiter.flush().await?;
     }
     Ok(())
 }
 
-/// All nodes ask at once.
-async fn ask_all(nodes: &[(Arc<RedisStore>, Arc<SharedLimiter>)], user: &'static str) -> Fallible<()> {
-    let asking = nodes.iter().map(|(_, limiter)| {
+/// Sends requests of one user to all nodes concurrently.
+async fn check_on_all(nodes: &[(Arc<RedisStore>, Arc<SharedLimiter>)], user: &'static str) -> Fallible<()> {
+    let tasks = nodes.iter().map(|(_, limiter)| {
         let limiter = Arc::clone(limiter);
         tokio::spawn(async move {
             let (mut by_store, mut by_node) = (0, 0);
             for _ in 0..CALLS {
-                match limiter.check(user).await.map(|passed| passed.decided_by()) {
+                match limiter.check(user).await.map(|admitted| admitted.decided_by()) {
                     Ok(DecidedBy::Store) => by_store += 1,
                     Ok(_) => by_node += 1,
                     Err(_) => {}
@@ -174,12 +174,12 @@ async fn ask_all(nodes: &[(Arc<RedisStore>, Arc<SharedLimiter>)], user: &'static
         })
     });
     let (mut by_store, mut by_node) = (0, 0);
-    for node in asking.collect::<Vec<_>>() {
-        let node = node.await?;
-        by_store += node.0;
-        by_node += node.1;
+    for task in tasks.collect::<Vec<_>>() {
+        let counts = task.await?;
+        by_store += counts.0;
+        by_node += counts.1;
     }
-    let asked = NODES * CALLS;
-    println!("  {user}: {asked} asked, {by_store} admitted by the server, {by_node} by the nodes");
+    let requests = NODES * CALLS;
+    println!("  {user}: {requests} requests, {by_store} admitted by the server, {by_node} by the nodes");
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! cargo run --release --features config --example rules -- examples/rules.yaml
 //! ```
 //!
-//! The clock is advanced by hand, so that the output is the same each time.
+//! The example advances the clock itself, so that each run prints the same output.
 
 use core::error::Error;
 use core::hash::Hash;
@@ -19,7 +19,7 @@ struct Request {
     endpoint: &'static str,
 }
 
-/// One a second for each user instead of two. The endpoint is unchanged.
+/// The new rules: one request per second for each user instead of two. The rule by endpoint is unchanged.
 const STRICTER: &str = "
 rules:
   - { name: user, quota: 1/s, key: user }
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         FileFormat::Yaml,
         &extractors,
     )?)?;
-    println!("one a second from now on; spent permits still count:");
+    println!("after the reload, one a second; earlier requests still count:");
     for user in ["alice", "bob", "carol", "carol"] {
         check(&live, user);
     }

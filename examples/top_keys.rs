@@ -4,10 +4,10 @@
 //! cargo run --release --example top_keys
 //! ```
 //!
-//! A table stores no keys, so a service that reports them counts denials itself. This is the Space-Saving summary
-//! (Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005):
-//! of n denials, every key with more than n/SIZE of them is in the summary. A count is too high by at most the count that
-//! it replaced, which is shown beside it.
+//! A table stores only hashes of keys, so the example counts denials by key in a Space-Saving summary (Metwally, Agrawal
+//! and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005). Of n denials, every
+//! key with more than n/SIZE of them is in the summary. A new key replaces the key with the lowest count, and starts from
+//! that count. So a count may be too high by the replaced count; the column "at least" subtracts it.
 
 use core::cmp::Reverse;
 use core::error::Error;
@@ -21,11 +21,11 @@ const SIZE: usize = 16;
 struct Count {
     key: String,
     denials: u64,
-    /// How much of `denials` may belong to the key that this one replaced.
+    /// The part of `denials` that may belong to keys that this key replaced.
     excess: u64,
 }
 
-/// A lock is taken for denials only, so admitted requests do not pay for the report.
+/// The summary. Only denied requests take its lock.
 #[derive(Default)]
 struct TopKeys(Mutex<Vec<Count>>);
 
@@ -67,7 +67,7 @@ impl TopKeys {
 fn main() -> Result<(), Box<dyn Error>> {
     let limiter = KeyedRateLimiter::new(CounterRing::new(Quota::per_minute(5)?)?, 10_000)?;
     let top = TopKeys::default();
-    // Client k sends 2,000/k requests: a few are far above their limit, and most stay below it.
+    // Client k sends 2,000/k requests, so few clients are far above the limit, and most are below it.
     for client in 1..=1_000_u32 {
         let key = format!("client-{client}");
         for _ in 0..2_000 / client {

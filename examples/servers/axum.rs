@@ -1,4 +1,4 @@
-//! An axum server with the rules of a file, which is reloaded when it changes, and counters at `/metrics`.
+//! An axum server with rules from a file, which is reloaded when it changes, and with counters at `/metrics`.
 //!
 //! ```text
 //! cargo run --release --package ringgate-servers --bin axum -- --once
@@ -6,7 +6,8 @@
 //! curl -i -H 'X-Api-Key: alice' http://127.0.0.1:3000/
 //! ```
 //!
-//! With `--once` it serves a copy of that file, sends itself requests, changes the copy, sends more requests, and exits.
+//! With `--once`, the server uses a copy of `axum.toml`, sends itself requests, changes the copy, sends more requests, and
+//! exits.
 
 extern crate alloc;
 
@@ -31,7 +32,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/axum.toml");
 
-/// Returns whether to exit after a few requests, and the file.
+/// Returns whether to exit after a few requests, and the path of the rules file.
 fn arguments() -> Result<(bool, PathBuf), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     match (arguments.next().as_deref(), arguments.next()) {
@@ -52,12 +53,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         fs::copy(RULES, &path)?;
     }
 
-    // Counters are registered with the current recorder, so it is set first.
+    // The recorder is set first, because counters are registered with the current recorder.
     let recorder = PrometheusBuilder::new().build_recorder();
     let scrape = recorder.handle();
     metrics::set_global_recorder(recorder)?;
 
-    // Keys that the file names. Behind a proxy, add `.x_forwarded_for(["10.0.0.0/8"])?` to the peer.
+    // The keys that the file can name. Behind a proxy, add `.x_forwarded_for(["10.0.0.0/8"])?` to `ClientIp::peer()`.
     let user = HttpKey::header(HeaderName::from_static("x-api-key")).on_missing(OnMissingKey::Skip);
     let extractors = Extractors::new()
         .key(HttpKey::client(ClientIp::peer()).key())?
@@ -80,11 +81,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let counted = Arc::clone(&live);
     let layer = RateLimitLayer::new(live)
         .skip_preflight()
-        .on_rejected(move |refused| events.emit(refused));
+        .on_rejected(move |rejection| events.emit(rejection));
     let app = Router::new()
         .route("/", get(|| async { "hello\n" }))
         .layer(layer)
-        // Added after the layer, so no rule applies to it.
+        // No rule applies to a route that is added after the layer.
         .route(
             "/metrics",
             get(move || {
@@ -116,12 +117,12 @@ async fn show(
     for user in ["alice", "alice", "alice", "alice", "bob"] {
         print(user, &send(server, "/", user).await?);
     }
-    println!("a whole rejection:\n{}", send(server, "/", "alice").await?);
+    println!("a complete rejection:\n{}", send(server, "/", "alice").await?);
 
     let looser = fs::read_to_string(path)?.replace("3/min", "4/min");
     fs::write(path, looser)?;
     wait(reloaded)?;
-    println!("four a minute after the reload, and earlier requests still count:");
+    println!("after the reload, four a minute; earlier requests still count:");
     for user in ["alice", "alice", "bob"] {
         print(user, &send(server, "/", user).await?);
     }
@@ -152,7 +153,7 @@ fn print(user: &str, response: &str) {
     println!("  {user:<6} {status}  {}", headers.collect::<Vec<_>>().join("  "));
 }
 
-/// Sends a request, and returns the whole response.
+/// Sends a request and returns the complete response.
 async fn send(server: SocketAddr, path: &str, user: &str) -> Result<String, Box<dyn Error>> {
     let mut connection = TcpStream::connect(server).await?;
     let request =

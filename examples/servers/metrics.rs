@@ -6,8 +6,8 @@
 //! curl http://127.0.0.1:9184/metrics
 //! ```
 //!
-//! With `--once` it sends a fixed number of requests, prints the metrics, and exits. The counts are read on each scrape;
-//! decisions do not call the recorder.
+//! With `--once`, it sends a fixed number of requests, prints the metrics, and exits. Each scrape reads the counts.
+//! Decisions do not call the recorder.
 
 use core::error::Error;
 use core::hash::Hash;
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: metrics [--once]".into()),
     };
 
-    // Counters are registered with the current recorder, so it is set first.
+    // The recorder is set first, because counters are registered with the current recorder.
     let recorder = PrometheusBuilder::new().build_recorder();
     let scrape = Scrape {
         observer: Observer::new(),
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             scope.spawn(move || {
                 let mut number = worker;
                 loop {
-                    // A thousand users take turns.
+                    // The requests are of a thousand users in turn.
                     let _ = rules.check(&Request { user: number % 1000 });
                     number += WORKERS;
                     if once && number >= WORKERS * REQUESTS {

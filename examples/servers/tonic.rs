@@ -5,8 +5,8 @@
 //! cargo run --release --package ringgate-servers --bin tonic
 //! ```
 //!
-//! With `--once` it sends itself requests, prints the decoded responses, and exits. The service is tonic's health check,
-//! which needs no generated code.
+//! With `--once`, it sends itself requests, prints the decoded responses, and exits. The service is the health check of
+//! tonic, which needs no generated code.
 
 use core::error::Error;
 use std::env;
