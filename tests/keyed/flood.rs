@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use ringgate::keyed::{AnyKey, KeyedBuilder, OnFull};
-use ringgate::{Clock, CounterRing, KeyedRateLimiter, ManualClock};
+use ringgate::{Clock, CounterRing, Gcra, KeyedRateLimiter, ManualClock};
 
 use super::{built, quota};
 
@@ -185,4 +185,26 @@ fn a_table_recovers_from_a_burst_while_new_keys_keep_coming() {
         (0, 0),
         "overflowed and denied, from four seconds after the burst on"
     );
+}
+
+/// A service whose clients get 20 requests per second and bursts of 40, with 34,000 new clients each second. An entry is free
+/// again as soon as its bucket is full, so no first request is denied, even where the table is small.
+#[test]
+fn first_requests_to_a_bucket_are_admitted_at_34_000_new_clients_a_second() {
+    for capacity in [5_000, 65_536] {
+        let clock = ManualClock::new();
+        clock.advance(Duration::from_secs(100));
+        let bucket = Gcra::token_bucket(quota("20/s"), 40).expect("a bucket");
+        let limiter = KeyedBuilder::new(bucket)
+            .capacity(capacity)
+            .build_with(clock.clone(), AnyKey::with_seeds([1, 2, 3, 4]))
+            .expect("a table");
+        let refused = (0..200_000_u64)
+            .filter(|client| {
+                clock.advance(Duration::from_nanos(1_000_000_000 / 34_000));
+                limiter.check(client).is_err()
+            })
+            .count();
+        assert_eq!((refused, limiter.counts().overflowed), (0, 0), "{capacity}");
+    }
 }

@@ -76,24 +76,53 @@ fn a_bucket_gives_back_its_newest_charge_only() {
     assert!(!it.refund(state.shared(), &one, 10));
 }
 
-/// A word that a refund has taken back may be above the clock when the current word is not.
+/// Without a refund a bucket is idle as soon as it is full again, however much was taken.
+#[test]
+fn a_bucket_is_idle_when_it_is_full() {
+    let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");
+    let second = Nanos::new(1_000_000_000);
+    for permits in 1..=10 {
+        let state = State::fresh(&Any::from(it.clone()));
+        assert!(it.decide(state.shared(), second, permits).is_some());
+        let full = second.saturating_add(core::time::Duration::from_millis(100 * permits));
+        assert_eq!(it.idle_at(state.shared(), second), Some(full));
+        assert!(!it.is_idle(first(&state), full));
+        let after = full.saturating_add(core::time::Duration::from_nanos(1));
+        assert!(it.is_idle(first(&state), after), "{permits}");
+        assert_eq!(it.idle_from(first(&state)), Some(after));
+    }
+}
+
+/// A word that a refund has taken back may be above the clock when the current word is not: also after further charges, and
+/// where the word was passed on earlier.
 #[test]
 fn a_bucket_is_not_idle_before_what_was_refunded_is_past() {
     let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");
-    let state = State::fresh(&Any::from(it.clone()));
     let second = Nanos::new(1_000_000_000);
-    let taken = it.decide(state.shared(), second, 10).expect("a fresh bucket");
-    let highest = first(&state);
-    assert!(it.refund(state.shared(), &taken, 10));
-    for later in 0..2_000 {
-        let now = second.saturating_add(core::time::Duration::from_millis(later));
-        let word = first(&state);
-        if it.is_idle(word, now) {
-            assert!(
-                it.advance(word, now).is_some_and(|later| later > highest),
-                "{now:?}"
-            );
+    for then in ["nothing", "a charge", "passed on"] {
+        let mut state = State::fresh(&Any::from(it.clone()));
+        let taken = it.decide(state.shared(), second, 10).expect("a fresh bucket");
+        let highest = first(&state);
+        assert!(it.refund(state.shared(), &taken, 10));
+        match then {
+            "a charge" => assert!(it.decide(state.shared(), second, 1).is_some()),
+            "passed on" => {
+                let later = it.advance(first(&state), second).expect("time goes on");
+                state = with_first(&state, later);
+            }
+            _ => {}
         }
+        let mut idle = 0;
+        for later in 0..3_000 {
+            let now = second.saturating_add(core::time::Duration::from_millis(later));
+            let word = first(&state);
+            if it.is_idle(word, now) {
+                idle += 1;
+                let above = it.advance(word, now).is_some_and(|later| later > highest);
+                assert!(above, "{then}, {now:?}");
+            }
+        }
+        assert!(idle > 0, "{then}");
     }
 }
 

@@ -5,16 +5,17 @@
 //! | bits, from the top | field | meaning |
 //! |---|---|---|
 //! | 2 | | clear ([`FIRST_WORD_BITS`]) |
-//! | 61 | `time` | the theoretical arrival time: the instant at which the bucket is empty if no other request comes before |
+//! | 60 | `time` | the theoretical arrival time: the instant at which the bucket is empty if no other request comes before |
+//! | 1 | `lowered` | whether a refund has lowered the word since its key got it |
 //! | 1 | `refunded` | whether a refund was the last write of the word |
 //!
 //! T is the time per permit, and b is the burst. Time begins at 1 ns, so a written word is never 0.
 //!
 //! | event | instruction | by |
 //! |---|---|---|
-//! | *admit* n | exchange `{ time, _ }` → `{ max(time, now) + n·T, refunded: false }` | a caller for which this time is at most `now + b·T` |
+//! | *admit* n | exchange `{ time, lowered, _ }` → `{ max(time, now) + n·T, lowered, refunded: false }` | a caller for which this time is at most `now + b·T` |
 //! | *charge* n | as *admit*, whatever the time | a caller that charges debt |
-//! | *refund* n | exchange the word that the charge has written → `{ time, refunded: true }`, where `time` is the one that a charge of n permits less would have written | a caller whose charge was the last write |
+//! | *refund* n | exchange the word that the charge has written → `{ time, lowered: true, refunded: true }`, where `time` is the one that a charge of n permits less would have written | a caller whose charge was the last write |
 //!
 //! # Proof sketch
 //!
@@ -36,15 +37,19 @@
 //!
 //! # When a table reuses the word for another key
 //!
-//! In a table, an equal word may belong to another key. A thread that was suspended before a refund must not charge the new
-//! key, so the words of the new key must be above every word of the old key. Some of these words may have been refunded.
+//! In a table, an equal word may belong to another key. A thread that was suspended must not charge the new key, so the words
+//! of the new key must be above every word of the old key.
 //!
+//! Without a refund, the words of a key only grow. So a word is [idle](super::Reclaim::is_idle) as soon as the clock has passed
+//! its time. (model `keyed_late_gcra`)
+//!
+//! A refund sets `lowered`, which every later write of the same key keeps. Such a word is idle later:
 //! 1. A refund writes a time that is not before its receipt's stamp. The word that it replaces was at most b·T after that
 //!    stamp.
-//! 2. No later refund writes a time before that. It would need an older receipt, whose word is lower or differs in the flag,
+//! 2. No later refund writes a time before that. It would need an older receipt, whose word is lower or differs in `refunded`,
 //!    so the refund is rejected.
-//! 3. So every word of the old key is at most b·T above the current one. A word that is older than the clock by more than
-//!    this is [idle](super::Reclaim::is_idle).
+//! 3. So every word of the old key is at most b·T above the current one. The word is idle when it is older than the clock by
+//!    more than this.
 //!
 //! (tests `later_is_above_every_word_before`, `a_bucket_gives_back_its_newest_charge_only`)
 //!
@@ -109,17 +114,17 @@ pub struct Gcra {
 /// Units of time in a nanosecond.
 const UNITS: u64 = 2;
 
-/// The end of time: thirty years after the clock's origin, in nanoseconds. Later readings are treated as this instant.
-const END: u64 = 30 * 366 * 24 * 3600 * 1_000_000_000;
+/// The end of time: fifteen years after the clock's origin, in nanoseconds. Later readings are treated as this instant.
+const END: u64 = 15 * 366 * 24 * 3600 * 1_000_000_000;
 
-/// The end of time in units. A word can hold six more years, for the burst and for debt.
+/// The end of time in units. A word can hold three more years, for the burst and for debt.
 const LAST: u64 = (END + 1) * UNITS;
 
 /// The longest window in units, which fits into 56 bits.
 const LONGEST: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
 
 /// The latest time that a word can hold, in units.
-const LARGEST: u64 = (1 << (FIRST_WORD_BITS - 1)) - 1;
+const LARGEST: u64 = (1 << (FIRST_WORD_BITS - Word::FLAGS)) - 1;
 
 impl Gcra {
     /// Creates a bucket whose burst is the quota's limit, refilled at the quota's rate.
@@ -237,7 +242,7 @@ impl Gcra {
         let after = self.later_by(seen.time_from(now), permits);
         if after - now > self.tolerance() {
             Attempt::Denied
-        } else if state.replace(seen, Word::charged(after)) {
+        } else if state.replace(seen, seen.charged(after)) {
             Attempt::Admitted(seen.time())
         } else {
             Attempt::Retry
@@ -323,8 +328,8 @@ impl Algorithm for Gcra {
         let charged = self.after(before, now, receipt.permits());
         let after = self.after(before, now, receipt.permits() - permits);
         let state = State(words);
-        let charged = Word::charged(charged);
-        state.observe() == charged && state.replace(charged, Word::refunded(after))
+        let seen = state.observe();
+        seen.time() == charged && !seen.is_refunded() && state.replace(seen, Word::refunded(after))
     }
 
     fn charge<W: Words>(&self, words: W, now: Nanos, permits: u64) -> u64 {
@@ -337,7 +342,7 @@ impl Algorithm for Gcra {
             let seen = state.observe();
             let capacity = LARGEST.saturating_sub(seen.time().max(units)) / self.permit;
             let charged = permits.min(capacity);
-            if state.replace(seen, Word::charged(self.after(seen.time(), units, charged))) {
+            if state.replace(seen, seen.charged(self.after(seen.time(), units, charged))) {
                 return charged;
             }
         }

@@ -11,6 +11,14 @@ use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
 
+impl Gcra {
+    /// The first instant, in units, after the time of the word and of every word that a refund has replaced.
+    const fn passes_at(&self, word: Word) -> u64 {
+        let replaced = if word.is_lowered() { self.ahead } else { 0 };
+        word.time() + replaced + 1
+    }
+}
+
 impl Reclaim for Gcra {
     fn span(&self) -> Duration {
         Duration::from_nanos(self.tolerance().div_ceil(UNITS))
@@ -25,24 +33,26 @@ impl Reclaim for Gcra {
             .map(|before| Receipt::new(now, permits, before))
     }
 
-    /// The word must be older than `now` by more than the [`span`](Reclaim::span), or the window if that is longer. Until
-    /// then, a word that a refund has replaced may be above `now`.
+    /// A state is idle as soon as its bucket is full. After a refund it is idle later, by the [`span`](Reclaim::span) or by the
+    /// window if that is longer: until then, a word that a refund has replaced may be above `now`.
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
-        first == 0 || Word(first).time() + self.ahead < Self::units(now)
+        first == 0 || self.passes_at(Word(first)) <= Self::units(now)
     }
 
     /// If the state is not idle, the result is above `first`, but it may be below a word that a refund has replaced. So a
     /// table that reuses words before they are idle must reject refunds that lower [`latest_time`](Reclaim::latest_time).
     fn advance(&self, first: u64, now: Nanos) -> Option<u64> {
-        let later = Self::units(now).max(Word(first).time() + 1);
-        (later <= LARGEST).then(|| Word::charged(later).0)
+        let word = Word(first);
+        let later = Self::units(now).max(word.time() + 1);
+        let lowered = word.is_lowered() && self.passes_at(word) > later;
+        (later <= LARGEST).then(|| Word::new(later, lowered).0)
     }
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {
         if first == 0 {
             return Some(Nanos::ZERO);
         }
-        let idle = Word(first).time() + self.ahead + 1;
+        let idle = self.passes_at(Word(first));
         (idle <= LAST).then(|| Self::instant(idle))
     }
 

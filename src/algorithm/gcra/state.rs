@@ -7,21 +7,43 @@ use crate::sync::Words;
 pub(super) struct Word(pub(super) u64);
 
 impl Word {
-    /// `{ time, refunded: false }`.
+    /// How many bits are beside the time.
+    pub(super) const FLAGS: u32 = 2;
+
+    const LOWERED: u64 = 2;
+    const REFUNDED: u64 = 1;
+
+    /// `{ time, lowered, refunded: false }`.
     #[inline]
-    pub(super) const fn charged(time: u64) -> Self {
-        Self(time << 1)
+    pub(super) const fn new(time: u64, lowered: bool) -> Self {
+        Self((time << Self::FLAGS) | if lowered { Self::LOWERED } else { 0 })
     }
 
-    /// `{ time, refunded: true }`.
+    /// `{ time, lowered: as in this word, refunded: false }`.
+    #[inline]
+    pub(super) const fn charged(self, time: u64) -> Self {
+        Self((time << Self::FLAGS) | (self.0 & Self::LOWERED))
+    }
+
+    /// `{ time, lowered: true, refunded: true }`.
     #[inline]
     pub(super) const fn refunded(time: u64) -> Self {
-        Self((time << 1) | 1)
+        Self((time << Self::FLAGS) | Self::LOWERED | Self::REFUNDED)
     }
 
     #[inline]
     pub(super) const fn time(self) -> u64 {
-        self.0 >> 1
+        self.0 >> Self::FLAGS
+    }
+
+    #[inline]
+    pub(super) const fn is_lowered(self) -> bool {
+        self.0 & Self::LOWERED != 0
+    }
+
+    #[inline]
+    pub(super) const fn is_refunded(self) -> bool {
+        self.0 & Self::REFUNDED != 0
     }
 
     /// The maximum of the time and `now`. The compiler may compile `max` to a branch, which would be mispredicted, since the
@@ -58,9 +80,13 @@ mod tests {
 
     #[test]
     fn the_later_time_is_chosen_whether_refunded_or_not() {
-        for now in [2, 3, 1_000, (1 << 61) - 2] {
-            for time in [0, 1, now - 1, now, now + 1, (1 << 61) - 1] {
-                for word in [Word::charged(time), Word::refunded(time)] {
+        for now in [2, 3, 1_000, (1 << 60) - 2] {
+            for time in [0, 1, now - 1, now, now + 1, (1 << 60) - 1] {
+                for word in [
+                    Word::new(time, false),
+                    Word::new(time, true),
+                    Word::refunded(time),
+                ] {
                     assert_eq!(word.time_from(now), time.max(now), "{time} and {now}");
                 }
             }
