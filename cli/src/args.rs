@@ -12,14 +12,14 @@ use crate::input::time::timestamp::TimestampFormat;
 use crate::redis_check::RedisCommand;
 
 /// Replay logs against rate limits, and check servers that keep them
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(version)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum Command {
     /// Apply rules to the requests of a log
     ///

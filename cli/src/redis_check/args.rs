@@ -1,11 +1,13 @@
 //! Arguments of `ringgate redis check`.
 
-use core::fmt;
 use std::io::{self, BufRead};
+
+use regex::Regex;
 
 use crate::failure::Failure;
 
-#[derive(Debug, clap::Subcommand)]
+// Without `Debug`: an address may hold a password.
+#[derive(clap::Subcommand)]
 pub(crate) enum RedisCommand {
     /// Check the server's state and settings
     ///
@@ -77,43 +79,17 @@ impl CheckArgs {
     }
 }
 
-impl fmt::Debug for CheckArgs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Addresses may hold a password.
-        f.debug_struct("CheckArgs")
-            .field("addresses", &self.urls.len())
-            .finish_non_exhaustive()
-    }
-}
-
 /// Replaces all possible passwords of addresses by `***`: between "//" or "//user:" and "@", and after "pass=".
 pub(crate) fn without_secrets(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("//") {
-        let (before, after) = rest.split_at(at + 2);
-        shown.push_str(before);
-        // A password that was not escaped may hold "/", "?" and "#", but no space.
-        let end = after.find(char::is_whitespace).unwrap_or(after.len());
-        rest = match after[..end].rfind('@') {
-            Some(secret) => {
-                let user = after[..secret].split_once(':').map_or("", |(user, _)| user);
-                shown.push_str(user);
-                shown.push_str(":***");
-                &after[secret..]
-            }
-            None => after,
-        };
-    }
-    shown.push_str(rest);
-    let mut parts = shown.split("pass=");
-    let mut hidden = String::from(parts.next().unwrap_or_default());
-    for part in parts {
-        hidden.push_str("pass=***");
-        let end = part.find(|c: char| c == '&' || c.is_whitespace());
-        hidden.push_str(&part[end.unwrap_or(part.len())..]);
-    }
-    hidden
+    // A password that was not escaped may hold "/", "?", "#" and "@", but no space.
+    let secrets = [
+        (r"//(?:([^\s:]*):)?\S*@", "//${1}:***@"),
+        (r"(pass=)[^&\s]*", "${1}***"),
+    ];
+    secrets.iter().fold(text.to_owned(), |text, (secret, shown)| {
+        let secret = Regex::new(secret).expect("a valid expression");
+        secret.replace_all(&text, *shown).into_owned()
+    })
 }
 
 #[cfg(test)]

@@ -21,11 +21,8 @@ impl Address {
 
     /// The address of another node of the cluster, with the same login.
     pub(super) fn of_node(&self, host: &str, port: u16) -> Self {
-        Self(
-            self.0
-                .clone()
-                .set_addr(ConnectionAddr::Tcp(host.to_owned(), port)),
-        )
+        let address = ConnectionAddr::Tcp(host.to_owned(), port);
+        Self(self.0.clone().set_addr(address))
     }
 
     /// Host and port, or the path of a socket.
@@ -45,19 +42,16 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unix = matches!(self.0.addr(), ConnectionAddr::Unix(_));
-        f.write_str(if unix { "unix://" } else { "redis://" })?;
         let settings = self.0.redis_settings();
-        if let Some(user) = settings.username()
-            && !unix
-        {
+        let is_unix = matches!(self.0.addr(), ConnectionAddr::Unix(_));
+        f.write_str(if is_unix { "unix://" } else { "redis://" })?;
+        if let Some(user) = settings.username().filter(|_| !is_unix) {
             write!(f, "{user}@")?;
         }
         f.write_str(&self.place())?;
         match settings.db() {
             0 => Ok(()),
-            db if unix => write!(f, "?db={db}"),
-            db => write!(f, "/{db}"),
+            db => write!(f, "{}{db}", if is_unix { "?db=" } else { "/" }),
         }
     }
 }
@@ -67,26 +61,8 @@ impl fmt::Display for Address {
 pub(super) enum CallError {
     /// No answer, or no answer of the protocol; the reason.
     NoAnswer(String),
-    /// The server answered with an error.
-    Server(ServerError),
-}
-
-/// An error reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ServerError {
-    /// The first word.
-    pub(super) code: String,
-    pub(super) message: String,
-}
-
-impl ServerError {
-    pub(super) fn is_forbidden(&self) -> bool {
-        self.code == "NOPERM"
-    }
-
-    pub(super) fn is_unknown_command(&self) -> bool {
-        self.message.contains("unknown command") || self.message.contains("unknown subcommand")
-    }
+    /// The server answered with an error, which begins with its code.
+    Server(String),
 }
 
 /// A connection to one server.
@@ -110,16 +86,14 @@ impl Connection {
         answer.map_err(|error| call_error(&error, start.elapsed()))
     }
 
-    /// Makes all calls at once.
+    /// Makes all calls at once. An answer may be an error of the server.
     pub(super) async fn call_all(
         &self,
         calls: &[Vec<&str>],
-    ) -> Result<Vec<Result<Value, ServerError>>, CallError> {
+    ) -> Result<Vec<Result<Value, String>>, CallError> {
         let start = Instant::now();
-        let pending: Vec<_> = calls
-            .iter()
-            .map(|words| tokio::spawn(self.clone().send(command(words))))
-            .collect();
+        let send = |words: &Vec<&str>| tokio::spawn(self.clone().send(command(words)));
+        let pending: Vec<_> = calls.iter().map(send).collect();
         let mut answers = Vec::with_capacity(pending.len());
         for answer in pending {
             let answer = answer
@@ -148,21 +122,13 @@ fn command(words: &[&str]) -> Cmd {
 }
 
 fn call_error(error: &RedisError, waited: Duration) -> CallError {
-    let server = |code: &str, message: String| {
-        CallError::Server(ServerError {
-            code: code.to_owned(),
-            message,
-        })
-    };
     match (error.code(), error.kind()) {
-        (Some(code), _) => server(
-            code,
-            format!("{code} {}", error.detail().unwrap_or_default())
-                .trim_end()
-                .to_owned(),
-        ),
+        (Some(code), _) => {
+            let message = format!("{code} {}", error.detail().unwrap_or_default());
+            CallError::Server(message.trim_end().to_owned())
+        }
         // The client does not pass on the server's words.
-        (None, ErrorKind::AuthenticationFailed) => server("WRONGPASS", "login refused".to_owned()),
+        (None, ErrorKind::AuthenticationFailed) => CallError::Server("WRONGPASS".to_owned()),
         (None, ErrorKind::Parse) => CallError::NoAnswer("the answer is not of the Redis protocol".into()),
         _ if error.is_timeout() => CallError::NoAnswer(format!("no answer within {waited:.1?}")),
         // The operating system's words; the client adds no address and no password.
@@ -175,7 +141,6 @@ pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.clone()),
-        Value::Okay => Some("OK".into()),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The state and the settings of a server.
+//! The state and the settings of a server, and the nodes of its cluster.
 
 use alloc::collections::BTreeMap;
 
@@ -6,75 +6,129 @@ use redis::Value;
 
 use super::connection::{CallError, Connection, text};
 
-/// The answers of INFO and CONFIG GET, as far as the user may run them.
+/// The answers of INFO, CONFIG GET and CLUSTER, as far as the user may run them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    info: BTreeMap<String, String>,
-    config: BTreeMap<String, String>,
+    values: BTreeMap<String, String>,
+    pub(super) nodes: Vec<Node>,
 }
 
-/// The settings to read. CONFIG GET * would return passwords too.
-const SETTINGS: [&str; 6] = [
-    "maxmemory",
-    "maxmemory-policy",
-    "appendonly",
-    "appendfsync",
-    "save",
-    "replica-read-only",
-];
+/// A node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) myself: bool,
+    pub(super) id: String,
+    /// The id of the primary, for a replica.
+    pub(super) primary: Option<String>,
+    pub(super) failed: bool,
+}
+
+impl Node {
+    /// Whether the node serves slots.
+    pub(super) fn is_primary(&self) -> bool {
+        self.primary.is_none() && !self.failed
+    }
+}
 
 impl Facts {
     pub(super) async fn read(connection: &Connection) -> Result<Self, CallError> {
-        let mut calls = vec![vec!["INFO"]];
-        calls.extend(SETTINGS.map(|setting| vec!["CONFIG", "GET", setting]));
-        let mut answers = connection.call_all(&calls).await?.into_iter();
-        let info = answers.next().and_then(|answer| text(&answer.ok()?));
-        let value = |answer: Value| match answer {
-            Value::Array(pair) => text(pair.get(1)?),
-            Value::Map(pairs) => text(&pairs.first()?.1),
-            _ => None,
+        // CONFIG GET * would return passwords too.
+        let calls = [
+            "INFO",
+            "CLUSTER INFO",
+            "CLUSTER NODES",
+            "CONFIG GET appendfsync",
+            "CONFIG GET save",
+        ];
+        let calls = calls.map(|call| call.split(' ').collect());
+        let answers = connection.call_all(&calls).await?;
+        let [info, cluster, nodes, settings @ ..] = answers.as_slice() else {
+            return Ok(Self::default());
         };
-        let settings = SETTINGS.into_iter().zip(answers);
-        Ok(Self {
-            info: fields(&info.unwrap_or_default()),
-            config: settings
-                .filter_map(|(setting, answer)| Some((setting.to_owned(), value(answer.ok()?)?)))
-                .collect(),
-        })
+        let lines = |answer: &Result<Value, String>| text(answer.as_ref().ok()?);
+        let mut facts = Self::default();
+        facts.add(&lines(info).unwrap_or_default());
+        facts.add(&lines(cluster).unwrap_or_default());
+        facts.nodes = parse_nodes(&lines(nodes).unwrap_or_default());
+        for setting in settings.iter().flatten() {
+            let pair = match setting {
+                Value::Array(pair) => pair.first().zip(pair.get(1)),
+                Value::Map(pairs) => pairs.first().map(|(name, value)| (name, value)),
+                _ => None,
+            };
+            if let Some((Some(name), Some(value))) = pair.map(|(name, value)| (text(name), text(value))) {
+                facts.set(&name, value);
+            }
+        }
+        Ok(facts)
     }
 
-    /// A field of INFO.
-    pub(super) fn info(&self, name: &str) -> Option<&str> {
-        self.info.get(name).map(String::as_str)
+    /// Adds lines of the form `name:value`.
+    pub(super) fn add(&mut self, text: &str) {
+        for (name, value) in text.lines().filter_map(|line| line.trim_end().split_once(':')) {
+            self.set(name, value.to_owned());
+        }
     }
 
-    /// A field of INFO that is a number.
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
-        self.info(name)?.parse().ok()
+    fn set(&mut self, name: &str, value: String) {
+        self.values.insert(name.to_owned(), value);
     }
 
-    /// A setting.
-    pub(super) fn config(&self, name: &str) -> Option<&str> {
-        self.config.get(name).map(String::as_str)
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    pub(super) fn number(&self, name: &str) -> u64 {
+        self.get(name).and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    pub(super) fn is(&self, name: &str, value: &str) -> bool {
+        self.get(name) == Some(value)
     }
 
     pub(super) fn is_cluster(&self) -> bool {
-        self.info("cluster_enabled") == Some("1")
+        self.is("cluster_enabled", "1")
     }
 
-    #[cfg(test)]
-    pub(super) fn from_lines(info: &str, config: &str) -> Self {
-        Self {
-            info: fields(info),
-            config: fields(config),
-        }
+    pub(super) fn is_sentinel(&self) -> bool {
+        self.is("redis_mode", "sentinel") || self.is("server_mode", "sentinel")
+    }
+
+    /// The product and its version.
+    pub(super) fn product(&self) -> Option<(&'static str, &str)> {
+        // Products that are compatible with Redis report a version of Redis too.
+        let names = [
+            ("Valkey", "valkey_version"),
+            ("Dragonfly", "dragonfly_version"),
+            ("Redis", "redis_version"),
+        ];
+        // Dragonfly's version begins with "df-v".
+        let digits = |version: &'_ str| version.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
+        let found = |(product, version)| {
+            self.get(version)
+                .map(|version| (product, &version[digits(version)..]))
+        };
+        names.into_iter().find_map(found)
     }
 }
 
-/// Lines of the form `name:value`.
-pub(super) fn fields(text: &str) -> BTreeMap<String, String> {
-    let lines = text.lines().filter_map(|line| line.trim_end().split_once(':'));
-    lines
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+/// The lines of CLUSTER NODES: `id host:port@bus[,name] flags primary ...`.
+pub(super) fn parse_nodes(text: &str) -> Vec<Node> {
+    let node = |line: &str| {
+        let mut words = line.split(' ');
+        let (id, place, flags, primary) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let has = |flag| flags.split(',').any(|other| other == flag);
+        let (host, port) = place.split('@').next()?.rsplit_once(':')?;
+        Some(Node {
+            host: host.to_owned(),
+            port: port.parse().ok()?,
+            myself: has("myself"),
+            id: id.to_owned(),
+            primary: (primary != "-").then(|| primary.to_owned()),
+            failed: has("fail") || has("noaddr") || has("handshake"),
+        })
+    };
+    text.lines().filter_map(node).collect()
 }

@@ -1,9 +1,9 @@
-//! A finding: the state of one thing, its meaning for the limits, and advice.
+//! A finding: the state of one thing, its meaning for the limits, and what to type.
 
 use serde::Serialize;
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     Ok,
@@ -16,17 +16,25 @@ pub(super) enum Level {
 }
 
 impl Level {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
+    pub(super) const NAMES: [(Self, &'static str); 4] = [
+        (Self::Problem, "problem"),
+        (Self::Warning, "warning"),
+        (Self::Note, "note"),
+        (Self::Ok, "ok"),
+    ];
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let level = Self::NAMES.iter().find(|(_, known)| *known == name);
+        level.map(|(level, _)| *level)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        let name = Self::NAMES.iter().find(|(level, _)| *level == self);
+        name.map_or("", |(_, name)| name)
     }
 }
 
-/// A finding; the fields are those of the JSON object.
+/// The state of one thing, its meaning for the limits, and what to type; the fields are those of the JSON object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
@@ -40,80 +48,22 @@ pub(super) struct Finding {
     pub(super) advice: String,
 }
 
-impl Finding {
-    pub(super) fn new(check: &'static str, level: Level, found: impl Into<String>) -> Self {
-        Self {
-            check,
-            level,
-            nodes: Vec::new(),
-            found: found.into(),
-            means: String::new(),
-            advice: String::new(),
-        }
-    }
-
-    pub(super) fn means(mut self, means: impl Into<String>) -> Self {
-        self.means = means.into();
-        self
-    }
-
-    pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
-    }
-}
-
 /// Merges equal findings of several nodes, and keeps findings of the same check together.
-pub(super) fn merge(findings: Vec<(String, Finding)>, nodes: usize) -> Vec<Finding> {
+pub(super) fn merge(findings: Vec<Finding>, nodes: usize) -> Vec<Finding> {
     let mut merged: Vec<Finding> = Vec::new();
-    for (node, finding) in findings {
-        let equal = merged.iter_mut().find(|other| {
-            (other.check, other.level, &other.found, &other.means)
-                == (finding.check, finding.level, &finding.found, &finding.means)
-        });
-        match equal {
-            Some(equal) => equal.nodes.push(node),
-            None => merged.push(Finding {
-                nodes: vec![node],
-                ..finding
-            }),
+    for finding in findings {
+        let is_equal = |other: &&mut Finding| {
+            (other.check, other.level, &other.found) == (finding.check, finding.level, &finding.found)
+        };
+        match merged.iter_mut().find(is_equal) {
+            Some(equal) => equal.nodes.extend(finding.nodes),
+            None => merged.push(finding),
         }
     }
-    for finding in &mut merged {
-        if finding.nodes.len() == nodes {
-            finding.nodes.clear();
-        }
+    for finding in merged.iter_mut().filter(|finding| finding.nodes.len() == nodes) {
+        finding.nodes.clear();
     }
     let order: Vec<&str> = merged.iter().map(|finding| finding.check).collect();
     merged.sort_by_key(|finding| order.iter().position(|check| *check == finding.check));
     merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Finding, Level, merge};
-
-    #[test]
-    fn equal_findings_are_merged() {
-        let findings = [
-            ("a", "x", "1"),
-            ("a", "y", "2"),
-            ("b", "x", "1"),
-            ("b", "y", "3"),
-            ("c", "x", "1"),
-            ("c", "y", "2"),
-        ];
-        let findings =
-            findings.map(|(node, check, found)| (node.to_owned(), Finding::new(check, Level::Ok, found)));
-        let merged = merge(findings.to_vec(), 3);
-        let merged: Vec<_> = merged
-            .iter()
-            .map(|finding| (finding.check, &*finding.found, finding.nodes.join(" ")))
-            .collect();
-        let expected = [("x", "1", ""), ("y", "2", "a c"), ("y", "3", "b")];
-        assert_eq!(
-            merged,
-            expected.map(|(check, found, nodes)| (check, found, nodes.to_owned()))
-        );
-    }
 }

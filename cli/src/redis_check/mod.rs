@@ -1,26 +1,23 @@
 //! `ringgate redis check`: whether the state and the settings of a server keep the bounds of shared limits.
 
 mod args;
-mod cluster;
 mod connection;
 mod facts;
 mod finding;
-mod latency;
+mod findings;
 mod report;
 mod rights;
 mod scripts;
-mod server;
-mod settings;
 
+use core::slice;
 use core::time::Duration;
 
 pub(crate) use args::{CheckArgs, RedisCommand, without_secrets};
 use connection::{Address, CallError, Connection, text};
 use facts::Facts;
 use finding::{Finding, Level, merge};
-use latency::Figures;
 use report::Report;
-use scripts::Scripts;
+use scripts::{Figures, Scripts};
 
 use crate::failure::Failure;
 
@@ -43,126 +40,163 @@ pub(crate) struct Checked {
 /// When an argument is invalid, or no server answers in time.
 pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     let urls = args.urls()?;
+    let timeout = Duration::from_millis(args.timeout);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::io("cannot start a runtime", error))?;
-    let report = runtime.block_on(check_in_time(args, &urls));
+    let context = runtime.enter();
+    // Building a store validates each address and the prefix before anything is sent.
+    for url in &urls {
+        Scripts::new(slice::from_ref(url), &args.prefix, timeout, false)?;
+    }
+    drop(context);
+    let addresses: Vec<Address> = urls.iter().filter_map(|url| Address::parse(url)).collect();
+    let run = Run {
+        prefix: &args.prefix,
+        timeout,
+        urls: &urls,
+        addresses: &addresses,
+    };
+    let deadline = DEADLINE.0 + DEADLINE.1 * timeout;
+    let report = runtime.block_on(async { tokio::time::timeout(deadline, run.first()).await });
     // A pending name lookup must not delay the exit.
     runtime.shutdown_background();
-    let report = report?;
-    Ok(Checked {
-        text: if args.json { report.json()? } else { report.text() },
-        problem: report.has_problem(),
-    })
-}
-
-async fn check_in_time(args: &CheckArgs, urls: &[String]) -> Result<Report, Failure> {
-    let timeout = Duration::from_millis(args.timeout);
-    // Building a store validates each address and the prefix before anything is sent.
-    for url in urls {
-        Scripts::new(core::slice::from_ref(url), &args.prefix, timeout, false)?;
-    }
-    let addresses: Vec<Address> = urls.iter().filter_map(|url| Address::parse(url)).collect();
-    let shown: Vec<String> = addresses.iter().map(Address::to_string).collect();
-    let deadline = DEADLINE.0 + DEADLINE.1 * timeout;
-    let reason = match tokio::time::timeout(deadline, check_first(args, urls, &addresses, timeout)).await {
-        Ok(Ok(report)) => return Ok(report),
-        Ok(Err(CallError::NoAnswer(reason))) => reason,
-        Ok(Err(CallError::Server(error))) => error.message,
+    let reason = match report {
+        Ok(Ok(report)) => {
+            return Ok(Checked {
+                text: if args.json { report.json()? } else { report.text() },
+                problem: report.count(Level::Problem) > 0,
+            });
+        }
+        Ok(Err(CallError::NoAnswer(reason) | CallError::Server(reason))) => reason,
         Err(_) => format!("not finished within {deadline:?}"),
     };
+    let servers: Vec<String> = addresses.iter().map(Address::to_string).collect();
     Err(Failure::Unreachable {
-        server: shown.join(", "),
+        server: servers.join(", "),
         reason,
     })
 }
 
-/// Checks the first server that answers.
-async fn check_first(
-    args: &CheckArgs,
-    urls: &[String],
-    addresses: &[Address],
+/// The arguments of a check.
+struct Run<'a> {
+    prefix: &'a str,
     timeout: Duration,
-) -> Result<Report, CallError> {
-    let mut reasons = Vec::new();
-    for (url, address) in urls.iter().zip(addresses) {
-        match Server::connect(address, timeout).await {
-            Ok(server) if server.facts.is_cluster() => {
-                return check_server(args, urls, address, server, timeout).await;
-            }
-            Ok(server) => {
-                return check_server(args, core::slice::from_ref(url), address, server, timeout).await;
-            }
-            Err(CallError::NoAnswer(reason)) => reasons.push(reason),
-            Err(CallError::Server(error)) => {
-                return match server::login(address, &error) {
-                    Some(finding) => Ok(Report::new(address.to_string(), None).with(finding)),
-                    None => Err(CallError::Server(error)),
-                };
-            }
-        }
-    }
-    Err(CallError::NoAnswer(reasons.join("; ")))
+    urls: &'a [String],
+    addresses: &'a [Address],
 }
 
-async fn check_server(
-    args: &CheckArgs,
-    urls: &[String],
-    address: &Address,
-    first: Server,
-    timeout: Duration,
-) -> Result<Report, CallError> {
-    let mut report = Report::new(address.to_string(), server::Product::of(&first.facts));
-    if server::is_sentinel(&first.facts) {
-        return Ok(report.with(server::judge(&first.facts)));
-    }
-    let connection = first.connection.clone();
-    let is_cluster = first.facts.is_cluster();
-    let (servers, of_cluster) = if is_cluster {
-        primaries(first, address, timeout).await?
-    } else {
-        (vec![first], None)
-    };
-    let (mut findings, mut allowed) = (Vec::new(), true);
-    for server in &servers {
-        let rights = server.rights(&args.prefix).await?;
-        allowed &= rights.level != Level::Problem;
-        let of_server = [
-            Some(server::judge(&server.facts)),
-            Some(rights),
-            settings::eviction(&server.facts),
-            settings::persistence(&server.facts),
-            settings::replication(&server.facts),
-        ];
-        findings.extend(
-            of_server
-                .into_iter()
-                .flatten()
-                .map(|finding| (server.place.clone(), finding)),
-        );
-    }
-    report.findings = merge(findings, servers.len());
-    report.findings.extend(of_cluster);
-    report.latency.extend(ping(&connection).await?);
-    let (finding, figures) = if allowed {
-        match Scripts::new(urls, &args.prefix, timeout, is_cluster) {
-            Ok(scripts) => scripts.judge().await,
-            Err(failure) => return Err(CallError::NoAnswer(failure.to_string())),
+impl Run<'_> {
+    /// Checks the first server that answers.
+    async fn first(&self) -> Result<Report, CallError> {
+        let mut reasons = Vec::new();
+        for (url, address) in self.urls.iter().zip(self.addresses) {
+            let mut report = Report {
+                server: address.to_string(),
+                ..Report::default()
+            };
+            match Server::connect(address, self.timeout).await {
+                Ok(server) => {
+                    self.fill(&mut report, url, address, server).await?;
+                    return Ok(report);
+                }
+                Err(CallError::NoAnswer(reason)) => reasons.push(reason),
+                Err(CallError::Server(error)) => {
+                    let finding = findings::of_login(address.user(), &error);
+                    report.findings.push(finding.ok_or(CallError::Server(error))?);
+                    return Ok(report);
+                }
+            }
         }
-    } else {
-        (scripts::not_tried(), Vec::new())
-    };
-    // The store reports a timeout for a server that stopped answering; PING tells the two apart.
-    if let Err(CallError::NoAnswer(reason)) = connection.call(&["PING"]).await {
-        return Err(CallError::NoAnswer(reason));
+        Err(CallError::NoAnswer(reasons.join("; ")))
     }
-    report.findings.push(finding);
-    report.latency.extend(figures);
-    if !report.latency.is_empty() {
-        report.findings.push(latency::judge(&report.latency));
+
+    async fn fill(
+        &self,
+        report: &mut Report,
+        url: &String,
+        address: &Address,
+        server: Server,
+    ) -> Result<(), CallError> {
+        let product = server.facts.product();
+        let product = product.map(|(kind, version)| (kind, version.to_owned()));
+        (report.kind, report.version) = product.unzip();
+        if server.facts.is_sentinel() {
+            report.findings = findings::of_server(&server.facts);
+            return Ok(());
+        }
+        let connection = server.connection.clone();
+        let is_cluster = server.facts.is_cluster();
+        let (servers, of_cluster) = match is_cluster {
+            true => self.primaries(address, server).await,
+            false => (vec![server], None),
+        };
+        let mut all = Vec::new();
+        for server in &servers {
+            let mut findings = findings::of_server(&server.facts);
+            // Behind the finding about the server.
+            findings.insert(1, server.rights(self.prefix).await?);
+            for mut finding in findings {
+                finding.nodes.push(server.place.clone());
+                all.push(finding);
+            }
+        }
+        let is_allowed = |finding: &Finding| finding.check != "rights" || finding.level != Level::Problem;
+        let is_allowed = all.iter().all(is_allowed);
+        report.findings = merge(all, servers.len());
+        report.findings.extend(of_cluster);
+        report.latency.extend(ping(&connection).await?);
+        if is_allowed {
+            let urls = if is_cluster {
+                self.urls
+            } else {
+                slice::from_ref(url)
+            };
+            let scripts = Scripts::new(urls, self.prefix, self.timeout, is_cluster)
+                .map_err(|failure| CallError::NoAnswer(failure.to_string()))?;
+            let (finding, figures) = scripts.judge().await;
+            report.findings.push(finding);
+            report.latency.extend(figures);
+        } else {
+            report.findings.push(findings::finding(
+                "scripts",
+                "not-tried",
+                "not tried: rights are missing",
+            ));
+        }
+        // The store reports a timeout for a server that stopped answering; PING tells the two apart.
+        if let Err(CallError::NoAnswer(reason)) = connection.call(&["PING"]).await {
+            return Err(CallError::NoAnswer(reason));
+        }
+        if !report.latency.is_empty() {
+            report.findings.push(scripts::latency(&report.latency));
+        }
+        Ok(())
     }
-    Ok(report)
+
+    /// The reachable primaries of a cluster, and the finding about the cluster; without rights, only the first node.
+    async fn primaries(&self, address: &Address, first: Server) -> (Vec<Server>, Option<Finding>) {
+        let facts = first.facts.clone();
+        let (mut servers, mut unreachable) = (Vec::new(), Vec::new());
+        for node in facts
+            .nodes
+            .iter()
+            .filter(|node| node.is_primary() && !node.myself)
+        {
+            let other = address.of_node(&node.host, node.port);
+            match Server::connect(&other, self.timeout).await {
+                Ok(server) => servers.push(server),
+                Err(_) => unreachable.push(other.place()),
+            }
+        }
+        // A replica decides nothing, so it is not checked itself.
+        let is_primary = facts.nodes.iter().any(|node| node.is_primary() && node.myself);
+        if servers.is_empty() || is_primary {
+            servers.insert(0, first);
+        }
+        (servers, findings::of_cluster(&facts, &unreachable))
+    }
 }
 
 /// A server that answers.
@@ -179,7 +213,7 @@ impl Server {
         let connection = Connection::open(address, timeout).await?;
         match connection.call(&["PING"]).await {
             // PING may be forbidden to a user that may do everything else.
-            Err(CallError::Server(error)) if server::login(address, &error).is_none() => {}
+            Err(CallError::Server(error)) if findings::of_login("", &error).is_none() => {}
             answer => drop(answer?),
         }
         Ok(Self {
@@ -193,9 +227,8 @@ impl Server {
     async fn rights(&self, prefix: &str) -> Result<Finding, CallError> {
         let key = format!("{prefix}:{{{}}}:doctor", scripts::unique_key());
         let user = match self.connection.call(&["ACL", "WHOAMI"]).await {
-            Ok(user) => text(&user),
-            Err(CallError::Server(_)) => None,
-            Err(silent) => return Err(silent),
+            Err(CallError::NoAnswer(reason)) => return Err(CallError::NoAnswer(reason)),
+            user => user.ok().as_ref().and_then(text),
         };
         let user = user.as_deref().unwrap_or(&self.user);
         rights::judge(&self.connection, user, prefix, &key, self.facts.is_cluster()).await
@@ -205,36 +238,7 @@ impl Server {
 /// The latency of PING; `None` if the user may not run it.
 async fn ping(connection: &Connection) -> Result<Option<Figures>, CallError> {
     match Figures::measure("PING", async |_| connection.call(&["PING"]).await.map(drop)).await {
-        Ok(figures) => Ok(Some(figures)),
-        Err(CallError::Server(_)) => Ok(None),
-        Err(silent) => Err(silent),
+        Err(CallError::NoAnswer(reason)) => Err(CallError::NoAnswer(reason)),
+        figures => Ok(figures.ok()),
     }
-}
-
-/// The reachable primaries of a cluster, and the finding about the cluster; without rights, only the first node.
-async fn primaries(
-    first: Server,
-    address: &Address,
-    timeout: Duration,
-) -> Result<(Vec<Server>, Option<Finding>), CallError> {
-    let questions = [vec!["CLUSTER", "INFO"], vec!["CLUSTER", "NODES"]];
-    let answers = first.connection.call_all(&questions).await?;
-    let answers: Option<Vec<String>> = answers.iter().map(|answer| text(answer.as_ref().ok()?)).collect();
-    let Some([info, nodes]) = answers.as_deref() else {
-        return Ok((vec![first], None));
-    };
-    let nodes = cluster::nodes(nodes);
-    let (mut servers, mut unreachable) = (Vec::new(), Vec::new());
-    for node in nodes.iter().filter(|node| node.is_primary() && !node.myself) {
-        let other = address.of_node(&node.host, node.port);
-        match Server::connect(&other, timeout).await {
-            Ok(server) => servers.push(server),
-            Err(_) => unreachable.push(other.place()),
-        }
-    }
-    // A replica decides nothing, so it is not checked itself.
-    if servers.is_empty() || nodes.iter().any(|node| node.is_primary() && node.myself) {
-        servers.insert(0, first);
-    }
-    Ok((servers, Some(cluster::judge(info, &nodes, &unreachable))))
 }

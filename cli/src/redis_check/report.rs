@@ -1,4 +1,4 @@
-//! All findings, as text and as JSON.
+//! The report: all findings as text and as JSON.
 
 use core::fmt::Write;
 use std::io;
@@ -6,17 +6,16 @@ use std::io;
 use serde::Serialize;
 
 use super::finding::{Finding, Level};
-use super::latency::Figures;
-use super::server::Product;
+use super::scripts::Figures;
 use crate::failure::Failure;
 
 /// The findings about a server or a cluster; the fields are those of the JSON object.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
     /// The address, without a password.
     pub(super) server: String,
-    kind: Option<&'static str>,
-    version: Option<String>,
+    pub(super) kind: Option<&'static str>,
+    pub(super) version: Option<String>,
     pub(super) findings: Vec<Finding>,
     pub(super) latency: Vec<Figures>,
 }
@@ -27,31 +26,10 @@ const WIDTH: usize = 100;
 const INDENT: usize = 22;
 
 impl Report {
-    pub(super) fn new(server: String, product: Option<Product>) -> Self {
-        let (kind, version) = product.map(|product| (product.name, product.version)).unzip();
-        Self {
-            server,
-            kind,
-            version,
-            findings: Vec::new(),
-            latency: Vec::new(),
-        }
-    }
-
-    pub(super) fn with(mut self, finding: Finding) -> Self {
-        self.findings.push(finding);
-        self
-    }
-
-    pub(super) fn has_problem(&self) -> bool {
-        self.count(Level::Problem) > 0
-    }
-
-    fn count(&self, level: Level) -> usize {
-        self.findings
-            .iter()
-            .filter(|finding| finding.level == level)
-            .count()
+    /// The number of findings of a level.
+    pub(super) fn count(&self, level: Level) -> usize {
+        let of_level = self.findings.iter().filter(|finding| finding.level == level);
+        of_level.count()
     }
 
     /// One JSON object on one line.
@@ -65,7 +43,7 @@ impl Report {
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n", self.server);
         for finding in &self.findings {
-            let head = format!("{:<8} {:<12} ", finding.level.name(), finding.check);
+            let head = format!("{:<8} {:<12}", finding.level.name(), finding.check);
             let found = match finding.nodes.as_slice() {
                 [] => finding.found.clone(),
                 nodes => format!("{}: {}", nodes.join(", "), finding.found),
@@ -76,34 +54,28 @@ impl Report {
                 paragraph(&mut text, "", &format!("-> {}", finding.advice));
             }
         }
-        let counts: Vec<String> = [Level::Problem, Level::Warning, Level::Note, Level::Ok]
-            .into_iter()
-            .map(|level| format!("{}: {}", level.name(), self.count(level)))
-            .collect();
-        line(&mut text, format_args!("\n{}", counts.join(", ")));
-        text
+        let counts = Level::NAMES.map(|(level, name)| format!("{name}: {}", self.count(level)));
+        text + "\n" + &counts.join(", ") + "\n"
     }
-}
-
-fn line(text: &mut String, content: core::fmt::Arguments<'_>) {
-    writeln!(text, "{content}").expect("writing to a String cannot fail");
 }
 
 /// Appends words, wrapped and indented, after a head.
 fn paragraph(text: &mut String, head: &str, words: &str) {
-    let mut present = format!("{head:<INDENT$}");
-    let mut empty = true;
+    let mut column = INDENT;
+    write!(text, "{head:<INDENT$}").expect("writing to a String cannot fail");
     for word in words.split(' ') {
-        if !empty && present.chars().count() + 1 + word.chars().count() > WIDTH {
-            line(text, format_args!("{present}"));
-            present = " ".repeat(INDENT);
-            empty = true;
+        let length = word.chars().count();
+        if column > INDENT && column + 1 + length > WIDTH {
+            text.push('\n');
+            text.push_str(&" ".repeat(INDENT));
+            column = INDENT;
         }
-        if !empty {
-            present.push(' ');
+        if column > INDENT {
+            text.push(' ');
+            column += 1;
         }
-        present.push_str(word);
-        empty = false;
+        text.push_str(word);
+        column += length;
     }
-    line(text, format_args!("{present}"));
+    text.push('\n');
 }

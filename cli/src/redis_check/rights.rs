@@ -2,58 +2,66 @@
 
 use redis::Value;
 
-use super::connection::{CallError, Connection, ServerError};
-use super::finding::{Finding, Level};
+use super::connection::{CallError, Connection};
+use super::finding::Finding;
+use super::findings::finding;
 
-const CHECK: &str = "rights";
+/// The purposes without which strict decisions work.
+const OPTIONAL: [&str; 3] = ["the modes lease and sync", "reset", "the heartbeat"];
+/// The purpose that only a cluster has.
+const SLOTS: &str = "the slots of a cluster";
 
-/// Whether strict decisions work without a command.
-const REQUIRED: bool = false;
-const OPTIONAL: bool = true;
-
-/// Commands with the calls that need them, whether strict decisions work without, and arguments that change nothing: the
-/// key does not exist, or the server rejects the arguments after it has checked the rights. `KEY` stands for the key.
-const PROBES: &[Probe] = &[
+/// The purposes of commands, and the commands with arguments that change nothing: the key does not exist, or the server
+/// rejects the arguments after it has checked the rights. `KEY` stands for the key.
+const PROBES: [(&str, &[&str]); 8] = [
     (
-        "EVALSHA 0000000000000000000000000000000000000000 1 KEY",
         "every decision",
-        REQUIRED,
+        &[
+            "EVALSHA 0000000000000000000000000000000000000000 1 KEY",
+            "EVAL return(1) 1 KEY",
+            "TIME",
+            "PEXPIREAT KEY 1",
+        ],
     ),
-    ("EVAL return(1) 1 KEY", "every decision", REQUIRED),
-    ("TIME", "every decision", REQUIRED),
-    ("PEXPIREAT KEY 1", "every decision", REQUIRED),
-    ("HGETALL KEY", "rules by cells (the default)", REQUIRED),
-    ("HINCRBY KEY field none", "rules by cells (the default)", REQUIRED),
     (
-        "HSET KEY field value none",
         "rules by cells (the default)",
-        REQUIRED,
+        &[
+            "HGETALL KEY",
+            "HINCRBY KEY field none",
+            "HSET KEY field value none",
+            "HDEL KEY field",
+        ],
     ),
-    ("HDEL KEY field", "rules by cells (the default)", REQUIRED),
-    ("ZADD KEY none member", "rules by a log", REQUIRED),
-    ("ZCOUNT KEY 0 0", "rules by a log", REQUIRED),
-    ("ZRANGE KEY 0 0", "rules by a log", REQUIRED),
-    ("ZRANGEBYSCORE KEY 0 0", "rules by a log", REQUIRED),
-    ("ZREVRANGEBYSCORE KEY 0 0", "rules by a log", REQUIRED),
-    ("ZREMRANGEBYSCORE KEY 0 0", "rules by a log", REQUIRED),
-    ("GET KEY", "the modes lease and sync", OPTIONAL),
-    ("SET KEY value NX XX", "the modes lease and sync", OPTIONAL),
-    ("INFO server", "the modes lease and sync", OPTIONAL),
-    ("HGET KEY field", "refunds", REQUIRED),
-    ("ZREM KEY member", "refunds", REQUIRED),
-    ("DEL KEY", "reset", OPTIONAL),
-    ("PING", "the heartbeat", OPTIONAL),
-    (CLUSTER, "the slots of a cluster", REQUIRED),
+    (
+        "rules by a log",
+        &[
+            "ZADD KEY none member",
+            "ZCOUNT KEY 0 0",
+            "ZRANGE KEY 0 0",
+            "ZRANGEBYSCORE KEY 0 0",
+            "ZREVRANGEBYSCORE KEY 0 0",
+            "ZREMRANGEBYSCORE KEY 0 0",
+        ],
+    ),
+    (OPTIONAL[0], &["GET KEY", "SET KEY value NX XX", "INFO server"]),
+    ("refunds", &["HGET KEY field", "ZREM KEY member"]),
+    (OPTIONAL[1], &["DEL KEY"]),
+    (OPTIONAL[2], &["PING"]),
+    (SLOTS, &["CLUSTER SLOTS"]),
 ];
 
-type Probe = (&'static str, &'static str, bool);
+/// A purpose, and a command with its arguments.
+type Probe = (&'static str, &'static str);
 
-/// The probe that only a cluster needs.
-const CLUSTER: &str = "CLUSTER SLOTS";
+fn probes(cluster: bool) -> Vec<Probe> {
+    let of_purpose = PROBES.iter().filter(|(purpose, _)| cluster || *purpose != SLOTS);
+    let probes = of_purpose.flat_map(|(purpose, commands)| commands.iter().map(|words| (*purpose, *words)));
+    probes.collect()
+}
 
 /// The command of a probe.
 fn name(probe: &Probe) -> &'static str {
-    probe.0.split(' ').next().unwrap_or_default()
+    probe.1.split(' ').next().unwrap_or_default()
 }
 
 /// Tries each command with a key that does not exist.
@@ -64,77 +72,57 @@ pub(super) async fn judge(
     key: &str,
     cluster: bool,
 ) -> Result<Finding, CallError> {
-    let probes: Vec<&Probe> = PROBES
-        .iter()
-        .filter(|probe| cluster || probe.0 != CLUSTER)
-        .collect();
+    let probes = probes(cluster);
     let word = |word| if word == "KEY" { key } else { word };
-    let calls: Vec<Vec<&str>> = probes
-        .iter()
-        .map(|probe| probe.0.split(' ').map(word).collect())
-        .collect();
-    let answers = connection.call_all(&calls).await?;
+    let calls = probes.iter().map(|probe| probe.1.split(' ').map(word).collect());
+    let answers = connection.call_all(&calls.collect::<Vec<_>>()).await?;
     Ok(conclude(user, prefix, &probes, &answers))
 }
 
-fn conclude(user: &str, prefix: &str, probes: &[&Probe], answers: &[Result<Value, ServerError>]) -> Finding {
-    let (mut forbidden, mut unknown, mut no_keys) = (Vec::new(), Vec::new(), false);
+fn conclude(user: &str, prefix: &str, probes: &[Probe], answers: &[Result<Value, String>]) -> Finding {
+    let (mut purposes, mut forbidden, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    let mut no_keys = false;
     for (probe, answer) in probes.iter().zip(answers) {
         match answer {
             // The command is allowed, the key is not.
-            Err(error) if error.is_forbidden() && error.message.contains("access") => no_keys = true,
-            Err(error) if error.is_forbidden() => forbidden.push(*probe),
-            Err(error) if error.is_unknown_command() => unknown.push(*probe),
+            Err(error) if error.starts_with("NOPERM") && error.contains("access") => no_keys = true,
+            Err(error) if error.starts_with("NOPERM") => forbidden.push(name(probe)),
+            Err(error) if error.contains("unknown command") || error.contains("unknown subcommand") => {
+                unknown.push(name(probe));
+            }
             // The server reports any other error after it has checked the rights.
-            _ => {}
+            _ => continue,
         }
+        purposes.push(probe.0);
     }
-    if forbidden.is_empty() && unknown.is_empty() && !no_keys {
-        let found = format!(
-            "the user {user:?} may run all {} commands on {prefix}:*",
-            probes.len()
-        );
-        return Finding::new(CHECK, Level::Ok, found).means("No call needs another right.");
+    if purposes.is_empty() {
+        let commands = probes.len();
+        let found = format!("the user {user:?} may run all {commands} commands on {prefix}:*");
+        return finding("rights", "all", found);
     }
-    let commands = |probes: &[&Probe]| probes.iter().map(|probe| name(probe)).collect::<Vec<_>>();
-    let (mut found, mut grants, mut advice) = (Vec::new(), Vec::new(), Vec::new());
+    purposes.dedup();
+    let (mut found, mut grants, mut advice) = (Vec::new(), String::new(), Vec::new());
     if !forbidden.is_empty() {
-        let commands = commands(&forbidden);
-        found.push(format!("the user {user:?} may not run {}", commands.join(" ")));
-        grants.extend(
-            commands
-                .iter()
-                .map(|command| format!("+{}", command.to_lowercase())),
-        );
+        found.push(format!("the user {user:?} may not run {}", forbidden.join(" ")));
+        grants += &format!(" +{}", forbidden.join(" +").to_lowercase());
     }
     if no_keys {
         found.push(format!("the user {user:?} has no access to the keys {prefix}:*"));
-        grants.push(format!("~{prefix}:*"));
+        grants += &format!(" ~{prefix}:*");
     }
     if !grants.is_empty() {
-        advice.push(format!("ACL SETUSER {user} {}", grants.join(" ")));
+        advice.push(format!("ACL SETUSER {user}{grants}"));
     }
     if !unknown.is_empty() {
-        found.push(format!(
-            "the server does not have {}",
-            commands(&unknown).join(" ")
-        ));
+        found.push(format!("the server does not have {}", unknown.join(" ")));
         advice.push("Remove these commands from rename-command, or use another server.".to_owned());
     }
-    let mut needed: Vec<&str> = no_keys.then_some("every decision").into_iter().collect();
-    for (_, purpose, _) in forbidden.iter().chain(&unknown) {
-        if !needed.contains(purpose) {
-            needed.push(purpose);
-        }
-    }
-    let optional = !no_keys && forbidden.iter().chain(&unknown).all(|probe| probe.2 == OPTIONAL);
-    let (level, means) = match optional {
-        true => (Level::Warning, "Strict decisions work without."),
-        false => (Level::Problem, "These calls are errors, and OnError decides."),
-    };
-    Finding::new(CHECK, level, found.join("; "))
-        .means(format!("Needed for {}. {means}", needed.join(", ")))
-        .advise(advice.join(" "))
+    let is_optional = purposes.iter().all(|purpose| OPTIONAL.contains(purpose));
+    let state = if is_optional { "optional" } else { "required" };
+    let mut finding = finding("rights", state, found.join("; "));
+    finding.means += &format!(" {}.", purposes.join(", "));
+    finding.advice = advice.join(" ");
+    finding
 }
 
 #[cfg(test)]
@@ -155,51 +143,12 @@ mod tests {
                 let command = call.split('\'').next().expect("a name");
                 called += 1;
                 assert!(
-                    PROBES.iter().any(|probe| name(probe) == command),
+                    probes(false).iter().any(|probe| name(probe) == command),
                     "{} calls {command}, which has no probe",
                     path.display()
                 );
             }
         }
         assert!(called > 20, "{called}");
-    }
-
-    fn error(words: &str) -> ServerError {
-        ServerError {
-            code: words.split(' ').next().expect("a word").to_owned(),
-            message: words.to_owned(),
-        }
-    }
-
-    fn with(wrong: &[(&str, &str)]) -> Finding {
-        let probes: Vec<&Probe> = PROBES.iter().collect();
-        let answer = |probe: &&Probe| match wrong.iter().find(|(command, _)| *command == name(probe)) {
-            Some((_, words)) => Err(error(words)),
-            None => Err(error("ERR value is not an integer or out of range")),
-        };
-        let answers: Vec<_> = probes.iter().map(answer).collect();
-        conclude("limiter", "ringgate", &probes, &answers)
-    }
-
-    #[test]
-    fn missing_rights_are_named() {
-        assert_eq!(with(&[]).level, Level::Ok);
-        let no_run = "NOPERM this user has no permissions to run the 'x' command";
-        let no_key = "NOPERM this user has no permissions to access one of the keys used as arguments";
-        let finding = with(&[("HINCRBY", no_run), ("DEL", no_run)]);
-        assert_eq!(finding.level, Level::Problem);
-        assert_eq!(finding.found, "the user \"limiter\" may not run HINCRBY DEL");
-        assert_eq!(finding.advice, "ACL SETUSER limiter +hincrby +del");
-        let finding = with(&[("DEL", no_run), ("PING", no_run)]);
-        assert_eq!(finding.level, Level::Warning);
-        let finding = with(&[("HSET", no_key)]);
-        assert_eq!(finding.level, Level::Problem);
-        assert_eq!(finding.advice, "ACL SETUSER limiter ~ringgate:*");
-        let finding = with(&[(
-            "EVALSHA",
-            "ERR unknown command 'EVALSHA', with args beginning with: ",
-        )]);
-        assert_eq!(finding.level, Level::Problem);
-        assert_eq!(finding.found, "the server does not have EVALSHA");
     }
 }
