@@ -22,25 +22,25 @@
 //! | observe rejections | [`RateLimitLayer::on_rejected`] |
 //! | count over many machines (feature `shared`) | `RateLimitLayer::from` of `SharedRules` |
 //!
-//! Rules of the layer evaluate `http::request::Parts`. They count by the request head and by its extensions, and do not
-//! depend on the type of the body.
+//! Rules of the layer evaluate `http::request::Parts`: the request head and its extensions. They do not depend on the type of the
+//! body.
 //!
 //! # Guarantees
 //!
-//! - All clones of a layer, and all services that it makes, share one set of rules. The limit holds over all connections.
+//! - All clones of a layer, and all their services, share one set of rules. So a limit holds over all connections.
 //! - A rejected request does not reach the inner service. It is charged to no rule, within the limits that
 //!   [`RuleSet`](crate::RuleSet) documents.
 //! - `Retry-After` is at least 1. A request that is repeated after that many seconds is admitted, if no other request
 //!   is charged in between.
 //! - The inner service is called only after it was ready.
-//! - An admitted request allocates nothing if [`QuotaHeaders::Off`] is chosen and the [`Decision`] is turned off, also by
-//!   shared rules that decide by a lease. [`charge_if`](RateLimitLayer::charge_if),
-//!   [`settle_body`](RateLimitLayer::settle_body), waiting, and asking a store allocate.
+//! - With [`QuotaHeaders::Off`] and without the [`Decision`], an admitted request allocates nothing. This includes shared rules that
+//!   decide by a lease. [`charge_if`](RateLimitLayer::charge_if), [`settle_body`](RateLimitLayer::settle_body), waiting, and a call
+//!   of a store allocate.
 //! - A request is decided in the call of the service, without an await, unless it waits or a store decides it.
 //!
 //! # Caveats
 //!
-//! - A key is only as good as its source. [`HttpKey`] documents for each source what a client can choose.
+//! - A client may be able to choose its key. [`HttpKey`] documents this for each source of a key.
 
 mod answer;
 mod config;

@@ -1,9 +1,9 @@
-//! Several limits decided as one, read from files, and replaced while they are in use.
+//! Several limits that are decided in one step, read from files, and replaced while they are in use.
 //!
-//! | to | see |
+//! | task | item |
 //! |---|---|
-//! | decide by several rules at once | [`RuleSet`] of [`Rule`]s, built by [`RuleSetBuilder`] |
-//! | count by a part of the request | [`Key`]; requests without that part: [`OnMissingKey`] |
+//! | decide by several rules | [`RuleSet`] of [`Rule`]s, built by [`RuleSetBuilder`] |
+//! | count by a part of the request | [`Key`], and [`OnMissingKey`] for requests without that part |
 //! | charge more than one permit | [`Cost`] |
 //! | apply a rule to some requests only | [`Condition`] |
 //! | give some keys other limits | [`TierOf`], [`Rule::tier`] |

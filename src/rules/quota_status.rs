@@ -79,7 +79,7 @@ impl QuotaStatus {
         self.lacks_key
     }
 
-    /// Whether the request lacks a key that the server should have given it: see
+    /// Whether the request lacks a key that the server should have provided: see
     /// [`OnMissingKey::Fail`](super::OnMissingKey::Fail).
     #[must_use]
     pub const fn lacks_required_key(&self) -> bool {

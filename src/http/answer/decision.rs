@@ -1,6 +1,6 @@
 use crate::time::Nanos;
 
-/// Decision of the layer about one request.
+/// The decision of the layer about one request.
 ///
 /// The layer inserts it into the extensions of an admitted request, for handlers, and into the extensions of a rejection
 /// response, for outer layers. A request that the layer [skips](crate::http::RateLimitLayer::skip_if) has none.

@@ -1,4 +1,4 @@
-//! Rejections as gRPC statuses with the details of `google.rpc`, encoded by hand: they are a few protobuf fields.
+//! Rejections as gRPC statuses with the details of `google.rpc`. These are a few protobuf fields, which are encoded here.
 
 use alloc::format;
 use alloc::string::String;
@@ -24,7 +24,7 @@ const UNAVAILABLE: u8 = 14;
 
 /// Rejects with the gRPC code `RESOURCE_EXHAUSTED`.
 ///
-/// The code is `INVALID_ARGUMENT` if the request lacks a key, `INTERNAL` if the server should have given it that key, and
+/// The code is `INVALID_ARGUMENT` if the request lacks a key. It is `INTERNAL` if the server should have provided the key, and
 /// `UNAVAILABLE` if the store of shared rules does not answer.
 ///
 /// The response is trailers-only, with the HTTP status 200 that gRPC requires. Its `grpc-status-details-bin` has a
@@ -39,7 +39,7 @@ impl<B: Default> RejectionResponse<B> for Grpc {
     }
 }
 
-/// Returns whether a request is gRPC. gRPC-Web is not: its clients read trailers from the body.
+/// Returns whether a request is gRPC. It returns false for gRPC-Web, whose clients read trailers from the body.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|content_type| {
         let rest = content_type.as_bytes().strip_prefix(b"application/grpc");

@@ -10,7 +10,7 @@ use super::policy::{Policies, QuotaPolicy, whole_seconds};
 use super::texts::{PolicyTexts, push_parameter};
 use crate::rules::KeyHashes;
 
-/// Headers that tell a client its quotas, on responses to admitted and rejected requests.
+/// The headers that tell a client its quotas, in responses to admitted and rejected requests.
 ///
 /// `Retry-After` is independent of this choice: each rejection has it, unless the request is never admitted.
 ///
@@ -39,8 +39,8 @@ pub enum QuotaHeaders {
     /// `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. The default.
     ///
     /// Both are lists with one item for each enforced quota that applies to the request, such as `"burst";q=100;w=60` and
-    /// `"burst";r=50;t=30`. An item is named after the [policy](QuotaPolicy::name); `%` and bytes that are not
-    /// printable ASCII are written as `%C3%A9`. The parameters are:
+    /// `"burst";r=50;t=30`. An item has the name of the [policy](QuotaPolicy::name). In it, `%` and bytes that are not
+    /// printable ASCII are percent-encoded, such as `%C3%A9`. The parameters are:
     ///
     /// | parameter | value |
     /// |---|---|
@@ -111,7 +111,7 @@ pub(in crate::http) struct HeaderValues {
 impl HeaderValues {
     /// Adds the headers to a response, which may have quota headers of an inner layer.
     ///
-    /// The standard headers are lists, which may have several lines. Of the legacy headers the inner values are kept.
+    /// The standard headers are lists, so lines are added. Legacy headers that the response already has are kept.
     pub(in crate::http) fn add_to(self, headers: &mut HeaderMap) {
         if let Some([policy, limit]) = self.standard {
             headers.append(RATE_LIMIT_POLICY, policy);

@@ -13,11 +13,11 @@ use crate::quota::Quota;
 use crate::rules::{Denied, KeyHashes, QuotaStatus, RulePeek, RuleSet};
 use crate::time::Nanos;
 
-/// One quota of one rule, with the state that a client is told.
+/// One quota of one rule, with the state that is reported to the client.
 ///
-/// The [name](Self::name) is the rule's name if the rule has one quota. A rule with several quotas has a policy for each,
-/// named after the rule and the window: `uploads-10s`, `uploads-60s`. While a reload that changes a window is pending,
-/// the rule still has the old window too.
+/// If the rule has one quota, the [name](Self::name) is the rule's name. If it has several, each has a policy, whose name is made
+/// of the rule and the window: `uploads-10s`, `uploads-60s`. While a reload that changes a window is pending, the rule also has
+/// the old window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaPolicy<'a> {
     name: Cow<'a, str>,
@@ -43,7 +43,7 @@ impl<'a> QuotaPolicy<'a> {
             limit: peek.limit(),
             permits: peek.permits(),
             remaining,
-            // Read only for requests that are rejected.
+            // This is read only for rejected requests.
             retry_after: None,
             reset_after: peek.quota_retry_after(remaining.saturating_add(1)),
             violated: false,
@@ -97,7 +97,7 @@ impl<'a> QuotaPolicy<'a> {
         self.rule
     }
 
-    /// Returns the limit in permits. If the key is in a tier, it is the tier's limit.
+    /// Returns the limit in permits. If the key has a tier, it is the tier's limit.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
@@ -141,19 +141,19 @@ impl<'a> QuotaPolicy<'a> {
         self.lacks_key
     }
 
-    /// Returns whether the request was rejected because it lacks a key that the server should have given it.
+    /// Returns whether the request was rejected because it lacks a key that the server should have provided.
     #[must_use]
     pub const fn lacks_required_key(&self) -> bool {
         self.lacks_required_key
     }
 }
 
-/// Most rule sets have no more policies, and need no allocation here.
+/// The number of policies that need no allocation. Most rule sets have no more.
 pub(in crate::http) type Policies<'a> = SmallVec<[QuotaPolicy<'a>; 4]>;
 
 /// Returns the enforced policies that apply to a request, in evaluation order, as of `at`.
 ///
-/// Their names are not assigned yet: a policy has the name of its rule.
+/// Each policy has the name of its rule, until [`assign_names`] is called.
 pub(in crate::http) fn policies<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
     request: &'a Parts,
@@ -209,7 +209,8 @@ pub(in crate::http) fn denied<'a, C: Clock>(
     policies
 }
 
-/// Returns the [`policies`] of a request that did not get its turn. Those without enough permits are marked as violated.
+/// Returns the [`policies`] of a request whose wait ended without an admission. Those without enough permits are marked as
+/// violated.
 #[cfg(feature = "tokio")]
 pub(in crate::http) fn exhausted<'a, C: Clock>(
     rules: &'a RuleSet<Parts, C>,
@@ -224,7 +225,7 @@ pub(in crate::http) fn exhausted<'a, C: Clock>(
     policies
 }
 
-/// Returns the policies of these statuses, which are those of enforced quotas.
+/// Returns the policies of these statuses of enforced quotas.
 #[cfg(feature = "shared")]
 pub(in crate::http) fn of_statuses(statuses: &[QuotaStatus]) -> Policies<'_> {
     statuses.iter().map(QuotaPolicy::of_status).collect()
@@ -247,7 +248,7 @@ pub(in crate::http) fn of_denial<'a>(
     policies
 }
 
-/// Formats a window in the largest unit up to seconds that divides it.
+/// Formats a window in the largest unit of which it is a multiple, at most seconds.
 fn short_duration(window: Duration) -> String {
     let nanos = window.as_nanos();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
@@ -255,7 +256,7 @@ fn short_duration(window: Duration) -> String {
     unit.map_or_else(String::new, |(unit, name)| format!("{}{name}", nanos / unit))
 }
 
-/// Returns whole seconds, rounded up, at least 1. A client that waits so long never comes too early.
+/// Returns whole seconds, rounded up, at least 1. A client that waits this long does not retry too early.
 pub(super) const fn whole_seconds(duration: Duration) -> u64 {
     let seconds = duration.as_secs();
     let up = if duration.subsec_nanos() > 0 {

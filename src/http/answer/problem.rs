@@ -15,8 +15,8 @@ use super::rejection::{Rejection, RejectionResponse};
 ///  "status":429,"violated-policies":["user"]}
 /// ```
 ///
-/// A rejection for another reason has another title: the request lacks a key, the server gives requests no key (with a
-/// `detail` that says what to do), or the store of shared rules does not answer.
+/// A rejection for another reason has another title. The reasons are that the request lacks a key, that the server did not
+/// provide a key (with a `detail` that says what to do), and that the store of shared rules does not answer.
 ///
 /// A request whose content type is gRPC gets the response of [`Grpc`](super::Grpc).
 ///

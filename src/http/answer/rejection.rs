@@ -9,7 +9,7 @@ use super::policy::{QuotaPolicy, whole_seconds};
 use crate::rules::{Denial, QuotaStatus};
 use crate::time::Nanos;
 
-/// Rejected request, from which a [`RejectionResponse`] makes the response.
+/// A rejected request, from which a [`RejectionResponse`] makes the response.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rejection<'a> {
@@ -38,7 +38,7 @@ impl<'a> Rejection<'a> {
         }
     }
 
-    /// Says that the store of the limits does not answer.
+    /// Sets whether the store of shared rules does not answer.
     #[cfg(feature = "shared")]
     pub(in crate::http) const fn with_unavailable(mut self, unavailable: bool) -> Self {
         self.unavailable = unavailable;
@@ -82,7 +82,7 @@ impl<'a> Rejection<'a> {
         self.violated().any(QuotaPolicy::lacks_key)
     }
 
-    /// Returns whether the request was rejected because it lacks a key that the server should have given it
+    /// Returns whether the request was rejected because it lacks a key that the server should have provided
     /// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), such as the address of the client.
     #[must_use]
     pub fn lacks_required_key(&self) -> bool {
@@ -102,13 +102,13 @@ impl<'a> Rejection<'a> {
         }
     }
 
-    /// Returns what the operator of the server should do, if the server is the cause.
+    /// Returns the advice to the operator, if the server is the cause.
     pub(in crate::http) fn help(&self) -> Option<&'static str> {
         self.lacks_required_key().then_some(HELP)
     }
 
-    /// Returns whether the request was rejected because the store of shared rules does not answer, and a rule denies requests
-    /// then ([`OnError::Deny`](crate::rules::OnError::Deny)).
+    /// Returns whether the request was rejected because the store of shared rules does not answer, and a rule has
+    /// [`OnError::Deny`](crate::rules::OnError::Deny).
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         self.unavailable
@@ -127,7 +127,7 @@ impl<'a> Rejection<'a> {
     }
 }
 
-/// The advice if requests have no address.
+/// The advice to the operator if requests have no address.
 const HELP: &str = "requests have no address of their peer: start axum with `into_make_service_with_connect_info::<SocketAddr>` \
     (feature `axum` of ringgate), serve tonic over TCP (feature `tonic`), or insert the extension `ringgate::http::PeerAddress`";
 

@@ -8,7 +8,7 @@ use ::http::header::HeaderValue;
 
 use super::policy::{QuotaPolicy, assign_names, percent_encode, whole_seconds};
 
-/// Texts that follow from the policies of a request, and not from their state.
+/// The header texts that depend on the policies of a request, and not on their state.
 pub(super) struct PolicyTexts {
     pub(super) header: HeaderValue,
     items: Vec<Item>,
@@ -21,7 +21,7 @@ struct Item {
     name: Vec<u8>,
 }
 
-/// Different lists of policies whose texts a thread keeps. A server has one for each combination of rules and tiers that
+/// The number of lists of policies whose texts a thread keeps. A server has one list for each combination of rules and tiers that
 /// apply to a request.
 const MAX_CACHED: usize = 8;
 
@@ -30,7 +30,7 @@ thread_local! {
 }
 
 impl PolicyTexts {
-    /// Passes the texts of these policies to `write`. Texts that the thread has used recently are not made again.
+    /// Passes the texts of these policies to `write`. Each thread caches the texts that it has used recently.
     ///
     /// Returns `None` if there is no policy.
     pub(super) fn with<T>(policies: &[QuotaPolicy<'_>], write: impl FnOnce(&Self) -> T) -> Option<T> {
@@ -40,7 +40,7 @@ impl PolicyTexts {
                 Some(index) => index,
                 None => {
                     let texts = Self::new(policies)?;
-                    // The oldest texts make room.
+                    // The oldest texts are replaced.
                     if cache.len() == MAX_CACHED {
                         cache.remove(0);
                     }
@@ -50,7 +50,7 @@ impl PolicyTexts {
             };
             cache.get(index).map(write)
         };
-        // An error while the thread ends: the response goes without quota headers.
+        // This fails while the thread ends. The response has no quota headers then.
         CACHE.try_with(with_cache).ok().flatten()
     }
 

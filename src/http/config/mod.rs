@@ -28,12 +28,12 @@ pub(super) struct Config<S: HttpRules, R> {
     /// The cost that is settled by the bytes of the body.
     pub(super) body_cost: Option<Cost<Parts>>,
     pub(super) on_rejected: Option<Arc<OnRejected>>,
-    /// Whether the error of a server that gives requests no key was logged.
+    /// Whether it was logged that the server does not provide a key.
     #[cfg(feature = "observe")]
     pub(super) reported: Arc<AtomicBool>,
 }
 
-/// Statuses of rejections, by their reason.
+/// The statuses of rejections, by their reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Statuses {
     pub(super) denied: StatusCode,
@@ -42,7 +42,7 @@ pub(super) struct Statuses {
 }
 
 pub(super) type ChargeIf = dyn Fn(&response::Parts) -> bool + Send + Sync;
-/// Response to a rejected request. The box keeps the futures of admitted requests small.
+/// The response to a rejected request. The box keeps the futures of admitted requests small.
 pub(super) type RejectedResponse<B> = Box<Response<B>>;
 
 type OnRejected = dyn Fn(&Rejection<'_>) + Send + Sync;
@@ -66,7 +66,7 @@ impl<S: HttpRules, R> Config<S, R> {
         };
         #[cfg(feature = "observe")]
         if let Some(help) = rejection.help()
-            // Relaxed: nothing is published with it.
+            // Relaxed: the flag publishes no other memory.
             && !self.reported.swap(true, Ordering::Relaxed)
         {
             tracing::error!(target: "ringgate", "{}: {help}", rejection.reason());

@@ -25,14 +25,14 @@ use crate::shared::SharedRules;
 /// `RateLimit-Policy` and a body that names the violated rules ([`Problem`]). Responses to admitted requests have
 /// `RateLimit` and `RateLimit-Policy` too.
 ///
-/// All services that the layer and its clones make share the rules. [`LiveRules::store`] replaces the rules while
-/// requests are served.
+/// The rules are shared by all services of the layer and its clones. [`LiveRules::store`] replaces the rules while requests are
+/// served.
 ///
 /// # Cost
 ///
-/// An admitted request costs the decision and a move of the request head. The quota headers read the state of each
-/// rule again, and allocate. The [`Decision`](super::Decision) costs an insertion into the extensions: one box, and the
-/// map if the request had no extensions.
+/// An admitted request costs the decision and a move of the request head. The quota headers read the state of each rule again,
+/// and allocate. The [`Decision`](super::Decision) is inserted into the extensions, which allocates a box, and a map if the
+/// request had no extensions.
 ///
 /// # Examples
 ///
@@ -69,8 +69,8 @@ pub struct RateLimitLayer<S: HttpRules = LiveRules<Parts>, R = Problem, M = Unme
 }
 
 impl<S: HttpRules> RateLimitLayer<S> {
-    /// Creates a layer over rules that other code has a share in: [`LiveRules`], to replace them while requests are served,
-    /// or `SharedRules`, whose counts many machines share.
+    /// Creates a layer over rules that other code uses, too: [`LiveRules`], which can be replaced while requests are served, or
+    /// `SharedRules`, whose counts many machines share.
     pub fn new(rules: Arc<S>) -> Self {
         Self {
             config: Config {
@@ -142,7 +142,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
         self.with(|config| config.statuses.denied = status)
     }
 
-    /// Sets the status of rejections for want of a key. The default is 400.
+    /// Sets the status of rejections of requests without a key. The default is 400.
     ///
     /// Rules reject such requests only with [`OnMissingKey::Deny`](crate::rules::OnMissingKey::Deny).
     pub fn missing_key_status(self, status: StatusCode) -> Self {
@@ -175,21 +175,20 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Charges only requests whose response satisfies a predicate, such as failed logins.
     ///
-    /// A request is charged before it is served, and refunded if the predicate returns `false`. Concurrent requests
-    /// therefore cannot exceed the limit. The charge stays if there is no response: the inner service failed, or the
-    /// future was dropped.
+    /// A request is charged before it is served, and refunded if the predicate returns `false`. So concurrent requests cannot
+    /// exceed the limit. If there is no response, because the inner service failed or the future was dropped, the charge stays.
     ///
-    /// The algorithm determines how much can be refunded. [`RuleCounts::forfeited`](crate::rules::RuleCounts) counts the rest,
-    /// which stays charged:
+    /// The algorithm determines how much can be refunded. The rest stays charged, and is counted by
+    /// [`RuleCounts::forfeited`](crate::rules::RuleCounts):
     ///
     /// | algorithm | refunded |
     /// |---|---|
     /// | [`Fixed`](crate::rules::RuleAlgorithm::Fixed) | everything in the same window |
-    /// | other counter rings | everything while it counts, at least N − 1 of N cells of a window |
+    /// | other counter rings | everything while the charge counts, for at least N − 1 of N cells of a window |
     /// | [`Gcra`](crate::rules::RuleAlgorithm::Gcra) | only if no other request was charged in between |
     /// | log | nothing |
     ///
-    /// With the last two, concurrent requests use up the limit even if none of them is to be charged.
+    /// With `Gcra` and the log, concurrent requests use up the limit even if the predicate accepts no response.
     ///
     /// # Cost
     ///
@@ -303,20 +302,20 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Charges the bytes of response bodies: an estimate before the response, the real number after it.
     ///
     /// The rules with this [`Cost`] are charged its estimate. When the body has ended or is dropped, they are settled by the
-    /// bytes that were sent: surplus is refunded as far as [`RuleSet::refund`] can, and a deficit is charged as debt, which
-    /// delays later requests. Other rules keep their charge. If [`charge_if`](Self::charge_if) does not accept the response,
+    /// bytes that were sent. An excess is refunded, as far as [`RuleSet::refund`] can. A shortfall is charged as debt, which
+    /// delays later requests. Other rules keep their charge. If the predicate of [`charge_if`](Self::charge_if) returns `false`,
     /// everything is refunded.
     ///
     /// It changes the type of response bodies to [`MeteredBody`](super::MeteredBody).
     ///
     /// # Guarantee
     ///
-    /// Each charge is settled once: when the body ends, fails or is dropped, or by 0 bytes if there is no response. The
-    /// bytes of data frames are counted, as the inner service made them.
+    /// Each charge is settled once: when the body ends, fails or is dropped. If there is no response, it is settled by 0 bytes.
+    /// The bytes of the inner service's data frames are counted.
     ///
     /// # Caveats
     ///
-    /// - Concurrent requests are each admitted by the estimate. If it is too low, they can go far into debt together.
+    /// - Each request is admitted by its estimate. If the estimates are too low, concurrent requests can cause a large debt.
     /// - Shared rules are settled by a task of tokio, after the body has ended. If the store does not answer, or the runtime
     ///   has ended, the estimate stays charged.
     ///

@@ -13,33 +13,33 @@ use crate::rules::LiveRules;
 impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
     /// Delays requests for at most `max_wait` until they are admitted, instead of rejecting them.
     ///
-    /// Requests to local rules are served in order of arrival: a request is served at once if its permits are free and no
+    /// With local rules, requests are served in order of arrival. A request is served at once if its permits are free and no
     /// earlier request waits for them. It is rejected at once if it cannot be admitted in time, or if the queue is full.
     ///
-    /// Requests to shared rules have no order, since other machines ask the store too. A denied request asks again after its
-    /// retry time, until it is admitted or its next time is too late.
+    /// With shared rules, requests have no order, since the store also decides requests of other machines. A denied request is
+    /// decided again after its retry time, until it is admitted or the next retry time is too late.
     ///
     /// # Guarantee
     ///
-    /// For local rules, the guarantees of [`Fair`](crate::wait::Fair). If a client disconnects while its request waits, the request is charged
-    /// nothing and delays no other request.
+    /// With local rules, the guarantees of [`Fair`](crate::wait::Fair) hold. If a client disconnects while its request waits, the
+    /// request is charged nothing, and delays no other request.
     ///
     /// # Cost
     ///
-    /// A request that does not wait costs a check of the queue more. A request that waits allocates a few boxes. With
-    /// [`charge_if`](Self::charge_if) or [`settle_body`](Self::settle_body) over local rules, each request allocates them.
-    /// Over shared rules, a request that waits calls the store once for each time that it asks.
+    /// A request that does not wait also costs a check of the queue. A request that waits allocates a few boxes. With
+    /// [`charge_if`](Self::charge_if) or [`settle_body`](Self::settle_body) over local rules, each request allocates them. Over
+    /// shared rules, each decision about a waiting request is a call of the store.
     ///
     /// # Caveats
     ///
-    /// - A waiting request occupies its connection, and what the inner service has reserved for it. Choose
-    ///   [`max_waiting`](Self::max_waiting) by what the server can hold.
-    /// - `Retry-After` of a rejection by local rules is the least wait behind the requests that wait already.
+    /// - A waiting request occupies its connection, and the resources that the inner service has reserved for it. Set
+    ///   [`max_waiting`](Self::max_waiting) to the number of waiting requests that the server can hold.
+    /// - `Retry-After` of a rejection by local rules is a lower bound of the wait behind the requests that already wait.
     /// - After a reload, call `recheck` of the [queue](Self::queue), for example in the callback of a `RulesWatcher`.
-    ///   Otherwise waiting requests are evaluated again only when their timers fire, which were set by the old rules.
-    /// - The denials that rules count are failed attempts. An admitted request that waited counts as denied too. A request
-    ///   that is rejected because of the queue does not.
-    /// - It needs the timer of tokio.
+    ///   Otherwise waiting requests are decided again only when their timers fire, which were set by the old rules.
+    /// - Rules count each denied attempt as a denial. So a request that waits and is admitted is also counted as denied. A request
+    ///   that is rejected because of the queue is not.
+    /// - Waiting needs the timer of tokio.
     ///
     /// # Examples
     ///
@@ -73,7 +73,7 @@ impl<S: HttpRules, R, M> RateLimitLayer<S, R, M> {
 
     /// Sets how many requests may [wait](Self::wait) at once, over all connections. The default is a million.
     ///
-    /// It makes a new queue, so call it before the layer is used. Without `wait` it has no effect.
+    /// This creates a new queue, so call it before the layer is used. Without `wait` it has no effect.
     pub fn max_waiting(self, max: usize) -> Self {
         self.with(|config| {
             let queue = config.rules.queue(Some(max));
@@ -88,7 +88,8 @@ impl<C, R, M> RateLimitLayer<LiveRules<Parts, C>, R, M>
 where
     C: Clock + Clone + Send + Sync + 'static,
 {
-    /// Returns the queue of requests that [wait](Self::wait), in which other callers can wait too. `None` if none wait.
+    /// Returns the queue of requests that [wait](Self::wait), in which other callers can wait, too. `None` if
+    /// [`wait`](Self::wait) was not called.
     pub fn queue(&self) -> Option<&LocalQueue<C>> {
         self.config.terms.wait.as_ref().map(|wait| &wait.queue)
     }

@@ -14,9 +14,9 @@ use crate::rules::{Key, OnMissingKey};
 #[cfg(feature = "shared")]
 use crate::shared::KeyParts;
 
-/// Builder of a [`Key`] that is a part of an HTTP request.
+/// A builder of a [`Key`] that is a part of an HTTP request.
 ///
-/// By default all requests without that part share one budget ([`OnMissingKey::Share`]). Without an address they are
+/// By default all requests without that part share one budget ([`OnMissingKey::Share`]). If the key is an address, they are
 /// rejected with status 500 ([`OnMissingKey::Fail`]).
 ///
 /// # Cost
@@ -82,7 +82,7 @@ impl HttpKey {
         Self::from_build(name, move |name, missing| Key::optional(name, missing, hash))
     }
 
-    /// Creates a key from a function that returns a text of the request, if it has one.
+    /// Creates a key from a function that returns a text of the request, or `None` if the request has none.
     ///
     /// ```
     /// use ringgate::http::HttpKey;
@@ -125,10 +125,10 @@ impl HttpKey {
         Self::client(ClientIp::peer()).named("peer")
     }
 
-    /// Creates a key from a header, named after it. The first of several lines counts. An empty value is no key.
+    /// Creates a key from a header, named after it. The first of several lines is used. An empty value is no key.
     ///
-    /// The application must use the first line too, and must verify the value. A client that can choose the value at
-    /// will gets a budget for each value.
+    /// The application must also use the first line, and must verify the value. A client that can choose any value gets a budget
+    /// for each value.
     pub fn header(header: HeaderName) -> Self {
         let name = String::from(header.as_str());
         let shared = header.clone();
@@ -136,7 +136,7 @@ impl HttpKey {
             let value = request.headers.get(&header).filter(|value| !value.is_empty());
             value
                 .inspect(|value| match value.to_str() {
-                    // Hashed as texts of `allow` and `deny` lists are.
+                    // The value is hashed as the texts of `allow` and `deny` lists are.
                     Ok(text) => text.hash(hasher),
                     Err(_) => value.as_bytes().hash(hasher),
                 })
@@ -149,12 +149,12 @@ impl HttpKey {
         })
     }
 
-    /// Creates a key from a cookie, named after it. The first of several cookies counts, without quotation marks around it. An
-    /// empty value is no key.
+    /// Creates a key from a cookie, named after it. The first of several cookies with this name is used, without the quotation
+    /// marks around its value. An empty value is no key.
     ///
-    /// The value is not decoded. If the application uses another of several cookies, or decodes values such as `%61`, then
-    /// a client can get several budgets for one session. Prefer an [`extension`](Self::extension) that is set after the
-    /// session is verified.
+    /// The value is not decoded. If the application uses another one of several cookies, or decodes values such as `%61`, a client
+    /// can get several budgets for one session. Prefer an [`extension`](Self::extension) that is set after the session is
+    /// verified.
     pub fn cookie(cookie: impl Into<Arc<str>>) -> Self {
         let cookie: Arc<str> = cookie.into();
         Self::text(Arc::clone(&cookie), move |request| {
@@ -204,8 +204,8 @@ impl HttpKey {
 
     /// Sets the parts of the key by which shared rules count: see [`Key::shared_as`].
     ///
-    /// Addresses, headers, cookies, paths, routes and texts have theirs. A key of [`new`](Self::new) or
-    /// [`extension`](Self::extension) needs them, if shared rules use it.
+    /// Keys from addresses, headers, cookies, paths, routes and texts have parts. A key of [`new`](Self::new) or
+    /// [`extension`](Self::extension) needs this call if shared rules use it.
     ///
     /// ```
     /// use ringgate::http::HttpKey;
@@ -257,7 +257,7 @@ impl HttpKey {
         }
     }
 
-    /// Renames the key. A rule that keeps its name and its key's name keeps its counts over a reload.
+    /// Renames the key. A rule keeps its counts over a reload if its name and the name of its key do not change.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -265,8 +265,8 @@ impl HttpKey {
         }
     }
 
-    /// Chooses how requests without the key are treated. The default is [`OnMissingKey::Fail`] for addresses, and
-    /// [`OnMissingKey::Share`] for everything else.
+    /// Sets the treatment of requests without the key. The default is [`OnMissingKey::Fail`] for addresses, and
+    /// [`OnMissingKey::Share`] for other keys.
     ///
     /// With [`OnMissingKey::Deny`] they are rejected with status 400, or with
     /// [`missing_key_status`](crate::http::RateLimitLayer::missing_key_status), and charged to no rule.

@@ -25,7 +25,7 @@ pub(in crate::http) struct Queued;
 #[cfg(not(feature = "tokio"))]
 pub(in crate::http) enum Queued {}
 
-/// The end of a wait.
+/// The result of a wait.
 #[cfg(feature = "tokio")]
 type Waited = Result<LocalCharge, WaitError>;
 
@@ -54,7 +54,7 @@ impl LocalCharge {
         }
     }
 
-    /// The grant. Reads the state of each rule for the headers, if there are any.
+    /// Makes the grant. If the layer adds quota headers, this reads the state of each rule.
     #[inline]
     fn grant<C>(
         self,
@@ -82,7 +82,7 @@ impl LocalCharge {
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
-    /// In a box, so that grants without one are small.
+    /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<Reservation<Parts>>;
     type Undecided = Queued;
     type Decided = Waited;
@@ -102,7 +102,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
                 return Outcome::Undecided(Queued);
             }
             return match wait.queue.check(head) {
-                // A request that is never admitted gets its error from the queue.
+                // If the request is never admitted, the queue returns the error.
                 Err(CheckError::Denied(_) | CheckError::Queued) => Outcome::Undecided(Queued),
                 Ok(charge) => {
                     let mut hashes = terms.headers.key_hashes();
@@ -127,7 +127,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Decide for LiveRules<Parts, C> {
     #[cfg(feature = "tokio")]
     fn resume(self: &Arc<Self>, _: Queued, terms: &Terms<Self>, head: Arc<Parts>) -> Turn<Self> {
         let Some(wait) = &terms.wait else {
-            // Without a queue every request was decided.
+            // Without a queue, every request was decided by `decide`.
             return Box::pin(core::future::ready(Err(WaitError::Never)));
         };
         let queue = Arc::clone(&wait.queue);

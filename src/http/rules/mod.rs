@@ -23,20 +23,23 @@ pub trait HttpRules: Decide {}
 
 impl<S: Decide> HttpRules for S {}
 
-/// The decision about a request, in the steps of the layer: [`decide`](Self::decide), and unless that was enough
-/// [`resume`](Self::resume) and [`finish`](Self::finish); later [`refund`](Self::refund) or [`settle`](Self::settle).
+/// The decision about a request, in the steps of the layer.
+///
+/// The layer calls [`decide`](Self::decide). If that does not decide, it calls [`resume`](Self::resume), and then
+/// [`finish`](Self::finish) with the result. After the response it may call [`refund`](Self::refund) or
+/// [`settle`](Self::settle).
 pub(super) trait Decide: Sized + Send + Sync + 'static {
     /// The charge of an admitted request, to refund or settle.
     type Charge: Send;
     /// A request that could not be decided at once.
     type Undecided;
-    /// The late decision about a request.
+    /// The result of [`resume`](Self::resume).
     type Decided;
     /// The queue of the requests that wait.
     #[cfg(feature = "tokio")]
     type Queue: Clone + Send + Sync;
 
-    /// Decides about a request if neither a wait nor a call is needed.
+    /// Decides a request, unless this needs a wait or a call of a store.
     fn decide<T>(
         self: &Arc<Self>,
         terms: &Terms<Self>,
@@ -44,7 +47,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Outcome<Self, T>;
 
-    /// Decides about a request by a wait or a call.
+    /// Decides a request by a wait or a call of a store.
     fn resume(
         self: &Arc<Self>,
         undecided: Self::Undecided,
@@ -52,7 +55,7 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
         head: Arc<Parts>,
     ) -> Turn<Self>;
 
-    /// Makes a grant or a rejection of a late decision.
+    /// Converts the result of [`resume`](Self::resume) to a grant or a rejection.
     fn finish<T>(
         self: &Arc<Self>,
         decided: Self::Decided,
@@ -61,22 +64,22 @@ pub(super) trait Decide: Sized + Send + Sync + 'static {
         reject: impl FnOnce(Rejection<'_>) -> T,
     ) -> Result<Grant<Self>, T>;
 
-    /// Takes a charge back.
+    /// Refunds a charge.
     fn refund(self: &Arc<Self>, charge: Self::Charge);
 
     /// Replaces the charge of rules with this cost by the actual amount.
     fn settle(self: &Arc<Self>, charge: Self::Charge, cost: &Cost<Parts>, actual: u64);
 
-    /// A queue with room for this many requests, or for as many as there are by default.
+    /// Creates a queue for at most this many requests, or for the default number.
     #[cfg(feature = "tokio")]
     fn queue(self: &Arc<Self>, max_waiting: Option<usize>) -> Self::Queue;
 
-    /// Lets requests that wait check for capacity again, after a refund.
+    /// Makes waiting requests check for capacity again, after a refund.
     #[cfg(feature = "tokio")]
     fn recheck(queue: &Self::Queue);
 }
 
-/// The terms of a layer for its decisions.
+/// The settings of a layer that its decisions need.
 pub(super) struct Terms<S: Decide> {
     pub(super) headers: QuotaHeaders,
     /// Whether the charge of an admitted request may be refunded or settled.

@@ -17,11 +17,11 @@ use crate::http::answer::{QuotaHeaders, Rejection, policy};
 use crate::rules::{CheckPlan, Cost, Denial};
 use crate::shared::{Admitted, Denied, Reason, SharedRules};
 
-/// The charge of an admitted request, and what settling it needs.
+/// The charge of an admitted request, and the values that are needed to settle it.
 pub(in crate::http) struct SharedCharge {
     admitted: Admitted,
     plan: CheckPlan,
-    /// Calls the store. `None`: the request was decided outside of a runtime, and its charge stays.
+    /// The runtime that calls the store. `None` if the request was decided outside of a runtime. Its charge then stays.
     runtime: Option<Handle>,
 }
 
@@ -39,7 +39,7 @@ pub(in crate::http) enum Undecided {
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 
 impl Decide for SharedRules<Parts> {
-    /// In a box, so that grants without one are small.
+    /// The charge is boxed, so that a grant without a charge is small.
     type Charge = Box<SharedCharge>;
     type Undecided = Undecided;
     type Decided = Result<Admitted, Denied>;
@@ -126,7 +126,7 @@ impl Decide for SharedRules<Parts> {
                 admitted, runtime, ..
             },
         ) = (Arc::clone(self), *charge);
-        // The rest needs the store. If that does not answer, the permits stay charged, which is stricter.
+        // The other charges are refunded by the store. If it does not answer, the permits stay charged, which is stricter.
         if let (Some(rest), Some(runtime)) = (rules.refund_on_node(admitted), runtime) {
             runtime.spawn(async move { SharedRules::refund(&rules, rest).await });
         }
@@ -150,12 +150,12 @@ impl Decide for SharedRules<Parts> {
         Arc::new(Semaphore::new(most))
     }
 
-    /// Nothing: a request that waits asks again when its time has come.
+    /// Does nothing, because a waiting request is decided again after its retry time.
     #[cfg(feature = "tokio")]
     fn recheck(_: &Arc<Semaphore>) {}
 }
 
-/// How many requests may wait by default, as in a queue of local rules.
+/// The number of requests that may wait by default, as in a queue of local rules.
 #[cfg(feature = "tokio")]
 const MAX_WAITING: usize = 1_000_000;
 

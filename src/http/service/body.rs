@@ -20,11 +20,11 @@ pub trait Metering<B, S: HttpRules> {
     fn meter(response: Response<B>, reserved: Option<Reserved<S>>) -> Response<Self::Body>;
 }
 
-/// Bodies are those of the inner service: the default of a [`RateLimitLayer`](crate::http::RateLimitLayer).
+/// Response bodies are those of the inner service. This is the default of a [`RateLimitLayer`](crate::http::RateLimitLayer).
 #[derive(Clone, Copy, Debug)]
 pub enum Unmetered {}
 
-/// Bodies are counted: see [`RateLimitLayer::settle_body`](crate::http::RateLimitLayer::settle_body).
+/// The bytes of response bodies are counted: see [`RateLimitLayer::settle_body`](crate::http::RateLimitLayer::settle_body).
 #[derive(Clone, Copy, Debug)]
 pub enum Metered {}
 
@@ -46,7 +46,7 @@ impl<B, S: HttpRules> Metering<B, S> for Metered {
 }
 
 pin_project! {
-    /// Body that counts the bytes of its data frames, and settles their charge when it ends or is dropped.
+    /// A body that counts the bytes of its data frames, and settles their charge when it ends or is dropped.
     pub struct MeteredBody<B, S>
     where
         S: HttpRules,
@@ -73,7 +73,7 @@ impl<B: Body, S: HttpRules> Body for MeteredBody<B, S> {
                     reserved.bytes = reserved.bytes.saturating_add(data.remaining() as u64);
                 }
             }
-            // The drop settles the charge.
+            // Dropping it settles the charge.
             Some(Err(_)) | None => drop(this.reserved.take()),
         }
         Poll::Ready(frame)

@@ -16,7 +16,7 @@ use crate::http::answer::RejectionResponse;
 use crate::http::config::{Config, RejectedResponse};
 use crate::http::rules::{HttpRules, Turn};
 
-/// Request that is not decided yet.
+/// A request that is not decided yet.
 pub(super) struct Deciding<T, Q, S: HttpRules, R> {
     inner: T,
     config: Arc<Config<S, R>>,
@@ -69,13 +69,17 @@ impl<T, Q, S: HttpRules, R> Deciding<T, Q, S, R> {
 }
 
 pin_project! {
-    /// Future of a [`RateLimitService`](super::RateLimitService): the response of the inner service, or the rejection.
+    /// The future of a [`RateLimitService`](super::RateLimitService), which returns the response of the inner service or the
+    /// rejection.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops the inner future. A request that waits for permits is charged nothing, and passes its turn on. A
-    /// request that a store decides may be charged. An admitted request stays charged, except that a charge which
-    /// [`settle_body`](super::RateLimitLayer::settle_body) would settle is settled at 0 bytes.
+    /// Dropping it drops the inner future.
+    ///
+    /// - A request that waits for permits is charged nothing, and the next waiter has its turn.
+    /// - A request that a store is deciding may be charged.
+    /// - An admitted request stays charged. But with [`settle_body`](super::RateLimitLayer::settle_body), its charge is settled by
+    ///   0 bytes.
     ///
     /// # Panics
     ///
@@ -152,7 +156,7 @@ where
         loop {
             let mut state = self.as_mut().project().state;
             let next = match state.as_mut().project() {
-                // A branch of its own: the response is not moved.
+                // This is a separate branch, so that the response is not moved.
                 StateProjection::Admitted {
                     inner,
                     on_response: OnResponse::Nothing,

@@ -21,12 +21,13 @@ use super::config::Config;
 use super::rules::{HttpRules, Outcome};
 use crate::rules::LiveRules;
 
-/// Rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
+/// A rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
 ///
-/// `call` evaluates the rules. It calls the inner service if the request is admitted, and makes a response otherwise. Where
-/// the rules cannot decide at once, because the request waits or a store decides it, the future does the same later.
+/// `call` evaluates the rules. It calls the inner service if the request is admitted, and makes a rejection response otherwise. If
+/// the rules cannot decide at once, because the request waits or a store decides it, the future does this later.
 ///
-/// The inner service must be `Clone`: the one that was ready goes with a request that is not decided yet, and a clone stays.
+/// The inner service must be `Clone`. The future of a request that is not decided yet takes the service that was ready, and a clone
+/// replaces it.
 ///
 /// # Concurrency
 ///
@@ -84,7 +85,7 @@ where
             Outcome::Admitted(grant) => admit(config, grant, &mut head),
             Outcome::Rejected(response) => return RateLimitFuture::rejected(response),
             Outcome::Undecided(undecided) => {
-                // The service that was ready must be the one that is called. The clone is polled for readiness again.
+                // The service that is called must be the one that was ready. The clone is polled for readiness again.
                 let clone = inner.clone();
                 let inner = core::mem::replace(inner, clone);
                 let config = Arc::clone(config);
@@ -93,8 +94,8 @@ where
         };
         let request = Request::from_parts(head, body);
         match on_response {
-            // A branch of its own: with nothing to drop if `call` panics, the compiler builds the inner future in
-            // place. Inner futures can be large, and are not moved.
+            // This is a separate branch, in which nothing has to be dropped if `call` panics. So the compiler builds the inner
+            // future in place. Inner futures can be large, and should not be moved.
             OnResponse::Nothing => RateLimitFuture::admitted(inner.call(request), OnResponse::Nothing),
             on_response => RateLimitFuture::admitted(inner.call(request), on_response),
         }

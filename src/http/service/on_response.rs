@@ -11,7 +11,7 @@ use crate::http::answer::{AdmittedHeaders, Decision, HeaderValues};
 use crate::http::config::{ChargeIf, Config};
 use crate::http::rules::{Grant, HttpRules};
 
-/// Work that is left for the response to an admitted request.
+/// The work that is left until there is a response to an admitted request.
 pub(super) enum OnResponse<S: HttpRules> {
     Nothing,
     AddHeaders(Box<HeaderValues>),
@@ -25,7 +25,7 @@ pub(super) struct Settlement<S: HttpRules> {
     pub(super) headers: AdmittedHeaders,
 }
 
-/// Records the decision in an admitted request, and returns what is left to do for its response.
+/// Records the decision in an admitted request, and returns the work that is left for its response.
 #[inline]
 pub(super) fn admit<S: HttpRules, R>(
     config: &Config<S, R>,

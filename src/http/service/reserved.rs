@@ -8,7 +8,7 @@ use crate::rules::Cost;
 
 /// A charge that is refunded, or settled by the bytes of a body.
 ///
-/// Dropping it settles the rules with the cost by the bytes so far. Without a cost, it leaves the permits charged.
+/// Dropping it settles the rules with the cost by the bytes that were counted so far. Without a cost, the permits stay charged.
 #[expect(unnameable_types, reason = "an argument of a sealed trait")]
 pub struct Reserved<S: HttpRules> {
     pub(super) rules: Arc<S>,
@@ -20,7 +20,7 @@ pub struct Reserved<S: HttpRules> {
 }
 
 impl<S: HttpRules> Reserved<S> {
-    /// Takes the whole charge back.
+    /// Refunds the whole charge.
     pub(super) fn refund(&mut self) {
         if let Some(charge) = self.charge.take() {
             self.rules.refund(charge);
@@ -28,7 +28,7 @@ impl<S: HttpRules> Reserved<S> {
         }
     }
 
-    /// Lets requests that wait check for the permits that were refunded.
+    /// Makes waiting requests check for the refunded permits.
     fn recheck(&self) {
         #[cfg(feature = "tokio")]
         if let Some(queue) = &self.queue {

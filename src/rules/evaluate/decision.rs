@@ -7,7 +7,7 @@ use super::peek::RulePeek;
 use super::rule_states::RuleStates;
 use crate::time::Nanos;
 
-/// The answer to a request that every rule has admitted.
+/// The admission of a request by all rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
     at: Nanos,
@@ -31,16 +31,16 @@ impl Admitted {
         self.at
     }
 
-    /// Returns whether any rule was charged, one in the shadow included.
+    /// Returns whether any rule was charged, including rules in the shadow.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
         self.limited
     }
 }
 
-/// The answer to a request that at least one rule has denied.
+/// The denial of a request by at least one rule.
 ///
-/// It borrows the rule set and the request, and computes the retry time when it is asked for.
+/// It borrows the rule set and the request, and computes the retry time on request.
 ///
 /// # Examples
 ///
@@ -59,7 +59,7 @@ impl Admitted {
 /// for peek in denied.violations() {
 ///     assert_eq!((peek.rule(), peek.limit(), peek.remaining()), ("all", 2, 0));
 /// }
-/// // The window of a minute, and the cell in which it began.
+/// // A strict ring counts the window of a minute and one cell more.
 /// assert_eq!(denied.retry_after(), Some(Duration::from_secs(61)));
 /// # Ok(())
 /// # }
@@ -72,7 +72,7 @@ pub struct Denied<'a, R: ?Sized> {
     violations: SmallVec<[Violation; 8]>,
 }
 
-/// A quota with too little capacity left, by the index of its state and its index there.
+/// A quota with too little capacity left: the index of its state, and its index in the state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Violation {
     pub(crate) state: u16,
@@ -100,11 +100,11 @@ impl<'a, R: ?Sized> Denied<'a, R> {
         self.at
     }
 
-    /// Returns a view of every quota of an enforced rule that had too little capacity left, at least one.
+    /// Returns a view of every quota of an enforced rule that had too little capacity left. There is at least one.
     ///
     /// # Concurrency
     ///
-    /// Which quotas these are is fixed by the decision. Each view reads its state when one of its methods is called.
+    /// The decision determines which quotas these are. Each view reads its state when one of its methods is called.
     pub fn violations(&self) -> impl Iterator<Item = RulePeek<'a>> + '_ {
         self.violations.iter().filter_map(|violation| {
             let Violation { state, quota } = *violation;
@@ -112,16 +112,16 @@ impl<'a, R: ?Sized> Denied<'a, R> {
         })
     }
 
-    /// Returns the time after [`at`](Self::at) at which all rules would admit the request if no other request came in
-    /// between.
+    /// Returns the time from [`at`](Self::at) until all rules would admit the request, if no other request came before.
     ///
-    /// `None` if they never would: the request costs more than a limit, or its key is denied by a list. With several even
-    /// rules the time may be too early, because their cell shares come and go. The search ends after a thousand rounds.
+    /// `None` if they never would: the request costs more than a limit, or its key is denied by a list. With several even rules
+    /// the time may be too early: the capacity of an even rule changes with the share of each cell, and the search for a common
+    /// time ends after a thousand rounds.
     ///
     /// # Concurrency
     ///
-    /// Computed from the states as they are now, including what other requests have charged or refunded since the
-    /// decision. Zero if the request would be admitted by now.
+    /// This call reads the states, which include the charges and refunds of other requests since the decision. The result is zero
+    /// if the request would now be admitted.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.states.retry_after(self.request, self.at)
@@ -162,15 +162,15 @@ impl<R: ?Sized> fmt::Display for Denied<'_, R> {
 
 impl<R: ?Sized> core::error::Error for Denied<'_, R> {}
 
-/// The rounds after which the search for a retry time ends. It ends earlier unless even rings have cells whose common
-/// multiple is longer than this many cells.
+/// The maximum number of rounds of the search for a retry time. Fewer suffice, unless the least common multiple of the cells of
+/// several even rings is longer than this many cells.
 const MAX_ROUNDS: usize = 1000;
 
 impl<R: ?Sized> RuleStates<R> {
-    /// The time after `at` at which every rule would admit the request.
+    /// The time from `at` until every rule would admit the request.
     pub(crate) fn retry_after(&self, request: &R, at: Nanos) -> Option<Duration> {
-        // When one rule is ready, an even ring may have used the share of its cell up, so the search goes round until no
-        // rule moves the time. All other algorithms only gain capacity, and need two rounds.
+        // At the time at which one rule has capacity, the cell share of an even ring may be used up again. So the search repeats
+        // until no rule changes the time. The capacity of all other algorithms only grows, so they need two rounds.
         let mut ready = at;
         for _ in 0..MAX_ROUNDS {
             let before = ready;

@@ -22,11 +22,11 @@ struct Evaluation<'a, R: ?Sized> {
     found: StorageLookup<'a>,
 }
 
-/// When a state is charged: steps are taken in ascending order.
+/// The position of a state in the order of charging. Steps are taken in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ChargeStep {
     shadow: bool,
-    /// The capacity that the request would leave, when it was read.
+    /// The capacity that the request would leave, by the capacity that was read.
     left: u64,
     evaluation: u16,
 }
@@ -34,7 +34,7 @@ struct ChargeStep {
 /// The first enforced evaluation that found too little capacity left.
 struct DeniedEvaluation {
     evaluation: u16,
-    /// Whether the overflow policy denied, because the key found no entry.
+    /// Whether the overflow policy denied, because the key had no entry.
     overflow: bool,
 }
 
@@ -96,7 +96,7 @@ impl<R: ?Sized> RuleStates<R> {
             Some(hashes) => self.add_evaluations(request, hashes, &mut evaluations),
             None => self.add_evaluations(request, &mut KeyHashes::new(), &mut evaluations),
         }
-        // Read while the prefetched memory is on its way.
+        // The clock is read while the memory is prefetched.
         let now = now();
         let mut charged = ChargedSteps::new();
         self.charge_all(request, &mut evaluations, now, &mut charged)?;
@@ -148,7 +148,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Charges the request to every state, or to none: [the protocol](crate::rules). Adds the charges to `charged`.
+    /// Charges the request to every state or to none, by [the protocol](crate::rules). Adds the charges to `charged`.
     #[inline(always)]
     fn charge_all<'a>(
         &'a self,
@@ -204,7 +204,7 @@ impl<R: ?Sized> RuleStates<R> {
         Ok(())
     }
 
-    /// Names the violated quotas after the only state has denied.
+    /// Collects the violated quotas after the only state has denied the request.
     #[cold]
     #[inline(never)]
     fn deny_one<'a>(&'a self, shard: ShardId, request: &'a R, now: Nanos) -> Denied<'a, R> {
@@ -213,14 +213,14 @@ impl<R: ?Sized> RuleStates<R> {
         if state.quotas.len() == 1 {
             violations.push(Violation { state: 0, quota: 0 });
         } else if let Some(extracted) = state.extract(request, &self.seeds) {
-            // Extracted again, so that an admission does not have to keep it.
+            // The request is extracted again, so that an admission does not have to store the result.
             self.add_violations(0, &extracted, now, true, |violation| violations.push(violation));
         }
         self.count_denials(shard, &violations);
         Denied::new(self, request, now, violations)
     }
 
-    /// Names the violated quotas of all states; `full` is the evaluation whose state has denied.
+    /// Collects the violated quotas of all states. `full` is the evaluation whose state has denied the request.
     #[cold]
     #[inline(never)]
     fn deny<'a>(
@@ -252,7 +252,7 @@ impl<R: ?Sized> RuleStates<R> {
         Denied::new(self, request, now, violations)
     }
 
-    /// Counts a denial for each rule that has a violated quota, once a rule.
+    /// Counts one denial for each rule that has a violated quota.
     fn count_denials(&self, shard: ShardId, violations: &[Violation]) {
         for (at, violation) in violations.iter().enumerate() {
             let rule = self.rule_of(violation);
@@ -262,7 +262,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// Names the quotas of a state with too little capacity left; at least one if `has_denied`.
+    /// Collects the quotas of a state with too little capacity left. If `has_denied`, it collects at least one.
     fn add_violations(
         &self,
         index: u16,
@@ -287,7 +287,7 @@ impl<R: ?Sized> RuleStates<R> {
             }
         }
         if has_denied && !some {
-            // Another thread has refunded since: name the quota with the least capacity left.
+            // Another thread has refunded permits since. The quota with the least capacity left is taken.
             violated(least.1);
         }
     }
@@ -323,7 +323,7 @@ fn peek_all<R: ?Sized>(
                 overflow: left.overflow && !denied,
             });
         }
-        // The least capacity first, because a race is most likely lost there; shadows last.
+        // The least capacity comes first, because another request is most likely to take it. States in the shadow come last.
         let step = ChargeStep {
             shadow: !enforced,
             left: left.permits.saturating_sub(permits),
@@ -342,7 +342,7 @@ fn peek_all<R: ?Sized>(
     None
 }
 
-/// *Refund*: takes the charges of a request back that a later state has denied.
+/// *Refund*: refunds the charges of a request that a later state has denied.
 #[cold]
 #[inline(never)]
 fn refund<R: ?Sized>(shard: ShardId, evaluations: &[Evaluation<'_, R>], charged: &[ChargedStep]) {

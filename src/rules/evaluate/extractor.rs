@@ -19,9 +19,9 @@ pub(crate) struct Extracted {
     pub(crate) permits: u64,
     /// The index of the algorithm: 0 is the rule's own, n is its n-th tier.
     pub(crate) tier: usize,
-    /// Whether a denial counts. It does not for a rule in the shadow.
+    /// Whether the rule is enforced for this request, and not in the shadow.
     pub(crate) enforced: bool,
-    /// Whether the request is denied whatever the state holds.
+    /// Whether the request is denied without a decision of the state.
     pub(crate) denied: bool,
     /// Whether the rule has a key and the request does not.
     pub(crate) lacks_key: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Extracted {
 pub(crate) const NO_KEY: u64 = 0;
 
 impl Extracted {
-    /// One permit of this key, of a rule that has nothing but a quota and a key.
+    /// The extraction of one permit of this key, for a rule that has only a quota and a key.
     const fn plain(key: u64) -> Self {
         Self {
             key,
@@ -44,10 +44,10 @@ impl Extracted {
     }
 }
 
-/// The functions and lists of a rule, by which a request is read.
+/// The functions and lists of a rule that a request is read by.
 #[derive(Debug)]
 pub(crate) struct Extractor<R: ?Sized> {
-    /// Whether nothing but the key is read from a request.
+    /// Whether only the key is read from a request.
     is_plain: bool,
     key: Option<Key<R>>,
     cost: Option<Cost<R>>,
@@ -98,13 +98,13 @@ impl<R: ?Sized> Extractor<R> {
         })
     }
 
-    /// Reads the request; `None` if the rule does not apply to it.
+    /// Reads the request. `None` if the rule does not apply to it.
     #[inline(always)]
     pub(crate) fn extract(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
         self.extract_by(request, seeds, |key| key.hash(request, &seeds.tables))
     }
 
-    /// Reads the request; `None` if the rule does not apply to it. Reads no key whose hash is known.
+    /// Reads the request. `None` if the rule does not apply to it. A key whose hash is known is not read again.
     #[inline(always)]
     pub(crate) fn extract_with(
         &self,
@@ -180,14 +180,14 @@ impl<R: ?Sized> Extractor<R> {
         Some(extracted)
     }
 
-    /// Whether requests without the key are denied because of the server.
+    /// Whether the server must provide the key, so that requests without it are denied.
     pub(crate) fn requires_key(&self) -> bool {
         self.key
             .as_ref()
             .is_some_and(|key| key.on_missing() == OnMissingKey::Fail)
     }
 
-    /// The limit of the tier; `None` for the rule's own.
+    /// The limit of the tier. `None` for 0, which is the rule without a tier.
     pub(crate) fn tier_limit(&self, tier: usize) -> Option<u64> {
         self.tiers.limit(tier)
     }
@@ -201,12 +201,12 @@ impl<R: ?Sized> Extractor<R> {
         self.cost.as_ref().is_some_and(|own| own.0.is(&cost.0))
     }
 
-    /// Whether both count by the same key, as far as its name tells, or both by none.
+    /// Whether both count by a key with the same name, or both have no key.
     pub(crate) fn has_key_of(&self, other: &Self) -> bool {
         self.key.as_ref().map(Key::name) == other.key.as_ref().map(Key::name)
     }
 
-    /// Whether both apply to the same requests at the same cost, as far as the functions' names tell.
+    /// Whether both apply to the same requests at the same cost, by the names of the functions.
     pub(crate) fn has_scope_of(&self, other: &Self) -> bool {
         self.cost.as_ref().map(Cost::name) == other.cost.as_ref().map(Cost::name)
             && self.when.as_ref().map(Condition::name) == other.when.as_ref().map(Condition::name)
@@ -240,12 +240,12 @@ fn hashes(list: &[ListEntry], seeds: &Seeds) -> HashSet<u64, SeededState> {
     hashes
 }
 
-/// The tiers of a rule by their names: a request compares at most log₂ n + 1 of n names.
+/// The tiers of a rule, sorted by name. A lookup compares at most log₂ n + 1 of n names.
 #[derive(Clone, Debug)]
 struct TierIndex {
-    /// In the order of the rule.
+    /// The limits, in the order of the rule.
     limits: Box<[u64]>,
-    /// In the order of the names, each with the number of its tier, from 1.
+    /// The names in ascending order, each with the number of its tier, from 1.
     numbers: Box<[(Arc<str>, usize)]>,
 }
 
@@ -272,7 +272,7 @@ impl TierIndex {
         found.ok().map(|index| self.numbers[index].1)
     }
 
-    /// The limit of the tier with this number; `None` for 0, which is no tier.
+    /// The limit of the tier with this number. `None` for 0, which is no tier.
     fn limit(&self, number: usize) -> Option<u64> {
         Some(self.limits[number.checked_sub(1)?])
     }

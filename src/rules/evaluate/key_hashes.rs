@@ -20,7 +20,7 @@ impl KeyHashes {
         }
     }
 
-    /// Hashes the key of the request; `None` if it has none. Must always be called with the same request and seeds.
+    /// Hashes the key of the request. `None` if it has no key. All calls must have the same request and seeds.
     #[inline]
     pub(crate) fn hash<R: ?Sized>(&mut self, key: &Key<R>, request: &R, seeds: &SeededState) -> Option<u64> {
         let id = key.id();
@@ -43,8 +43,8 @@ impl KeyHashes {
 pub(crate) struct Seeds {
     /// For tables and lists of keys. A client that knew them could choose colliding keys.
     pub(crate) tables: SeededState,
-    /// For [`Rule::enforce_percent`](crate::rules::Rule::enforce_percent): fixed, so that each process enforces a rule
-    /// for the same keys.
+    /// For [`Rule::enforce_percent`](crate::rules::Rule::enforce_percent). These seeds are fixed, so that each process enforces a
+    /// rule for the same keys.
     pub(crate) percent: SeededState,
 }
 

@@ -1,4 +1,4 @@
-//! How one request is decided by the states of a rule set: [the protocol](super).
+//! The decision of one request by the states of a rule set, by [the protocol](super).
 
 pub(crate) mod decision;
 mod evaluation;

@@ -27,13 +27,13 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         })
     }
 
-    /// The time until the state admits a request for `permits` if no other came in between; `None` if it never does.
+    /// The time until the state would admit a request for `permits`, if no other request came before. `None` if it never would.
     /// Zero for a state that no longer exists.
     pub(crate) fn ready_in(&self, request: &R, state: u64, permits: u64) -> Option<Duration> {
         self.latest(request, state, |peek, _| peek.retry_after(permits))
     }
 
-    /// The least time until the state has admitted `permits` after `before` permits of other requests.
+    /// A lower bound of the time until the state has admitted `before` permits of other requests and then `permits`.
     pub(crate) fn earliest_in(&self, request: &R, state: u64, before: u64, permits: u64) -> Option<Duration> {
         self.latest(request, state, |peek, has_tiers| {
             // The other requests may be in a tier with a higher limit.
@@ -42,7 +42,7 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         })
     }
 
-    /// The latest of these times, of all states with the identifier: two while a reload is pending.
+    /// The latest of these times over all states with the identifier. While a reload is pending, there are two.
     fn latest(
         &self,
         request: &R,

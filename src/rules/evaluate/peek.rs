@@ -58,7 +58,7 @@ impl<R: ?Sized> RuleStates<R> {
         })
     }
 
-    /// Forgets what the keys of the request have spent. Returns the number of states in which a key had an entry.
+    /// Removes the counts of the request's keys. Returns the number of states in which a key had an entry.
     pub(crate) fn reset(&self, request: &R, now: Nanos) -> usize {
         let mut hashes = KeyHashes::new();
         let reset = self.states.iter().filter(|state| {
@@ -86,7 +86,7 @@ impl<R: ?Sized> RuleStates<R> {
         }
     }
 
-    /// A view of one quota of a state; `None` if it does not apply to the request.
+    /// A view of one quota of a state. `None` if it does not apply to the request.
     pub(crate) fn peek_quota(&self, request: &R, state: u16, quota: u16, now: Nanos) -> Option<RulePeek<'_>> {
         let state = &self.states[usize::from(state)];
         let extracted = state.extract(request, &self.seeds)?;
@@ -120,13 +120,13 @@ impl<'a> RulePeek<'a> {
         self.rule
     }
 
-    /// Returns the quota of the rule that this view is about.
+    /// Returns the quota of this view.
     #[must_use]
     pub const fn quota(&self) -> Quota {
         self.quota
     }
 
-    /// Returns the limit in permits: of the key's tier if it has one, of the quota otherwise.
+    /// Returns the limit in permits. It is that of the key's tier if the key has one, and that of the quota otherwise.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
@@ -147,7 +147,7 @@ impl<'a> RulePeek<'a> {
         self.extracted.lacks_key && self.extracted.denied
     }
 
-    /// Returns whether the request lacks a key that the server should have given it ([`OnMissingKey::Fail`]).
+    /// Returns whether the request lacks a key that the server should have provided ([`OnMissingKey::Fail`]).
     ///
     /// [`OnMissingKey::Fail`]: super::super::OnMissingKey::Fail
     #[must_use]
@@ -155,7 +155,7 @@ impl<'a> RulePeek<'a> {
         self.lacks_key() && self.requires_key
     }
 
-    /// Reads the quota's values now.
+    /// Reads the current values of the quota.
     #[must_use]
     pub fn status(&self) -> QuotaStatus {
         let remaining = self.remaining();
@@ -188,14 +188,14 @@ impl<'a> RulePeek<'a> {
         self.peek.remaining_in(self.index)
     }
 
-    /// Returns the permits that still count, for this quota and all that share its state.
+    /// Returns the permits that still count, for this quota and all quotas that share its state.
     #[must_use]
     pub fn spent(&self) -> u64 {
         self.peek.spent()
     }
 
-    /// Returns the time until `permits` would be admitted by this quota and all that share its state, if no other request
-    /// came in between. `None` if they never would.
+    /// Returns the time until this quota and all quotas that share its state would admit `permits`, if no other request came
+    /// before. `None` if they never would.
     #[must_use]
     pub fn retry_after(&self, permits: u64) -> Option<Duration> {
         if self.extracted.denied {
@@ -204,8 +204,7 @@ impl<'a> RulePeek<'a> {
         self.peek.retry_after(permits)
     }
 
-    /// Returns the time until this quota alone would admit `permits`, if no other request came in between. `None` if it
-    /// never would.
+    /// Returns the time until this quota alone would admit `permits`, if no other request came before. `None` if it never would.
     #[must_use]
     pub fn quota_retry_after(&self, permits: u64) -> Option<Duration> {
         if self.extracted.denied {

@@ -14,8 +14,8 @@ use crate::time::Nanos;
 /// The charges of an admitted request, for a later [`refund`](super::super::RuleSet::refund) or
 /// [`settle`](super::super::RuleSet::settle).
 ///
-/// Dropping it leaves the permits charged. It borrows nothing and outlives a reload: debt is charged to the rules in
-/// force at that time, and a charge to a state that has been replaced is not refunded.
+/// If it is dropped, the permits stay charged. It borrows nothing, and can be settled after a reload. Then debt is charged to the
+/// rules that are in force, and a charge to a state that was replaced is not refunded.
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ use crate::time::Nanos;
 ///     .rule(Rule::new("tokens", "10_000/min".parse()?).cost(&tokens))
 ///     .build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// let reservation = rules.reserve("a question").expect("ten thousand are left");
-/// // The answer took fewer tokens than reserved.
+/// // The answer has used fewer tokens than were reserved.
 /// assert_eq!(rules.settle(reservation, &tokens, 180), Settled::Exact);
 /// let peek = rules.peek("a question").next().expect("there is a rule");
 /// assert_eq!(peek.remaining(), 9_820);
@@ -60,7 +60,7 @@ impl<R: ?Sized> Reservation<R> {
         self.at
     }
 
-    /// Returns whether any rule was charged, one in the shadow included.
+    /// Returns whether any rule was charged, including rules in the shadow.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         !self.charges.is_empty()
@@ -123,7 +123,8 @@ impl<R: ?Sized> StateCharge<R> {
                 .iter()
                 .filter(|other| other.shares_counts_with(&state));
             let charged = successors.map(|successor| successor.charge_debt(key, None, now, debt));
-            // Of several successors the least that one was charged. Without any, there is nothing left to charge.
+            // If there are several successors, the result is the least that one of them was charged. If there is none, nothing
+            // is left to charge.
             charged.min().unwrap_or(debt)
         };
         match debt - charged {

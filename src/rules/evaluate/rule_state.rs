@@ -23,11 +23,11 @@ use crate::time::Nanos;
 /// One state, and the quotas that it decides in one step.
 #[derive(Debug)]
 pub(crate) struct RuleState<R: ?Sized> {
-    /// One for each window of the algorithms, in their order.
+    /// The quotas: one for each window of the algorithms, in the same order.
     pub(crate) quotas: Box<[StateQuota]>,
-    /// The counts of the rules whose first quota is here.
+    /// The counts of the rules whose first quota is in this state.
     counts: Box<[Arc<ShardedCounts>]>,
-    /// The counts of the other rules that have a quota here.
+    /// The counts of the other rules that have a quota in this state.
     other_counts: Box<[Arc<ShardedCounts>]>,
     pub(crate) extractor: Extractor<R>,
     /// The capacity of the table of keys.
@@ -35,7 +35,7 @@ pub(crate) struct RuleState<R: ?Sized> {
     pub(crate) on_full: OnFull,
     pub(crate) algorithms: Arc<StateAlgorithms>,
     pub(crate) storage: Arc<StateStorage>,
-    /// Whether the state is enforced only until its successors have been charged what it holds.
+    /// Whether the state is enforced only until its counts have been charged to its successors.
     pub(crate) retired: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct StateQuota {
     pub(crate) quota: Quota,
 }
 
-/// One quota of one rule, before it has a state: the rule's index, the rule, and the quota's index in it.
+/// One quota of a rule, before it has a state: the rule's index, the rule, and the quota's index in the rule.
 pub(crate) type QuotaOfRule<'a, R> = (u16, &'a Rule<R>, usize);
 
 impl<R: ?Sized> RuleState<R> {
@@ -85,7 +85,7 @@ impl<R: ?Sized> RuleState<R> {
         })
     }
 
-    /// The state with the counts of its rules, out of those of all rules.
+    /// Returns the state with the counts of its rules. `counts` has those of all rules.
     pub(crate) fn with_counts(self, counts: &[Arc<ShardedCounts>]) -> Self {
         let (mut first, mut others): (Vec<u16>, Vec<u16>) = Default::default();
         for quota in &self.quotas {
@@ -109,7 +109,7 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// The state as it is enforced beside its successors: with the same storage, without counts.
+    /// Returns the state that is enforced in addition to its successors: with the same storage, and without counts.
     pub(crate) fn retired(&self, quotas: Box<[StateQuota]>, algorithms: StateAlgorithms) -> Self {
         Self {
             quotas,
@@ -124,7 +124,8 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Counts an event of a request for each rule whose first quota is here: once a rule, however many states it has.
+    /// Counts an event of a request for each rule whose first quota is in this state. So each rule counts it once, even if its
+    /// quotas are in several states.
     #[inline]
     pub(crate) fn count(&self, shard: ShardId, event: RuleEvent) {
         for counts in &self.counts {
@@ -132,7 +133,7 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Counts an event of this state, for each rule that has a quota here.
+    /// Counts an event of this state for each rule that has a quota in it.
     pub(crate) fn count_state(&self, shard: ShardId, event: RuleEvent) {
         for counts in self.all_counts() {
             counts.add(shard, event);
@@ -143,13 +144,13 @@ impl<R: ?Sized> RuleState<R> {
         self.counts.iter().chain(&self.other_counts)
     }
 
-    /// Reads the request; `None` if the rules of this state do not apply to it.
+    /// Reads the request. `None` if the rules of this state do not apply to it.
     #[inline(always)]
     pub(crate) fn extract(&self, request: &R, seeds: &Seeds) -> Option<Extracted> {
         self.extractor.extract(request, seeds)
     }
 
-    /// Reads the request; `None` if the rule does not apply to it. Reads no key whose hash is known.
+    /// Reads the request. `None` if the rules of this state do not apply to it. A key whose hash is known is not read again.
     #[inline(always)]
     pub(crate) fn extract_with(
         &self,
@@ -180,7 +181,7 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// The most permits that one request of this key would be granted now. Another thread may take them first.
+    /// The most permits that one request of this key would now be granted. Another thread may take them first.
     #[inline(always)]
     pub(crate) fn capacity_left<'a>(
         &'a self,
@@ -191,7 +192,7 @@ impl<R: ?Sized> RuleState<R> {
         self.decider(extracted).capacity_left(found, now)
     }
 
-    /// Decides at the time that `now` returns, which is called while memory is being fetched. There is no receipt.
+    /// Decides at the time that `now` returns. `now` is called while memory is being prefetched. There is no receipt.
     #[inline(always)]
     pub(crate) fn decide(&self, extracted: &Extracted, now: impl FnOnce() -> Nanos) -> StateDecision {
         let algorithm = self.algorithm(extracted);
@@ -199,7 +200,7 @@ impl<R: ?Sized> RuleState<R> {
             .decide(algorithm, self.on_full, extracted.key, now, extracted.permits)
     }
 
-    /// Charges the request's permits, or none. The error says whether the catch-all denied, for want of an entry.
+    /// Charges all permits of the request or none. The error is whether the overflow policy denied, because the key had no entry.
     #[inline(always)]
     pub(crate) fn charge<'a>(
         &'a self,
@@ -210,12 +211,12 @@ impl<R: ?Sized> RuleState<R> {
         self.decider(extracted).charge(found, now, extracted.permits)
     }
 
-    /// Refunds a charge; false if the algorithm can no longer do so.
+    /// Refunds a charge. Returns false if the algorithm can no longer refund it.
     pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt, permits: u64) -> bool {
         self.decider(extracted).refund(&self.storage, receipt, permits)
     }
 
-    /// Forgets what the request's key has spent; false if it has no entry.
+    /// Removes the counts of the request's key. Returns false if it has no entry.
     pub(crate) fn reset(&self, extracted: &Extracted, now: Nanos) -> bool {
         self.storage.reset(self.algorithm(extracted), extracted.key, now)
     }
@@ -224,14 +225,14 @@ impl<R: ?Sized> RuleState<R> {
         self.decider(extracted).peek(&self.storage, now)
     }
 
-    /// A hash of the key and of the state's first quota: it stays the same over a reload that reuses the state.
+    /// A hash of the key and of the state's first quota. A reload that reuses the state does not change it.
     #[cfg(feature = "tokio")]
     pub(crate) fn id(&self, extracted: &Extracted, seeds: &Seeds) -> u64 {
         let first = self.quotas.first().map(|quota| (&quota.name, quota.index));
         seeds.tables.hash_one((first, extracted.key))
     }
 
-    /// Reads how much a key has used, debt included.
+    /// Returns the decider that reads the permits that a key has spent, including debt.
     pub(crate) fn usage_decider(&self, key: u64) -> KeyDecider<'_> {
         KeyDecider {
             algorithm: &self.algorithms.usage,
@@ -240,8 +241,8 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Charges the key as many of `permits` as its words can hold, whatever the limit, and returns how many.
-    /// `tier` is the key's tier, if it is known.
+    /// Charges the key as many of `permits` as its words can hold, independent of the limit, and returns this number. `tier` is the
+    /// key's tier, if it is known.
     pub(crate) fn charge_debt(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
         charge_debt(&self.algorithms, &self.storage, key, tier, now, permits)
     }
@@ -255,7 +256,7 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// The limit of one of the quotas, for the key's tier.
+    /// The limit of a quota, for the key's tier.
     pub(crate) fn limit(&self, quota: usize, extracted: &Extracted) -> u64 {
         let own = || self.quotas[quota].quota.limit();
         self.extractor.tier_limit(extracted.tier).unwrap_or_else(own)
@@ -266,7 +267,7 @@ impl<R: ?Sized> RuleState<R> {
         Arc::ptr_eq(&self.storage, &other.storage)
     }
 
-    /// Whether a rule of the other state counts here too, by the same key.
+    /// Whether a rule of the other state also counts in this state, by the same key.
     pub(crate) fn shares_counts_with(&self, other: &Self) -> bool {
         let here = |theirs| self.all_counts().any(|own| Arc::ptr_eq(own, theirs));
         self.extractor.has_key_of(&other.extractor) && other.all_counts().any(here)
@@ -298,7 +299,7 @@ fn charge_debt(
 ) -> u64 {
     let decider = KeyDecider {
         algorithm: algorithms.unlimited(tier),
-        // A key without an entry is charged to the catch-all, and barred from an entry until that expires.
+        // A key without an entry is charged to the catch-all, and cannot get an entry until that charge expires.
         on_full: OnFull::Share,
         key,
     };

@@ -5,15 +5,15 @@ use super::key_hashes::Seeds;
 use super::rule_state::RuleState;
 use crate::rules::set::sharded_counts::ShardedCounts;
 
-/// The states by which the rules of a set decide, and the rules' names and counts: a rule set without its clock.
+/// A rule set without its clock: the states that decide, and the names and counts of the rules.
 pub(crate) struct RuleStates<R: ?Sized> {
-    /// In the order in which the rules were added.
+    /// The names and counts, in the order in which the rules were added.
     pub(crate) rules: Box<[NamedCounts]>,
     pub(crate) states: Box<[Arc<RuleState<R>>]>,
     pub(crate) seeds: Seeds,
 }
 
-/// The name of a rule, and what it has counted.
+/// The name and the counts of a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedCounts {
     pub(crate) name: Arc<str>,

@@ -12,13 +12,13 @@ use crate::rules::rule::algorithm::RuleAlgorithm;
 /// The algorithms that decide over the words of one state.
 #[derive(Clone, Debug)]
 pub(crate) struct StateAlgorithms {
-    /// The rule's own, then those of its tiers.
+    /// The algorithm of the rule, followed by those of its tiers.
     pub(crate) tiers: Box<[AnyAlgorithm]>,
-    /// For each of these, one without its limit: it charges debt, and what other states have admitted.
+    /// For each of these, the algorithm without its limit. It charges debt, and permits that other states have admitted.
     unlimited: Box<[AnyAlgorithm]>,
     /// The index of the tier whose permits take longest to refill.
     slowest: usize,
-    /// Reads how much was used: no less than by any algorithm that has written the words.
+    /// The algorithm that reads the spent permits. It reads at least as many as any algorithm that has written the words.
     pub(crate) usage: AnyAlgorithm,
     layout: WordLayout,
 }
@@ -30,7 +30,7 @@ enum WordLayout {
         kind: RingKind,
         cells: u64,
         windows: Vec<Duration>,
-        /// A ring with the highest limit that the words can hold. All others are this one with a lower limit.
+        /// The ring with the highest limit that the words can hold. All others are this ring with a lower limit.
         widest: Box<CounterRing>,
     },
     Log(Quota),
@@ -64,7 +64,7 @@ impl RingKind {
 }
 
 impl StateAlgorithms {
-    /// The algorithms of a rule, for these quotas of it and of rules that share its state.
+    /// The algorithms of a rule. `quotas` are its quotas, and those of rules that share its state.
     pub(crate) fn new<R: ?Sized>(rule: &Rule<R>, quotas: &[Quota]) -> Result<Self, ConfigError> {
         let tiers: Vec<u64> = rule.tiers.iter().map(|&(_, limit)| limit).collect();
         let absent = |field, given: Option<u64>, expected| match given {
@@ -120,7 +120,7 @@ impl StateAlgorithms {
             let with_limit = |quota: &Quota| Quota::new(limit, quota.window());
             quotas.iter().map(with_limit).collect()
         };
-        // First with the limits as given, so that an error names these.
+        // The rings are first built with the given limits, so that an error names these.
         kind.build(quotas, cells)?;
         let narrowest = kind.build(&with_limit(highest)?, cells)?;
         let widest = (1..=40)
@@ -135,7 +135,7 @@ impl StateAlgorithms {
         for &limit in tiers {
             Quota::new(limit, quotas[0].window())?;
         }
-        // The cell shares of an even ring would hold debt back. A classic ring has the same words and no shares.
+        // The cell shares of an even ring would limit debt. A classic ring has the same words and no shares.
         let unlimited = match kind {
             RingKind::Even => RingKind::Classic.build(&with_limit(widest.limits()[0])?, cells)?,
             RingKind::Strict | RingKind::Classic | RingKind::Fixed => widest.clone(),
@@ -175,7 +175,7 @@ impl StateAlgorithms {
         let own = Gcra::token_bucket(quota, burst)?;
         let mut buckets = alloc::vec![own];
         for &limit in &tiers {
-            // The burst in proportion to the limit, rounded down.
+            // The burst is proportional to the limit, rounded down.
             let burst = u128::from(burst) * u128::from(limit) / u128::from(quota.limit());
             let burst = u64::try_from(burst).unwrap_or(u64::MAX).max(1);
             let tier = Quota::new(limit, quota.window())?;
@@ -186,7 +186,7 @@ impl StateAlgorithms {
         Ok(Self::of_buckets(&buckets, &usage, layout))
     }
 
-    /// Buckets over one word. Each knows how far ahead of the clock the others may leave it.
+    /// Buckets over one word. Each takes into account how far ahead of the clock the others may leave the word.
     fn of_buckets(buckets: &[Gcra], usage: &Gcra, layout: WordLayout) -> Self {
         let informed = |bucket: &Gcra| {
             let all = buckets.iter();
@@ -293,8 +293,7 @@ impl StateAlgorithms {
         algorithms
     }
 
-    /// The algorithm that charges debt of a key in this tier. Without a tier, it is the one by which a permit takes
-    /// longest to refill.
+    /// The algorithm that charges debt of a key in this tier. Without a tier, it is the one with the longest time per permit.
     pub(crate) fn unlimited(&self, tier: Option<usize>) -> &AnyAlgorithm {
         &self.unlimited[tier.unwrap_or(self.slowest)]
     }

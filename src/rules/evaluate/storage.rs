@@ -11,13 +11,13 @@ use crate::time::Nanos;
 
 /// The words of one state.
 pub(crate) enum StateStorage {
-    /// Those of one limiter, for all requests together.
+    /// The words of one limiter, for all requests together.
     Single(OwnWords),
     /// A table with words for each key.
     Keyed(Store),
 }
 
-/// The capacity that one request finds.
+/// The capacity that was read for one request.
 #[derive(Clone, Copy)]
 pub(crate) struct CapacityLeft {
     /// The most permits that the request would be granted.
@@ -35,7 +35,7 @@ pub(crate) struct Charged {
 
 /// A decision without a receipt.
 pub(crate) struct StateDecision {
-    /// The reading that it was made at.
+    /// The reading at which the decision was made.
     pub(crate) at: Nanos,
     pub(crate) admitted: bool,
     /// Whether the overflow policy decided, because the key found no entry.
@@ -51,11 +51,11 @@ impl fmt::Debug for StateStorage {
     }
 }
 
-/// Where the words of a key were found. Only a hint for a keyed state: each operation validates it.
+/// The place where the words of a key were found. In a keyed state it is only a hint, which each operation validates.
 #[derive(Clone, Copy)]
 pub(crate) enum StorageLookup<'a> {
     Single(&'a OwnWords),
-    /// The table, and what was found there.
+    /// The table, and the result of the lookup.
     Keyed(&'a Store, Option<Entry<'a>>),
 }
 
@@ -69,9 +69,9 @@ impl StateStorage {
         }
     }
 
-    /// Decides about `permits` of `key`, at the time that `now` returns, which is called while memory is being fetched.
+    /// Decides a request for `permits` of `key`, at the time that `now` returns. `now` is called while memory is being prefetched.
     ///
-    /// Never inlined: the caller's variables would take the registers that the decision needs.
+    /// It is never inlined, because the caller's variables would take the registers that the decision needs.
     #[inline(never)]
     pub(crate) fn decide(
         &self,
@@ -115,7 +115,7 @@ impl StateStorage {
         }
     }
 
-    /// Forgets what `key` has spent. False if it has no entry, or if these words are not of one key.
+    /// Removes the counts of `key`. Returns false if it has no entry, or if these words are not those of one key.
     pub(crate) fn reset(&self, algorithm: &AnyAlgorithm, key: u64, now: Nanos) -> bool {
         match self {
             Self::Single(_) => false,
@@ -130,7 +130,7 @@ impl StateStorage {
         }
     }
 
-    /// The latest time that the key's words have recorded, or zero if they record none: no clock should be behind it.
+    /// The latest time in the key's words, or zero if they have none. Later operations must not use an earlier time.
     pub(crate) fn latest_time(&self, algorithm: &AnyAlgorithm, key: u64) -> Nanos {
         let first = match self {
             // Relaxed: the caller has synchronized with the writers that it needs to see (*grace* in rules/protocol.md).
@@ -138,7 +138,7 @@ impl StateStorage {
             Self::Keyed(store) => store.first_word(key),
         };
         match algorithm {
-            // The word of a bucket is the time at which it will be full, not the time of an event.
+            // The word of a bucket is the time at which the bucket will be empty, and not the time of an event.
             AnyAlgorithm::Gcra(_) => Nanos::ZERO,
             AnyAlgorithm::Counter(_) | AnyAlgorithm::Log(_) => algorithm.latest_time(first),
         }
@@ -181,8 +181,8 @@ impl<'a> KeyDecider<'a> {
                 {
                     let words = OccupiedWords::new(entry, self.key, &seen);
                     let left = self.algorithm.remaining(words, now);
-                    // The entry still belonged to the key when the word was read only if the word is unchanged. Otherwise
-                    // the capacity may be that of another key.
+                    // If the word is unchanged, the entry belonged to the key while the capacity was read. Otherwise the
+                    // capacity may be that of another key.
                     if words.are_valid() {
                         return own(left);
                     }
@@ -192,7 +192,7 @@ impl<'a> KeyDecider<'a> {
         }
     }
 
-    /// Takes the fields one by one, so that the caller does not have to store them in memory.
+    /// The fields are separate arguments, so that the caller does not have to store them in memory.
     #[cold]
     #[inline(never)]
     fn capacity_left_without_entry(
@@ -214,7 +214,7 @@ impl<'a> KeyDecider<'a> {
         }
     }
 
-    /// Charges `permits`, or none. The error says whether the overflow policy denied, because the key found no entry.
+    /// Charges all `permits` or none. The error is whether the overflow policy denied, because the key had no entry.
     #[inline(always)]
     pub(crate) fn charge(self, found: StorageLookup<'_>, now: Nanos, permits: u64) -> Result<Charged, bool> {
         match found {
@@ -239,7 +239,7 @@ impl<'a> KeyDecider<'a> {
         }
     }
 
-    /// Refunds a charge; false if the algorithm can no longer do so.
+    /// Refunds a charge. Returns false if the algorithm can no longer refund it.
     pub(crate) fn refund(self, storage: &StateStorage, receipt: &Receipt, permits: u64) -> bool {
         match storage {
             StateStorage::Single(words) => {
@@ -257,7 +257,7 @@ impl<'a> KeyDecider<'a> {
         }
     }
 
-    /// Charges as many of `permits` as the words can hold, and returns how many.
+    /// Charges as many of `permits` as the words can hold, and returns this number.
     pub(crate) fn charge_debt(self, storage: &StateStorage, now: Nanos, permits: u64) -> u64 {
         match storage {
             StateStorage::Single(words) => self.algorithm.charge(Shared::new(words.get()), now, permits),
@@ -265,11 +265,11 @@ impl<'a> KeyDecider<'a> {
                 let keyed = self.keyed(store);
                 let peek = keyed.peek(self.key, now);
                 if peek.is_overflow() {
-                    // The catch-all may hold less than the debt. The key must not get an entry before that expires.
+                    // The catch-all may hold less than the debt. The key must not get an entry before the debt expires.
                     keyed.bar(self.key, now);
                 }
                 let permits = permits.min(peek.remaining());
-                // A denial means that another thread took the capacity: read it again.
+                // If it is denied, another thread has taken the capacity, which is then read again.
                 if keyed.decide(self.key, || now, permits).is_ok() {
                     return permits;
                 }

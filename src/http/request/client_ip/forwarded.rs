@@ -2,8 +2,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Passes the addresses of an `X-Forwarded-For` line to `hop` from left to right, and `None` for other elements that are
-/// not empty (RFC 9110, section 5.6.1.2).
+/// Passes the addresses of an `X-Forwarded-For` line to `hop`, from left to right. Passes `None` for an element that is not an
+/// address, and skips empty elements (RFC 9110, section 5.6.1.2).
 pub(super) fn parse_x_forwarded_for(line: &str, mut hop: impl FnMut(Option<IpAddr>)) {
     for text in line.split(',') {
         let text = text.trim_matches(is_space);
@@ -15,8 +15,8 @@ pub(super) fn parse_x_forwarded_for(line: &str, mut hop: impl FnMut(Option<IpAdd
     }
 }
 
-/// Passes the addresses of a `Forwarded` line to `hop` from left to right, and `None` for elements without one that
-/// are not empty.
+/// Passes the addresses of a `Forwarded` line to `hop`, from left to right. Passes `None` for an element without an address, and
+/// skips empty elements.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub(super) fn parse_forwarded(line: &str, mut hop: impl FnMut(Option<IpAddr>)) -
     }
 }
 
-/// Violation of the grammar of `Forwarded`.
+/// The error of a line that violates the grammar of `Forwarded`.
 #[derive(Debug)]
 pub(super) struct Malformed;
 
@@ -72,7 +72,7 @@ fn forwarded_element(cursor: &mut Cursor<'_>) -> Result<Option<Option<IpAddr>>, 
     }
 }
 
-/// Unread rest of a line.
+/// The unread rest of a line.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {

@@ -16,10 +16,9 @@ use self::proxies::{ForwardingHeader, ProxyHeader, TrustedProxies};
 use crate::error::ConfigError;
 use crate::keyed::{ClientAddress, KeyHasher};
 
-/// Address of the peer of a connection, as a request extension.
+/// The address of the peer of a connection, as a request extension.
 ///
-/// It is for servers that have no extension of their own. The code that accepts a connection inserts it into each
-/// request.
+/// It is for servers that provide no such extension. The code that accepts a connection inserts it into each request.
 ///
 /// # Examples
 ///
@@ -41,7 +40,7 @@ pub struct PeerAddress(pub IpAddr);
 /// | directly | [`peer`](Self::peer) |
 /// | through proxies in known networks | [`x_forwarded_for`](Self::x_forwarded_for), [`forwarded`](Self::forwarded) |
 /// | only through one proxy, which appends to `X-Forwarded-For` | [`one_proxy`](Self::one_proxy) |
-/// | only through a load balancer that writes a header of its own | [`header`](Self::header) |
+/// | only through a load balancer that writes another header | [`header`](Self::header) |
 /// | only through Cloudflare, Fly.io, AWS | [`cloudflare`](Self::cloudflare), [`fly`](Self::fly), [`aws_load_balancer`](Self::aws_load_balancer), [`cloudfront`](Self::cloudfront) |
 ///
 /// # Guarantee
@@ -60,13 +59,14 @@ pub struct PeerAddress(pub IpAddr);
 /// The others read a header of every peer. A client that reaches the server without the proxy chooses its address, unless
 /// [`only_from`](Self::only_from) names the proxy's networks.
 ///
-/// A request without an address has no key, and is rejected with status 500 by default
-/// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)): never do all clients share one budget unseen.
+/// A request without an address has no key. By default it is rejected with status 500
+/// ([`OnMissingKey::Fail`](crate::rules::OnMissingKey::Fail)), so that a missing address is noticed. Otherwise all clients would
+/// share one budget.
 ///
 /// # Caveats
 ///
-/// - Trust only a header that your proxies always write. A header that they pass through is the client's, which is why
-///   only one header is read.
+/// - Trust only a header that your proxies always write. A header that they pass through was written by the client. So only one
+///   header is read.
 /// - A client that can make a proxy forward an invalid element shares the proxy's budget. Do not put proxies on the
 ///   `allow` list of a rule.
 /// - An IPv6 client is identified by the first 64 bits of its address, unless [`prefix`](Self::prefix) is set.
@@ -93,10 +93,10 @@ pub struct PeerAddress(pub IpAddr);
 #[derive(Clone)]
 #[must_use = "it does nothing until it is part of a key"]
 pub struct ClientIp {
-    /// Reads the peer address. `None` stands for the extensions of [`find_peer`].
+    /// The function that reads the peer address. `None` stands for [`find_peer`].
     peer: Option<Arc<FindPeer>>,
     source: Source,
-    /// 1 to 128.
+    /// The number of leading bits of an IPv6 address that identify a client, 1 to 128.
     prefix: u8,
 }
 
@@ -135,10 +135,13 @@ fn find_peer(request: &Parts) -> Option<IpAddr> {
 impl ClientIp {
     /// Uses the peer as the client.
     ///
-    /// Its address is read from the extension [`PeerAddress`]; with the feature `axum` else from axum's
-    /// `ConnectInfo<SocketAddr>`, which `into_make_service_with_connect_info` inserts; with the feature `tonic` else from
-    /// tonic's `TcpConnectInfo`. For any other extension see [`peer_from`](Self::peer_from), such as tonic's
-    /// `TlsConnectInfo<TcpConnectInfo>`.
+    /// The address is read from the first of these extensions that the request has:
+    ///
+    /// 1. [`PeerAddress`];
+    /// 2. axum's `ConnectInfo<SocketAddr>` (feature `axum`), which `into_make_service_with_connect_info` inserts;
+    /// 3. tonic's `TcpConnectInfo` (feature `tonic`).
+    ///
+    /// For any other extension, such as tonic's `TlsConnectInfo<TcpConnectInfo>`, see [`peer_from`](Self::peer_from).
     pub const fn peer() -> Self {
         Self {
             peer: None,
@@ -147,20 +150,20 @@ impl ClientIp {
         }
     }
 
-    /// Uses the last address of `X-Forwarded-For`, whatever the peer: for a server that is reached only through one proxy,
-    /// which appends the address of its own peer.
+    /// Uses the last address of `X-Forwarded-For`, for any peer. It is for a server that is reached only through one proxy, which
+    /// appends the address of its peer.
     ///
-    /// nginx does with `$proxy_add_x_forwarded_for`, and so do Caddy, Traefik, HAProxy (`option forwardfor`) and Envoy. With
-    /// two proxies in a row, the last address is the first proxy's: use [`x_forwarded_for`](Self::x_forwarded_for).
+    /// nginx appends it with `$proxy_add_x_forwarded_for`, and so do Caddy, Traefik, HAProxy (`option forwardfor`) and Envoy. With
+    /// two proxies in a row, the last address is that of the first proxy. Use [`x_forwarded_for`](Self::x_forwarded_for) then.
     pub const fn one_proxy() -> Self {
         Self::by_header(proxies::X_FORWARDED_FOR)
     }
 
-    /// Uses the address in a header of this name, whatever the peer: for a server that is reached only through a load
-    /// balancer that writes the header itself, such as `X-Real-IP`.
+    /// Uses the address in a header of this name, for any peer. It is for a server that is reached only through a load balancer
+    /// that writes the header, such as `X-Real-IP`.
     ///
-    /// The value is an address, with or without a port. Of several addresses or lines the last counts, which the load
-    /// balancer wrote if it appends to those of the client.
+    /// The value is an address, with or without a port. If there are several addresses or lines, the last one is used. A load
+    /// balancer that appends to the header of the client has written the last one.
     pub const fn header(name: HeaderName) -> Self {
         Self::by_header(name)
     }
@@ -206,7 +209,7 @@ impl ClientIp {
 
     /// Reads the header only of peers in these networks. For any other peer, the peer itself is the client.
     ///
-    /// It applies to a header that is read whatever the peer, such as that of [`cloudflare`](Self::cloudflare). With
+    /// It applies to a header that is otherwise read for any peer, such as that of [`cloudflare`](Self::cloudflare). With
     /// [`peer`](Self::peer), [`x_forwarded_for`](Self::x_forwarded_for) and [`forwarded`](Self::forwarded) it has no effect.
     ///
     /// # Errors
@@ -283,7 +286,7 @@ impl ClientIp {
         })
     }
 
-    /// Sets how many leading bits of an IPv6 address identify a client. The default is 64.
+    /// Sets the number of leading bits of an IPv6 address that identify a client. The default is 64.
     ///
     /// # Errors
     ///

@@ -9,14 +9,14 @@ use ipnet::IpNet;
 use super::forwarded;
 use crate::error::ConfigError;
 
-/// Proxies whose forwarding header is believed.
+/// The proxies whose forwarding header is trusted.
 #[derive(Clone, Debug)]
 pub(super) struct TrustedProxies {
     header: ForwardingHeader,
     networks: Box<[IpNet]>,
 }
 
-/// Header in which a proxy reports the client.
+/// The header in which a proxy reports the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForwardingHeader {
     Forwarded,
@@ -65,11 +65,11 @@ impl TrustedProxies {
     }
 }
 
-/// Header with the address of the client, of the proxy in front of the server.
+/// The header in which the proxy in front of the server reports only the address of the client.
 #[derive(Clone, Debug)]
 pub(super) struct ProxyHeader {
     name: HeaderName,
-    /// Whether the value ends with a port, after an IPv6 address without brackets, too.
+    /// Whether the value ends with a port, even after an IPv6 address without brackets.
     has_port: bool,
     /// The proxies that may write it. `None`: any peer.
     networks: Option<Box<[IpNet]>>,
@@ -96,7 +96,7 @@ impl ProxyHeader {
         self.networks = Some(networks);
     }
 
-    /// Returns the last address of the header, or the peer if that may not write the header.
+    /// Returns the last address of the header, or the peer if the peer is not trusted to write the header.
     pub(super) fn client(
         &self,
         peer: impl FnOnce() -> Option<IpAddr>,
@@ -123,13 +123,13 @@ impl ProxyHeader {
     }
 }
 
-/// Scan of the hops from left to right, which needs no storage for them.
+/// A scan of the hops from left to right, which does not store them.
 ///
 /// An untrusted hop replaces the client found so far. A trusted hop becomes the client only if none was found.
 #[derive(Clone, Copy)]
 struct HopScan<'a> {
     proxies: &'a TrustedProxies,
-    /// Client by the hops read so far. `None` stands for the next hop to the right, or the peer.
+    /// The client by the hops that were read so far. `None` stands for the next hop to the right, or for the peer.
     client: Option<IpAddr>,
 }
 
@@ -153,7 +153,7 @@ impl HopScan<'_> {
 
     fn hop(&mut self, hop: Option<IpAddr>) {
         self.client = match hop.map(|hop| hop.to_canonical()) {
-            // Not an address: the hop to its right reported it, and is the client.
+            // This is not an address. The hop to its right has reported it, and is the client.
             None => None,
             Some(hop) if self.proxies.trusts(hop) => self.client.or(Some(hop)),
             Some(hop) => Some(hop),
