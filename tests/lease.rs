@@ -1,4 +1,4 @@
-//! The protocol of leases and syncs, of `src/redis/protocol.md`, in a simulation: nodes that spend a budget by themselves and
+//! The protocol of leases and syncs, of `src/shared/protocol.md`, in a simulation: nodes that spend a budget by themselves and
 //! charge it in arrears, a server, and between them a network that delays, repeats and loses. Nodes crash, and sleep for
 //! longer than everything; their clocks differ; the server forgets all, and its clock goes back. Time is numbers, and
 //! everything follows from a seed.
@@ -177,7 +177,10 @@ fn every_rule_is_needed() {
         (Fault::ChargesAreDatedByNodes, LEASES),
         (Fault::GrantsAtOnceAfterAWipe, wipes),
         (Fault::WhatIsAheadIsForgotten, steps),
-        (Fault::EndedHoldsStay, steps),
+        (Fault::ErasAreNotCompared, steps),
+        (Fault::HoldsEndWithTheirTerms, steps),
+        (Fault::EndsAreRoundedDown, LEASES),
+        (Fault::EndedBudgetsAreNotCharged, SYNCS),
         (Fault::TermFromTheAnswer, LEASES),
         (Fault::TermFromTheLastCopy, LEASES),
         (Fault::NoTerm, LEASES),

@@ -18,6 +18,8 @@ mod cluster;
 mod cut;
 #[path = "redis/dropped.rs"]
 mod dropped;
+#[path = "redis/leases/ended.rs"]
+mod ended;
 #[path = "redis/faults.rs"]
 mod faults;
 #[path = "redis/histories.rs"]

@@ -1,5 +1,4 @@
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -149,16 +148,7 @@ impl RedisStore {
 
     /// Renews leases that one script can renew: all of them, and in a cluster those of one key.
     pub(super) async fn run_renew(&self, requests: &[LeaseRequest]) -> Result<Vec<LeaseGrant>, StoreError> {
-        let prefix = self.supervisor.prefix();
-        let counters = requests.iter().map(LeaseRequest::counter).collect::<Vec<_>>();
-        let mut names = script::names(prefix, self.in_cluster(), &counters);
-        // In a cluster, the server of each key has an era of its own.
-        names.push(match requests.first() {
-            Some(request) if self.in_cluster() => {
-                format!("{prefix}:{{{:032x}}}:era", request.counter().key_hash())
-            }
-            _ => format!("{prefix}:era"),
-        });
+        let names = script::renewal_names(self.supervisor.prefix(), self.in_cluster(), requests);
         let arguments = script::renewals(requests);
         let reply = self.supervisor.run(&self.renew, &names, &arguments).await?;
         script::grants(&reply, requests.len())

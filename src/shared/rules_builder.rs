@@ -79,7 +79,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     /// answered: 2 s by default, 10 ms to 60 s.
     ///
     /// The node stops an eighth or a quarter of the term early, since clocks differ: see the
-    /// [module's caveats](crate::shared#caveats). The lease of a node that vanishes is kept for the term and a window.
+    /// [module's caveats](crate::shared#caveats). The permits of a node that
+    /// vanishes are kept for the term and a window, and up to an eighth of that longer.
     pub fn term(mut self, term: Duration) -> Self {
         self.term = term;
         self

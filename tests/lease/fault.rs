@@ -10,9 +10,9 @@ pub(crate) enum Fault {
     GrantsIgnoreWhatIsUncharged,
     /// A request that the server decides needs room in the window, but not beside the leases.
     StrictIgnoresTheHolds,
-    /// The lease of a silent node is kept for W, and not for W after the last moment at which it may have spent.
+    /// The permits of a silent node are kept for W, and not for W after the last moment at which it may have spent.
     HoldsAreKeptForAWindow,
-    /// The lease of a silent node is kept for its term, and not until its uses have left every window.
+    /// The permits of a silent node are kept for its term, and not until its uses have left every window.
     HoldsAreKeptForATerm,
     /// A copy of an answered report does not renew the lease, but the node continues from its answer.
     CopiesDoNotRenew,
@@ -26,8 +26,14 @@ pub(crate) enum Fault {
     GrantsAtOnceAfterAWipe,
     /// After the clock has gone back, charges that are dated ahead are forgotten.
     WhatIsAheadIsForgotten,
-    /// Ended records are kept, and count again when the clock goes back.
-    EndedHoldsStay,
+    /// After the clock has gone back, a lease takes back its permits where they no longer are.
+    ErasAreNotCompared,
+    /// After the clock has gone back, the permits of all leases end with the terms.
+    HoldsEndWithTheirTerms,
+    /// The time at which permits end is rounded down.
+    EndsAreRoundedDown,
+    /// A node whose budget has ended forgets its uncharged use.
+    EndedBudgetsAreNotCharged,
     /// The term of a node ends D after the answer, instead of D after its report.
     TermFromTheAnswer,
     /// The term ends D after the last copy of the report, although an earlier copy was answered.

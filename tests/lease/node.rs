@@ -220,9 +220,13 @@ impl Node {
         false
     }
 
-    /// Begins another lease: what the one before had is gone. (What it has spent was covered for as long as it
-    /// counts, or is charged.)
+    /// Begins another lease: the one before has ended. Its use is charged, or covered by registered permits for as long as
+    /// it counts, or the next question charges it.
     pub(crate) fn begins(&mut self, lease_id: u64) {
+        let carried = match self.mode {
+            Mode::Sync { .. } if self.fault != Fault::EndedBudgetsAreNotCharged => self.lease.uncharged,
+            _ => 0,
+        };
         *self = Self {
             suspended: self.suspended,
             deciders: core::mem::take(&mut self.deciders),
@@ -230,6 +234,7 @@ impl Node {
             cut_off: self.cut_off,
             ..Self::new(self.fault, self.term, self.mode, lease_id, self.pace, self.next)
         };
+        (self.lease.budget, self.lease.uncharged) = (carried, carried);
     }
 
     /// Whether nothing is missing when its lease ends: all is charged, and nothing more can be spent.

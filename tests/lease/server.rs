@@ -54,10 +54,14 @@ pub(crate) struct Answer {
 /// The record of a lease.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    mode: Mode,
     budget: u64,
     sequence: u64,
-    until: u64,
+    /// The end of its term.
+    ends: u64,
+    /// The registered permits, the time at which they end, and the era of that time.
+    held: u64,
+    held_until: u64,
+    era: u64,
 }
 
 /// The script and its state. Its clock may go back.
@@ -66,7 +70,13 @@ pub(crate) struct Server {
     fault: Fault,
     times: Times,
     born: u64,
+    /// The records of all leases. None is removed, since a store may remove them at any time after their ends.
     entries: BTreeMap<u64, Entry>,
+    /// The registered permits of all leases, by the time at which they end.
+    held: BTreeMap<u64, u64>,
+    /// The number of times that the clock was found to have gone back, and the reading of the last change of `held`.
+    era: u64,
+    latest: u64,
     charges: Vec<(u64, u64)>,
     /// How far its clock is behind true time.
     behind: u64,
@@ -79,6 +89,9 @@ impl Server {
             times,
             born: 0,
             entries: BTreeMap::new(),
+            held: BTreeMap::new(),
+            era: 0,
+            latest: 0,
             charges: Vec::new(),
             behind: 0,
         }
@@ -92,17 +105,34 @@ impl Server {
     /// It comes back with nothing of what it had.
     pub(crate) fn wipe(&mut self, now: u64) {
         self.entries.clear();
+        self.held.clear();
+        self.era += 1;
+        self.latest = 0;
         self.charges.clear();
         self.born = now - self.behind;
     }
 
-    /// The permits that are registered for others.
-    fn held_beside(&self, lease_id: u64, now: u64) -> u64 {
-        let others = self
-            .entries
-            .iter()
-            .filter(|(name, entry)| **name != lease_id && entry.mode == Mode::Lease && entry.until > now);
-        others.map(|(_, entry)| entry.budget).sum()
+    /// The permits that are registered.
+    fn held(&self) -> u64 {
+        self.held.values().sum()
+    }
+
+    /// A lease whose term is not over, and whose permits are where its record says.
+    fn find(&self, lease_id: u64, now: u64) -> Option<Entry> {
+        let entry = *self.entries.get(&lease_id)?;
+        let any_era = self.fault == Fault::ErasAreNotCompared;
+        let is_held = entry.held == 0 || entry.era == self.era || any_era;
+        (entry.ends > now && is_held).then_some(entry)
+    }
+
+    /// Takes back the permits that are registered for a lease.
+    fn take_back(&mut self, entry: &Entry) {
+        if let Some(held) = self.held.get_mut(&entry.held_until) {
+            *held = held.saturating_sub(entry.held);
+            if *held == 0 {
+                self.held.remove(&entry.held_until);
+            }
+        }
     }
 
     /// In the window that ends now.
@@ -114,45 +144,52 @@ impl Server {
         counted.map(|charge| charge.1).sum()
     }
 
-    /// The beginning of every script: reads the time, and removes expired records.
+    /// The beginning of every script: reads the time, and removes what has ended.
     fn begin(&mut self, now: u64) -> u64 {
         let now = now - self.behind;
-        let keep = self.times.term + self.times.window;
+        let Times { window, term } = self.times;
         self.born = self.born.min(now);
         if self.fault == Fault::WhatIsAheadIsForgotten {
             self.charges.retain(|charge| charge.0 <= now);
-            self.entries.retain(|_, entry| entry.until <= now + keep);
         }
-        let window = self.times.window;
         self.charges.retain(|charge| charge.0 + window > now);
         for charge in &mut self.charges {
             charge.0 = charge.0.min(now);
         }
-        if self.fault != Fault::EndedHoldsStay {
-            self.entries.retain(|_, entry| entry.until > now);
+        let before = self.held.len();
+        if self.latest > now + window / 16 {
+            // The clock has gone back.
+            let last = self.held.keys().next_back().copied().unwrap_or(0);
+            let until = match self.fault {
+                Fault::HoldsEndWithTheirTerms => now + term,
+                _ => now + last.saturating_sub(self.latest),
+            };
+            self.held.retain(|&until, _| until > now);
+            let held = self.held();
+            self.held.clear();
+            if held > 0 && self.fault != Fault::WhatIsAheadIsForgotten {
+                self.held.insert(until, held);
+            }
+            self.era += 1;
+            self.latest = now;
         }
-        for entry in self.entries.values_mut() {
-            entry.until = entry.until.min(now + keep);
+        self.held.retain(|&until, _| until > now);
+        if self.held.len() < before {
+            self.latest = now;
         }
         now
     }
 
-    /// Decides a request by itself: without a budget, or of a lease that may have one.
-    pub(crate) fn decides(&mut self, now: u64, lease_id: Option<u64>, permits: u64) -> bool {
+    /// Decides a request by itself: without a budget, or beside a budget of so many permits that is not registered.
+    pub(crate) fn decides(&mut self, now: u64, own: u64, permits: u64) -> bool {
         let now = self.begin(now);
         let held = match self.fault {
             Fault::StrictIgnoresTheHolds => 0,
-            _ => self.held_beside(u64::MAX, now),
+            _ => self.held(),
         };
-        // Registered permits are among those already.
-        let own = lease_id.and_then(|lease_id| self.entries.get(&lease_id));
-        let own = own
-            .filter(|entry| entry.mode != Mode::Lease)
-            .map_or(0, |entry| entry.budget);
-        let own = if self.fault == Fault::StrictIgnoresItsOwnBudget {
-            0
-        } else {
-            own
+        let own = match self.fault {
+            Fault::StrictIgnoresItsOwnBudget => 0,
+            _ => own,
         };
         let has_room = self.spent(now) + held + own + permits <= LIMIT;
         if has_room {
@@ -175,29 +212,27 @@ impl Server {
         let backing_off = asked.mode == Mode::Lease
             && now < self.born + window + term
             && self.fault != Fault::GrantsAtOnceAfterAWipe;
-        let known = self.entries.get(&asked.lease_id);
-        let mut entry = match known.filter(|entry| entry.until > now) {
-            Some(entry) => *entry,
+        let mut entry = match self.find(asked.lease_id, now) {
+            Some(entry) => entry,
             None if asked.known || backing_off => return answer,
             None => Entry {
-                mode: asked.mode,
                 budget: 0,
                 sequence: 0,
-                until: 0,
+                ends: 0,
+                held: 0,
+                held_until: 0,
+                era: 0,
             },
-        };
-        let keep = match self.fault {
-            Fault::HoldsAreKeptForAWindow => window,
-            Fault::HoldsAreKeptForATerm => term,
-            _ => window + term,
         };
         let is_copy = match self.fault {
             Fault::OldQuestionsAreApplied => asked.sequence == entry.sequence,
             Fault::CopiesAreCharged => asked.sequence < entry.sequence,
             _ => asked.sequence <= entry.sequence,
         };
-        if !is_copy || self.fault != Fault::CopiesDoNotRenew {
-            entry.until = now + keep;
+        let renews = !is_copy || self.fault != Fault::CopiesDoNotRenew;
+        if renews {
+            entry.ends = now + term;
+            self.take_back(&entry);
         }
         // A copy is answered as the first was, and changes nothing but that.
         if !is_copy {
@@ -211,7 +246,7 @@ impl Server {
             };
             let others = match self.fault {
                 Fault::GrantsIgnoreTheHolds => 0,
-                _ => self.held_beside(asked.lease_id, now),
+                _ => self.held(),
             };
             let free = LIMIT.saturating_sub(spent + others);
             let most = match asked.mode {
@@ -224,9 +259,34 @@ impl Server {
                 _ => grant.max(kept),
             };
         }
+        if renews {
+            entry.held = if asked.mode == Mode::Lease {
+                entry.budget
+            } else {
+                0
+            };
+            self.register(&mut entry, now);
+        }
         self.entries.insert(asked.lease_id, entry);
         answer.budget = Some(entry.budget);
         answer
+    }
+
+    /// Keeps the registered permits of a lease until everything that is spent in its term has left every window.
+    fn register(&mut self, entry: &mut Entry, now: u64) {
+        let Times { window, term } = self.times;
+        if entry.held > 0 {
+            let part = (window + term).div_ceil(16);
+            entry.held_until = match self.fault {
+                Fault::HoldsAreKeptForAWindow => now + window,
+                Fault::HoldsAreKeptForATerm => now + term,
+                Fault::EndsAreRoundedDown => (now + window + term) / part * part,
+                _ => (now + window + term).div_ceil(part) * part,
+            };
+            entry.era = self.era;
+            *self.held.entry(entry.held_until).or_default() += entry.held;
+        }
+        self.latest = now;
     }
 
     fn charge(&mut self, now: u64, asked: Question) {

@@ -140,7 +140,7 @@ impl World {
             }
             if self.setup.others && self.once_in(4) {
                 let permits = 1 + self.below(3);
-                if self.server.decides(now, None, permits) {
+                if self.server.decides(now, 0, permits) {
                     self.admissions.push(Admission { at: now, permits });
                 }
             }
@@ -220,8 +220,12 @@ impl World {
         };
         // Now and then a request without a budget goes to the server.
         if self.once_in(self.setup.asks) && !self.setup.wipes && now >= self.nodes[at].cut_off {
-            let lease_id = self.nodes[at].lease_id();
-            if self.server.decides(now, Some(lease_id), permits) {
+            // As much as it may be granted while the request is on its way.
+            let own = match self.nodes[at].mode() {
+                Mode::Lease => 0,
+                Mode::Sync { pending } => pending.min(LIMIT),
+            };
+            if self.server.decides(now, own, permits) {
                 self.admissions.push(Admission { at: now, permits });
             }
             return;

@@ -9,7 +9,7 @@ use crate::cut::{CALLS, Cut, LIMIT, MODES, PATIENCE, drop_one, limiter};
 use crate::server::{Server, patient};
 
 /// As if the server had run for longer than a window, so that it registers leases.
-fn age(server: &Server, prefix: &str) {
+pub(crate) fn age(server: &Server, prefix: &str) {
     let mut client = server.client();
     let info: String = redis::cmd("INFO")
         .arg("server")
@@ -19,7 +19,7 @@ fn age(server: &Server, prefix: &str) {
     let run = run.expect("the number of the run");
     let set: String = redis::cmd("SET")
         .arg(format!("{prefix}:era"))
-        .arg(format!("{run} 1"))
+        .arg(format!("{run} 1 1"))
         .query(&mut client)
         .expect("an answer");
     assert_eq!(set, "OK");

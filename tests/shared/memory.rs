@@ -28,6 +28,8 @@ enum Fault {
     ChargesCopies,
     KnowsEveryLease,
     RegistersBudgets,
+    KeepsLeasesForLong,
+    ForgetsCarriedUse,
     DeniesDebt,
 }
 
@@ -95,7 +97,7 @@ impl LeaseStore for Faulty {
                     answer
                 }
                 Fault::KnowsEveryLease => {
-                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.keep());
+                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.term());
                     let answer = self.0.renew(&[request]).await;
                     match answer[0].as_ref().is_ok_and(|grant| grant.permits().is_none()) {
                         true => self.0.renew(&[first]).await,
@@ -103,9 +105,17 @@ impl LeaseStore for Faulty {
                     }
                 }
                 Fault::RegistersBudgets if !request.is_registered() => {
-                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.keep());
+                    let first = LeaseRequest::first(counter, request.lease_id(), 4, request.term());
                     self.0.renew(&[first]).await
                 }
+                Fault::KeepsLeasesForLong if request.is_new() => {
+                    let (id, term) = (request.lease_id(), 10 * request.term());
+                    let first = LeaseRequest::first(counter, id, request.wanted(), term);
+                    let is_budget = !request.is_registered();
+                    let first = if is_budget { first.unregistered() } else { first };
+                    self.0.renew(&[first]).await
+                }
+                Fault::ForgetsCarriedUse if request.is_new() => self.0.renew(&[request.with_charge(0)]).await,
                 _ => self.0.renew(&[request]).await,
             }
         })
@@ -124,6 +134,8 @@ async fn every_fault_is_found() {
         Fault::ChargesCopies,
         Fault::KnowsEveryLease,
         Fault::RegistersBudgets,
+        Fault::KeepsLeasesForLong,
+        Fault::ForgetsCarriedUse,
         Fault::DeniesDebt,
     ] {
         let clock = Arc::new(ManualClock::new());

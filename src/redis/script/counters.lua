@@ -5,7 +5,8 @@
 local fields_each = 9
 local verb = ARGV[1]
 local counters = {}
-for at = 1, math.floor(#KEYS / 2) do
+-- A renewal has one more key for each counter, and one more.
+for at = 1, math.floor(#KEYS / (verb == 'renew' and 3 or 2)) do
     local from = fields_each * (at - 1) + 2
     counters[at] = {
         key = KEYS[2 * at - 1],

@@ -1,65 +1,122 @@
--- Leases: a hash beside each counter, with a field for each lease. Its value: the permits registered, the permits granted
--- (equal, or more if they are only a budget), the sequence of its last request, its end, how long it is kept after a
--- request, and the era that it began in. All are numbers, separated by spaces.
+-- Leases. The registered permits of all leases are a hash beside the counter, with a field for each time at which permits
+-- end, in microseconds. That time is a multiple of a sixteenth of the time for which a lease is kept, so the size of the hash
+-- does not depend on the number of leases. The field 'latest' is the reading of the last change. The field 'era' is the time
+-- at which the hash was made, plus one for each repair.
+--
+-- Each lease has a key of its own, which expires with the lease: the permits granted, the sequence of its last request, the
+-- end of its term, the end of its registered permits (0: it has none), and the eras of the hash and of the server.
 local leases = {}
 
--- Reads the permits that other leases hold, the end of the last of them, and this lease, if it is current. A lease that is
--- too far ahead, since TIME has gone back, counts as if it was renewed now.
-function leases.read(counter, lease)
-    counter.held, counter.until_last, counter.expired, counter.leases_ahead, counter.own = 0, 0, {}, {}, nil
+-- The window of a counter, or a little more.
+local function span(counter)
+    return counter.window * math.max(counter.cells, 1)
+end
+
+-- Reads the permits that are registered, and the last time at which some of them end.
+function leases.read(counter)
+    counter.held, counter.until_last, counter.ended, counter.current = 0, 0, {}, {}
+    counter.lease_era, counter.is_behind = 0, false
     if counter.leases == counter.key then
         -- The counter has no leases.
         return
     end
-    local fields = redis.call('HGETALL', counter.leases)
+    local fields, latest = redis.call('HGETALL', counter.leases), 0
     for at = 1, #fields, 2 do
-        local held, granted, sequence, ends, keep, era =
-            string.match(fields[at + 1], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-        held, ends, keep = tonumber(held), tonumber(ends), tonumber(keep)
-        if not ends or ends <= now then
-            counter.expired[#counter.expired + 1] = fields[at]
-        elseif fields[at] == lease then
-            counter.own = {
-                held = held,
-                granted = tonumber(granted),
-                sequence = tonumber(sequence),
-                era = tonumber(era),
-            }
+        local field, number = fields[at], tonumber(fields[at + 1])
+        if field == 'latest' then
+            latest = number
+        elseif field == 'era' then
+            counter.lease_era = number
+        elseif tonumber(field) <= now then
+            counter.ended[#counter.ended + 1] = field
         else
-            counter.held = counter.held + held
-            counter.until_last = math.max(counter.until_last, math.min(ends, now + keep))
-            if ends > now + keep then
-                counter.leases_ahead[#counter.leases_ahead + 1] =
-                    { fields[at], held, tonumber(granted), tonumber(sequence), keep, tonumber(era) }
-            end
+            counter.held = counter.held + number
+            counter.until_last = math.max(counter.until_last, tonumber(field))
+            counter.current[#counter.current + 1] = field
         end
     end
+    if latest > now + span(counter) / 16 then
+        -- TIME has gone back. No permit was to end later than this after the last change.
+        counter.is_behind = true
+        counter.until_last = now + math.max(counter.until_last - latest, 0)
+    end
 end
 
-local function write(counter, lease, held, granted, sequence, keep, era)
-    local numbers = { text(held), text(granted), text(sequence), text(now + keep), text(keep), text(era) }
-    redis.call('HSET', counter.leases, lease, table.concat(numbers, ' '))
-end
-
--- Removes leases that have expired, since others may have been granted their permits and TIME may go back. Leases that are
--- too far ahead end as if they were renewed now.
+-- Removes permits that have ended, since others may be granted them and TIME may go back. If TIME has gone back, all permits
+-- end together, and all leases end now: the fields that their keys name are gone, or belong to others.
 function leases.repair(counter)
-    -- A call takes some 8,000 arguments at most.
-    for from = 1, #counter.expired, 1000 do
-        local last = math.min(from + 999, #counter.expired)
-        redis.call('HDEL', counter.leases, unpack(counter.expired, from, last))
+    if counter.is_behind then
+        redis.call('HINCRBY', counter.leases, 'era', '1')
+        counter.lease_era = counter.lease_era + 1
+        if #counter.current > 0 then
+            redis.call('HDEL', counter.leases, unpack(counter.current))
+            redis.call('HSET', counter.leases, text(counter.until_last), text(counter.held))
+            expire(counter.leases, counter.until_last)
+        end
     end
-    for _, other in ipairs(counter.leases_ahead) do
-        write(counter, unpack(other))
+    if #counter.ended > 0 then
+        redis.call('HDEL', counter.leases, unpack(counter.ended))
     end
-    if #counter.leases_ahead > 0 then
+    if counter.is_behind or #counter.ended > 0 then
+        redis.call('HSET', counter.leases, 'latest', text(now))
+    end
+end
+
+-- The lease of this key, if its term is not over and its registered permits are in the hash.
+function leases.find(counter, key)
+    local value = redis.call('GET', key) or ''
+    local granted, sequence, ends, held_until, lease_era, server_era =
+        string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    if not ends or tonumber(ends) <= now then
+        return nil
+    end
+    local own = {
+        granted = tonumber(granted),
+        sequence = tonumber(sequence),
+        held_until = tonumber(held_until),
+        server_era = tonumber(server_era),
+        held = 0,
+    }
+    if own.held_until > 0 then
+        own.held = own.granted
+        if tonumber(lease_era) ~= counter.lease_era then
+            return nil
+        end
+    end
+    return own
+end
+
+local function add(counter, ends, permits)
+    if redis.call('HINCRBY', counter.leases, text(ends), text(permits)) == 0 then
+        redis.call('HDEL', counter.leases, text(ends))
+    end
+end
+
+-- Renews a lease: its registered permits, and not those that it had before, end a window after its term.
+function leases.write(counter, key, own, held, term, server_era)
+    local held_until = 0
+    if held > 0 then
+        local keep = term + span(counter)
+        local part = math.ceil(keep / 16)
+        held_until = math.ceil((now + keep) / part) * part
+        add(counter, held_until, held)
+        counter.until_last = math.max(counter.until_last, held_until)
+        if counter.lease_era == 0 then
+            counter.lease_era = now
+            redis.call('HSET', counter.leases, 'era', text(now))
+        end
         expire(counter.leases, counter.until_last)
     end
-end
-
--- Keeps a lease from now on: one that had expired too, and is_new once more.
-function leases.write(counter, lease, held, granted, sequence, keep, era)
-    leases.repair(counter)
-    write(counter, lease, held, granted, sequence, keep, era)
-    expire(counter.leases, math.max(counter.until_last, now + keep))
+    if own.held > 0 then
+        add(counter, own.held_until, -own.held)
+    end
+    if held > 0 or own.held > 0 then
+        redis.call('HSET', counter.leases, 'latest', text(now))
+    end
+    local numbers = { own.granted, own.sequence, now + term, held_until, counter.lease_era, server_era }
+    for at, number in ipairs(numbers) do
+        numbers[at] = text(number)
+    end
+    redis.call('SET', key, table.concat(numbers, ' '))
+    expire(key, now + term)
 end

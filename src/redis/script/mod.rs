@@ -143,6 +143,23 @@ pub(super) fn names(prefix: &str, in_cluster: bool, counters: &[&CounterRequest]
     both.collect()
 }
 
+/// The keys of `renew.lua`: those of the counters, and the key of each lease.
+///
+/// The last one is the key of the era. In a cluster, the server of each key has an era of its own.
+pub(super) fn renewal_names(prefix: &str, in_cluster: bool, requests: &[LeaseRequest]) -> Vec<String> {
+    let counters = requests.iter().map(LeaseRequest::counter).collect::<Vec<_>>();
+    let mut names = names(prefix, in_cluster, &counters);
+    for request in requests {
+        let name = name(prefix, request.counter());
+        names.push(format!("{name}:lease:{:032x}", request.lease_id()));
+    }
+    names.push(match requests.first() {
+        Some(request) if in_cluster => format!("{prefix}:{{{:032x}}}:era", request.counter().key_hash()),
+        _ => format!("{prefix}:era"),
+    });
+    names
+}
+
 /// The arguments of `renew.lua`.
 pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
     let charges: Vec<CounterRequest> = requests
@@ -152,14 +169,13 @@ pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
     let counters: Vec<_> = charges.iter().map(|counter| (counter, (0, 0))).collect();
     let mut arguments = arguments("renew", &counters);
     for request in requests {
-        let keep = request.keep().as_nanos().div_ceil(1000);
-        arguments.push(format!("{:032x}", request.lease_id()));
+        let term = request.term().as_nanos().div_ceil(1000);
         arguments.push(format!("{}", request.sequence()));
         arguments.push(format!("{}", u8::from(request.is_new())));
         arguments.push(format!("{}", u8::from(request.is_registered())));
         arguments.push(format!("{}", request.cap()));
         arguments.push(format!("{}", request.wanted()));
-        arguments.push(format!("{keep}"));
+        arguments.push(format!("{term}"));
     }
     arguments
 }

@@ -1,34 +1,35 @@
--- Renews leases. KEYS: those of `counters.lua`, and the key of the era. ARGV: those of the counters, whose permits are the
--- charges, and then for each lease: its number, the sequence of the request, 1 if the lease is new, 1 if it is registered,
--- the cap, the wanted permits, and how long it is kept in microseconds. The reply, for each lease: 1 if it is known, the
+-- Renews leases. KEYS: those of `counters.lua`, the key of each lease, and the key of the era. ARGV: those of the counters,
+-- whose permits are the charges, and then for each lease: the sequence of the request, 1 if the lease is new, 1 if it is
+-- registered, the cap, the wanted permits, and its term in microseconds. The reply, for each lease: 1 if it is known, the
 -- permits granted, the permits left to others, and the wait in microseconds until there are more (-1: unknown).
-local fields = 7
+local fields = 6
 local base = 1 + fields_each * #counters
+local era_key = KEYS[#KEYS]
 
 -- The time since which the server has forgotten nothing: the time noted by this run of the server, or its start if none is
--- noted. After a failover, the note is of another run.
-local started
+-- noted. After a failover, the note is of another run. The note outlives every lease: by a day, or in a cluster, which has a
+-- note for each key, by no more than the lease is kept.
+local started, run, noted_until
+local longer = string.find(era_key, '{', 1, true) and 0 or 86400000000
 local function era_start(keep)
     if not started then
         local info = redis.call('INFO', 'server')
-        local run = string.match(info, 'run_id:(%x+)')
-        local noted = redis.call('GET', KEYS[#KEYS])
-        local noted_run, at = string.match(noted or '', '^(%x+) (%d+)$')
-        started = tonumber(at)
-        if noted and (noted_run ~= run or not started or started > now) then
-            started = now
-        elseif not noted then
+        run = string.match(info, 'run_id:(%x+)')
+        local noted = redis.call('GET', era_key)
+        local noted_run, at, ends = string.match(noted or '', '^(%x+) (%d+) (%d+)$')
+        started, noted_until = tonumber(at), tonumber(ends)
+        if not noted then
             -- The difference of two times in whole seconds may be one second too long.
             local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)'))
-            started = now - 1000000 * math.max(uptime - 1, 0)
+            started, noted_until = now - 1000000 * math.max(uptime - 1, 0), 0
+        elseif noted_run ~= run or not started or started > now then
+            started, noted_until = now, 0
         end
-        if not noted or started == now then
-            redis.call('SET', KEYS[#KEYS], run .. ' ' .. text(started))
-        end
-        -- A cluster has a note for each key, which no lease outlives. A single server has one note, without an expiry.
-        if string.find(KEYS[#KEYS], '{', 1, true) then
-            expire(KEYS[#KEYS], now + 2 * keep)
-        end
+    end
+    if noted_until < now + 2 * keep + longer then
+        noted_until = now + 3 * keep + 2 * longer
+        redis.call('SET', era_key, run .. ' ' .. text(started) .. ' ' .. text(noted_until))
+        expire(era_key, noted_until)
     end
     return started
 end
@@ -36,26 +37,28 @@ end
 local answer = {}
 for at, counter in ipairs(counters) do
     local from = base + fields * (at - 1)
-    local lease, sequence = ARGV[from + 1], tonumber(ARGV[from + 2])
-    local is_new, is_registered = ARGV[from + 3] == '1', ARGV[from + 4] == '1'
-    local cap, wanted, keep = tonumber(ARGV[from + 5]), tonumber(ARGV[from + 6]), tonumber(ARGV[from + 7])
-    local charge = counter.permits
-    leases.read(counter, lease)
-    local own, era = counter.own, 0
+    local key, sequence = KEYS[2 * #counters + at], tonumber(ARGV[from + 1])
+    local is_new, is_registered = ARGV[from + 2] == '1', ARGV[from + 3] == '1'
+    local cap, wanted, term = tonumber(ARGV[from + 4]), tonumber(ARGV[from + 5]), tonumber(ARGV[from + 6])
+    local keep, charge = term + span(counter), counter.permits
+    leases.read(counter)
+    leases.repair(counter)
+    local own, server_era = leases.find(counter, key), 0
     if is_registered then
-        era = era_start(keep)
-        if own and own.era ~= era then
+        server_era = era_start(keep)
+        if own and own.server_era ~= server_era then
             -- It was granted before the server forgot something.
             own = nil
         end
     end
-    if not own and (not is_new or is_registered and now < era + keep) then
+    if not own and (not is_new or is_registered and now < server_era + keep) then
         answer[#answer + 1] = 0
         answer[#answer + 1] = 0
         answer[#answer + 1] = 0
         answer[#answer + 1] = -1
     else
-        own = own or { held = 0, granted = 0, sequence = 0 }
+        own = own or { granted = 0, sequence = 0, held = 0 }
+        counter.held = counter.held - own.held
         counter.by.repair(counter)
         local is_first = sequence > own.sequence
         if is_first and charge > 0 then
@@ -70,10 +73,10 @@ for at, counter in ipairs(counters) do
             -- A registered lease gets at most half, so that others find room.
             local some = is_registered and math.ceil(free / 2) or free
             own.granted = math.max(covered, math.min(wanted, some))
-            own.held = is_registered and own.granted or 0
             own.sequence = sequence
         end
-        leases.write(counter, lease, own.held, own.granted, own.sequence, keep, era)
+        local held = is_registered and own.granted or 0
+        leases.write(counter, key, own, held, term, server_era)
         local left = math.max(free - own.granted, 0)
         local wait = -1
         if left == 0 then

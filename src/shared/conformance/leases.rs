@@ -3,11 +3,17 @@
 use core::slice::from_ref;
 use core::time::Duration;
 
-use super::kit::{BrokenPromise, counter, decide, holds, left};
+use super::kit::{self, BrokenPromise, decide, holds, left};
 use crate::shared::store::{CounterRequest, CounterStore, Counting, LeaseGrant, LeaseRequest};
 
-/// How long leases are kept: no check lasts as long.
-const KEEP: Duration = Duration::from_secs(60);
+/// A term that no check outlasts.
+const TERM: Duration = Duration::from_secs(60);
+
+/// One permit of a counter of 10 permits, in a window that no check outlasts.
+pub(super) fn counter(rule: &str, counting: Counting) -> CounterRequest {
+    let key_hash = kit::counter(rule, counting).key_hash();
+    CounterRequest::new(rule, key_hash, counting, 10, Duration::from_secs(60))
+}
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     registered(store, counting).await?;
@@ -18,14 +24,17 @@ pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Resul
 }
 
 /// A number of a lease that no other check has.
-fn id(counting: Counting, number: u128) -> u128 {
+pub(super) fn id(counting: Counting, number: u128) -> u128 {
     match counting {
         Counting::Log => number,
         Counting::Cells(_) => number << 8,
     }
 }
 
-async fn renew(store: &dyn CounterStore, request: &LeaseRequest) -> Result<LeaseGrant, BrokenPromise> {
+pub(super) async fn renew(
+    store: &dyn CounterStore,
+    request: &LeaseRequest,
+) -> Result<LeaseGrant, BrokenPromise> {
     let Some(leases) = store.leases() else {
         holds("a store keeps its leases", false, "none")?;
         return Ok(LeaseGrant::unknown());
@@ -45,7 +54,7 @@ async fn begin(
     counter: &CounterRequest,
     lease_id: u128,
 ) -> Result<(LeaseRequest, u64), BrokenPromise> {
-    let request = LeaseRequest::first(counter.clone(), lease_id, 4, KEEP);
+    let request = LeaseRequest::first(counter.clone(), lease_id, 4, TERM);
     let grant = renew(store, &request).await?;
     let granted = grant.permits().unwrap_or(0);
     let promise = "a new lease is granted at most what it wants, and something while the limit has room";
@@ -101,7 +110,7 @@ async fn copies(store: &dyn CounterStore, counting: Counting) -> Result<(), Brok
 
 async fn unknown(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let counter = counter("unknown", counting);
-    let first = LeaseRequest::first(counter.clone(), id(counting, 3), 4, KEEP);
+    let first = LeaseRequest::first(counter.clone(), id(counting, 3), 4, TERM);
     let grant = renew(store, &first.next(2, 2, 4)).await?;
     let after = left(store, &counter).await?;
     let promise = "a lease that the store does not know is unknown, and charges nothing";
@@ -110,7 +119,7 @@ async fn unknown(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
 
 async fn budgets(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     let counter = counter("budgets", counting);
-    let first = LeaseRequest::first(counter.clone(), id(counting, 4), 10, KEEP).unregistered();
+    let first = LeaseRequest::first(counter.clone(), id(counting, 4), 10, TERM).unregistered();
     let grant = renew(store, &first).await?;
     let after = left(store, &counter).await?;
     let promise = "a budget is granted, and not registered";

@@ -25,6 +25,7 @@ use super::store::{CounterStore, Counting};
 
 mod counters;
 mod kit;
+mod lease_ends;
 mod leases;
 mod windows;
 
@@ -42,6 +43,7 @@ pub async fn check(store: &dyn CounterStore, pause: impl AsyncFn(Duration)) -> R
         windows::check(store, counting, &pause).await?;
         if store.leases().is_some() {
             leases::check(store, counting).await?;
+            lease_ends::check(store, counting, &pause).await?;
         }
     }
     Ok(())

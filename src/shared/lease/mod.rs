@@ -8,12 +8,14 @@ mod release;
 mod state;
 mod stats;
 mod table;
+mod terms;
 
 pub(super) use clock::{TermClock, nanos};
 #[cfg(feature = "redis")]
 pub(crate) use flusher::jittered;
 pub(super) use flusher::run;
-pub(super) use manager::Lease;
+
 pub(super) use state::SpendResult;
 pub use stats::LeaseStats;
 pub(super) use table::LeaseTable;
+pub(super) use terms::Lease;

@@ -56,8 +56,8 @@ impl LeaseTable {
                 let inner = self.lock();
                 let manager = &inner.managers[release.at];
                 let (lease_id, sequence) = manager.answered();
-                // Another lease has nothing of this one.
-                if lease_id != release.lease_id
+                // Another lease has nothing of this one, unless it charges its use.
+                if lease_id != release.lease_id && !manager.is_carrying()
                     || sequence >= release.sequence
                     || manager.is_released(&self.states[release.at])
                 {

@@ -12,9 +12,10 @@ use tokio::sync::Notify;
 
 use super::clock::{TermClock, nanos};
 use super::dirty_set::DirtySet;
-use super::manager::{Lease, LeaseManager};
+use super::manager::LeaseManager;
 use super::state::{LeaseState, SpendResult, VACANT};
 use super::stats::LeaseStats;
+use super::terms::Lease;
 use crate::rules::{FallbackLimiters, ShardId};
 use crate::shared::store::{CounterStore, StoreError, StoreErrorKind};
 use crate::sync::Tally;

@@ -2,8 +2,8 @@
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use std::collections::HashMap;
 
+use super::leases::Leases;
 use crate::shared::lease::nanos;
 use crate::shared::store::{CounterRequest, CounterStatus, Counting, LeaseGrant, LeaseRequest};
 
@@ -17,21 +17,11 @@ pub(super) struct Counter {
     /// The permits of each cell, by the cell's number, oldest first.
     cells: VecDeque<(u64, u64)>,
     charged: u64,
-    leases: HashMap<u128, Lease>,
+    leases: Leases,
     /// The number of resets, so that permits from before one are not refunded after it.
     era: u64,
     /// The newest reading. An older one counts as this one, so a clock that goes back only makes the counter stricter.
     latest: u64,
-}
-
-/// A lease, as the store keeps it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lease {
-    /// The permits that are registered. 0 for a budget.
-    registered: u64,
-    granted: u64,
-    sequence: u64,
-    until: u64,
 }
 
 impl Counter {
@@ -49,7 +39,7 @@ impl Counter {
             span,
             cells: VecDeque::new(),
             charged: 0,
-            leases: HashMap::new(),
+            leases: Leases::default(),
             era: 0,
             latest: 0,
         }
@@ -69,26 +59,20 @@ impl Counter {
             self.charged -= permits;
             self.cells.pop_front();
         }
-        let latest = self.latest;
-        self.leases.retain(|_, lease| lease.until > latest);
+        self.leases.advance(self.latest);
     }
 
     /// Whether nothing counts at `now`.
     pub(super) fn is_expired(&self, now: u64) -> bool {
         let now = self.latest.max(now);
         let last = self.cells.back();
-        last.is_none_or(|&(cell, _)| self.end_of(cell) <= now)
-            && self.leases.values().all(|lease| lease.until <= now)
-    }
-
-    fn registered(&self) -> u64 {
-        self.leases.values().map(|lease| lease.registered).sum()
+        last.is_none_or(|&(cell, _)| self.end_of(cell) <= now) && self.leases.is_expired(now)
     }
 
     /// The status of a request, which is not charged yet.
     pub(super) fn status(&self, request: &CounterRequest, now: u64) -> CounterStatus {
         let (limit, permits) = (request.limit(), request.permits());
-        let taken = self.charged + self.registered() + request.reserve();
+        let taken = self.charged + self.leases.held() + request.reserve();
         let remaining = limit.saturating_sub(taken);
         if permits <= remaining {
             return CounterStatus::with_room(remaining);
@@ -107,7 +91,7 @@ impl Counter {
             }
         }
         // Only leases are in the way. They end by themselves, and may be given back at any time.
-        let last = self.leases.values().map(|lease| lease.until).max().unwrap_or(now);
+        let last = self.leases.held_until().unwrap_or(now).max(now);
         Duration::from_nanos(last - now).max(window)
     }
 
@@ -148,14 +132,14 @@ impl Counter {
     /// Answers a lease request, by the rules of [`LeaseStore`](crate::shared::LeaseStore).
     pub(super) fn renew(&mut self, request: &LeaseRequest, now: u64) -> LeaseGrant {
         let now = self.latest.max(now);
-        let known = self.leases.remove(&request.lease_id());
+        let known = self.leases.take(request.lease_id(), now);
         if known.is_none() && !request.is_new() {
             return LeaseGrant::unknown();
         }
         let mut lease = known.unwrap_or_default();
         let limit = request.counter().limit();
         // Without its own permits, which are its part of the limit already.
-        let free = |counter: &Self| limit.saturating_sub(counter.charged + counter.registered());
+        let free = |counter: &Self| limit.saturating_sub(counter.charged + counter.leases.held());
         if request.sequence() > lease.sequence {
             if request.charge() > 0 {
                 // Whether there is room or not: the permits were spent under the lease.
@@ -168,12 +152,12 @@ impl Counter {
                 false => free(self),
             };
             lease.granted = covered.max(request.wanted().min(some));
-            lease.registered = if request.is_registered() { lease.granted } else { 0 };
             lease.sequence = request.sequence();
         }
-        lease.until = now.saturating_add(nanos(request.keep()));
         let left = free(self).saturating_sub(lease.granted);
-        self.leases.insert(request.lease_id(), lease);
+        let held = if request.is_registered() { lease.granted } else { 0 };
+        let times = (nanos(request.term()), nanos(request.counter().window()));
+        self.leases.insert(request.lease_id(), lease, held, now, times);
         let grant = LeaseGrant::of(lease.granted);
         match left {
             0 => grant.with_remaining(0, self.wait(1, request.counter().window(), now)),

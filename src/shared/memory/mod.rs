@@ -17,6 +17,7 @@ use super::store::{
 use crate::clock::{Clock, QuantaClock};
 
 mod counter;
+mod leases;
 
 /// A [`CounterStore`] in the memory of this process.
 ///
@@ -25,7 +26,7 @@ mod counter;
 ///
 /// # Cost
 ///
-/// Every call takes one lock. A counter takes about 200 bytes, and 16 more for each permit time of a log. Counters whose
+/// Every call takes one lock. A counter takes about 200 bytes, 16 more for each permit time of a log, and about 150 for each lease whose term is not over. Counters whose
 /// permits have left every window are removed from time to time, by calls.
 ///
 /// # Examples

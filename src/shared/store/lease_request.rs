@@ -13,15 +13,15 @@ pub struct LeaseRequest {
     pub(crate) charge: u64,
     pub(crate) cap: u64,
     pub(crate) wanted: u64,
-    pub(crate) keep: Duration,
+    pub(crate) term: Duration,
 }
 
 impl LeaseRequest {
-    /// The first request about a new lease, which wants `wanted` permits and is kept for `keep` after each request.
+    /// The first request about a new lease, which wants `wanted` permits for `term` after each request.
     ///
     /// Rules make their own requests; this is for tests of a store.
     #[must_use]
-    pub const fn first(counter: CounterRequest, lease_id: u128, wanted: u64, keep: Duration) -> Self {
+    pub const fn first(counter: CounterRequest, lease_id: u128, wanted: u64, term: Duration) -> Self {
         Self {
             counter,
             lease_id,
@@ -31,7 +31,7 @@ impl LeaseRequest {
             charge: 0,
             cap: 0,
             wanted,
-            keep,
+            term,
         }
     }
 
@@ -46,6 +46,14 @@ impl LeaseRequest {
             wanted,
             ..self.clone()
         }
+    }
+
+    /// Charges permits that were spent under a budget that has ended.
+    #[must_use]
+    pub const fn with_charge(mut self, charge: u64) -> Self {
+        self.charge = charge;
+        self.cap = charge;
+        self
     }
 
     /// Makes it a budget, which only the node itself keeps to.
@@ -86,7 +94,7 @@ impl LeaseRequest {
         self.is_registered
     }
 
-    /// The permits that were spent, and are to be charged.
+    /// The permits that were spent, and are to be charged. Of a new lease, they were spent under one that had ended.
     #[must_use]
     pub const fn charge(&self) -> u64 {
         self.charge
@@ -104,10 +112,10 @@ impl LeaseRequest {
         self.wanted
     }
 
-    /// How long the lease is kept after its last request.
+    /// How long the lease lasts after its last request. Its registered permits are kept for a window longer.
     #[must_use]
-    pub const fn keep(&self) -> Duration {
-        self.keep
+    pub const fn term(&self) -> Duration {
+        self.term
     }
 }
 

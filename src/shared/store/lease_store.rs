@@ -10,20 +10,26 @@ use super::lease_request::{LeaseGrant, LeaseRequest};
 /// Grants permits to nodes that decide by themselves ([`Mode::Lease`](crate::rules::Mode::Lease) and
 /// [`Mode::Sync`](crate::rules::Mode::Sync)).
 ///
-/// Of each lease the store keeps `{ permits b, sequence, until }`. H is the sum of all b of one counter whose *until* is
-/// to come and that are [registered](LeaseRequest::is_registered), S the permits charged in the window. An implementation
-/// promises, for each request, at one instant of its own time:
+/// Of each lease the store keeps `{ permits b, sequence, end }`. W is the window, S the permits charged in the window, and H
+/// the [registered](LeaseRequest::is_registered) permits of all leases of a counter. An implementation promises, for each
+/// request, at one instant of its own time:
 ///
-/// 1. A lease that the store does not know is [unknown](LeaseGrant::unknown), unless the request says that it is
-///    [new](LeaseRequest::is_new).
-/// 2. A sequence that the lease has had already changes only *until*, and is answered with the same b.
+/// 1. A lease that the store does not know, or whose end has passed, is [unknown](LeaseGrant::unknown), unless the request
+///    says that it is [new](LeaseRequest::is_new).
+/// 2. A sequence that the lease has had already changes only the times of rule 4, and is answered with the same b.
 /// 3. Any other request adds its [charge](LeaseRequest::charge) to S, whether there is room or not: those permits were
 ///    spent under the lease. Then b becomes max(c', g). c' is min(b, [cap](LeaseRequest::cap)) less the charge. g is
 ///    chosen by the store, at most the [wanted](LeaseRequest::wanted) permits, and at most what the limit leaves beside S
-///    and the others' b.
-/// 4. *until* becomes now + [keep](LeaseRequest::keep).
+///    and the others' part of H.
+/// 4. The end becomes now + [term](LeaseRequest::term). If b is registered, H holds it until now + term + W, and at most an
+///    eighth of that time longer. Before that, H no longer holds it after the next request of the lease.
 /// 5. [`CounterStore::decide`](super::CounterStore::decide) of the same counter has room for n when S + H + n ≤ L.
-/// 6. After it may have forgotten something, the store registers no lease for [keep](LeaseRequest::keep).
+/// 6. After it may have forgotten something, the store registers no lease for term + W.
+///
+/// A lease may end before its term, as when the clock of the store goes back. Its part of H may not.
+///
+/// A node that vanishes sends no last request, so a store should keep H as a few sums by the time at which permits end. Its
+/// work and its memory do not depend on the number of ended leases then.
 ///
 /// The [module's documentation](crate::shared) shows why these are enough.
 pub trait LeaseStore: fmt::Debug + Send + Sync {

@@ -135,7 +135,7 @@ impl Script {
         (answer[0] == 1, found.collect())
     }
 
-    /// The permits that a lease is granted for its request `[sequence, begins, cap, want, keep]` about a lease, whose charge is what the
+    /// The permits that a lease is granted for its request `[sequence, begins, cap, want, term]`, whose charge is what the
     /// part costs; `None`: it is unknown.
     pub(crate) fn settle(
         &self,
@@ -148,22 +148,19 @@ impl Script {
             Counting::Cells(cells) => ("cells", cells),
             _ => ("log", 0),
         };
-        let [sequence, begins, cap, want, keep] = question;
+        let [sequence, begins, cap, want, term] = question;
         let mut call = self.0.prepare_invoke();
-        call.key(&part.key).key(format!("{}:leases", part.key)).key("era");
+        call.key(&part.key)
+            .key(format!("{}:leases", part.key))
+            .key(format!("{}:lease:{lease_id}", part.key))
+            .key("era");
         call.arg("renew")
             .arg(by)
             .arg(part.limit)
             .arg(part.window)
             .arg(cells);
         call.arg(part.permits).arg(&[0, 0, 0, 0]);
-        call.arg(lease_id)
-            .arg(sequence)
-            .arg(begins)
-            .arg(1)
-            .arg(cap)
-            .arg(want)
-            .arg(keep);
+        call.arg(sequence).arg(begins).arg(1).arg(cap).arg(want).arg(term);
         call.arg(now / 1_000_000).arg(now % 1_000_000);
         let answer: Vec<i64> = call.invoke(client).expect("the script runs");
         assert_eq!(answer.len(), 4);

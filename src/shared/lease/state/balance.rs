@@ -134,8 +134,9 @@ impl BalanceWord {
         self.change(|seen| Some(seen.granted(budget)));
     }
 
-    pub(super) fn lose(&self) {
-        self.change(|seen| Some(seen.next(0)));
+    pub(super) fn lose(&self) -> u64 {
+        // It always changes.
+        self.change(|seen| Some(seen.next(0))).map_or(0, Balance::used)
     }
 
     pub(super) fn clear(&self) -> bool {

@@ -156,9 +156,9 @@ impl LeaseState {
         self.balance.grant(granted);
     }
 
-    /// Ends the lease, with its budget and its use.
-    pub(crate) fn lose(&self) {
-        self.balance.lose();
+    /// Ends the lease, and returns its use of this epoch.
+    pub(crate) fn lose(&self) -> u64 {
+        self.balance.lose()
     }
 
     /// Publishes that the store has at most `left` permits before `until`, and may have more at `retry_at`.

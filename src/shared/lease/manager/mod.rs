@@ -2,28 +2,10 @@
 
 use core::time::Duration;
 
-use super::clock::nanos;
-use super::state::{LeaseState, UsageReport};
-use crate::shared::store::{CounterRequest, LeaseGrant, LeaseRequest};
-
-/// The counter of a lease, and its terms.
-#[derive(Clone, Debug)]
-pub(crate) struct Lease {
-    pub(crate) counter: CounterRequest,
-    /// Whether the store registers what it grants. Otherwise the permits are a budget.
-    pub(crate) is_registered: bool,
-    /// The most permits that are requested.
-    pub(crate) most: u64,
-    /// The time between two requests, in nanoseconds.
-    pub(crate) period: u64,
-    /// How long granted permits may be spent, in nanoseconds.
-    pub(crate) term: u64,
-    /// The part of the term that is left unused, since readings of the clock may be late.
-    pub(crate) margin: u64,
-    /// The limiter of this node that decides when the store does not answer: its state, and the key and tier there.
-    /// `None`: another lease of the same request charges it.
-    pub(crate) fallback: Option<(u16, u64, usize)>,
-}
+use crate::shared::lease::clock::nanos;
+use crate::shared::lease::state::{LeaseState, UsageReport};
+use crate::shared::lease::terms::Lease;
+use crate::shared::store::{LeaseGrant, LeaseRequest};
 
 /// The manager of one lease. The lock around it is held for a few instructions, and never across an await.
 #[derive(Debug, Default)]
@@ -37,6 +19,8 @@ pub(crate) struct LeaseManager {
     /// Whether the store has answered this lease.
     known: bool,
     pending: Option<PendingRequest>,
+    /// The use of a budget that has ended. The next request charges it.
+    carried: u64,
     /// Whether a copy of the pending request is on its way.
     sent: bool,
     /// Twice the permits that a period demands: the recent maximum, halved in each period.
@@ -115,12 +99,17 @@ impl LeaseManager {
     /// Whether the lease holds and owes nothing, and no pending request may change that.
     pub(super) fn is_released(&self, state: &LeaseState) -> bool {
         let balance = state.balance();
-        self.pending.is_none() && balance.used() + balance.budget() == 0
+        self.pending.is_none() && self.carried + balance.used() + balance.budget() == 0
     }
 
-    /// The uncharged permits that have left the state, since the pending request reports them.
+    /// Whether the use of a budget that has ended is uncharged.
+    pub(super) const fn is_carrying(&self) -> bool {
+        self.carried > 0
+    }
+
+    /// The uncharged permits that have left the state: the next request charges them, or the pending one does.
     pub(super) fn reported(&self) -> u64 {
-        self.pending.as_ref().map_or(0, |pending| pending.report.charge)
+        self.carried + self.pending.as_ref().map_or(0, |pending| pending.report.charge)
     }
 
     pub(super) const fn answered_at(&self) -> u64 {
@@ -151,7 +140,7 @@ impl LeaseManager {
             && !self.sent
             && !self.releasing
             && self.pending.is_none()
-            && balance.used() == 0
+            && self.carried + balance.used() == 0
             && !holds
     }
 
@@ -163,7 +152,7 @@ impl LeaseManager {
         self.sent
             || self.releasing
             || self.pending.is_some()
-            || balance.used() > 0
+            || self.carried + balance.used() > 0
             || holds
             || self.unmet > 0
             || self.demand > 0
@@ -193,6 +182,7 @@ impl LeaseManager {
         let mut fallback = 0;
         if self.pending.is_none() {
             let (most, is_registered, period) = (lease.most, lease.is_registered, lease.period);
+            let ends = self.answered_at.saturating_add(lease.term);
             self.count_demand(state, period, now);
             let releases = core::mem::take(&mut self.releasing) && !self.is_released(state);
             let wanted = if releases {
@@ -209,9 +199,11 @@ impl LeaseManager {
                 }
                 return None;
             }
-            let keep = self.keep();
-            let empty = state.balance().budget() == 0 && state.balance().used() == 0;
-            if self.known && empty && now >= self.answered_at.saturating_add(keep) {
+            let balance = state.balance();
+            let has_nothing = balance.used() == 0 && (balance.budget() == 0 || !is_registered);
+            if self.known && has_nothing && now >= ends {
+                // The store has ended it.
+                self.carried += state.lose();
                 self.begin(new_id());
             }
             fallback = self.charge_fallback(state);
@@ -219,10 +211,13 @@ impl LeaseManager {
                 // The notice counts the whole budget as taken. From here on a part of it is given back.
                 state.reopen();
             }
-            let report = state.report(wanted);
+            let mut report = state.report(wanted);
             // Permits that were spent since are reported, too.
             fallback += report.charge.saturating_sub(self.charged_fallback);
             (self.charged_fallback, self.counted) = (0, 0);
+            let carried = core::mem::take(&mut self.carried);
+            report.charge += carried;
+            report.cap += carried;
             self.sequence += 1;
             self.requested_at = now;
             self.unmet = 0;
@@ -233,7 +228,6 @@ impl LeaseManager {
                 releases,
             });
         }
-        let keep = Duration::from_nanos(self.keep());
         let (lease, pending) = (self.lease.as_ref()?, self.pending.as_ref()?);
         self.sent = true;
         let request = LeaseRequest {
@@ -245,15 +239,9 @@ impl LeaseManager {
             charge: pending.report.charge,
             cap: pending.report.cap,
             wanted: pending.wanted,
-            keep,
+            term: Duration::from_nanos(lease.term),
         };
         Some((request, fallback))
-    }
-
-    /// How long the store keeps a lease: until everything that was spent in its term has left every window.
-    fn keep(&self) -> u64 {
-        let keep = |lease: &Lease| lease.term.saturating_add(nanos(lease.counter.window()));
-        self.lease.as_ref().map_or(0, keep)
     }
 
     /// Counts the demand since the last time.
@@ -283,7 +271,7 @@ impl LeaseManager {
         let in_time = now >= self.requested_at.saturating_add(period);
         let early = dirty && !state.is_closed(now) && !self.backing_off;
         if !is_registered {
-            let needed = used > 0 || self.unmet > 0;
+            let needed = self.carried + used > 0 || self.unmet > 0;
             return needed && (in_time || early && (2 * used >= budget || self.unmet > 0));
         }
         if used == 0 && budget == 0 {
@@ -335,7 +323,12 @@ impl LeaseManager {
                 }
             }
             None => {
-                state.lose();
+                let used = state.lose();
+                if !lease.is_registered {
+                    // Nothing covers it, as registered permits would.
+                    self.carried = pending.report.charge + used;
+                    self.releasing |= pending.releases && self.carried > 0;
+                }
                 (self.charged_fallback, self.counted) = (0, 0);
                 self.begin(new_id());
             }
@@ -354,47 +347,4 @@ impl LeaseManager {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shared::store::Counting;
-
-    const PERIOD: u64 = 1_000_000;
-
-    /// The manager of a budget of a key, which was just answered and has nothing left.
-    fn spent(state: &LeaseState) -> LeaseManager {
-        let counter = CounterRequest::new("rule", 1, Counting::Log, 100, Duration::from_secs(1));
-        let mut manager = LeaseManager::default();
-        assert!(state.reassign(1));
-        let lease = Lease {
-            counter,
-            is_registered: false,
-            most: 10,
-            period: PERIOD,
-            term: 1_000 * PERIOD,
-            margin: 0,
-            fallback: None,
-        };
-        manager.assign(lease, 7, PERIOD);
-        state.note_shortage(1);
-        let (request, _) = manager.request(state, PERIOD, true, || 8).expect("it is due");
-        let answer = (&request, LeaseGrant::of(0));
-        assert!(manager.answer(state, answer, (PERIOD, PERIOD), || 8));
-        manager
-    }
-
-    /// A waiting request is not forgotten by a look at the lease that comes before it is due.
-    #[test]
-    fn a_shortage_is_kept_until_a_request_is_made() {
-        let state = LeaseState::new();
-        let mut manager = spent(&state);
-        assert!(manager.is_free(&state, PERIOD));
-        state.note_shortage(1);
-        assert!(!manager.is_free(&state, PERIOD), "a request waits for an answer");
-        let soon = PERIOD + 1;
-        assert!(manager.request(&state, soon, false, || 8).is_none(), "too early");
-        assert!(!manager.is_free(&state, soon), "the request still waits");
-        assert!(manager.is_busy(&state), "the flusher looks again");
-        let (request, _) = manager.request(&state, soon, true, || 8).expect("it is due");
-        assert_eq!(request.wanted(), 10);
-    }
-}
+mod tests;

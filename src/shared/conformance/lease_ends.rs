@@ -1,0 +1,91 @@
+//! The promises of leases whose nodes are silent.
+
+use core::time::Duration;
+
+use super::kit::{BrokenPromise, holds, left};
+use super::leases::{counter, id, renew};
+use crate::shared::store::{CounterRequest, CounterStore, Counting, LeaseRequest};
+
+const TERM: Duration = Duration::from_millis(100);
+const WINDOW: Duration = Duration::from_millis(200);
+
+pub(super) async fn check(
+    store: &dyn CounterStore,
+    counting: Counting,
+    pause: &impl AsyncFn(Duration),
+) -> Result<(), BrokenPromise> {
+    kept(store, counting, pause).await?;
+    given_back(store, counting, pause).await?;
+    carried(store, counting, pause).await
+}
+
+/// The first request of a lease, and the permits it was granted.
+async fn begin(
+    store: &dyn CounterStore,
+    counter: &CounterRequest,
+    lease_id: u128,
+) -> Result<(LeaseRequest, u64), BrokenPromise> {
+    let first = LeaseRequest::first(counter.clone(), lease_id, 4, TERM);
+    let granted = renew(store, &first).await?.permits().unwrap_or(0);
+    Ok((first, granted))
+}
+
+async fn kept(
+    store: &dyn CounterStore,
+    counting: Counting,
+    pause: &impl AsyncFn(Duration),
+) -> Result<(), BrokenPromise> {
+    let counter = counter("kept", counting);
+    let (first, granted) = begin(store, &counter, id(counting, 6)).await?;
+    pause(TERM + TERM / 10).await;
+    let grant = renew(store, &first.next(1, granted, 4)).await?;
+    let promise = "a lease ends with its term, and is unknown then";
+    holds(promise, grant.permits().is_none(), grant)?;
+    let after = left(store, &counter).await?;
+    let promise = "registered permits are kept for a window after their lease has ended";
+    holds(promise, after == 10 - granted, (granted, after))
+}
+
+async fn given_back(
+    store: &dyn CounterStore,
+    counting: Counting,
+    pause: &impl AsyncFn(Duration),
+) -> Result<(), BrokenPromise> {
+    let counter = CounterRequest::new(
+        "given back",
+        counter("", counting).key_hash(),
+        counting,
+        10,
+        WINDOW,
+    );
+    for lease in 7..10 {
+        let (_, granted) = begin(store, &counter, id(counting, lease)).await?;
+        let promise = "a new lease is granted something while the limit has room";
+        holds(promise, granted > 0, granted)?;
+    }
+    // An eighth longer, and a moment.
+    pause((TERM + WINDOW) * 9 / 8 + Duration::from_millis(1)).await;
+    let after = left(store, &counter).await?;
+    let promise = "registered permits are free a window after their leases have ended";
+    holds(promise, after == 10, after)
+}
+
+async fn carried(
+    store: &dyn CounterStore,
+    counting: Counting,
+    pause: &impl AsyncFn(Duration),
+) -> Result<(), BrokenPromise> {
+    let counter = counter("carried", counting);
+    let first = LeaseRequest::first(counter.clone(), id(counting, 10), 4, TERM).unregistered();
+    renew(store, &first).await?;
+    pause(TERM + TERM / 10).await;
+    let grant = renew(store, &first.next(3, 4, 4)).await?;
+    let after = left(store, &counter).await?;
+    let promise = "a budget ends with its term, and its report charges nothing then";
+    holds(promise, grant.permits().is_none() && after == 10, (grant, after))?;
+    let second = LeaseRequest::first(counter.clone(), id(counting, 11), 4, TERM).unregistered();
+    renew(store, &second.with_charge(3)).await?;
+    let after = left(store, &counter).await?;
+    let promise = "a new budget charges what was spent under one that has ended";
+    holds(promise, after == 7, after)
+}

@@ -1,0 +1,74 @@
+use super::*;
+use crate::shared::lease::state::SpendResult;
+use crate::shared::store::{CounterRequest, Counting};
+
+const PERIOD: u64 = 1_000_000;
+
+/// The manager of a budget of a key, which was just answered and has nothing left.
+fn spent(state: &LeaseState) -> LeaseManager {
+    let counter = CounterRequest::new("rule", 1, Counting::Log, 100, Duration::from_secs(1));
+    let mut manager = LeaseManager::default();
+    assert!(state.reassign(1));
+    let lease = Lease {
+        counter,
+        is_registered: false,
+        most: 10,
+        period: PERIOD,
+        term: 1_000 * PERIOD,
+        margin: 0,
+        fallback: None,
+    };
+    manager.assign(lease, 7, PERIOD);
+    state.note_shortage(1);
+    let (request, _) = manager.request(state, PERIOD, true, || 8).expect("it is due");
+    let answer = (&request, LeaseGrant::of(0));
+    assert!(manager.answer(state, answer, (PERIOD, PERIOD), || 8));
+    manager
+}
+
+/// A waiting request is not forgotten by a look at the lease that comes before it is due.
+#[test]
+fn a_shortage_is_kept_until_a_request_is_made() {
+    let state = LeaseState::new();
+    let mut manager = spent(&state);
+    assert!(manager.is_free(&state, PERIOD));
+    state.note_shortage(1);
+    assert!(!manager.is_free(&state, PERIOD), "a request waits for an answer");
+    let soon = PERIOD + 1;
+    assert!(manager.request(&state, soon, false, || 8).is_none(), "too early");
+    assert!(!manager.is_free(&state, soon), "the request still waits");
+    assert!(manager.is_busy(&state), "the flusher looks again");
+    let (request, _) = manager.request(&state, soon, true, || 8).expect("it is due");
+    assert_eq!(request.wanted(), 10);
+}
+
+/// The use of a budget that the store has ended is charged by the first request of the next one, whether it was reported
+/// before or is spent meanwhile.
+#[test]
+fn the_use_of_an_ended_budget_is_charged() {
+    let state = LeaseState::new();
+    let mut manager = spent(&state);
+    state.grant(10, u64::MAX);
+    let spend = || matches!(state.spend(1, 3, || PERIOD), SpendResult::Room { .. });
+    assert!(spend());
+    let (request, _) = manager
+        .request(&state, 3 * PERIOD, true, || 8)
+        .expect("it is due");
+    assert_eq!((request.is_new(), request.charge()), (false, 3));
+    assert!(spend());
+    let answer = (&request, LeaseGrant::unknown());
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
+    assert!(!manager.is_free(&state, u64::MAX) && !manager.is_released(&state));
+    assert_eq!(manager.reported(), 6);
+    let (request, _) = manager
+        .request(&state, 5 * PERIOD, true, || 9)
+        .expect("it is due");
+    assert_eq!(
+        (request.is_new(), request.charge(), request.lease_id()),
+        (true, 6, 8)
+    );
+    assert_eq!((request.cap(), manager.reported()), (6, 6));
+    let answer = (&request, LeaseGrant::of(4));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 9));
+    assert_eq!(manager.reported(), 0);
+}
