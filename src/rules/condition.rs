@@ -35,7 +35,7 @@ macro_rules! function_of_a_request {
         pub struct $name<R: ?Sized>(pub(crate) NamedFn<dyn Fn(&R) -> $answer + Send + Sync>);
 
         impl<R: ?Sized> $name<R> {
-            /// Gives a function of a request its name.
+            /// Creates a named function of a request.
             pub fn new(
                 name: impl Into<Arc<str>>,
                 function: impl Fn(&R) -> $answer + Send + Sync + 'static,
@@ -119,7 +119,7 @@ pub struct TierOf<R: ?Sized>(pub(crate) NamedFn<TierFn<R>>);
 type TierFn<R> = dyn for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync;
 
 impl<R: ?Sized> TierOf<R> {
-    /// Gives a function of a request its name.
+    /// Creates a named function of a request.
     pub fn new(
         name: impl Into<Arc<str>>,
         function: impl for<'a> Fn(&'a R) -> Option<&'a str> + Send + Sync + 'static,

@@ -5,18 +5,18 @@ use super::evaluate::decision::Denied;
 use super::quota_status::QuotaStatus;
 use crate::time::Nanos;
 
-/// A denial by rules, whether their counts are in this process or shared by many machines: what an observer needs of it.
+/// A denial by local or shared rules, with the values that an observer needs.
 ///
 /// [`Denied`] is one. So are a denial of shared rules and a rejection of the HTTP layer.
 pub trait Denial {
-    /// The reading of a clock of this process at which the request was denied.
+    /// The clock reading at which this process denied the request.
     fn denied_at(&self) -> Nanos;
 
-    /// The time from then on after which all rules would admit the request, if no other is admitted. `None`: never, or
-    /// unknown.
+    /// The time from the denial until all rules would admit the request, if no other request came before. `None` if they never
+    /// would, or if the time is unknown.
     fn retry_after(&self) -> Option<Duration>;
 
-    /// The status of every quota that denied the request. Allocates.
+    /// The status of every quota that denied the request. This call allocates.
     fn violated_quotas(&self) -> Vec<QuotaStatus>;
 }
 

@@ -5,10 +5,10 @@ use core::hash::{BuildHasher, Hasher};
 
 use crate::keyed::{KeyHasher, SeededState};
 
-/// The part of a request that a rule counts by: the client's address, the user, the route, a tuple of them.
+/// The part of a request that a rule counts by, such as the client's address, the user, the route, or a tuple of them.
 ///
-/// Rules with clones of one `Key` have the same key, and share a state where their algorithms allow. Over a reload, keys
-/// are told apart by their names: a rule that keeps its name and the name of its key keeps its counts.
+/// Rules with clones of one `Key` have the same key, and share a state if their algorithms allow it. A reload compares keys by their
+/// names: if the names of a rule and of its key do not change, the rule keeps its counts.
 ///
 /// # Examples
 ///
@@ -57,7 +57,7 @@ pub struct Key<R: ?Sized> {
 /// assert!(rules.check(&Some("alice")).is_ok());
 /// let denied = rules.check(&None).unwrap_err();
 /// assert!(denied.violations().any(|peek| peek.lacks_key()));
-/// // Another try later is denied, too.
+/// // A later retry would also be denied.
 /// assert_eq!(denied.retry_after(), None);
 /// # Ok(())
 /// # }
@@ -65,18 +65,18 @@ pub struct Key<R: ?Sized> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnMissingKey {
-    /// All such requests count together, as if they had one key. The default: a client cannot escape a limit by leaving a
-    /// header out.
+    /// All such requests count together, as if they had the same key. This is the default, so that a client cannot evade a limit by
+    /// omitting a header.
     #[default]
     Share,
     /// The request is denied, as if its key were on the rule's `deny` list.
     Deny,
     /// The rule does not apply to the request.
     Skip,
-    /// The request is denied as with [`Deny`](Self::Deny), and the cause is the server: every request should have the key.
+    /// The request is denied as with [`Deny`](Self::Deny). The cause is the server, which should provide the key of every request.
     ///
-    /// The HTTP layer rejects such requests with status 500. This is its default for addresses of clients, which a server
-    /// may have forgotten to provide.
+    /// The HTTP layer rejects such requests with status 500. This is the layer's default for client addresses, which a server may
+    /// not have been configured to provide.
     Fail,
 }
 
@@ -102,9 +102,9 @@ impl<R: ?Sized> Key<R> {
         })
     }
 
-    /// Creates a key that a request may lack: the function feeds the hasher, and returns whether the request has the key.
+    /// Creates a key that a request may lack. The function feeds the hasher, and returns whether the request has the key.
     ///
-    /// If it returns `false`, the hash is discarded and `on_missing` applies.
+    /// If it returns `false`, the hash is discarded, and `on_missing` applies.
     ///
     /// # Examples
     ///
@@ -150,11 +150,10 @@ impl<R: ?Sized> Key<R> {
         }
     }
 
-    /// Sets how a key in a list of a rules file (`allow`, `deny`) is read from its text.
+    /// Sets the function that reads a key from its text in a list of a rules file (`allow`, `deny`).
     ///
-    /// The function must feed the hasher as the key itself does, or return what is wrong with the text. The default hashes
-    /// the text as a `str`: a key that feeds the hasher otherwise needs this, or no entry of a list ever matches. For
-    /// addresses:
+    /// The function must feed the hasher as the key does, or return an error about the text. The default hashes the text as a `str`.
+    /// A key that feeds the hasher in another way needs this call. Otherwise no entry of a list matches. For addresses:
     /// `.parse_list_entry(|text, key| text.parse::<IpAddr>().map(|ip| ip.hash(key)).map_err(|error| error.to_string()))`.
     #[must_use]
     pub fn parse_list_entry(
@@ -169,9 +168,9 @@ impl<R: ?Sized> Key<R> {
 
     /// Sets the parts of the key, as bytes, by which shared limits count.
     ///
-    /// The bytes that [`Hash`](core::hash::Hash) feeds to a hasher may differ between compilers and targets, and nodes would
-    /// then count apart. The parts have to be the same on every node. Two requests have the same key if all their parts are
-    /// equal, one by one: `["ab", "c"]` is not `["a", "bc"]`.
+    /// The parts must be the same on every node. The bytes that [`Hash`](core::hash::Hash) feeds to a hasher may differ between
+    /// compilers and targets, so nodes would count the same key separately. Two requests have the same key if their lists of parts
+    /// are equal: `["ab", "c"]` is not `["a", "bc"]`.
     #[cfg(feature = "shared")]
     #[must_use]
     pub fn shared_as(
@@ -195,7 +194,7 @@ impl<R: ?Sized> Key<R> {
         &self.name
     }
 
-    /// Hashes the key of the request; `None` if it has none.
+    /// Hashes the key of the request. `None` if it has no key.
     #[inline]
     pub(crate) fn hash(&self, request: &R, seeds: &SeededState) -> Option<u64> {
         (self.hash)(request, seeds)
@@ -205,7 +204,7 @@ impl<R: ?Sized> Key<R> {
         self.on_missing
     }
 
-    /// The hash that stands for the key of all requests without one: that of no bytes.
+    /// The hash that all requests without a key share: that of no bytes.
     #[cold]
     pub(crate) fn hash_of_none(seeds: &SeededState) -> u64 {
         seeds.build_hasher().finish()
@@ -217,7 +216,7 @@ impl<R: ?Sized> Key<R> {
         Arc::clone(&self.parse_list_entry)
     }
 
-    /// A number that only clones of this key share, as long as one of them exists.
+    /// A number that only clones of this key have, as long as one of them exists.
     #[inline]
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.hash).addr()

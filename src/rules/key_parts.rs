@@ -5,9 +5,8 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// The parts of a key that are equal on all machines: see [`Key::shared_as`](crate::Key::shared_as).
 ///
-/// The parts are hashed into 128 bits (`SipHash-2-4`, with a secret that all nodes share). So a key takes the same number
-/// of bytes in the store whatever clients send, and does not reveal them. Two keys share a limit only if all 128 bits
-/// agree.
+/// The parts are hashed into 128 bits (`SipHash-2-4`, with a secret that all nodes share). So each key takes the same number of
+/// bytes in the store, and the store does not reveal the parts. Two keys share a limit only if all 128 bits are equal.
 pub struct KeyParts(SipHasher24);
 
 /// The function that feeds the parts of a request's key.
@@ -21,7 +20,7 @@ impl KeyParts {
     /// Adds a part: a text, the octets of an address, or the bytes of a number in an order that all machines share.
     pub fn part(&mut self, part: impl AsRef<[u8]>) -> &mut Self {
         let part = part.as_ref();
-        // The length first, so that "ab", "c" and "a", "bc" differ.
+        // The length is hashed first, so that "ab", "c" and "a", "bc" differ.
         self.0.write(&(part.len() as u64).to_le_bytes());
         self.0.write(part);
         self

@@ -21,24 +21,25 @@ use crate::time::Nanos;
 ///
 /// # Guarantees
 ///
-/// - A decision never waits, neither for a reload nor because of one.
-/// - A rule continues an old one if it has the same name, or was [renamed from](super::Rule::renamed_from) it, and their
-///   keys have the same name. Its counts go on:
-///   - *They are reused as they are* after a change of a ring's or fixed window's limit, as far as its words can hold the
-///     new one (a lowered limit can always be raised again); of a token bucket's rate to a higher one, or to a lower one
-///     whose burst takes no longer to refill; of a ring's tiers; of lists, percentages, [`OnFull`](crate::keyed::OnFull), condition
-///     or cost. The new values hold from the next decision on. A token bucket that changes to or from
-///     [`Forget`](crate::keyed::OnFull::Forget) is charged to the new rule instead.
-///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of a limit that needs
-///     wider words, of the limit of a log, or of the rules that share a state. The permits that still count are charged as
-///     if they were spent at that moment, which is stricter. Until this is done, the old and the new rule are both
-///     enforced, and permits spent meanwhile count twice.
-/// - A new rule begins empty. So does one that was removed earlier, or whose key has another name. A removed rule ends with
-///   the next decision.
-/// - Over reloads that keep algorithm and window, no window admits more than the highest bound of the rules that were in
-///   force in it. After any other reload, the permits that still counted and those that the new rule admits are together
-///   within the new bound, unless the former exceed it alone: a looser algorithm may have admitted more than a stricter
-///   successor would.
+/// - A decision does not wait for a reload.
+/// - A rule continues an old rule if it has the same name, or was [renamed from](super::Rule::renamed_from) it, and their
+///   keys have the same name. The counts are kept in one of two ways:
+///   - *They are reused.* The new values hold from the next decision on. This is so after a change of:
+///     - the limit of a ring or fixed window, if its words can hold the new limit (a lowered limit can always be raised again);
+///     - the rate of a token bucket, to a higher rate, or to a lower rate whose burst takes no longer to refill;
+///     - the tiers of a ring;
+///     - lists, percentages, condition, cost, or [`OnFull`](crate::keyed::OnFull). (The exception is a token bucket that changes to
+///       or from [`Forget`](crate::keyed::OnFull::Forget). Its counts are charged to the new rule.)
+///   - *They are charged to the new rule* after a change of window, algorithm, cells, capacity, the limit of a log, the rules that
+///     share a state, or a limit that needs wider words. The permits that still count are charged as if they were spent at that
+///     moment, which is stricter. Until this is done, the old and the new rule are both enforced, and permits that are spent
+///     meanwhile count twice.
+/// - A new rule begins empty. So does a rule that was removed earlier, or whose key has another name. A removed rule is not
+///   enforced from the next decision on.
+/// - Over reloads that keep algorithm and window, no window admits more than the highest bound of the rules that were in force in
+///   it. After any other reload, the permits that still counted and those that the new rule admits are together within the new
+///   bound. The exception is that the old permits alone exceed it, because the old algorithm has admitted more than the new one
+///   would.
 ///
 /// The proof, and the models that check it, are in the documentation of the module [`rules`](super).
 ///
@@ -57,7 +58,7 @@ use crate::time::Nanos;
 ///     assert!(live.load().check("request").is_ok());
 /// }
 /// live.store(&rules("12/s")?)?;
-/// // Two more, not twelve.
+/// // Ten of the twelve permits are spent, so two are left.
 /// assert!(live.load().check("request").is_ok());
 /// assert!(live.load().check("request").is_ok());
 /// assert!(live.load().check("request").is_err());
@@ -69,21 +70,21 @@ pub struct LiveRules<R: ?Sized, C = DefaultClock> {
     writer: Mutex<Writer<R, C>>,
 }
 
-/// The state of the writing side.
+/// The state of a reload, which one thread at a time changes.
 struct Writer<R: ?Sized, C> {
     /// Replaced rule sets that a thread may still be using.
     previous: Vec<Replaced<RuleSet<R, C>>>,
-    /// The charges that the last reload has left to make.
+    /// The carry-overs of the last reload that are not complete.
     carry_overs: Vec<CarryOver<R>>,
-    /// States that are no longer enforced, but hold more than their successors could be charged; with the times at which
-    /// that expires.
+    /// States that are no longer enforced, and hold more permits than could be charged to their successors. Each has the time at
+    /// which these permits expire.
     retained: Vec<(Arc<RuleState<R>>, Nanos)>,
 }
 
-/// The rules in force at the time of [`LiveRules::load`].
+/// The rules that were in force at the time of [`LiveRules::load`].
 ///
-/// Meant for a few decisions: while it is held, a reload to another window leaves the old windows enforced beside the new
-/// ones.
+/// Hold it for a few decisions only. While it is held, a reload that changes windows leaves the old windows enforced, in addition to
+/// the new ones.
 ///
 /// # Examples
 ///
@@ -94,7 +95,7 @@ struct Writer<R: ?Sized, C> {
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let rules = RuleSetBuilder::<str>::new().rule(Rule::new("all", "1/s".parse()?));
 /// let live = LiveRules::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4])?);
-/// // A denial borrows it. Drop both once the answer is known.
+/// // A denial borrows the loaded rules. Drop both as soon as the result is known.
 /// let loaded = live.load();
 /// assert!(loaded.check("request").is_ok());
 /// let wait = loaded.check("request").map_err(|denied| denied.retry_after());
@@ -146,8 +147,8 @@ impl<R: ?Sized, C: fmt::Debug> fmt::Debug for LoadedRules<R, C> {
 pub enum Reloaded {
     /// Only the new rules are enforced.
     Done,
-    /// The new rules are enforced, and beside them this number of old states, whose counts are yet to be charged to the new
-    /// ones. A decision by old rules is still in progress. [`LiveRules::finish`] completes the reload.
+    /// The new rules are enforced, and this number of old states too, whose counts are not charged to the new states yet. A decision
+    /// by old rules is still in progress. [`LiveRules::finish`] completes the reload.
     Pending(usize),
 }
 
@@ -157,22 +158,22 @@ pub enum Reloaded {
 pub enum ReplaceError {
     /// The new rules are invalid.
     Rules(RuleError),
-    /// Too many old states, 64 or more, are still enforced, because loaded rules are held for long. One reload that changes
-    /// the windows of many rules can leave that many.
+    /// Too many old states (64 or more) are still enforced, because loaded rules are held for long. A single reload that changes
+    /// the windows of many rules can leave so many.
     Pending(usize),
 }
 
-/// The number of old states in force at which no further reload is accepted.
+/// The number of enforced old states from which on a reload is rejected.
 const MAX_PENDING: usize = 64;
 
-/// The number of retained states, the latest ones.
+/// The maximum number of retained states. The latest ones are kept.
 const MAX_RETAINED: usize = 8;
 
-/// How often a reload yields to the threads that use old rules before it returns [`Reloaded::Pending`].
+/// The number of times that a reload yields to threads with old rules before it returns [`Reloaded::Pending`].
 const MAX_YIELDS: usize = 100;
 
 impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
-    /// Puts a first rule set in force.
+    /// Creates live rules with a first rule set.
     pub fn new(rules: RuleSet<R, C>) -> Self {
         Self {
             current: Published::new(rules),
@@ -184,23 +185,23 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
         }
     }
 
-    /// Returns the rules in force. Wait-free, except for a thread's first call.
+    /// Returns the rules in force. This is wait-free, except for the first call of a thread.
     ///
-    /// A [`Denied`](super::Denied) borrows the returned value: keep that in a variable while the denial is used, and hold
-    /// neither across an `.await`.
+    /// A [`Denied`](super::Denied) borrows the returned value, so keep the value in a variable while you use the denial. Do not hold
+    /// either across an `.await`.
     #[inline]
     pub fn load(&self) -> LoadedRules<R, C> {
         LoadedRules(self.current.load())
     }
 
-    /// Replaces the rules, and keeps the counts of those that continue.
+    /// Replaces the rules, and keeps the counts of rules that continue.
     ///
-    /// Waits for other threads in this method or in [`finish`](Self::finish), never for decisions. A change of windows reads
-    /// every key of the old table.
+    /// This call waits for other threads in this method or in [`finish`](Self::finish). It does not wait for decisions. A change of
+    /// windows reads every key of the old table.
     ///
     /// # Errors
     ///
-    /// When the rules are invalid, or 64 or more old states are still enforced. The rules have not changed then.
+    /// Returns an error if the rules are invalid, or if 64 or more old states are still enforced. The rules are unchanged then.
     pub fn store(&self, rules: &RuleSetBuilder<R>) -> Result<Reloaded, ReplaceError> {
         let mut writer = self.writer();
         if let Reloaded::Pending(states) = self.complete(&mut writer)
@@ -256,11 +257,11 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer<R, C>> {
-        // Poison is ignored: a panic leaves old states enforced beside new ones, which is stricter.
+        // A poisoned lock is used: a panic leaves old states enforced in addition to new ones, which is stricter.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Charges the new states and removes the old ones, if every thread uses the new states by now.
+    /// Charges the new states and removes the old ones, if every thread uses the new states.
     fn complete(&self, writer: &mut Writer<R, C>) -> Reloaded {
         writer.previous.retain_mut(|set| !set.is_free());
         if writer.carry_overs.is_empty() {

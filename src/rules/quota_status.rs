@@ -5,7 +5,7 @@ use crate::quota::Quota;
 
 /// The status of one quota of one rule, for one request.
 ///
-/// A [`RulePeek`](super::RulePeek) reads these values on request; a status has read them.
+/// A status has values that were read once. A [`RulePeek`](super::RulePeek) reads them on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaStatus {
     pub(crate) rule: Arc<str>,
@@ -33,7 +33,7 @@ impl QuotaStatus {
         self.quota
     }
 
-    /// The limit in permits, of the key's tier if it is in one.
+    /// The limit in permits. If the key has a tier, it is the tier's limit.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
@@ -45,29 +45,30 @@ impl QuotaStatus {
         self.permits
     }
 
-    /// The permits that were left after the decision: of the limit, or of this node's part of it if the node decided.
+    /// The permits that were left after the decision. If this node has decided, they are those of the node's share of the limit.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// The time from the decision until the quota has room, if no other request is admitted. `None`: never, or unknown.
+    /// The time from the decision until the quota would admit the request, if no other request is admitted before. `None` if it never
+    /// would, or if the time is unknown.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// The time from the decision after which more permits are left, if no other request is admitted. `None`: nothing is
-    /// charged, or never, or unknown.
+    /// The time from the decision until more permits are left, if no other request is admitted before. `None` if nothing is charged,
+    /// if there are never more, or if the time is unknown.
     ///
-    /// It is exact where this node has decided by a limiter of its own. Where a store or a lease has decided it is an upper
-    /// bound: after a window, and a cell of a counter, no permit counts any more.
+    /// It is exact if a limiter of this node has decided. If a store or a lease has decided, it is an upper bound: one window, and
+    /// one cell of a counter, after which no permit counts.
     #[must_use]
     pub const fn reset_after(&self) -> Option<Duration> {
         self.reset_after
     }
 
-    /// Whether the rule is enforced for this key. A rule in shadow mode is not.
+    /// Whether the rule is enforced for this key, and not in the shadow.
     #[must_use]
     pub const fn is_enforced(&self) -> bool {
         self.enforced

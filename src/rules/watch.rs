@@ -17,31 +17,31 @@ use super::live::{LiveRules, Reloaded, ReplaceError};
 use super::set::builder::RuleSetBuilder;
 use crate::clock::Clock;
 
-/// Reloads rules when their file changes, until it is dropped.
+/// A watcher that reloads rules when their file changes, until it is dropped.
 ///
 /// # Guarantees
 ///
 /// - A file that is invalid or missing leaves the rules in force, and is reported.
-/// - The last text of the file is put in force, and each text that is read is reported. One that could not be stored yet
-///   ([`ReplaceError::Pending`]) is tried and reported again.
+/// - The last text of the file is put in force, and each text that is read is reported. If a text could not be stored
+///   ([`ReplaceError::Pending`]), it is tried and reported again.
 /// - The file is also read at the start, so a change before the watch begins is not missed.
-/// - A [pending](Reloaded::Pending) reload is [finished](LiveRules::finish) soon after the last decision by old rules. That
-///   is not reported.
+/// - A [pending](Reloaded::Pending) reload is [finished](LiveRules::finish) soon after the last decision by old rules. This is
+///   not reported.
 ///
-/// The directory is watched instead of the file, so that a file renamed over it, or a symbolic link changed in the
-/// directory, is noticed. The file is read when the directory has been quiet for [`DEBOUNCE`](Self::DEBOUNCE), or
-/// [`MAX_DELAY`](Self::MAX_DELAY) after a change, and is reloaded if its text differs. Keep it in a directory with few
-/// other changes. The directory must not be removed.
+/// The watcher watches the directory of the file. So it notices a file that is renamed over the watched one, and a changed symbolic
+/// link. It reads the file when the directory has been quiet for [`DEBOUNCE`](Self::DEBOUNCE), or [`MAX_DELAY`](Self::MAX_DELAY)
+/// after a change, and reloads it if its text differs. Keep the file in a directory with few other changes. The directory must not
+/// be removed.
 ///
 /// # Cost
 ///
-/// A thread, which sleeps between changes. Decisions are not affected.
+/// The watcher has a thread, which sleeps between changes. Decisions are not affected.
 ///
 /// # Caveats
 ///
-/// - Network file systems often send no notifications: there, call [`LiveRules::reload`] from a timer.
+/// - Network file systems often send no notifications. Call [`LiveRules::reload`] from a timer there.
 /// - An edit of a symbolic link's target in another directory is not noticed.
-/// - After another call of [`LiveRules::store`], the file is put in force again only when its text changes.
+/// - If [`LiveRules::store`] is called directly, the file is put in force again only when its text changes.
 ///
 /// # Examples
 ///
@@ -103,12 +103,13 @@ impl RulesWatcher {
 
     /// Starts to watch, and reloads the file at once and after every change.
     ///
-    /// A thread of its own calls `report` with the result of each reload. A panic in `report` ends the watch.
+    /// The watcher's thread calls `report` with the result of each reload. A panic in `report` ends the watch.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be watched (for example because it is missing, or the system's limit of watches is
-    /// reached), or the thread cannot be started. A file that is invalid or missing is reported instead.
+    /// Returns an error if the directory cannot be watched (for example because it is missing, or because the system's limit of
+    /// watches is reached), or if the thread cannot be started. A file that is invalid or missing is not an error here. It is passed
+    /// to `report`.
     pub fn new<R, C>(
         rules: Arc<LiveRules<R, C>>,
         path: impl AsRef<Path>,
@@ -119,15 +120,15 @@ impl RulesWatcher {
         R: ?Sized + 'static,
         C: Clock + Clone + Send + Sync + 'static,
     {
-        // The working directory of the process may change.
+        // The path is made absolute, because the working directory of the process may change.
         let path = std::path::absolute(path).map_err(WatchError::io)?;
         let directory = path.parent().unwrap_or(&path);
         let (stop, messages) = mpsc::channel();
         let changes = stop.clone();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // An error may hide a change.
+            // An error is treated as a change, because it may hide one.
             if event.map_or(true, |event| is_change(event.kind)) {
-                // Fails when the thread has ended.
+                // This fails if the thread has ended.
                 let _ = changes.send(WatchMessage::Changed);
             }
         })
@@ -161,11 +162,11 @@ impl RulesWatcher {
     }
 }
 
-/// Stops the watch. Waits for a reload in progress, unless it is dropped by `report` itself.
+/// Stops the watch. The drop waits for a reload in progress, unless `report` drops the watcher.
 impl Drop for RulesWatcher {
     fn drop(&mut self) {
         drop(self.watcher.take());
-        // Fails when the thread has ended by a panic of `report`.
+        // This fails if the thread has ended by a panic of `report`.
         let _ = self.stop.send(WatchMessage::Stop);
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
@@ -175,7 +176,7 @@ impl Drop for RulesWatcher {
     }
 }
 
-/// Whether the event may mean that the file has changed. A read of it, such as ours, does not.
+/// Whether the file may have changed. Reads of the file, such as those of this watcher, also cause events.
 fn is_change(event: EventKind) -> bool {
     match event {
         EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
@@ -189,7 +190,7 @@ struct Reloader<R: ?Sized, C, F> {
     path: PathBuf,
     extractors: Extractors<R>,
     report: F,
-    /// The last result of reading the file; `None` to force a reload.
+    /// The last result of reading the file. `None` forces a reload.
     last_read: Option<Result<String, io::ErrorKind>>,
 }
 
@@ -199,7 +200,7 @@ where
     C: Clock + Clone,
     F: FnMut(Result<Reloaded, ReloadError>),
 {
-    /// The times between attempts to finish a reload: the first, doubled each time up to the last.
+    /// The times between attempts to finish a reload. They begin at the first one, and double up to the last one.
     const MIN_RETRY: Duration = Duration::from_millis(1);
     const MAX_RETRY: Duration = Duration::from_millis(250);
 
@@ -253,7 +254,7 @@ where
         let unfinished = match &reloaded {
             Ok(Reloaded::Pending(_)) => true,
             Err(ReloadError::Replace(ReplaceError::Pending(1..))) => {
-                // Try the same text again.
+                // The same text is tried again.
                 self.last_read = None;
                 true
             }
@@ -272,7 +273,7 @@ where
     /// Tries to finish a reload. Returns the time until the next attempt, if one is needed.
     fn retry(&mut self, waited: Option<Duration>) -> Option<Duration> {
         let pending = self.rules.finish() != Reloaded::Done;
-        // A text that was not stored because of too many old states may be stored now.
+        // A text that was rejected because of too many old states may be accepted now.
         let again = pending || (self.last_read.is_none() && self.reload_if_changed());
         again.then(|| (waited.unwrap_or(Self::MIN_RETRY) * 2).min(Self::MAX_RETRY))
     }

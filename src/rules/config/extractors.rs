@@ -14,8 +14,8 @@ use crate::rules::key::Key;
 
 /// The keys, costs, conditions and tier functions that a rules file can refer to by their names.
 ///
-/// A file can call no other code. But it can deny every request, limit none, or allocate much memory (`capacity`, large
-/// logs), so write access to it needs the same care as to the program.
+/// A file can call no other code. But it can deny every request, limit no request, or allocate much memory (`capacity`, large
+/// logs). So restrict write access to it as you do for the program.
 ///
 /// # Examples
 ///
@@ -175,7 +175,7 @@ impl<R: ?Sized> Extractors<R> {
         self.find(&self.tiers, node, ("by", "tier functions"), TierOf::name, resolve)
     }
 
-    /// The extractor with the name in this node, or an error that lists the names that exist.
+    /// Returns the extractor with the name in this node, or an error that lists the existing names.
     fn find<T: Clone>(
         &self,
         known: &[T],

@@ -1,4 +1,4 @@
-//! Reads the values of fields, with an error at their positions.
+//! Readers of the values of fields. An error has the position of the value.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use super::keywords::{A_WHOLE_NUMBER, one_of};
 use super::parse::node::{Node, Value};
 use crate::error::ConfigError;
 
-/// Checks that a node is a map with no fields but these. The error about another field is at its name.
+/// Checks that a node is a map with no fields but these. The error about another field has the position of its name.
 pub(super) fn only_fields(
     node: &Node,
     names: &[&str],
@@ -27,7 +27,7 @@ pub(super) fn only_fields(
     }
 }
 
-/// The error about a map without a field that it needs.
+/// Returns the error about a map without a required field.
 pub(super) fn missing(node: &Node, field: &'static str, expected: &str) -> FileError {
     FileError::value(node.at, ConfigError::missing(field, expected))
 }
@@ -50,7 +50,7 @@ pub(super) fn whole(field: &'static str, node: &Node) -> Result<u64, FileError> 
     }
 }
 
-/// The meaning of one of these words.
+/// Returns the value of one of these words.
 pub(super) fn keyword<T: Copy>(
     field: &'static str,
     node: &Node,

@@ -8,7 +8,7 @@ use super::file_format::FileFormat;
 use super::parse::position::Position;
 use crate::error::ConfigError;
 
-/// The error of a rules file that cannot be used: the position, the rule, what was given, and what is expected.
+/// The error of a rules file that cannot be used: the position, the rule, the given value, and the expected values.
 ///
 /// # Examples
 ///

@@ -26,7 +26,7 @@ use file_error::FileError;
 use file_format::FileFormat;
 
 impl<R: ?Sized> RuleSetBuilder<R> {
-    /// Reads rules from a file, whose extension gives its [format](FileFormat).
+    /// Reads rules from a file. The extension of the file determines the [format](FileFormat).
     ///
     /// A rule needs a `name`, and either `quota` or `quotas` (written as for [`Quota`](crate::Quota)). All other fields are
     /// optional, and fields that are not in this example are errors.
@@ -67,7 +67,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// JSON and YAML files have the same structure: a map with `rules`, a list of maps. Editors can check a file against
     /// `schema/rules.schema.json` of the package; the field `$schema` gives its location.
     ///
-    /// The rules are checked as by [`build_with`](Self::build_with), which allocates their tables for a moment.
+    /// The rules are checked as by [`build_with`](Self::build_with), which temporarily allocates their tables.
     ///
     /// # Errors
     ///
@@ -138,8 +138,8 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         reader::read(&parse::parse(text, format)?, extractors)
     }
 
-    /// Reads rules from a deserializer, with the fields of [`from_file`](Self::from_file): for rules that are a part of
-    /// another configuration, or come over the network.
+    /// Reads rules from a deserializer, with the fields of [`from_file`](Self::from_file). This is for rules that are a part of
+    /// another configuration, or are received over the network.
     ///
     /// The format of the deserializer must be self-describing, as JSON is.
     ///

@@ -8,7 +8,7 @@ use super::parse::node::{Node, Value};
 use crate::quota::Quota;
 use crate::rules::rule::mode::Mode;
 
-/// Reads the field `mode` of a rule: a word, or a map of one word to its fields.
+/// Reads the field `mode` of a rule. The value is a word, or a map from one word to the fields of the mode.
 pub(super) fn mode(node: &Node) -> Result<Mode, FileError> {
     let mode = match &node.value {
         Value::Text(word) => {

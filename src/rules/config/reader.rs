@@ -40,7 +40,7 @@ pub(super) fn read<R: ?Sized>(
         });
         builder = builder.rule(rule?);
     }
-    // Built once, so that an error of the rule set is found now and gets a position.
+    // The rule set is built here, so that its error gets a position.
     match migration::migrate(builder.rules(), None, &[], Seeds::new([1, 2, 3, 4])) {
         Ok(_) => Ok(builder),
         Err(error) => Err(locate(nodes, &builder, error)),
@@ -191,7 +191,7 @@ fn list<R: ?Sized>(
         return Err(list.unexpected(field, KEYS));
     };
     let Some(key) = rule.key.as_ref().map(|key| key.name().to_string()) else {
-        // The rule set reports only a list that is not empty.
+        // The rule set reports only a list that is not empty, so an empty list is checked here.
         let error = ConfigError::new(field, "given for a rule without a key", "a rule with a key");
         return Err(FileError::value(list.at, error));
     };
@@ -204,7 +204,7 @@ fn list<R: ?Sized>(
     Ok(rule)
 }
 
-/// The error of a rule set, at the value that it is about.
+/// Converts the error of a rule set to an error at the position of the value that it is about.
 fn locate<R: ?Sized>(nodes: &[Node], builder: &RuleSetBuilder<R>, error: RuleError) -> FileError {
     let RuleError { rule: name, error } = error;
     let named = |(_, rule): &(usize, &Rule<R>)| rule.name() == name;
@@ -233,7 +233,7 @@ fn locate<R: ?Sized>(nodes: &[Node], builder: &RuleSetBuilder<R>, error: RuleErr
     }
 }
 
-/// The one of several quotas, or of several tiers, that gives the same error without the others.
+/// Returns the quota, or the tier, that causes the same error without the others.
 fn invalid_alone<'n, R: ?Sized>(node: &'n Node, rule: &Rule<R>, error: &ConfigError) -> Option<&'n Node> {
     let fails = |rule: &Rule<R>| StateAlgorithms::new(rule, &rule.quotas).is_err_and(|other| other == *error);
     let mut bare = rule.clone();

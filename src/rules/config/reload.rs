@@ -18,7 +18,7 @@ pub enum ReloadError {
 }
 
 impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
-    /// Replaces the rules by those of a file, as [`store`](Self::store) does: for a timer, or a thread that handles a
+    /// Replaces the rules by those of a file, as [`store`](Self::store) does. Call it from a timer, or from a thread that handles a
     /// signal.
     ///
     /// # Errors

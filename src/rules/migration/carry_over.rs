@@ -7,33 +7,34 @@ use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::storage::StateStorage;
 use crate::time::Nanos;
 
-/// A new state, and the old ones whose counts are yet to be charged to it.
+/// A new state, and the old states whose counts must be charged to it.
 pub(crate) struct CarryOver<R: ?Sized> {
     pub(crate) new: Arc<RuleState<R>>,
-    /// The states that it replaces. They have counted the same requests, so the most that a key has spent in one of them is
-    /// charged.
+    /// The states that it replaces. They have counted the same requests, so a key is charged the maximum of the permits that it has
+    /// spent in each of them.
     pub(crate) old: Vec<Arc<RuleState<R>>>,
-    /// States of earlier reloads that have not been carried over to `old` yet. All that a key has spent in them is charged.
+    /// States of earlier reloads that have not been carried over to `old` yet. A key is charged the sum of the permits that it has
+    /// spent in them.
     pub(crate) earlier: Vec<Arc<RuleState<R>>>,
     /// States that are no longer enforced, and whose counts did not all fit into their successors.
     pub(crate) retained: Vec<Arc<RuleState<R>>>,
 }
 
 impl<R: ?Sized> CarryOver<R> {
-    /// The states that are enforced beside the new one until it has been charged.
+    /// The states that are enforced in addition to the new state, until it has been charged.
     pub(crate) fn enforced(&self) -> impl Iterator<Item = &Arc<RuleState<R>>> {
         self.old.iter().chain(&self.earlier)
     }
 
-    /// Charges the new state before it is in force, from old states that apply to other requests or at another cost: these
-    /// do not limit the same requests until the carry-over is complete.
+    /// Charges the new state before it is in force, from old states that apply to other requests or have another cost. Until the
+    /// carry-over is complete, these states do not limit the same requests as the new one.
     pub(crate) fn carry_over_early(&self, now: Nanos) {
         let differs = |old: &&Arc<RuleState<R>>| !self.new.extractor.has_scope_of(&old.extractor);
         let early: Vec<_> = self.enforced().filter(differs).cloned().collect();
         self.new.carry_over(&[], &early, now);
     }
 
-    /// Charges the new state. Returns false if its words cannot hold all of it.
+    /// Charges the new state. Returns false if its words cannot hold all of the permits.
     ///
     /// By now, every thread that charges an old state must also charge the new one.
     pub(crate) fn complete(&self, now: Nanos) -> bool {
@@ -42,12 +43,12 @@ impl<R: ?Sized> CarryOver<R> {
     }
 }
 
-/// The permits that each key has spent, and the latest time that it has recorded.
+/// The permits that each key has spent, and the latest time in its words.
 type SpentByKey = HashMap<u64, (u64, Nanos)>;
 
 impl<R: ?Sized> RuleState<R> {
-    /// Charges each key the most that still counts in one of `old`, and all that still counts in `earlier`. Returns false
-    /// if the words cannot hold all of it.
+    /// Charges each key the maximum of the permits that still count in each of `old`, plus all permits that still count in `earlier`.
+    /// Returns false if the words cannot hold all of them.
     fn carry_over(&self, old: &[Arc<Self>], earlier: &[Arc<Self>], now: Nanos) -> bool {
         let mut all = true;
         let mut most = SpentByKey::default();
@@ -62,7 +63,7 @@ impl<R: ?Sized> RuleState<R> {
         for earlier in earlier {
             all &= self.add_spent(earlier, now, &mut most);
         }
-        // A key without permits that still count must not take an entry from one that has some.
+        // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in most.into_iter().filter(|&(_, (permits, _))| permits > 0) {
             self.charge_debt(key, None, at, permits);
             all &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
@@ -88,7 +89,7 @@ impl<R: ?Sized> RuleState<R> {
                 let (unlimited, usage) = (self.algorithms.unlimited(None), &self.algorithms.usage);
                 let shared = to.inherit_overflow(from, unlimited, usage, &old.algorithms.usage, now);
                 if let Some((permits, at)) = shared.spent {
-                    // Keys that already have an entry here, and that the old catch-all may have admitted before.
+                    // These keys already have an entry in this table, and the old catch-all may have admitted them before.
                     to.for_each(|key| {
                         if from.is_marked(key, now) {
                             add(key, permits, at);
@@ -97,7 +98,7 @@ impl<R: ?Sized> RuleState<R> {
                 }
                 shared.is_remembered
             }
-            // A successor has the same key, so both are single.
+            // A successor has the same key, so both states have no key.
             (StateStorage::Single(_), StateStorage::Single(_) | StateStorage::Keyed(_))
             | (StateStorage::Keyed(_), StateStorage::Single(_)) => {
                 add_key(NO_KEY);

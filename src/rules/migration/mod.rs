@@ -1,4 +1,4 @@
-//! The transfer of counts from old rules to new ones: [the protocol](super).
+//! The transfer of counts from old rules to new rules, by [the protocol](super).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,15 +18,15 @@ mod successor;
 use carry_over::CarryOver;
 use successor::Successors;
 
-/// The states of new rules, and the work that a reload has left.
+/// The states of new rules, and the carry-overs that complete the reload.
 pub(crate) struct Migration<R: ?Sized> {
     pub(crate) states: RuleStates<R>,
     pub(crate) carry_overs: Vec<CarryOver<R>>,
-    /// For each retained state, the same under the names of the new rules; `None` if none of its rules continues.
+    /// Each retained state with the names of the new rules. `None` if none of its rules continues.
     pub(crate) retained: Vec<Option<Arc<RuleState<R>>>>,
 }
 
-/// Builds the states of new rules, which continue those of `old` and the `retained` ones.
+/// Builds the states of new rules, which continue the states of `old` and the `retained` states.
 pub(crate) fn migrate<R: ?Sized>(
     rules: &[Rule<R>],
     old: Option<&RuleStates<R>>,
@@ -97,7 +97,7 @@ pub(crate) fn migrate<R: ?Sized>(
     })
 }
 
-/// Old states as they are enforced beside the new ones, once for each storage.
+/// The old states that are enforced in addition to the new ones, one for each storage.
 struct RetiredStates<R: ?Sized>(Vec<Arc<RuleState<R>>>);
 
 impl<R: ?Sized> RetiredStates<R> {

@@ -1,4 +1,4 @@
-//! Which old state a new one continues, and whether it can have its words.
+//! The choice of the old state that a new state continues, and the check whether the new state can reuse its words.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,21 +10,21 @@ use crate::keyed::OnFull;
 use crate::rules::evaluate::rule_state::{RuleState, StateQuota};
 
 impl<R: ?Sized> RuleState<R> {
-    /// Whether a rule of the old state continues here, by the same key.
+    /// Whether a rule of the old state continues in this state, with the same key.
     pub(crate) fn succeeds(&self, old: &Self, successors: &Successors<'_, R>) -> bool {
         let is_here = |rule: u16| self.quotas.iter().any(|new| new.rule == rule);
         let continues = |old: &StateQuota| successors.of(&old.name).is_some_and(|new| is_here(new.rule));
         self.extractor.has_key_of(&old.extractor) && old.quotas.iter().any(continues)
     }
 
-    /// Whether any of its rules continues.
+    /// Whether any rule of this state continues.
     pub(crate) fn has_successor(&self, successors: &Successors<'_, R>) -> bool {
         let mut quotas = self.quotas.iter();
         quotas.any(|quota| successors.of(&quota.name).is_some())
     }
 
-    /// Takes the words of one of the `old` states over, if they mean the same; of several, those of a state whose rules
-    /// have kept their names. Returns whether there was one.
+    /// Reuses the words of one of the `old` states, if both states interpret them in the same way. A state whose rules have kept
+    /// their names is preferred. Returns whether there was such a state.
     pub(crate) fn reuse_state(&mut self, old: &[&Arc<Self>], successors: &Successors<'_, R>) -> bool {
         let is_same = |old: &Self, renamed: bool| {
             let mut quotas = core::iter::zip(&self.quotas, &old.quotas);
@@ -50,19 +50,19 @@ impl<R: ?Sized> RuleState<R> {
         true
     }
 
-    /// Whether a refund may lower the time of a word. An entry with such a word must not be taken over before it is idle.
+    /// Whether a refund may lower the time of a word. An entry with such a word must not be reused before it is idle.
     fn lowers_time(&self) -> bool {
         self.on_full != OnFull::Forget && matches!(self.algorithms.usage, AnyAlgorithm::Gcra(_))
     }
 
-    /// Whether a rule here has kept its own words, and now also continues the old state under another name.
+    /// Whether a rule of this state has kept its words, and also continues the old state under another name.
     pub(crate) fn is_renamed_onto(&self, old: &Self) -> bool {
         let has_name = |old: &StateQuota| self.quotas.iter().any(|new| new.name == old.name);
         !self.shares_storage_with(old) && !old.quotas.iter().any(has_name)
     }
 
-    /// The state as it is enforced beside its successors. Its quotas have the successors' names, so that a denial by it is
-    /// theirs; quotas without a successor lose their limit.
+    /// Returns the state that is enforced in addition to its successors. Its quotas have the names of the successors, so that its
+    /// denials are theirs. Quotas without a successor have no limit.
     pub(crate) fn retire(&self, successors: &Successors<'_, R>) -> Self {
         let quotas: Box<[StateQuota]> = self
             .quotas

@@ -4,16 +4,16 @@ use crate::rules::rule::Rule;
 
 /// The new rule that continues an old one.
 pub(crate) struct Successor {
-    /// Its index among the new rules.
+    /// The index of the rule among the new rules.
     pub(crate) rule: u16,
     pub(crate) name: Arc<str>,
 }
 
-/// The new rules, as successors of old ones.
+/// The new rules, as successors of old rules.
 pub(crate) struct Successors<'a, R: ?Sized>(pub(crate) &'a [Rule<R>]);
 
 impl<R: ?Sized> Successors<'_, R> {
-    /// The successor of the old rule with this name: the rule of that name, or else the one that was renamed from it.
+    /// The successor of the old rule with this name: the new rule with the same name, or else the rule that was renamed from it.
     pub(crate) fn of(&self, name: &str) -> Option<Successor> {
         let find = |is: &dyn Fn(&Rule<R>) -> bool| self.0.iter().position(is);
         let rule = find(&|rule| *rule.name == *name)

@@ -1,6 +1,6 @@
 use crate::algorithm::CounterRing;
 
-/// How a rule counts.
+/// The algorithm of a rule.
 ///
 /// # Examples
 ///
@@ -9,7 +9,7 @@ use crate::algorithm::CounterRing;
 /// use ringgate::{ManualClock, Rule};
 ///
 /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-/// // Paced: a hundred a second, one at a time.
+/// // One hundred requests per second, evenly spaced.
 /// let rule = Rule::new("all", "100/s".parse()?).algorithm(RuleAlgorithm::Gcra).burst(1);
 /// let rules = RuleSetBuilder::<str>::new().rule(rule).build_with(ManualClock::new(), [1, 2, 3, 4])?;
 /// assert!(rules.check("request").is_ok());
@@ -20,7 +20,7 @@ use crate::algorithm::CounterRing;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleAlgorithm {
-    /// The strict sliding window counter, [`CounterRing::new`](crate::CounterRing::new). The default.
+    /// The strict sliding window counter: [`CounterRing::new`](crate::CounterRing::new). This is the default.
     #[default]
     Counter,
     /// The sliding window counter over N cells: [`classic`](crate::algorithm::CounterRingBuilder::classic).

@@ -38,7 +38,7 @@ impl KeyFraction {
         }
     }
 
-    /// Whether the key with this hash belongs to the fraction. A larger fraction has all keys of a smaller one.
+    /// Whether the key with this hash belongs to the fraction. A larger fraction contains all keys of a smaller one.
     pub(crate) const fn contains(self, hash: u64) -> bool {
         (hash >> 32) < self.0
     }

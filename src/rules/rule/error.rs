@@ -4,7 +4,7 @@ use core::fmt;
 use crate::error::ConfigError;
 use crate::rules::rule::Rule;
 
-/// The error of a rule set that cannot be built: the rule, and what is wrong with it.
+/// The error of a rule set that cannot be built: the name of the rule, and the error of the rule.
 ///
 /// # Examples
 ///

@@ -25,7 +25,7 @@ use on_error::OnError;
 
 /// One rule of a [`RuleSet`](super::RuleSet): a limit, the requests that it applies to, and how they are counted.
 ///
-/// By default a rule applies to every request, counts all of them together, one permit each, and uses a strict
+/// By default a rule applies to every request, counts all requests together, charges one permit for each, and uses a strict
 /// [`CounterRing`](crate::CounterRing).
 ///
 /// # Examples
@@ -42,9 +42,9 @@ use on_error::OnError;
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
 /// let user = Key::new("user", |upload: &Upload, key| upload.user.hash(key));
-/// // Ten uploads a second and a hundred a minute for each user, decided in one step.
+/// // Each user can make ten uploads per second and a hundred per minute. Both are decided in one step.
 /// let uploads = Rule::new("uploads", "10/s".parse()?).also("100/min".parse()?).by(&user);
-/// // A gigabyte an hour for all users together.
+/// // All users together can upload a gigabyte per hour.
 /// let volume = Rule::new("volume", "1_000_000_000/h".parse()?)
 ///     .cost(&Cost::new("bytes", |upload: &Upload| upload.bytes));
 /// # let _ = (uploads, volume);
@@ -73,7 +73,7 @@ pub struct Rule<R: ?Sized> {
     pub(crate) mode: Mode,
 }
 
-/// A key of a list: feeds itself to a hasher.
+/// A key of a list, as a function that feeds it to a hasher.
 pub(crate) type ListEntry = Arc<dyn Fn(&mut KeyHasher) + Send + Sync>;
 
 impl<R: ?Sized> Rule<R> {
@@ -127,10 +127,9 @@ impl<R: ?Sized> Rule<R> {
 
     /// Sets the cells per window of a counter, classic or even rule.
     ///
-    /// The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS), which take 512
-    /// bytes for each key of its table and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table by
-    /// cells. The default for a classic or even rule is
-    /// [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
+    /// The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take 512 bytes for
+    /// each key and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes. The default for a classic
+    /// or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
     pub fn cells(mut self, cells: u64) -> Self {
         self.cells = Some(cells);
         self
@@ -142,7 +141,7 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Counts each key by itself.
+    /// Counts each key separately.
     pub fn by(mut self, key: &Key<R>) -> Self {
         self.key = Some(key.clone());
         self
@@ -166,11 +165,11 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Adds a tier with a limit of its own in the rule's window, lower or higher than the rule's.
+    /// Adds a tier with another limit in the rule's window, which may be lower or higher than the rule's limit.
     ///
-    /// All tiers share the counts, so a key that changes its tier keeps what it has spent. The burst of a gcra rule is
-    /// scaled with the limit, to at least one permit. Needs [`tier_of`](Self::tier_of). A log rule, or a rule with several
-    /// quotas, cannot have tiers.
+    /// All tiers share the counts, so a key whose tier changes keeps its counts. The burst of a gcra rule is scaled with the limit,
+    /// to at least one permit. The rule needs [`tier_of`](Self::tier_of). A log rule, or a rule with several quotas, cannot have
+    /// tiers.
     pub fn tier(mut self, name: impl Into<Arc<str>>, limit: u64) -> Self {
         self.tiers.push((name.into(), limit));
         self
@@ -189,7 +188,7 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Decides and counts without denying, to try a rule out.
+    /// Makes the rule decide and count without denying, to try it out.
     ///
     /// A rule in the shadow is charged for requests that it would have admitted, and not for those that it would have
     /// denied.
@@ -198,10 +197,10 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Enforces the rule for this percentage of its keys, and leaves it in the shadow for the others: a gradual roll-out.
+    /// Enforces the rule for this percentage of its keys, and leaves it in the shadow for the other keys, for a gradual roll-out.
     ///
-    /// Which keys these are is the same in every process on machines of one kind. A larger percentage includes the keys of a
-    /// smaller one. The rule needs a [key](Self::by).
+    /// Every process selects the same keys, on machines of one kind. A larger percentage includes the keys of a smaller one. The
+    /// rule needs a [key](Self::by).
     pub fn enforce_percent(mut self, percent: f64) -> Self {
         self.enforced = Enforcement::Percent(percent);
         self
@@ -213,20 +212,19 @@ impl<R: ?Sized> Rule<R> {
         self
     }
 
-    /// Denies this key always, where the rule applies to the request and is enforced.
+    /// Always denies this key, if the rule applies to the request and is enforced.
     pub fn deny(mut self, key: impl Hash + Send + Sync + 'static) -> Self {
         self.deny.push(Arc::new(move |hasher| key.hash(hasher)));
         self
     }
 
-    /// Sets the decision of a shared rule when the store does not answer (feature `redis`). Ignored in a rule set of one
-    /// process.
+    /// Sets the decision of a shared rule if the store does not answer (feature `redis`). A local rule set ignores it.
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.on_error = on_error;
         self
     }
 
-    /// Sets how much a node decides by itself about a shared rule (feature `redis`). Ignored in a rule set of one process.
+    /// Sets which decisions about a shared rule a node makes without the store (feature `redis`). A local rule set ignores it.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
@@ -242,7 +240,7 @@ impl<R: ?Sized> Rule<R> {
     ///
     /// # Errors
     ///
-    /// When the rule's key cannot be read from the text: a phrase that says why.
+    /// A phrase with the reason, if the rule's key cannot be read from the text.
     #[cfg(feature = "config")]
     pub(crate) fn list_text(mut self, text: &str, allowed: bool) -> Result<Self, String> {
         let Some(key) = &self.key else {
@@ -252,7 +250,7 @@ impl<R: ?Sized> Rule<R> {
         hash(text, &mut KeyHasher::unseeded())?;
         let text = String::from(text);
         let entry: ListEntry = Arc::new(move |hasher| {
-            // It succeeded above, and the result does not depend on the hasher.
+            // This succeeded above, and the result does not depend on the hasher.
             let _ = hash(&text, hasher);
         });
         if allowed {
@@ -286,7 +284,7 @@ impl<R: ?Sized> Rule<R> {
             && plain(other)
             && self.algorithm == other.algorithm
             && self.cells == other.cells
-            // Neither may have a burst. If one does, it gets a state of its own, so that the error names that rule.
+            // Neither may have a burst. A rule with a burst gets a separate state, so that the error names this rule.
             && self.burst == other.burst
             && self.capacity == other.capacity
             && self.on_full == other.on_full

@@ -3,29 +3,29 @@ use core::time::Duration;
 
 use crate::error::ConfigError;
 
-/// How much a node decides by itself about a shared rule, whose counts are kept by a store.
+/// Which decisions about a shared rule a node makes without the store that keeps its counts.
 ///
-/// The module `redis` documents the bound and the cost of each. A rule set of one process ignores it. A rule in the shadow
-/// is always strict, also if it is in the shadow for some keys only.
+/// The module `redis` documents the bound and the cost of each mode. A local rule set ignores it. A rule in the shadow is always
+/// strict, even if it is in the shadow for some keys only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Each node counts by itself, with the whole quota. The store is never asked.
+    /// Each node counts separately, with the whole quota. It never calls the store.
     Local,
-    /// The store makes every decision: exact, one round trip each. The default.
+    /// The store makes every decision. The limit is exact, and a decision costs one round trip. This is the default.
     #[default]
     Strict,
-    /// A node spends permits that the store has leased to it: exact, and without a round trip for busy keys. All other
-    /// decisions are the store's.
+    /// A node spends permits that the store has leased to it. The limit is exact, and decisions about busy keys cost no round trip.
+    /// The store makes all other decisions.
     Lease {
         /// The most permits of one key that a node may hold, 1 to [`MAX_PERMITS`](Mode::MAX_PERMITS).
         permits: u64,
     },
-    /// A node admits by itself and reports to the store in the background: without a round trip for busy keys.
+    /// A node admits requests without the store, and reports them in the background. Decisions about busy keys cost no round trip.
     ///
-    /// K nodes together may exceed the limit L by (K − 1)·min(`pending`, L). A node that has not heard from the store stops
-    /// after the term of a lease, or after four periods if that is longer. The store decides about a request for more than
-    /// `pending`, and about one that finds `pending` used up.
+    /// K nodes together may exceed the limit L by (K − 1)·min(`pending`, L). A node without an answer of the store stops admitting
+    /// after the term of a lease, or after four periods if that is longer. The store decides a request for more than `pending`
+    /// permits, and a request for which `pending` is used up.
     Sync {
         /// The time between two reports of one key, 1 ms to 60 s.
         period: Duration,
@@ -36,7 +36,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The most permits of one key that a node may hold or leave unreported: the capacity of a lease's word.
+    /// The most permits of one key that a node may hold or leave unreported. The word of a lease cannot hold more.
     pub const MAX_PERMITS: u64 = 1_000_000;
 
     const MIN_PERIOD: Duration = Duration::from_millis(1);

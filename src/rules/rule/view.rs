@@ -32,27 +32,27 @@ pub struct RuleView<'a> {
     pub quotas: &'a [Quota],
     /// The algorithm.
     pub algorithm: RuleAlgorithm,
-    /// The cells per window; `None` if not set.
+    /// The cells per window. `None` if not set.
     pub cells: Option<u64>,
-    /// The burst in permits; `None` if not set.
+    /// The burst in permits. `None` if not set.
     pub burst: Option<u64>,
-    /// The name of the key; `None` if all requests count together.
+    /// The name of the key. `None` if all requests count together.
     pub key: Option<&'a str>,
-    /// The name of the cost; `None` if a request costs one permit.
+    /// The name of the cost. `None` if a request costs one permit.
     pub cost: Option<&'a str>,
-    /// The name of the condition; `None` if the rule applies to every request.
+    /// The name of the condition. `None` if the rule applies to every request.
     pub when: Option<&'a str>,
     /// The name of the function that returns the tier.
     pub tier_of: Option<&'a str>,
-    /// The tiers by their names, with their limits in permits.
+    /// The names of the tiers, with their limits in permits.
     pub tiers: Vec<(&'a str, u64)>,
-    /// The number of keys that the table can hold; `None` if not set.
+    /// The number of keys that the table can hold. `None` if not set.
     pub capacity: Option<u64>,
     /// The decision about a key that finds the table full.
     pub on_full: OnFull,
     /// The decision of a shared rule when its store does not answer.
     pub on_error: OnError,
-    /// How much a node decides by itself about a shared rule.
+    /// Which decisions about a shared rule a node makes without the store.
     pub mode: Mode,
     /// The percentage of keys for which the rule is enforced: 0 in the shadow, 100 by default.
     pub enforced: f64,
@@ -63,7 +63,7 @@ pub struct RuleView<'a> {
 }
 
 impl<R: ?Sized> Rule<R> {
-    /// Returns the fields of the rule. Allocates for the tiers.
+    /// Returns the fields of the rule. This allocates a list of the tiers.
     #[must_use]
     pub fn view(&self) -> RuleView<'_> {
         RuleView {

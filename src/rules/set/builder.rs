@@ -13,7 +13,7 @@ use crate::rules::migration::{self, Migration};
 use crate::rules::rule::Rule;
 use crate::rules::rule::error::RuleError;
 
-/// A list of rules, from which a [`RuleSet`] is built, or by which one is replaced.
+/// A list of rules, from which a [`RuleSet`] is built, or by which live rules are replaced.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ pub struct RuleSetBuilder<R: ?Sized> {
 }
 
 impl<R: ?Sized> RuleSetBuilder<R> {
-    /// The most rules of a set.
+    /// The maximum number of rules in a set.
     pub const MAX_RULES: usize = MAX_RULES;
 
     /// Creates a builder without rules.
@@ -56,7 +56,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
         &self.rules
     }
 
-    /// Builds the rule set with a clock of its own and random seeds.
+    /// Builds the rule set with a new clock and random seeds.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// # Errors
     ///
-    /// With the name of the invalid rule, and one of these fields:
+    /// The error has the name of the invalid rule, and one of these fields:
     ///
     /// - `name`: empty, or the name of another rule;
     /// - `renamed_from`: a name that another rule has or was renamed from;

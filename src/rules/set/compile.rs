@@ -1,4 +1,4 @@
-//! From rules to states.
+//! The validation of rules, and the construction of their states.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,22 +12,22 @@ use crate::rules::rule::Rule;
 use crate::rules::rule::enforcement::Enforcement;
 use crate::rules::rule::error::RuleError;
 
-/// The most rules of a set.
+/// The maximum number of rules in a set.
 pub(crate) const MAX_RULES: usize = 1000;
 
-/// The most quotas of a rule, and of one state. Each makes a step of the state longer.
+/// The maximum number of quotas of a rule, and of a state. Each quota makes a decision of the state longer.
 const MAX_QUOTAS: usize = 16;
 
 /// A state, and the quotas that it is built from.
 type Draft<'a, R> = (RuleState<R>, Vec<QuotaOfRule<'a, R>>);
 
-/// Builds the states of the rules, all of them empty.
+/// Builds the states of the rules. All states are empty.
 pub(crate) fn states<R: ?Sized>(rules: &[Rule<R>], seeds: &Seeds) -> Result<Vec<RuleState<R>>, RuleError> {
     let mut drafts: Vec<Draft<'_, R>> = Vec::new();
     for (at, rule) in (0..).zip(rules) {
         for index in 0..rule.quotas.len() {
             let alone = [(at, rule, index)];
-            // The first state that the quota can share, unless its words cannot hold one more window.
+            // The quota shares the first state that it can, unless the words cannot hold one more window.
             let shared = drafts.iter_mut().find_map(|(state, quotas)| {
                 if quotas.len() >= MAX_QUOTAS || !quotas[0].1.shares_state_with(rule) {
                     return None;
@@ -46,7 +46,7 @@ pub(crate) fn states<R: ?Sized>(rules: &[Rule<R>], seeds: &Seeds) -> Result<Vec<
     Ok(drafts.into_iter().map(|(state, _)| state).collect())
 }
 
-/// Checks what the rules' states do not.
+/// Checks the conditions that building the states does not check.
 pub(crate) fn validate<R: ?Sized>(rules: &[Rule<R>]) -> Result<(), RuleError> {
     for (at, rule) in rules.iter().enumerate() {
         if at >= MAX_RULES {

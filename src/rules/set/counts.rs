@@ -1,8 +1,8 @@
-/// The counts of one rule since it came into force, under its own name or under one that it was
+/// The counts of one rule since it came into force, under its current name or a name that it was
 /// [renamed from](super::super::Rule::renamed_from).
 ///
-/// Another key does not reset them. Each number is exact while no thread decides; under load, they may be of slightly
-/// different instants.
+/// A change of the rule's key does not reset them. Without concurrent decisions, each number is exact. Under load, they may be of
+/// slightly different instants.
 ///
 /// # Examples
 ///
@@ -28,18 +28,18 @@
 pub struct RuleCounts {
     /// Requests that were admitted and charged to the rule.
     pub admitted: u64,
-    /// Permits that admitted requests were charged, for each of the rule's quotas.
+    /// Permits of admitted requests that were charged to each quota of the rule.
     pub charged: u64,
-    /// Requests that were denied by this rule, alone or among others.
+    /// Requests that were denied by this rule, and perhaps by others too.
     pub denied: u64,
     /// Requests that the rule would have denied if it were enforced.
     pub shadow_denied: u64,
-    /// Decisions by [`OnFull`](crate::keyed::OnFull), for keys that found no entry in the rule's table.
+    /// Decisions by [`OnFull`](crate::keyed::OnFull), for keys without an entry in the rule's full table.
     pub overflowed: u64,
-    /// Permits that could not be refunded, summed over the rule's states: of denied requests that lost a race, and of
-    /// [refunds](super::super::RuleSet::refund).
+    /// Permits that could not be refunded, summed over the rule's states. They are from requests that were denied after a charge, and
+    /// from [refunds](super::super::RuleSet::refund).
     pub forfeited: u64,
-    /// Decisions of a shared rule that this node made alone, by [`OnError`](super::super::OnError), because the store did
-    /// not answer. They are also counted as admitted or denied. 0 for a rule of one process.
+    /// Decisions of a shared rule that this node made by [`OnError`](super::super::OnError), because the store did not answer. They
+    /// are also counted as admitted or denied. 0 for a local rule.
     pub by_node: u64,
 }

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use super::sharded_counts::ShardedCounts;
 use crate::rules::evaluate::rule_states::NamedCounts;
 
-/// A handle to the counts of some rules as they go on, for an [`Observer`](crate::observe::Observer).
+/// A handle to the current counts of rules, for an [`Observer`](crate::observe::Observer).
 ///
 /// The observer keeps what it needs of it, so that it can follow the counts when the rules are gone. Returned by
 /// [`RuleSet::live_counts`](crate::RuleSet::live_counts), and for shared rules by the method of that name.
@@ -25,7 +25,7 @@ impl<'a> LiveCounts<'a> {
         Self { rules, shared: false }
     }
 
-    /// The counts of rules that many nodes share.
+    /// Creates a handle to the counts of shared rules.
     #[cfg(feature = "shared")]
     pub(crate) const fn shared(rules: &'a [NamedCounts]) -> Self {
         Self { rules, shared: true }

@@ -23,39 +23,38 @@ use counts::RuleCounts;
 #[cfg(feature = "observe")]
 use live_counts::LiveCounts;
 
-/// Several rules, decided as one: a request is charged to every rule that applies to it, or to none.
+/// Several rules that decide together: a request is charged to every rule that applies to it, or to none.
 ///
 /// # Guarantees
 ///
-/// - No rule admits more than the bound of its algorithm (the table in the [crate documentation](crate)), however
-///   threads interleave.
-/// - A denied request is charged to no rule, with one exception. Capacity of all rules is read before any is charged, and
-///   another thread may take the last permits of one rule in between. The rules charged before it are then refunded, as
-///   far as their algorithms can (a counter ring until a later cell is entered). The rest, at most the cost of the
-///   request, is counted in [`RuleCounts::forfeited`].
-/// - Rules with the same key, cost, condition, algorithm (counter, classic or fixed), cells, capacity and
-///   [`OnFull`](crate::keyed::OnFull), and without tiers, lists or a percentage, share one state of up to sixteen quotas. So do the
-///   quotas of one such rule, which may have all of these. One state is decided in one atomic step, and nothing in
-///   it has to be refunded.
+/// - No rule admits more than the bound of its algorithm (the table in the [crate documentation](crate)), for any interleaving of
+///   threads.
+/// - A denied request is charged to no rule, with one exception. The capacity of all rules is read before any is charged, and
+///   another thread may take the last permits of one rule in between. The rules that were charged before it are then refunded, as
+///   far as their algorithms can. At most the cost of the request stays charged in each of them, and is counted in
+///   [`RuleCounts::forfeited`].
+/// - The quotas of a rule share one state if its algorithm is counter, classic or fixed. So do those of several such rules with the
+///   same key, cost, condition, algorithm, cells, capacity and [`OnFull`](crate::keyed::OnFull), if these have no tiers, lists or
+///   percentage. A state has up to sixteen quotas. It is decided in one atomic step, so nothing in it has to be refunded.
 ///
 /// # Cost
 ///
-/// One reading of the clock, and for each state the cost of a [`KeyedRateLimiter`](crate::KeyedRateLimiter), or of a
-/// [`RateLimiter`](crate::RateLimiter) for a rule without a key. With more than one state, all are prefetched, then all
-/// are read, then all are charged. Each rule that is charged adds two writes to memory that only this thread writes.
+/// A decision reads the clock once. Each state costs as much as a [`KeyedRateLimiter`](crate::KeyedRateLimiter), or as a
+/// [`RateLimiter`](crate::RateLimiter) for a rule without a key. With several states, all are prefetched, then all are read, then all
+/// are charged. Each charged rule adds two writes to memory that only this thread writes.
 ///
-/// No allocation for an admission by up to 16 states, or a denial by up to eight quotas. A rule takes 8 KiB for its
-/// counts, and with a key a table for its capacity (1.4 MB at the default, with one word a key). A reload to another window
-/// holds two such tables until it is done.
+/// An admission by up to 16 states, and a denial by up to eight quotas, allocate nothing. A rule takes 8 KiB for its counts. A rule
+/// with a key also has a table for its capacity (1.4 MB by default, with one word per key). A reload to another window holds two such
+/// tables until it is complete.
 ///
 /// # Caveats
 ///
-/// - Functions of a request must be deterministic: a denial calls them again to name its rules.
+/// - Functions of a request must be deterministic, because a denial calls them again to find the violated rules.
 /// - A key that is denied at its first request still gets an entry in the table, until that entry is idle.
 ///
 /// # Examples
 ///
-/// Two a second for each user, on an endpoint that takes 50 in ten seconds and 100 in a minute:
+/// Each user can make two requests per second. The endpoint admits 50 requests in ten seconds and 100 in a minute:
 ///
 /// ```
 /// use core::hash::Hash;
@@ -78,7 +77,7 @@ use live_counts::LiveCounts;
 /// assert!(rules.check(&request).is_ok());
 /// let denied = rules.check(&request).unwrap_err();
 /// assert_eq!(denied.violations().next().unwrap().rule(), "user");
-/// // The endpoint was charged two, not three.
+/// // The denied request was not charged to the endpoint.
 /// let endpoint = rules.peek(&request).find(|peek| peek.rule() == "endpoint").unwrap();
 /// assert_eq!(endpoint.remaining(), 48);
 /// # Ok(())
@@ -98,8 +97,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     ///
     /// # Concurrency
     ///
-    /// Each state is charged by one instruction. Between the first and the last, another request may find a rule charged
-    /// by a request that is refunded a moment later. It is then denied, never admitted, because of it.
+    /// Each state is charged by one instruction, one after the other. Meanwhile a rule may count a charge that is refunded a moment
+    /// later, because a later rule denies. Such a charge may cause the denial of another request, but never an admission.
     #[inline]
     pub fn check<'a>(&'a self, request: &'a R) -> Result<Admitted, Denied<'a, R>> {
         self.states.check(request, || self.clock.now(), None)
@@ -116,8 +115,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.check(request, || self.clock.now(), hashes)
     }
 
-    /// Charges the request to every rule that applies to it, or to none, at a time that the caller has read from the
-    /// rule set's [clock](Self::clock).
+    /// Charges the request to every rule that applies to it or to none, at the time `now`, a reading of the rule set's
+    /// [clock](Self::clock).
     ///
     /// # Errors
     ///
@@ -127,10 +126,10 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.check(request, || now, None)
     }
 
-    /// Charges the request as [`check`](Self::check) does, and returns what a later [`refund`](Self::refund) or
-    /// [`settle`](Self::settle) needs.
+    /// Charges the request as [`check`](Self::check) does, and returns a reservation to [`refund`](Self::refund) or
+    /// [`settle`](Self::settle) later.
     ///
-    /// Allocates when more than four states are charged, and holds a reference to each.
+    /// The reservation holds a reference to each charged state. It allocates if there are more than four.
     ///
     /// # Errors
     ///
@@ -150,13 +149,13 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
     ///
     /// # Concurrency
     ///
-    /// The states are refunded one after the other. Meanwhile another request may be denied by a rule
-    /// that is not refunded yet; none is admitted too early.
+    /// The states are refunded one after the other. Meanwhile another request may be denied by a rule that is not refunded yet. No
+    /// request is admitted too early.
     pub fn refund(&self, reservation: Reservation<R>) -> Settled {
         reservation.settle(None, 0, self.clock.now(), &self.states)
     }
 
-    /// Replaces the reserved amount by the `actual` one, for the rules with this cost.
+    /// Replaces the reserved amount by the `actual` amount, for the rules with this cost.
     ///
     /// An excess is refunded as by [`refund`](Self::refund). A shortfall is charged now, as debt. Rules with another cost
     /// keep their charge.
@@ -168,17 +167,17 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         reservation.settle(Some(cost), actual, self.clock.now(), &self.states)
     }
 
-    /// Forgets what the keys of the request have spent, in each rule with a key that applies to it. Returns the number of
-    /// states in which a key had an entry.
+    /// Removes the counts of the request's keys, in each rule with a key that applies to the request. Returns the number of states in
+    /// which a key had an entry.
     ///
-    /// Rules without a key keep their counts, because other requests share them. So do permits that the catch-all of a full
-    /// table has admitted. As with [`KeyedRateLimiter::reset`](crate::KeyedRateLimiter::reset), a key whose table is full may
-    /// find no new entry. A reservation of the key that is settled afterwards refunds nothing.
+    /// Rules without a key keep their counts, because other requests share them. For this reason, the catch-all of a full table
+    /// keeps its counts, too. As with [`KeyedRateLimiter::reset`](crate::KeyedRateLimiter::reset), a key whose table is full may get no new
+    /// entry. A reservation of the key that is settled afterwards refunds nothing.
     ///
     /// # Concurrency
     ///
-    /// Each state is reset by itself. A concurrent decision about a key takes effect before its reset or after it. While a
-    /// reload carries counts over, a reset between reading and charging them does not undo the charge: reset again after
+    /// The states are reset one after the other. A concurrent decision about a key takes effect before its reset or after it. While a
+    /// reload carries counts over, a reset between reading and charging them does not undo the charge. Reset again after
     /// [`LiveRules::finish`](crate::LiveRules::finish).
     ///
     /// # Examples
@@ -215,8 +214,8 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
         self.states.peek(request, self.clock.now())
     }
 
-    /// Passes the views of [`peek`](Self::peek), at a time that was read from the rule set's clock, to `view`. Keys whose
-    /// hashes are known are not extracted again.
+    /// Passes the views of [`peek`](Self::peek) to `view`, at a time that was read from the rule set's clock. Keys whose hashes are
+    /// known are not extracted again.
     #[cfg(feature = "tower")]
     pub(crate) fn peek_each<'a>(
         &'a self,
@@ -230,11 +229,11 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// Returns the name and the counts of each rule, in the order in which the rules were added.
     ///
-    /// Reads 8 KiB for each rule: meant for a page of metrics, not for each request.
+    /// It reads 8 KiB for each rule, so it is for a page of metrics and not for each request.
     ///
     /// # Concurrency
     ///
-    /// Exact while no thread decides. Under load, the numbers may be of slightly different instants.
+    /// The numbers are exact without concurrent decisions. Under load, they may be of slightly different instants.
     pub fn counts(&self) -> impl Iterator<Item = (&str, RuleCounts)> {
         self.states
             .rules
@@ -242,14 +241,14 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
             .map(|rule| (&*rule.name, rule.counts.sum()))
     }
 
-    /// Returns a handle to the counts as they go on, for
+    /// Returns a handle to the current counts, for
     /// [`Observer::publish_counts`](crate::observe::Observer::publish_counts).
     #[cfg(feature = "observe")]
     pub fn live_counts(&self) -> LiveCounts<'_> {
         LiveCounts::new(&self.states.rules)
     }
 
-    /// Returns the number of states: the atomic steps of a request to which all rules apply.
+    /// Returns the number of states. It is the number of atomic steps of a request to which all rules apply.
     #[must_use]
     pub fn states(&self) -> usize {
         self.states.states.len()

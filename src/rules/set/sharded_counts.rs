@@ -32,7 +32,7 @@ struct Shard {
     by_node: Tally,
 }
 
-/// The number of shards that one thread has to itself. All further threads share one more.
+/// The number of shards that belong to one thread each. All further threads share one more shard.
 const OWN_SHARDS: usize = 63;
 
 impl ShardedCounts {
@@ -86,12 +86,12 @@ pub(crate) struct ShardId {
 impl ShardId {
     #[inline]
     pub(crate) fn current() -> Self {
-        // A thread whose locals are being dropped has released its shard.
+        // A thread whose thread-local values are being dropped has released its shard.
         let index = OWN_SHARD.try_with(|own| own.0).unwrap_or(OWN_SHARDS);
         Self { index }
     }
 
-    /// The index. All but the last belong to one thread.
+    /// The index of the shard. Every shard but the last belongs to one thread.
     #[cfg(any(feature = "observe", feature = "shared"))]
     pub(crate) const fn index(self) -> usize {
         self.index
@@ -119,7 +119,7 @@ static IN_USE: Mutex<u64> = Mutex::new(0);
 
 impl OwnShard {
     fn acquire() -> Self {
-        // Poison is ignored: no code under this lock can panic.
+        // A poisoned lock is used, because no code under this lock can panic.
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         let index = (in_use.trailing_ones() as usize).min(OWN_SHARDS);
         if index < OWN_SHARDS {

@@ -7,8 +7,8 @@ use crate::rules::set::live_counts::LiveCounts;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 
 impl<R: ?Sized> SharedPlanner<R> {
-    /// Counts a request that this node decides because the store did not answer. `from_store` says which targets the store
-    /// was to decide.
+    /// Counts a request that this node decides because the store did not answer. `from_store` returns whether the store should have
+    /// decided a target.
     pub(crate) fn count_fallback(&self, plan: &CheckPlan, from_store: impl Fn(usize) -> bool) {
         let shard = ShardId::current();
         for (at, target) in plan.targets.iter().enumerate() {

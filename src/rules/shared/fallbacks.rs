@@ -1,4 +1,4 @@
-//! The limiters that decide when the store does not answer, without their rules: for charges that are made later.
+//! The limiters that decide if the store does not answer, without their rules, for charges that are made later.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -9,15 +9,15 @@ use crate::clock::{Clock, QuantaClock};
 use crate::rules::evaluate::rule_state::{RuleState, StateCharger};
 use crate::rules::rule::on_error::OnError;
 
-/// Charges the fallback limiters of a node.
+/// The fallback limiters of a node, for charges.
 pub(crate) struct FallbackLimiters {
-    /// One for each state of this node. `None`: the rule has no fallback limiter.
+    /// One for each state of this node. `None` if the rule has no fallback limiter.
     states: Box<[Option<StateCharger>]>,
     clock: QuantaClock,
 }
 
 impl FallbackLimiters {
-    /// Charges a key what was admitted elsewhere, whether there is capacity or not.
+    /// Charges a key with permits that were admitted elsewhere, whether there is capacity or not.
     pub(crate) fn charge(&self, state: u16, key: u64, tier: usize, permits: u64) {
         if let Some(state) = &self.states[usize::from(state)] {
             state.charge_debt(key, Some(tier), self.clock.now(), permits);

@@ -1,4 +1,4 @@
-//! The limiters of this node: those of local rules, and those that decide when the store does not answer.
+//! The limiters of this node: those of local rules, and those that decide if the store does not answer.
 
 use alloc::vec::Vec;
 use core::cell::LazyCell;
@@ -15,7 +15,7 @@ use crate::rules::rule::on_error::OnError;
 use crate::rules::set::sharded_counts::{RuleEvent, ShardId};
 use crate::time::Nanos;
 
-/// A quota of a limiter of this node that has no capacity.
+/// A quota without capacity in a limiter of this node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullQuota {
     /// Its position among the [quotas](SharedPlanner::quotas) of the request.
@@ -24,7 +24,7 @@ pub(crate) struct FullQuota {
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// A charge of a limiter of this node.
+/// A charge to a limiter of this node.
 #[derive(Debug)]
 pub(crate) struct LocalCharge {
     target: usize,
@@ -58,13 +58,13 @@ impl<R: ?Sized> SharedPlanner<R> {
         full
     }
 
-    /// Charges these targets to this node's limiters, all or none. Rules without a limiter here are not charged.
+    /// Charges these targets to this node's limiters, all or none. Rules without a limiter on this node are not charged.
     pub(crate) fn charge_local(
         &self,
         plan: &CheckPlan,
         which: impl Fn(usize) -> bool,
     ) -> Result<Vec<LocalCharge>, Vec<FullQuota>> {
-        // All of them, before anything is charged.
+        // All targets are checked before any is charged.
         let mut full = self.peek_local(plan, &which);
         if !full.is_empty() {
             return Err(full);
@@ -109,7 +109,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         lost.sum()
     }
 
-    /// The quotas of a target in the limiter of this node, without a charge. The caller checks that it has one.
+    /// The quotas of a target in the limiter of this node, without a charge. The caller checks that the node has a limiter for it.
     #[cfg(feature = "tower")]
     pub(crate) fn local_room(
         &self,
@@ -195,8 +195,8 @@ impl<R: ?Sized> SharedPlanner<R> {
         self.modes[usize::from(target.state)] == Mode::Local || self.on_error(target) != OnError::Admit
     }
 
-    /// Counts what the store has admitted, and charges it to the fallback limiters, whether they have capacity or not.
-    /// `which` says for which targets, `charged` what was charged for each quota.
+    /// Counts the permits that the store has admitted, and charges them to the fallback limiters, whether they have capacity or not.
+    /// `which` selects the targets, and `charged` returns the charge for each quota.
     pub(crate) fn charge_fallbacks(
         &self,
         plan: &CheckPlan,
@@ -209,28 +209,28 @@ impl<R: ?Sized> SharedPlanner<R> {
             let (state, extracted) = (self.state(target), &target.extracted);
             let charged = charged(quota);
             if !which(at) {
-                // Counted elsewhere.
+                // The permits are counted elsewhere.
             } else if charged != ChargedBy::Nothing || extracted.permits == 0 {
                 state.count(shard, RuleEvent::Admitted(extracted.permits));
-                // The lease charges its use when it reports it to the store.
+                // The lease charges its permits when it reports them to the store.
                 if charged != ChargedBy::Lease && self.on_error(target) != OnError::Admit {
                     state.charge_debt(extracted.key, Some(extracted.tier), *now, extracted.permits);
                 }
             } else {
-                // The rule would have denied the request, but it is not enforced.
+                // A rule in the shadow would have denied the request.
                 state.count(shard, RuleEvent::ShadowDenied);
             }
             quota += state.quotas.len();
         }
     }
 
-    /// The fallback of a target. The rules of one state agree in it.
+    /// The fallback of a target. All rules of one state have the same.
     fn on_error(&self, target: &Target) -> OnError {
         let first = usize::from(self.state(target).quotas[0].rule);
         self.rules[first].rule.on_error
     }
 
-    /// Adds the quotas of a target that have no capacity, at least one.
+    /// Adds the quotas of a target that have no capacity. Adds at least one.
     fn name_full(&self, plan: &CheckPlan, target: &Target, full: &mut Vec<FullQuota>) {
         let (state, extracted) = (self.state(target), &target.extracted);
         let before = plan

@@ -1,5 +1,5 @@
-//! Rules whose counts are kept by a store: what a request is checked against, and the limiters of this node that decide
-//! when the store does not answer.
+//! Rules whose counts are kept by a store: the plan of a request, and the limiters of this node that decide if the store does not
+//! answer.
 
 mod counts;
 mod fallbacks;

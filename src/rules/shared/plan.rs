@@ -1,4 +1,4 @@
-//! The targets that a request is checked against, and how each is decided.
+//! The targets that a request is checked against, and the route by which each is decided.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,10 +10,10 @@ use crate::rules::evaluate::extractor::Extracted;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 
-/// The quotas that a request is checked against, as far as a decision on this node needs it.
+/// The quotas that a request is checked against, in the form that a decision on this node needs.
 #[derive(Debug)]
 pub(crate) enum QuickPlan {
-    /// One lease, since there is one state with one quota. No list is made.
+    /// One lease, since there is one state with one quota. It needs no list.
     One(Target, Step),
     /// Any number of states.
     Many(CheckPlan),
@@ -27,7 +27,7 @@ pub(crate) struct CheckPlan {
     pub(super) key_hashes: Vec<u128>,
 }
 
-/// A state of this node, for one request. It stands for one or several quotas.
+/// A state of this node, for one request. It has one or several quotas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     /// The position of the state.
@@ -35,10 +35,10 @@ pub(crate) struct Target {
     pub(super) extracted: Extracted,
 }
 
-/// How a target is decided.
+/// The way in which a target is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Not at all: it costs nothing, or its rule is in shadow mode and its key on a list.
+    /// It is not decided: it costs nothing, or its rule is in the shadow and its key is on a list.
     Free,
     /// By a list, which denies it.
     Listed,
@@ -50,7 +50,7 @@ pub(crate) enum Route {
     Store,
 }
 
-/// A target, and how it is decided.
+/// A target, and the route by which it is decided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) target: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Step {
     /// Its first quota among all [quotas](super::planner::SharedPlanner::quotas) of the request, and how many it has.
     pub(crate) first: usize,
     pub(crate) quotas: usize,
-    /// A hash of the key and its tier, but not of the quota.
+    /// A hash of the key and its tier. It does not depend on the quota.
     pub(super) key: u64,
     pub(super) state: u16,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Step {
 impl Step {
     /// The number of the lease of one quota and the key on this node.
     ///
-    /// Two keys share a lease only if 64 bits of hashes with secret seeds agree.
+    /// Two keys share a lease only if their 64-bit hashes with secret seeds are equal.
     #[inline]
     pub(crate) const fn lease_key(&self, quota: usize) -> u64 {
         let quota = (self.state as u64) << 8 | quota as u64;
@@ -75,7 +75,7 @@ impl Step {
             .key
             .wrapping_add((quota + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
         {
-            // 0 is no key. The key whose number it would be shares another's, as one in 2^64 does.
+            // 0 stands for no key. A key whose number would be 0 shares the number of another key. This has a probability of 2^-64.
             0 => 1,
             key => key,
         }
@@ -97,9 +97,9 @@ pub(crate) struct PlannedQuota<'a> {
     /// The position among the rule's quotas.
     pub(crate) index: usize,
     pub(crate) quota: Quota,
-    /// The limit, of the key's tier if it is in one.
+    /// The limit. If the key has a tier, it is the tier's limit.
     pub(crate) limit: u64,
-    /// Cells per window. `None`: a log.
+    /// The cells per window. `None` for a log.
     pub(crate) cells: Option<u64>,
     /// A hash of the key, equal on all machines.
     pub(crate) key_hash: u128,
@@ -107,8 +107,9 @@ pub(crate) struct PlannedQuota<'a> {
     pub(crate) enforced: bool,
     /// Whether the key is on the rule's list of keys that are always denied.
     pub(crate) always_denied: bool,
-    /// Whether that is because the request lacks the key, and whether the server should have given it one.
+    /// Whether it is always denied because the request lacks the key.
     pub(crate) lacks_key: bool,
+    /// Whether the server should have provided this key.
     pub(crate) lacks_required_key: bool,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,

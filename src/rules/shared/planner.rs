@@ -33,19 +33,19 @@ pub(crate) struct SharedPlanner<R: ?Sized> {
     pub(super) secret: [u64; 2],
 }
 
-/// A rule as the store keeps it.
+/// A rule, in the form in which the store counts it.
 pub(super) struct SharedRule<R: ?Sized> {
     pub(super) rule: Rule<R>,
-    /// Cells per window. `None`: a log.
+    /// The cells per window. `None` for a log.
     pub(super) cells: Option<u64>,
 }
 
 impl<R: ?Sized> SharedPlanner<R> {
-    /// Rules for this number of nodes, which all have the secret.
+    /// Creates the rules for this number of nodes, which share the secret.
     pub(crate) fn new(builder: &RuleSetBuilder<R>, nodes: u64, secret: [u64; 2]) -> Result<Self, RuleError> {
         let mut local = RuleSetBuilder::new();
         let mut rules = Vec::new();
-        // First, so that an error names the rule itself and not its fallback.
+        // The rules are checked first, so that an error names the rule and not its fallback.
         compile::validate(builder.rules())?;
         for rule in builder.rules() {
             let wrong = |error| RuleError {
@@ -70,7 +70,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         })
     }
 
-    /// The quotas that the request is checked against, if it is made this many times at once.
+    /// The quotas that `times` equal requests are checked against.
     #[inline(always)]
     pub(crate) fn plan_quickly(&self, request: &R, times: u64) -> QuickPlan {
         if let [_] = &*self.local.states {
@@ -86,7 +86,8 @@ impl<R: ?Sized> SharedPlanner<R> {
         QuickPlan::Many(self.plan(request, times))
     }
 
-    /// The quotas that the request is checked against, as a list. It is empty if no rule applies. Key hashes are not computed yet.
+    /// The quotas that `times` equal requests are checked against, as a list. It is empty if no rule applies. The key hashes are not
+    /// computed yet.
     #[inline(never)]
     pub(crate) fn plan(&self, request: &R, times: u64) -> CheckPlan {
         let mut targets = SmallVec::new();
@@ -101,7 +102,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         }
     }
 
-    /// The request for one state. `None`: none of its rules applies.
+    /// The target of one state. `None` if none of its rules applies.
     #[inline(always)]
     fn target(&self, state: u16, request: &R, times: u64) -> Option<Target> {
         let rules = &self.local.states[usize::from(state)];
@@ -110,7 +111,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         Some(Target { state, extracted })
     }
 
-    /// Computes the hashes of the keys, unless they are.
+    /// Computes the hashes of the keys, unless they are computed already.
     pub(crate) fn hash_keys(&self, plan: &mut CheckPlan, request: &R) {
         if plan.key_hashes.is_empty() {
             let rule = |target: &Target| &self.rules[usize::from(self.state(target).quotas[0].rule)].rule;
@@ -122,7 +123,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         }
     }
 
-    /// How each target is decided.
+    /// The route of each target.
     #[inline]
     pub(crate) fn steps<'a>(&'a self, plan: &'a CheckPlan) -> impl Iterator<Item = Step> + 'a {
         let mut first = 0;
@@ -133,7 +134,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         })
     }
 
-    /// How a target is decided, whose first quota is `first`.
+    /// The route of a target whose first quota is `first`.
     #[inline]
     fn step(&self, at: usize, target: &Target, first: usize) -> Step {
         let Target { state, extracted } = target;
@@ -150,7 +151,7 @@ impl<R: ?Sized> SharedPlanner<R> {
             permits: extracted.permits,
             first,
             quotas: self.state(target).quotas.len(),
-            // The tier in bits of its own, since another tier has another limit.
+            // The tier has separate bits, since another tier has another limit.
             key: extracted.key.wrapping_add((extracted.tier as u64) << 32),
             state: *state,
         }
@@ -205,7 +206,7 @@ impl<R: ?Sized> SharedPlanner<R> {
         })
     }
 
-    /// How many permits more than its limit each rule may admit in a window, on this number of nodes together.
+    /// The permits that each rule may admit beyond its limit in a window, on this number of nodes together.
     pub(crate) fn max_overshoot(&self, nodes: u64) -> impl Iterator<Item = (&str, Option<u64>)> {
         self.rules
             .iter()
@@ -223,7 +224,7 @@ impl<R: ?Sized> SharedPlanner<R> {
 
 impl<R: ?Sized> fmt::Debug for SharedPlanner<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the secret.
+        // The secret is omitted.
         let rules: Vec<_> = self.rules.iter().map(|shared| &shared.rule).collect();
         f.debug_struct("SharedPlanner")
             .field("rules", &rules)

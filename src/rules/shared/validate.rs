@@ -1,4 +1,4 @@
-//! Which rules a store can keep, and the fallback rules of this node.
+//! The validation of rules for a store, and the fallback rules of this node.
 
 use alloc::format;
 use core::time::Duration;
@@ -11,11 +11,11 @@ use crate::rules::rule::algorithm::RuleAlgorithm;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 
-/// The most permits of a quota that a store keeps as a log.
+/// The largest limit of a quota that a store keeps as a log, in permits.
 const MOST_LOGGED: u64 = 100_000;
-/// The most cells of a window.
+/// The maximum number of cells of a window.
 const MOST_CELLS: u64 = 1000;
-/// The shortest window. Stores forget in milliseconds.
+/// The shortest window. The expiry times of stores are in milliseconds.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The most permits that a rule may admit beyond its limit in a window on this number of nodes, over its quotas and tiers.
@@ -39,18 +39,18 @@ fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
         RuleAlgorithm::Counter | RuleAlgorithm::Log => Some(limit),
         RuleAlgorithm::Classic | RuleAlgorithm::Fixed => limit.checked_mul(2),
         RuleAlgorithm::Even => limit.checked_add(limit.div_ceil(rule.cells_or_default())),
-        // A tier's burst is proportional to its limit, rounded up here.
+        // The burst of a tier is proportional to its limit. Here it is rounded up.
         RuleAlgorithm::Gcra => {
             let first = rule.quotas[0].limit();
             let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit);
             let burst = u64::try_from(burst.div_ceil(u128::from(first)).max(1)).ok()?;
-            // A burst is one permit at least.
+            // A burst is at least one permit.
             limit.checked_add(burst - 1)
         }
     }
 }
 
-/// How a store keeps a rule: as this number of cells, or as a log.
+/// The number of cells in which a store keeps a rule. `None` for a log.
 pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigError> {
     if rule.mode == Mode::Local {
         return Ok(None);
@@ -109,15 +109,16 @@ pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigErro
     }
 }
 
-/// The rule that this node decides by when the store does not answer.
+/// The rule that this node decides by if the store does not answer.
 pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>, ConfigError> {
     let mut rule = rule.clone();
     if rule.mode == Mode::Local {
-        // The rule itself: this node decides about it in any case.
+        // This is the rule itself, since this node always decides it.
         return Ok(rule);
     }
     if rule.algorithm == RuleAlgorithm::Log {
-        // Cells take a word or two for a key and are no less strict. A table of logs could be larger than the memory.
+        // The fallback of a log is a counter ring. It takes one or two words per key, and is at least as strict. A table of logs could
+        // be larger than the memory.
         rule.algorithm = RuleAlgorithm::Counter;
     }
     if rule.on_error == OnError::Share {

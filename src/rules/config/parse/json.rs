@@ -14,7 +14,7 @@ use crate::rules::config::file_format::FileFormat;
 
 /// Parses a JSON text.
 ///
-/// Each value is first read as a slice of the text, whose address gives its position.
+/// Each value is first read as a slice of the text. The address of the slice gives the position.
 pub(crate) fn parse(text: &str) -> Result<Node, FileError> {
     let root: &RawValue = serde_json::from_str(text).map_err(|error| {
         let position = Position {
@@ -54,7 +54,7 @@ impl JsonText<'_> {
     }
 
     fn read<'p, T: Deserialize<'p>>(&self, piece: &'p RawValue) -> Result<T, FileError> {
-        // The slice is valid JSON. Only the content of a string can still be wrong: half of a surrogate pair.
+        // The slice is valid JSON. Only a string can still be invalid, if it has half of a surrogate pair.
         serde_json::from_str(piece.get())
             .map_err(|error| FileError::syntax(self.position(piece), FileFormat::Json, message(&error)))
     }
@@ -99,7 +99,7 @@ impl JsonText<'_> {
     }
 }
 
-/// The fields of an object as slices of the text, in its order.
+/// The fields of an object as slices of the text, in the order of the text.
 struct Pairs<'p>(Vec<(&'p RawValue, &'p RawValue)>);
 
 impl<'p> Deserialize<'p> for Pairs<'p> {

@@ -21,7 +21,7 @@ pub(crate) enum Value {
     Text(String),
     List(Vec<Node>),
     Map(Vec<Field>),
-    /// A value that no field accepts, as it is written: null, a date, a negative number, a fraction.
+    /// The text of a value that no field accepts: null, a date, a negative number, or a fraction.
     Other(String),
 }
 
@@ -34,10 +34,10 @@ pub(crate) struct Field {
 }
 
 impl Node {
-    /// The most levels of nested values. A rules file needs four.
+    /// The maximum depth of nested values. A rules file needs four levels.
     pub(crate) const MAX_DEPTH: usize = 16;
 
-    /// Creates a map. An error if two fields have the same name.
+    /// Creates a map. Returns an error if two fields have the same name.
     pub(crate) fn map(at: Position, fields: Vec<Field>) -> Result<Self, FileError> {
         let mut names = HashSet::new();
         for entry in &fields {
@@ -61,7 +61,7 @@ impl Node {
         Some(&entry.node)
     }
 
-    /// The values of a list or a map; none for a scalar.
+    /// The values of a list or a map. Empty for a scalar.
     pub(crate) fn values(&self) -> Vec<&Self> {
         match &self.value {
             Value::List(nodes) => nodes.iter().collect(),
@@ -70,7 +70,7 @@ impl Node {
         }
     }
 
-    /// The value as an error message shows it.
+    /// The text of the value in an error message.
     pub(crate) fn given(&self) -> String {
         match &self.value {
             Value::Bool(value) => value.to_string(),

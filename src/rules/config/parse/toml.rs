@@ -28,7 +28,7 @@ fn table(at: Position, table: &DeTable<'_>, lines: &LineIndex<'_>, depth: usize)
         })
     });
     let mut fields = fields.collect::<Result<Vec<_>, FileError>>()?;
-    // The parser returns them in the order of their names.
+    // The parser returns the fields in the order of their names.
     fields.sort_by_key(|entry| entry.at);
     Node::map(at, fields)
 }

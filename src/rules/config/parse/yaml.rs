@@ -47,7 +47,7 @@ struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// The most nodes that aliases repeat: a short text of aliases to aliases must not exhaust the memory.
+    /// The maximum number of nodes that aliases repeat, so that a short text with aliases of aliases cannot exhaust the memory.
     const MAX_ALIASED: usize = 100_000;
 
     fn next(&mut self) -> Result<(Event<'t>, Span), FileError> {
