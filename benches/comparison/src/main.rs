@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --locked` measures everything, which takes about a quarter of an hour,
 //! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,
-//! `keyed`, `steady`, `memory`, `windows`, `tail`, `cold`, `batch`, `clocks`, `layers`. `--brief` takes a fifth
+//! `keyed`, `steady`, `memory`, `windows`, `tail`, `cold`, `batch`, `clocks`, `layers`, `flood`. `--brief` takes a fifth
 //! of the time, `--quick` next to none, for trials.
 //! `--plots DIR` writes the plots there. See `../README.md` for a run, and for how to read it.
 
@@ -11,6 +11,7 @@ mod clocks;
 mod cold;
 mod contestant;
 mod direct;
+mod flood;
 mod floors;
 mod keyed;
 mod keys;
@@ -30,8 +31,8 @@ use std::time::Instant;
 
 use measure::Effort;
 
-const SECTIONS: [&str; 10] = [
-    "direct", "keyed", "steady", "memory", "windows", "tail", "cold", "batch", "clocks", "layers",
+const SECTIONS: [&str; 11] = [
+    "direct", "keyed", "steady", "memory", "windows", "tail", "cold", "batch", "clocks", "layers", "flood",
 ];
 
 fn main() {
@@ -57,6 +58,9 @@ fn main() {
     let wants = |section: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == section);
     if wants("memory") {
         memory::run(&plots);
+    }
+    if wants("flood") {
+        flood::run();
     }
     if wants("windows") {
         windows::run(&effort, &plots);

@@ -2,7 +2,7 @@ use core::sync::atomic::Ordering;
 
 use crate::sync::Words;
 
-/// A value of the word: a time and the flag `refunded`.
+/// A value of the word: a time, and the flags `lowered` and `refunded`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
