@@ -26,7 +26,7 @@ impl OwnWords {
         let memory: Box<[AtomicU64]> = (0..words.next_multiple_of(line) + line)
             .map(|_| AtomicU64::new(0))
             .collect();
-        // Under an interpreter the alignment may be unknown; any offset is correct there.
+        // Under an interpreter the alignment may be unknown. Any offset is correct then.
         let first = memory.as_ptr().align_offset(LINES).min(line);
         Self {
             number: MADE.next(),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_end_where_time_stands_still() {
+    fn later_instants_have_the_last_tick() {
         let cells = Cells::new(1_000, 7, 1_000_000);
         assert_eq!(cells.tick(Nanos::ZERO), 7);
         assert_eq!(cells.tick(Nanos::new(999)), 7);

@@ -266,7 +266,7 @@ fn no_reading_from_any_thread_lets_a_window_hold_more() {
 #[cfg(all(feature = "quanta", feature = "striped"))]
 #[test]
 fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
-    // Limits that are reached, in the packed and the wide form; batches of one to many permits.
+    // Limits that are reached, in the packed and the wide representation; batches of one to many permits.
     for (limit, stripes, batch) in [
         (20, 4, 1),
         (100, 2, 10),

@@ -23,12 +23,12 @@ pub(crate) const FIRST_WORD_BITS: u32 = 62;
 ///
 /// # What an implementation promises
 ///
-/// - A decision takes effect at one instruction; a denied request consumes nothing.
+/// - A decision takes effect at one instruction. A denied request consumes nothing.
 /// - Any interval of one [`window`](Self::window), measured by [`Receipt::at`], holds at most
 ///   [`bound`](Self::bound) permits. This holds for clock readings in any order, however far they jump.
 /// - Zero permits are always admitted, and charge nothing.
 /// - [`max_request`](Self::max_request) is at most [`bound`](Self::bound).
-/// - Methods neither allocate nor block, whatever other threads do.
+/// - Methods do not allocate. They do not block, even if another thread is suspended.
 /// - Methods panic only if the slice is shorter than `words`. This requires that only this policy has written the words
 ///   since they were zero.
 ///
@@ -225,7 +225,7 @@ pub trait Reclaim: Algorithm {
 
     /// Tries once to take `permits` at the time `now`. [`decide`](Algorithm::decide) repeats this until it is decided.
     ///
-    /// The number of steps is bounded, whatever the words hold, and even if every exchange fails.
+    /// The number of steps is bounded for all values of the words, and even if every exchange fails.
     ///
     /// # Panics
     ///

@@ -53,8 +53,8 @@ use crate::rules::{LiveCounts, RuleSet, ShardedCounts};
 #[cfg_attr(not(doctest), doc = include_str!("prometheus.md"))]
 ///
 /// `cargo run --release --package ringgate-servers --bin metrics -- --once` sends 20,000 requests under three rules, one of
-/// them in the shadow. It prints for example these lines (here without help texts and zeros, and in another order; which
-/// rule denies a request depends on the timing of threads):
+/// them in the shadow. It prints lines such as these, which are reordered here, without help texts and zeros. The rule that
+/// denies a request depends on the timing of threads.
 ///
 /// ```text
 /// # TYPE ringgate_decisions_total counter

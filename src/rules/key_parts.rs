@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_not_run_into_one_another() {
+    fn the_boundaries_of_parts_are_hashed() {
         let hash = |parts: &[&str]| {
             let mut hash = KeyParts::new(secret());
             for part in parts {

@@ -43,7 +43,7 @@ impl<C: Clock> StripedLimiter<C> {
     /// permits are charged at that time or later.
     ///
     /// This is not faster than [`check`](Self::check): most admissions of `check` read no clock, and this method stores
-    /// the time beside the stripe. [`RateLimiter::check_at`](crate::RateLimiter::check_at) documents old times and
+    /// the time in the stripe. [`RateLimiter::check_at`](crate::RateLimiter::check_at) documents old times and
     /// times in the future.
     ///
     /// # Errors

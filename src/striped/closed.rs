@@ -162,7 +162,7 @@ mod tests {
     use crate::time::{HORIZON, Nanos};
 
     #[test]
-    fn fields_keep_apart_at_their_edges() {
+    fn fields_do_not_overlap() {
         for version in [0, 1, Word::VERSION] {
             for permits in [1, Word::MAX_PERMITS] {
                 for until in [0, 1, Word::LAST_UNTIL] {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_beginning_or_an_end_of_a_claim_undoes_a_closing() {
+    fn a_later_begin_or_the_end_of_a_claim_reopens_the_limiter() {
         let closed = Closed::new(1_000_000);
         let until = Nanos::new(7_000_000);
         let begin = |permits| closed.begin(permits).expect("few permits");

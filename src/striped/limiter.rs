@@ -35,7 +35,7 @@ use crate::time::Cells;
 ///
 /// # Trade-offs
 ///
-/// - An admission has no time of its own, so there is no receipt, no refund and no settling.
+/// - An admission does not record its time, so there is no receipt, no refund and no settling.
 /// - If a thread stops making requests, the uncharged permits of its stripe are charged by a later request of another
 ///   thread. The charge has the time of that request, because an admission records no time and a charge must not be
 ///   earlier than the admission. Until the charge, and for one window after it, up to all batches are missing from the

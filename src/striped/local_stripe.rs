@@ -62,7 +62,7 @@ use crate::time::Nanos;
 pub struct LocalStripe<'a, C: Clock> {
     limiter: &'a StripedLimiter<C>,
     worker: usize,
-    /// The remaining permits of the batch; zero while this has not claimed the stripe.
+    /// The remaining permits of the batch. Zero while the stripe is not claimed by this value.
     left: u64,
     /// The stripe word at the claim, without the admissions since.
     claimed: Option<StripeWord>,
@@ -144,7 +144,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         }
         if permits > 0 && permits <= self.limiter.batch {
             // An owner frees capacity by charging its count to the ring. Without the claim, it claims the stripe only if the
-            // stripe has capacity beside its current count.
+            // batch has capacity in addition to its current count.
             let has_capacity = self.take(permits, given) || {
                 let ready = if self.is_own() {
                     self.charge()

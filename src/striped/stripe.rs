@@ -68,7 +68,7 @@ impl Stripe {
         }
     }
 
-    /// Claims the stripe, to charge the count of `seen`; `None` if the word has changed.
+    /// Claims the stripe, to charge the count of `seen`. `None` if the word has changed.
     pub(super) fn claim(&self, seen: StripeWord) -> Option<StripeWord> {
         let claimed = seen.claimed();
         // Acquire: pairs with the Release in `take` and `release`. All admissions happen before the clock reading of
@@ -87,7 +87,7 @@ impl Stripe {
         self.word.store(word.raw(), Ordering::Release);
     }
 
-    /// Removes an expired count from the stripe; false if the word has changed.
+    /// Removes an expired count from the stripe. Returns false if the word has changed.
     pub(super) fn forget(&self, seen: StripeWord) -> bool {
         // Release: pairs with the Acquire in `take` and `claim`. A thread that charges later admissions of the stripe
         // loads a published time of the ring that is not before the one that this thread loaded.

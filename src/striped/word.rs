@@ -133,7 +133,7 @@ mod tests {
     use super::StripeWord;
 
     #[test]
-    fn fields_keep_apart_at_their_edges() {
+    fn fields_do_not_overlap() {
         for tick in [0, 1, StripeWord::LAST_TICK] {
             for count in [0, 1, StripeWord::MAX_BATCH - 1] {
                 let open = StripeWord::from_raw(0)

@@ -16,14 +16,14 @@ use crate::wait::{Runtime, TokioRuntime, TokioTimer, WaitError};
 pub(super) struct LocalLimit {
     limiter: Box<dyn ByteLimiter>,
     quantum: Quantum,
-    /// Fires when the limiter has capacity.
+    /// The timer for the time at which the limiter has capacity.
     timer: Option<TokioTimer>,
 }
 
 /// The bytes that a limiter has capacity for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity {
-    /// The reading at which the capacity was seen, and at which the moved bytes are charged.
+    /// The clock reading at which the capacity was read, and at which the moved bytes are charged.
     pub(super) at: Nanos,
     pub(super) bytes: u64,
 }

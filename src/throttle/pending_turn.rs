@@ -44,7 +44,7 @@ impl<U> PendingTurn<U> {
     }
 
     fn lock_wake_up(&self) -> MutexGuard<'_, WakeUp> {
-        // As in `lock_wait`.
+        // A poisoned lock is used, because no other code is called while it is held.
         self.wake_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,7 +53,7 @@ impl<U> PendingTurn<U> {
     }
 
     pub(super) fn leave(&self) {
-        // Dropped after the lock is released, because leaving the queue wakes others.
+        // The wait is dropped after the lock is released, because leaving the queue wakes other waiters.
         let wait = self.lock_wait().take();
         drop(wait);
     }
@@ -120,7 +120,7 @@ impl<U: Send + 'static> Wake for PendingTurn<U> {
         drop(wake_up);
         if let (true, Some(handle)) = (is_first, handle) {
             let pending = Arc::downgrade(self);
-            // Spawned before the task is woken, because the task that is woken last may run first.
+            // The timer is spawned before the task is woken, because the task that is woken last may run first.
             handle.spawn(async move {
                 tokio::time::sleep(GRACE_PERIOD).await;
                 if let Some(pending) = pending.upgrade() {

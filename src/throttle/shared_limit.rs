@@ -18,7 +18,7 @@ use crate::rules::{Cost, Reservation};
 use crate::wait::RuleSource;
 use crate::wait::{Fair, WaitError};
 
-/// A limiter that connections share, as one direction of one connection uses it.
+/// A limiter that connections share, for one direction of one connection.
 pub(super) trait SharedLimit: Send + Sync {
     fn quantum(&mut self) -> &mut Quantum;
 
@@ -29,7 +29,7 @@ pub(super) trait SharedLimit: Send + Sync {
     /// more bytes.
     fn poll_turn(&mut self, want: u64, context: &Context<'_>) -> Poll<Result<u64, WaitError>>;
 
-    /// Settles the turn at the bytes that were moved. Returns the bytes that stay charged although they were not moved.
+    /// Settles the turn by the bytes that were moved. Returns the bytes that stay charged although they were not moved.
     fn settle(&mut self, moved: u64) -> u64;
 
     /// Leaves the queue.
@@ -72,7 +72,7 @@ where
     )
 }
 
-/// Turns of shared rules, each of them one request.
+/// Turns of shared rules. Each turn is one request.
 #[cfg(feature = "rules")]
 pub(super) fn from_rules<L, B>(
     rules: Arc<Fair<L>>,

@@ -49,14 +49,14 @@ use super::read_ahead::ReadAhead;
 /// | for | choose | most in any second, at 10 MB/s |
 /// |---|---|---|
 /// | a steady rate | [`Gcra::token_bucket`](crate::Gcra::token_bucket) with a burst of 10 ms, 100 kB | 10.1 MB |
-/// | a steady rate of one connection, beside a shared limiter | a burst of 100 ms, 1 MB | 11 MB |
+/// | a steady rate of one connection that also has a shared limiter | a burst of 100 ms, 1 MB | 11 MB |
 /// | a hard limit | [`CounterRing`](crate::CounterRing), strict: about 98 % of the rate | 10 MB |
 /// | a hard limit with nearly all of the rate | [`even`](crate::algorithm::CounterRingBuilder::even) with 100 cells | 10.1 MB |
 /// | a volume, such as a gigabyte per day | [`CounterRing`](crate::CounterRing) | the volume, in any day |
 ///
 /// A shorter burst loses throughput: tokio's timers have a resolution of one millisecond, in which a full bucket overflows. A
-/// local limiter beside a shared one needs a longer burst, for the bytes that it accrues while the connection is queued for the
-/// shared one.
+/// local limiter of a connection that also has a shared limiter needs a longer burst, for the bytes that it accrues while the
+/// connection is queued for the shared limiter.
 ///
 /// A counter ring over a second counts up to 16 MB with the default of 60 cells, and 268 MB with five cells. For faster
 /// connections, up to 400 Gbit/s, count in [units](crate::algorithm::InUnits). A sliding log uses eight bytes of memory for each

@@ -60,8 +60,8 @@ impl<A: Algorithm, C: Clock, T: Runtime> Fair<RateLimiter<A, C>, T> {
     /// # Errors
     ///
     /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
-    /// More permits than the limit (for an even ring, than the largest share; for GCRA, than the burst) fail at once
-    /// with [`WaitError::Never`](super::WaitError::Never).
+    /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
+    /// [`WaitError::Never`](super::WaitError::Never).
     pub fn until_n_ready(&self, permits: u64) -> Acquire<PermitRequest<&Self, ()>> {
         Acquire::new(PermitRequest::new(self, permits))
     }

@@ -71,8 +71,8 @@ impl<A: Reclaim, C: Clock, K, T: Runtime> Fair<KeyedRateLimiter<A, C, K>, T> {
     /// # Errors
     ///
     /// The request cannot wait, or its deadline has passed: see [`WaitError`](super::WaitError). Nothing was charged.
-    /// More permits than the limit (for an even ring, than the largest share; for GCRA, than the burst) fail at once
-    /// with [`WaitError::Never`](super::WaitError::Never).
+    /// A request for more permits than the limit (for an even ring the largest share, for GCRA the burst) fails at once with
+    /// [`WaitError::Never`](super::WaitError::Never).
     pub fn until_n_ready<'a, Q: ?Sized>(
         &'a self,
         key: &'a Q,

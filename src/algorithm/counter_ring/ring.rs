@@ -109,8 +109,8 @@ impl CounterRing {
     /// The maximum number of cells per window.
     pub const MAX_CELLS: u64 = 4096;
 
-    /// Returns the width of a cell. With several windows, it is the width of a tick; the cells of each window are a whole
-    /// number of ticks wide.
+    /// Returns the width of a cell. With several windows, it is the width of a tick, of which the cells of each window are
+    /// multiples.
     #[must_use]
     pub fn cell(&self) -> Duration {
         Duration::from_nanos(either!(self, repr => repr.cells()).width())

@@ -204,8 +204,8 @@ impl TimestampRing {
         until_decided(|| self.attempt_many(words, now, permits))
     }
 
-    /// Decides once, about any number of permits. `Retry`: the claim of a slot was not stored, and this call has filled the
-    /// slot; or another thread changed the head.
+    /// Decides once, about any number of permits. `Retry`: another thread changed the head, or the claim of a slot was not stored
+    /// and this call has filled the slot.
     #[inline(never)]
     fn attempt_many<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         if permits > self.quota.limit() {

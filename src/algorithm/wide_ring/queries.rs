@@ -140,7 +140,7 @@ impl WideRing {
         Self::first_tick_with_sum(state, window, seen, tick, sum)
     }
 
-    /// The first instant, `now` or later, at which there is the capacity for `permits`. `tick` is the tick of `now`, and from
+    /// The first instant, `now` or later, at which a request for `permits` would be admitted. `tick` is the tick of `now`. From
     /// the tick `from` on, the limits of all windows leave `permits`.
     fn first_instant<W: Words>(
         &self,
@@ -179,8 +179,9 @@ impl WideRing {
     ) -> u64 {
         let cell = window.cell(tick);
         let oldest = window.oldest(cell);
-        // Find the newest cell since whose beginning more than `sum` was admitted. The window holds at most `sum` as soon as
-        // it no longer sums this cell. The oldest cell may have no slot, so the sum of the window stands in for it.
+        // Consider the permits that were admitted since the beginning of each cell, and find the newest cell for which they are
+        // more than `sum`. The window holds at most `sum` as soon as it no longer sums this cell. The oldest cell may have no
+        // slot, but its permits are the sum of the window.
         (oldest + 1..=cell)
             .rev()
             .find(|&cell| Self::slot_of(state, window, cell).is_some_and(|slot| seen.since(slot) > sum))

@@ -65,7 +65,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// of both.
     ///
     /// JSON and YAML files have the same structure: a map with `rules`, a list of maps. Editors can check a file against
-    /// `schema/rules.schema.json` of the package; the field `$schema` gives its location.
+    /// `schema/rules.schema.json` of the package. The field `$schema` gives its location.
     ///
     /// The rules are checked as by [`build_with`](Self::build_with), which temporarily allocates their tables.
     ///

@@ -42,7 +42,7 @@ impl<R: ?Sized, C: Clock + Clone> LiveRules<R, C> {
     ///
     /// // Later, on a signal:
     /// match live.reload("rules.toml", &extractors) {
-    ///     // Old states are enforced beside the new ones until `finish` returns `Done`: call it a moment later.
+    ///     // The old and the new states are both enforced until `finish` returns `Done`. Call it a moment later.
     ///     Ok(Reloaded::Pending(_)) => println!("pending"),
     ///     Ok(_) => {}
     ///     // The old rules are still in force.

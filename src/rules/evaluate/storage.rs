@@ -286,7 +286,7 @@ mod tests {
     use crate::algorithm::CounterRing;
     use crate::quota::Quota;
 
-    /// Between the lookup of an entry and the read of its words, the key may lose it and use its limit up in another.
+    /// Between the lookup of an entry and the read of its words, the key may lose the entry, and use up its limit in another one.
     #[test]
     fn capacity_is_not_read_from_an_entry_that_the_key_has_lost() {
         let quota = Quota::per_hour(2).expect("a quota");
@@ -308,7 +308,7 @@ mod tests {
         let left = |minutes| decider(1).capacity_left(StorageLookup::Keyed(store, Some(lost)), at(minutes));
         assert_eq!(left(60).permits, 1);
         assert!(decider(1).keyed(store).reset(1, at(60)));
-        // Other keys take all twelve entries; one of these is idle before the rest.
+        // Other keys take all twelve entries. One of these entries becomes idle before the others.
         assert!(charge(2, 560, 1) && (3..14).all(|key| charge(key, 600, 1)) && !charge(14, 600, 1));
         assert!(charge(1, 650, 2));
         assert_ne!(store.table().find(1).expect("another").number(), lost.number());

@@ -9,13 +9,13 @@ use crate::wait::runtime::Runtime;
 /// The position of one wait in the queues.
 #[derive(Debug, Default)]
 pub(in crate::wait) struct QueuePosition {
-    /// `None`: in no queue.
+    /// The ticket of the wait. `None` if it is in no queue.
     pub(super) ticket: Option<Ticket>,
-    /// The state in whose queue it is.
+    /// The state whose queue the wait is in.
     pub(super) state: u64,
-    /// Whether it has yielded since its budget was exhausted.
+    /// Whether the wait has yielded since the budget of its task was exhausted.
     pub(super) has_yielded: bool,
-    /// Whether it joins a queue even if the queues are full.
+    /// Whether the wait joins a queue even if the queues are full.
     pub(super) is_exempt: bool,
 }
 

@@ -214,7 +214,7 @@ impl<T: Runtime> WaitQueues<T> {
                     Some(acquired) => {
                         let mut context = self.context(polling, ticket, runtime);
                         queues.remove_from(state, |queue| queue.remove_served(&mut context, ticket));
-                        self.forget(polling.position, &mut queues);
+                        self.remove_waiter(polling.position, &mut queues);
                         return Poll::Ready(Ok(acquired));
                     }
                     None => slowest_need(request),
@@ -332,12 +332,12 @@ impl<T: Runtime> WaitQueues<T> {
             queues.remove_from(position.state, |queue| {
                 queue.remove_unserved(ticket, now, deferred)
             });
-            self.forget(position, queues);
+            self.remove_waiter(position, queues);
         }
     }
 
     /// Removes the ticket of a wait, and decrements the number of waiters.
-    fn forget(&self, position: &mut QueuePosition, queues: &mut Queues<T::Timer>) {
+    fn remove_waiter(&self, position: &mut QueuePosition, queues: &mut Queues<T::Timer>) {
         position.ticket = None;
         queues.waiting -= 1;
         self.publish_waiting(queues);

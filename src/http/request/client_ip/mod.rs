@@ -209,8 +209,8 @@ impl ClientIp {
 
     /// Reads the header only of peers in these networks. For any other peer, the peer itself is the client.
     ///
-    /// It applies to a header that is otherwise read for any peer, such as that of [`cloudflare`](Self::cloudflare). With
-    /// [`peer`](Self::peer), [`x_forwarded_for`](Self::x_forwarded_for) and [`forwarded`](Self::forwarded) it has no effect.
+    /// It applies to sources that read a header of any peer, such as [`cloudflare`](Self::cloudflare). It has no effect with
+    /// [`peer`](Self::peer), [`x_forwarded_for`](Self::x_forwarded_for) and [`forwarded`](Self::forwarded).
     ///
     /// # Errors
     ///
