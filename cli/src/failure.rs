@@ -122,7 +122,12 @@ impl fmt::Display for Failure {
                 others,
                 examples,
             } => {
-                write!(f, "no requests in the input ({unreadable} unreadable lines)")?;
+                match unreadable + cut + others {
+                    0 => f.write_str(
+                        "no requests in the input: it has no lines (expected one request a line)",
+                    )?,
+                    _ => write!(f, "no requests in the input ({unreadable} unreadable lines)")?,
+                }
                 if *cut > 0 {
                     write!(f, "; {cut} requests are outside of --from and --to")?;
                 }

@@ -209,6 +209,15 @@ fn inputs(args: &InputArgs) -> Result<Inputs, Failure> {
     if sources.is_empty() {
         sources.push(Source::StandardInput);
     }
+    for (number, source) in sources.iter().enumerate() {
+        if sources[..number].iter().any(|other| other.is_same(source)) {
+            return Err(Failure::argument(
+                "inputs",
+                format!("{} twice", source.name()),
+                "each input once",
+            ));
+        }
+    }
     if !args.quiet && sources.contains(&Source::StandardInput) && io::stdin().is_terminal() {
         print_error(
             "reading lines from the terminal; Ctrl-D ends the input (files are arguments: see --help)",

@@ -23,6 +23,8 @@ mod input;
 mod packed;
 #[path = "replay/page.rs"]
 mod page;
+#[path = "replay/neighbours.rs"]
+mod neighbours;
 #[path = "replay/own_formats.rs"]
 mod own_formats;
 #[path = "replay/told.rs"]

@@ -41,15 +41,14 @@ pub(crate) fn is_address(text: &[u8]) -> bool {
     (bare.contains(':') && !zone.is_empty() && bare.parse::<Ipv6Addr>().is_ok()) || text == "unix:"
 }
 
-/// Another spelling of an address of IPv6, which is the usual one.
-pub(crate) fn usual(text: &[u8]) -> Option<String> {
-    let address: Ipv6Addr = str::from_utf8(text)
-        .ok()
-        .filter(|text| text.contains(':'))?
-        .parse()
-        .ok()?;
-    let usual = address.to_canonical().to_string();
-    (usual.as_bytes() != text).then_some(usual)
+/// The usual spelling of an address of IPv6, or of the address of IPv4 in it; `None` for another text.
+#[inline]
+pub(crate) fn canonical(text: &[u8]) -> Option<String> {
+    if !text.contains(&b':') {
+        return None;
+    }
+    let address: Ipv6Addr = str::from_utf8(text).ok()?.parse().ok()?;
+    Some(address.to_canonical().to_string())
 }
 
 fn is_port(text: &[u8]) -> bool {

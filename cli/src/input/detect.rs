@@ -9,7 +9,8 @@ use crate::input::format::common::{self, Layout};
 use crate::input::format::envoy::ENVOY;
 use crate::input::format::haproxy::Haproxy;
 use crate::input::format::named::csv::Header;
-use crate::input::format::named::{caddy, fields, json, logfmt, traefik};
+use crate::input::format::named::servers::{CADDY, TRAEFIK, has_all};
+use crate::input::format::named::{fields, json, logfmt};
 use crate::input::format::s3::S3;
 use crate::input::format::words::{self, Words};
 use crate::input::format::wrapper::container::{Cri, Docker, Timed};
@@ -86,8 +87,8 @@ fn detect_line(line: &[u8], timestamps: &mut TimestampParser, wanted: &WantedFie
             () if names.is_empty() => None,
             () if Docker::is(&names) => Some(FormatArg::Docker),
             () if Journald::is(&names) => Some(FormatArg::Journald),
-            () if caddy::is(&names) => Some(FormatArg::Caddy),
-            () if traefik::is(&names) => Some(FormatArg::Traefik),
+            () if has_all(&names, &CADDY) => Some(FormatArg::Caddy),
+            () if has_all(&names, &TRAEFIK) => Some(FormatArg::Traefik),
             () => Some(FormatArg::Json),
         };
     }

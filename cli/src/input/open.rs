@@ -227,7 +227,10 @@ fn wrap(
                 format!(
                     "a field of {title}: {}; its messages are of no known format, as in \"{first}\": --pattern REGEX names \
                      fields in them",
-                    envelope.fields()
+                    match envelope.fields() {
+                        [] => "none".to_owned(),
+                        fields => fields.join(", "),
+                    }
                 ),
             ));
         }

@@ -29,7 +29,34 @@ const OTHERS: [(&[u8], &str); 4] = [
     (b"\x04\x22\x4d\x18", "lz4"),
 ];
 
+/// The content that begins with these bytes after decompression, if it is not text in UTF-8.
+fn foreign(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0x1f, 0x8b, ..] => Some("gzip within another compression"),
+        _ if Zstd::<io::Empty>::begins(start) => Some("zstd within another compression"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("text in UTF-16"),
+        _ if start.get(257..262) == Some(b"ustar") => Some("an archive of tar"),
+        _ => None,
+    }
+}
+
 impl Source {
+    /// Refuses an input whose content is not text.
+    ///
+    /// # Errors
+    ///
+    /// When the content is compressed twice, an archive, or text in UTF-16.
+    pub(crate) fn check(&self, start: &[u8]) -> Result<(), Failure> {
+        match foreign(start) {
+            None => Ok(()),
+            Some(content) => Err(Failure::argument(
+                format!("content of {}", self.name()),
+                content,
+                "lines of text in UTF-8, as gzip, zstd or not compressed",
+            )),
+        }
+    }
+
     /// The source of a path; `-` is standard input.
     pub(crate) fn of(path: &Path) -> Self {
         if path == Path::new("-") {
@@ -60,6 +87,15 @@ impl Source {
             }
             Self::StandardInput => standard_input().is_some_and(|own| is_same(&own, &other)),
         }
+    }
+
+    /// Whether both are one input.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self == other
+            || match other {
+                Self::File(path) => self.is_file(path),
+                Self::StandardInput => false,
+            }
     }
 
     /// The size of the file in bytes; `None` if unknown.

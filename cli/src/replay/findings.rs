@@ -24,10 +24,10 @@ pub(crate) struct Findings {
     pub(crate) missing: Vec<(String, u64)>,
     /// Keys whose values are addresses with a port.
     pub(crate) with_port: BTreeSet<String>,
-    /// The first key that is an address in an unusual spelling, and its usual one.
-    pub(crate) spelled: Option<(String, String)>,
     /// The year of the first timestamp, if it was assumed.
     pub(crate) assumed_year: Option<i16>,
+    /// Whether timestamps without a time zone were taken as UTC.
+    pub(crate) assumed_utc: bool,
     /// Inputs that end within compressed data.
     pub(crate) truncated: Vec<String>,
     /// Notes of formats.
@@ -132,6 +132,7 @@ impl Findings {
                 self.unreadable
             ));
         }
+        warnings.extend(self.missing(true));
         warnings.extend(self.stray());
         if calendar::year(self.gaps.first) < PLAUSIBLE {
             warnings.push(format!(
@@ -140,6 +141,15 @@ impl Findings {
             ));
         }
         warnings
+    }
+
+    /// Fields that more than 1 % of the requests lack, or the others.
+    fn missing(&self, many: bool) -> impl Iterator<Item = String> {
+        let fields = self.missing.iter();
+        let fields = fields.filter(move |(_, requests)| (requests * 100 > self.readable) == many);
+        fields.map(|(field, requests)| {
+            format!("requests without the field {field:?}, which share the key {NONE}: {requests}")
+        })
     }
 
     /// A few requests that are far before or after all others.
@@ -182,6 +192,11 @@ impl Findings {
                 "timestamps have no year: the first is taken to be in {year} (--year sets another)"
             ));
         }
+        if self.assumed_utc {
+            notes.push(
+                "timestamps without a time zone are taken as UTC (--utc-offset sets another)".to_owned(),
+            );
+        }
         if self.out_of_order > 0 {
             notes.push(format!(
                 "input not in order of time: {} requests were earlier than the one before (all were sorted)",
@@ -202,16 +217,7 @@ impl Findings {
                 "no line has the field {field:?}: its value is {NONE} for all requests"
             ));
         }
-        for (field, requests) in &self.missing {
-            notes.push(format!(
-                "requests without the field {field:?}, which share the key {NONE}: {requests}"
-            ));
-        }
-        if let Some((given, usual)) = &self.spelled {
-            notes.push(format!(
-                "addresses are compared as they are written: \"{given}\" and \"{usual}\" are two keys"
-            ));
-        }
+        notes.extend(self.missing(false));
         for field in &self.with_port {
             notes.push(format!(
                 "values of {field:?} are addresses with ports, so each connection is a key (--key client leaves the port out)"

@@ -123,6 +123,7 @@ impl Inputs {
             self.read_source(source, several, &wanted, &read, &mut collector, progress)?;
         }
         collector.findings.assumed_year = self.timestamps.assumed_year();
+        collector.findings.assumed_utc = self.timestamps.assumed_utc();
         collector.finish(wanted)
     }
 
@@ -146,6 +147,7 @@ impl Inputs {
         reader.peek().map_err(|error| source.failure(error))?;
         let has_failed = reader.has_failed();
         let start = reader.peek().map_err(|error| source.failure(error))?;
+        source.check(start)?;
         if start.is_empty() && !has_failed {
             return Ok(());
         }
@@ -274,12 +276,6 @@ impl Collector<'_> {
             let hash = self.record[word];
             if !self.names.is_known(hash) {
                 self.names.add(hash, &name(&self.row, fields))?;
-                if let ([field], None) = (fields, &self.findings.spelled) {
-                    let value = self.row.get(*field).unwrap_or_default();
-                    let usual = client::usual(value);
-                    self.findings.spelled =
-                        usual.map(|usual| (String::from_utf8_lossy(value).into_owned(), usual));
-                }
                 if let Some(field) = fields.iter().find(|&&field| {
                     let value = self.row.get(field).unwrap_or_default();
                     client::has_port(value) && client::address(value).is_some()

@@ -3,9 +3,10 @@
 use core::hash::Hasher;
 use std::hash::DefaultHasher;
 
+use crate::input::client;
 use crate::input::row::{Row, shown};
 
-/// Hashes the values of a key, equally in every run. Its 62 bits tell keys apart.
+/// Hashes the values of a key, equally in every run and for every spelling of an address. Its 62 bits tell keys apart.
 pub(crate) fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = Option<V>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u8(u8::try_from(column % 256).unwrap_or(0));
@@ -14,7 +15,9 @@ pub(crate) fn hash<V: AsRef<[u8]>>(column: usize, values: impl Iterator<Item = O
             // The length tells "ab", "c" from "a", "bc". No value has this length.
             None => hasher.write_u32(u32::MAX),
             Some(value) => {
-                let value = value.as_ref();
+                // An address has one key, however it is written.
+                let canonical = client::canonical(value.as_ref());
+                let value = canonical.as_ref().map_or(value.as_ref(), String::as_bytes);
                 hasher.write_u32(u32::try_from(value.len()).unwrap_or(u32::MAX - 1));
                 hasher.write(value);
             }

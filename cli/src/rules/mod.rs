@@ -179,6 +179,17 @@ impl Plan {
         Ok(self.rules.rules())
     }
 
+    /// The word of a record with the key of all rules, if requests of different keys do not affect each other: the rules have
+    /// one key, and their tables have room for the keys of the input.
+    pub(crate) fn common_key(&self) -> Option<usize> {
+        let word = |entry: &PlanEntry| entry.key.as_ref().map(|(_, word)| *word);
+        let first = self.entries.first().and_then(word).filter(|_| self.roomy)?;
+        self.entries
+            .iter()
+            .all(|entry| word(entry) == Some(first))
+            .then_some(first)
+    }
+
     /// The rule set, with room for this number of keys in rules of the command line.
     ///
     /// # Errors

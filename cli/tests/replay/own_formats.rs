@@ -18,7 +18,10 @@ fn failed_logins_are_found_by_a_pattern() {
     let object = is_exact(&format!("{pattern} --year 2015 --key address"), &log);
     assert_eq!(
         texts(&object, "notes"),
-        ["20 lines are no requests of the format"]
+        [
+            "timestamps without a time zone are taken as UTC (--utc-offset sets another)",
+            "20 lines are no requests of the format"
+        ]
     );
     is_exact(&format!("{pattern} --year 2015 --key host,client"), &log);
     // The time is that of a group, or there is none.

@@ -38,8 +38,9 @@ pub(crate) struct TimestampParser {
     format: TimestampFormat,
     clf_times: ClfTimes,
     inference: YearInference,
-    /// The UTC offset, in seconds, of timestamps without a zone.
+    /// The UTC offset, in seconds, of timestamps without a zone, and whether there was one.
     zone: i64,
+    is_zone_used: bool,
 }
 
 impl TimestampParser {
@@ -49,6 +50,7 @@ impl TimestampParser {
             clf_times: ClfTimes::default(),
             inference,
             zone,
+            is_zone_used: false,
         }
     }
 
@@ -87,7 +89,7 @@ impl TimestampParser {
         let (fraction, []) = fraction(rest)? else {
             return None;
         };
-        let zone = self.zone;
+        let zone = self.local();
         let at = |year| {
             let second = calendar::second(Date { year, month, day }, time)? - zone;
             second.checked_mul(SECOND)?.checked_add(fraction)
@@ -100,9 +102,20 @@ impl TimestampParser {
         self.inference.assumed()
     }
 
+    /// Whether timestamps without a zone were taken as UTC.
+    pub(crate) const fn assumed_utc(&self) -> bool {
+        self.is_zone_used && self.zone == 0
+    }
+
+    /// The UTC offset of a timestamp without a zone.
+    fn local(&mut self) -> i64 {
+        self.is_zone_used = true;
+        self.zone
+    }
+
     /// Parses `2015-05-17T10:05:03.123+00:00`, whatever the chosen format is.
-    pub(crate) fn rfc3339(&self, text: &[u8]) -> Option<i64> {
-        rfc3339(text, self.zone)
+    pub(crate) fn rfc3339(&mut self, text: &[u8]) -> Option<i64> {
+        rfc3339(text, || self.local())
     }
 
     /// Parses `17/May/2015:10:05:03 +0000`, and `17/May/2015:10:05:03.123` of HAProxy.
@@ -116,7 +129,7 @@ impl TimestampParser {
         let ([b'.', ..], Some((fraction, []))) = (rest, fraction(rest)) else {
             return None;
         };
-        (second - self.zone).checked_mul(SECOND)?.checked_add(fraction)
+        (second - self.local()).checked_mul(SECOND)?.checked_add(fraction)
     }
 
     /// Parses a timestamp by its form, whatever the chosen format is.
@@ -131,7 +144,7 @@ impl TimestampParser {
 }
 
 /// Parses `2015-05-17T10:05:03.123+00:00`.
-fn rfc3339(text: &[u8], zone: i64) -> Option<i64> {
+fn rfc3339(text: &[u8], local: impl FnOnce() -> i64) -> Option<i64> {
     let &[
         c0,
         c1,
@@ -157,7 +170,7 @@ fn rfc3339(text: &[u8], zone: i64) -> Option<i64> {
     let (time, rest) = time_of_day(rest)?;
     let (fraction, rest) = fraction(rest)?;
     let zone = match rest.strip_prefix(b" ").unwrap_or(rest) {
-        [] if rest.is_empty() => zone,
+        [] if rest.is_empty() => local(),
         rest => calendar::utc_offset(rest)?,
     };
     let second = calendar::second(date, time)? - zone;

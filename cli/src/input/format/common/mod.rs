@@ -129,6 +129,9 @@ pub(crate) fn parse(
         [] => return wrong(after_status, "no size, in digits or \"-\""),
         _ => return wrong(rest, "no status of three digits"),
     };
+    if has_request(rest) {
+        return wrong(rest, "a second request on the line");
+    }
     row.time = time;
     for &(field, at) in wanted {
         let value = match field {
@@ -297,6 +300,26 @@ fn after_quote(mut text: &[u8]) -> Option<&[u8]> {
         // A backslash escapes any byte.
         text = text.get(at + 2..)?;
     }
+}
+
+/// Whether a time in brackets follows outside of quotation marks: two lines were written as one.
+fn has_request(mut rest: &[u8]) -> bool {
+    while let Some(at) = memchr2(b'"', b'[', rest) {
+        let after = &rest[at + 1..];
+        if rest[at] == b'[' {
+            let stamp = after.split_first_chunk::<STAMP>();
+            if matches!(stamp, Some(([_, _, b'/', _, _, _, b'/', ..], [b']', ..]))) {
+                return true;
+            }
+            rest = after;
+        } else {
+            let Some(after) = after_quote(after) else {
+                return false;
+            };
+            rest = after;
+        }
+    }
+    false
 }
 
 /// Whether the text is a size in bytes, or `-`.

@@ -5,10 +5,12 @@ use crate::input::client;
 use crate::input::format::WantedFields;
 use crate::input::format::columns::{Part, path, word};
 use crate::input::row::{Row, Unreadable, shown};
-use crate::input::time::timestamp::TimestampParser;
+use crate::input::time::calendar::SECOND;
+use crate::input::time::infer_year::YearInference;
+use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
 
 /// Names of the client's address, for rules that count by `client`. Of several, the first whose value is an address.
-const CLIENT: [&str; 18] = [
+const CLIENT: [&str; 22] = [
     "client",
     "remote_addr",
     "client_ip",
@@ -19,6 +21,10 @@ const CLIENT: [&str; 18] = [
     "client.ip",
     "source.ip",
     "addr",
+    "remote",
+    "remote_address",
+    "src_ip",
+    "source_ip",
     "ClientHost",
     "ClientIP",
     "request.client_ip",
@@ -135,7 +141,11 @@ impl NamedFields {
         let has = |name: &str| values(name).iter().any(|value| !is_nested(value));
         let time = match &wanted.time {
             Some(time) => time.clone(),
-            None => known(&TIME, has).ok_or_else(|| no_time(names))?.to_owned(),
+            // A field that is called time may be a duration.
+            None => known(&TIME, |name| values(name).iter().any(|value| is_recent(value)))
+                .or_else(|| known(&TIME, has))
+                .ok_or_else(|| no_time(names))?
+                .to_owned(),
         };
         let mut found = Self {
             time: time.clone(),
@@ -193,8 +203,18 @@ impl NamedFields {
         // Names, or addresses that were made anonymous.
         let name = known(&CLIENT, |name| name != HOST && has(name, is_name));
         let name = name.ok_or_else(|| {
+            // A list, or a text that is no address.
+            let other = known(&CLIENT, |name| {
+                has(name, |value| !value.is_empty() && !is_nested(value))
+            });
+            let other = other
+                .filter(|name| *name != HOST)
+                .map_or_else(String::new, |name| {
+                    let value = values(name).into_iter().find(|value| !value.is_empty());
+                    format!("; {name:?} is \"{}\"", shown(&value.unwrap_or_default()))
+                });
             Failure::new(format!(
-                "no client among the fields {} (expected an address, or --key FIELD)",
+                "no client among the fields {}{other} (expected an address, or --key FIELD)",
                 listed(names)
             ))
         })?;
@@ -208,6 +228,9 @@ impl NamedFields {
         let time = format!("time is {:?}", self.time);
         match &self.client_is {
             None => time,
+            Some((HOST, None)) => {
+                format!("{time}, client is {HOST:?}, an address (--key names another field)")
+            }
             Some((name, None)) => format!("{time}, client is {name:?}"),
             Some((name, Some(value))) => {
                 format!("{time}, client is {name:?} (no addresses, as \"{value}\")")
@@ -263,6 +286,16 @@ pub(crate) fn has_time(names: &[String], wanted: &WantedFields) -> bool {
 fn known(candidates: &[&'static str], has: impl Fn(&str) -> bool) -> Option<&'static str> {
     candidates.iter().copied().find(|name| has(name))
 }
+
+/// Whether a value is a time after 1990.
+fn is_recent(value: &[u8]) -> bool {
+    let inference = YearInference::new(None, RECENT);
+    let time = TimestampParser::new(TimestampFormat::Auto, inference, 0).detected(value);
+    time.is_some_and(|time| time >= RECENT)
+}
+
+/// 1990-01-01T00:00:00Z.
+const RECENT: i64 = 631_152_000 * SECOND;
 
 /// Whether a value is an object or an array.
 fn is_nested(value: &[u8]) -> bool {

@@ -1,8 +1,7 @@
 //! Formats that name their fields.
 
-pub(crate) mod caddy;
 pub(crate) mod csv;
 pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod logfmt;
-pub(crate) mod traefik;
+pub(crate) mod servers;

@@ -1,6 +1,7 @@
 //! Logs of containers: of Docker's json-file driver, and of the Container Runtime Interface of Kubernetes.
 
 use crate::input::format::named::json::{Paths, parse};
+use crate::input::format::named::servers::has_all;
 use crate::input::format::wrapper::{Envelope, Parts};
 use crate::input::row::{Row, Unreadable};
 
@@ -32,9 +33,7 @@ impl Docker {
 
     /// Whether a line has the fields of Docker's, of which there are no other than `attrs`.
     pub(crate) fn is(names: &[String]) -> bool {
-        ["log", "stream", "time"]
-            .iter()
-            .all(|field| names.iter().any(|name| name == field))
+        has_all(names, &["log", "stream", "time"])
     }
 }
 
@@ -62,12 +61,8 @@ impl Envelope for Docker {
         Ok(())
     }
 
-    fn field(&mut self, name: &str) -> Option<usize> {
-        (name == "stream").then_some(0)
-    }
-
-    fn fields(&self) -> &'static str {
-        "stream"
+    fn fields(&self) -> &'static [&'static str] {
+        &["stream"]
     }
 }
 
@@ -100,12 +95,8 @@ impl Envelope for Cri {
         Ok(())
     }
 
-    fn field(&mut self, name: &str) -> Option<usize> {
-        (name == "stream").then_some(0)
-    }
-
-    fn fields(&self) -> &'static str {
-        "stream"
+    fn fields(&self) -> &'static [&'static str] {
+        &["stream"]
     }
 }
 
@@ -128,11 +119,7 @@ impl Envelope for Timed {
         Ok(())
     }
 
-    fn field(&mut self, _name: &str) -> Option<usize> {
-        None
-    }
-
-    fn fields(&self) -> &'static str {
-        "none"
+    fn fields(&self) -> &'static [&'static str] {
+        &[]
     }
 }

@@ -1,6 +1,7 @@
 //! The journal of systemd, as `journalctl --output json` exports it.
 
 use crate::input::format::named::json::{Paths, parse};
+use crate::input::format::named::servers::has_all;
 use crate::input::format::wrapper::{Envelope, Parts};
 use crate::input::row::{Row, Unreadable};
 
@@ -38,9 +39,7 @@ impl Journald {
 
     /// Whether an object has the fields of the journal.
     pub(crate) fn is(names: &[String]) -> bool {
-        [TIME, MESSAGE]
-            .iter()
-            .all(|field| names.iter().any(|name| name == field))
+        has_all(names, &[TIME, MESSAGE])
     }
 }
 
@@ -102,7 +101,7 @@ impl Envelope for Journald {
         Some(self.names.len() - 1)
     }
 
-    fn fields(&self) -> &'static str {
-        "host, program, pid, message, and those of the journal"
+    fn fields(&self) -> &'static [&'static str] {
+        &["host", "program", "pid", "message", "those of the journal"]
     }
 }

@@ -54,11 +54,13 @@ pub(crate) trait Envelope: Debug {
     /// When the line has another form.
     fn split(&mut self, line: &[u8], parts: &mut Parts) -> Result<(), Unreadable>;
 
-    /// The number of a field of its own.
-    fn field(&mut self, name: &str) -> Option<usize>;
+    /// The names of its own fields, by their numbers.
+    fn fields(&self) -> &'static [&'static str];
 
-    /// The names of its own fields, for an error.
-    fn fields(&self) -> &'static str;
+    /// The number of a field of its own.
+    fn field(&mut self, name: &str) -> Option<usize> {
+        self.fields().iter().position(|field| *field == name)
+    }
 
     fn time_kind(&self) -> TimeKind {
         TimeKind::Full

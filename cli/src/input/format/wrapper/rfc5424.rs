@@ -40,12 +40,8 @@ impl Envelope for Rfc5424 {
         Ok(())
     }
 
-    fn field(&mut self, name: &str) -> Option<usize> {
-        syslog::FIELDS.iter().position(|field| *field == name)
-    }
-
-    fn fields(&self) -> &'static str {
-        "host, program, pid, message"
+    fn fields(&self) -> &'static [&'static str] {
+        &syslog::FIELDS
     }
 }
 

@@ -59,12 +59,8 @@ impl Envelope for Syslog {
         Ok(())
     }
 
-    fn field(&mut self, name: &str) -> Option<usize> {
-        FIELDS.iter().position(|field| *field == name)
-    }
-
-    fn fields(&self) -> &'static str {
-        "host, program, pid, message"
+    fn fields(&self) -> &'static [&'static str] {
+        &FIELDS
     }
 
     fn time_kind(&self) -> TimeKind {

@@ -1,0 +1,83 @@
+//! Servers that write JSON, by fields that no other server writes together. The fields have the names of `fields.rs`.
+
+/// The request is an object.
+pub(crate) const CADDY: [&str; 3] = ["request", "logger", "status"];
+/// Other lines of Traefik are of the common format.
+pub(crate) const TRAEFIK: [&str; 3] = ["ClientHost", "RequestMethod", "DownstreamStatus"];
+
+/// Whether an object has all fields.
+pub(crate) fn has_all(names: &[String], fields: &[&str]) -> bool {
+    fields.iter().all(|field| names.iter().any(|name| name == field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CADDY, TRAEFIK, has_all};
+    use crate::input::format::named::json::{Json, names};
+    use crate::input::format::{LogFormat, Parsed, WantedFields};
+    use crate::input::row::Row;
+    use crate::input::time::infer_year::YearInference;
+    use crate::input::time::timestamp::{TimestampFormat, TimestampParser};
+
+    const OF_CADDY: &str = r#"{"level":"info","ts":1431857103.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"203.0.113.7","remote_port":"41342","client_ip":"198.51.100.9","proto":"HTTP/2.0","method":"GET","host":"www.example.com","uri":"/a?b=1","headers":{"User-Agent":["curl/8.0"],"Accept":["*/*"]}},"bytes_read":0,"user_id":"ann","duration":0.0009,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"]}}"#;
+    const OF_TRAEFIK: &str = r#"{"ClientAddr":"198.51.100.9:52112","ClientHost":"198.51.100.9","ClientPort":"52112","ClientUsername":"-","DownstreamContentSize":19,"DownstreamStatus":404,"Duration":101200,"RequestCount":7,"RequestHost":"www.example.com","RequestMethod":"GET","RequestPath":"/a?b=1","RequestProtocol":"HTTP/1.1","RouterName":"web@docker","StartLocal":"2015-05-17T12:05:03.25+02:00","StartUTC":"2015-05-17T10:05:03.25Z","entryPointName":"web","level":"info","msg":"","request_User-Agent":"curl/8.0","time":"2015-05-17T12:05:04+02:00"}"#;
+
+    #[test]
+    fn the_fields_of_lines_are_found() {
+        for (server, line, user, status, size, own) in [
+            (
+                CADDY,
+                OF_CADDY,
+                "ann",
+                "200",
+                "10900",
+                ("request.remote_ip", "203.0.113.7"),
+            ),
+            (
+                TRAEFIK,
+                OF_TRAEFIK,
+                "-",
+                "404",
+                "19",
+                ("ClientAddr", "198.51.100.9:52112"),
+            ),
+        ] {
+            assert!(has_all(&names(line.as_bytes()), &server));
+            assert!(!has_all(&names(br#"{"ts":1,"client":"a"}"#), &server));
+            let protocol = if server == CADDY { "HTTP/2.0" } else { "HTTP/1.1" };
+            let wanted = [
+                ("client", "198.51.100.9"),
+                ("user", user),
+                ("method", "GET"),
+                ("path", "/a"),
+                ("target", "/a?b=1"),
+                ("protocol", protocol),
+                ("status", status),
+                ("size", size),
+                ("agent", "curl/8.0"),
+                ("vhost", "www.example.com"),
+                own,
+            ];
+            let fields = wanted.iter().zip(0..);
+            let wanted_fields = WantedFields {
+                fields: fields
+                    .map(|((name, _), place)| ((*name).to_owned(), place))
+                    .collect(),
+                time_place: wanted.len(),
+                time: None,
+            };
+            let lines = [(1, line.as_bytes().to_vec())];
+            let mut format = Json::new(&lines, &wanted_fields).expect("a format");
+            let mut row = Row::new(wanted.len() + 1);
+            let mut timestamps = TimestampParser::new(TimestampFormat::Auto, YearInference::new(None, 0), 0);
+            let parsed = format.parse(line.as_bytes(), &mut timestamps, &mut row);
+            assert_eq!(
+                (parsed, row.time),
+                (Ok(Parsed::Request), 1_431_857_103_250_000_000)
+            );
+            for ((name, value), place) in wanted.into_iter().zip(0..) {
+                assert_eq!(row.get(place), Some(value.as_bytes()), "{name}");
+            }
+        }
+    }
+}

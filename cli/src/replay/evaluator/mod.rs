@@ -1,0 +1,325 @@
+//! The evaluation of all rules together, in order of time.
+
+use alloc::collections::BTreeMap;
+use core::num::NonZeroUsize;
+use std::thread;
+
+use ringgate::{ManualClock, Nanos, Quota, RuleSet};
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::replay::series::Series;
+use crate::replay::span::Span;
+use crate::rules::record_layout::{Event, time_of_word};
+use crate::rules::{Plan, PlanEntry};
+use crate::sorter::{Sorted, Sorter};
+
+/// All requests with their verdicts.
+#[derive(Debug)]
+pub(crate) struct Evaluated {
+    events: Sorted,
+    /// The verdicts of all requests, in the same order.
+    verdicts: Sorted,
+    pub(crate) series: Series,
+    /// The names of rules whose tables were full, with the number of requests without room.
+    pub(crate) overflowed: Vec<(String, u64)>,
+}
+
+/// The verdicts about one request: a bit for a denial, and for each entry a bit for whether it applied and one for whether
+/// it denied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verdict<'w>(&'w [u64]);
+
+impl Verdict<'_> {
+    fn is_set(self, bit: usize) -> bool {
+        self.0[bit / 64] & (1 << (bit % 64)) != 0
+    }
+
+    /// Whether the request was denied.
+    #[inline]
+    pub(crate) fn is_denied(self) -> bool {
+        self.is_set(0)
+    }
+
+    /// Whether an entry applied to the request.
+    #[inline]
+    pub(crate) fn applies(self, entry: usize) -> bool {
+        self.is_set(1 + 2 * entry)
+    }
+
+    /// Whether an entry denied the request.
+    #[inline]
+    pub(crate) fn denied_by(self, entry: usize) -> bool {
+        self.is_set(2 + 2 * entry)
+    }
+}
+
+fn set(words: &mut [u64], bit: usize) {
+    words[bit / 64] |= 1 << (bit % 64);
+}
+
+impl Evaluated {
+    /// The number of requests.
+    pub(crate) const fn requests(&self) -> u64 {
+        self.events.records()
+    }
+
+    /// Visits all requests in order of time, with their verdicts.
+    pub(crate) fn visit(
+        &mut self,
+        mut each: impl FnMut(&[u64], Verdict<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (mut events, mut verdicts) = (self.events.read()?, self.verdicts.read()?);
+        while let (Some(record), Some(verdict)) = (events.next()?, verdicts.next()?) {
+            each(record, Verdict(verdict))?;
+        }
+        Ok(())
+    }
+}
+
+/// Requests of one batch.
+const BATCH: usize = 1 << 14;
+
+/// The largest number of threads.
+const THREADS: usize = 8;
+
+/// Evaluates all requests, on several threads if all rules have one key.
+///
+/// # Errors
+///
+/// When the rules cannot be built, or a temporary file fails.
+pub(crate) fn evaluate(
+    plan: &Plan,
+    mut events: Sorted,
+    keys: u64,
+    span: Span,
+    progress: &mut Progress,
+) -> Result<Evaluated, Failure> {
+    progress.begin("applying rules");
+    let threads = match plan.common_key() {
+        Some(_) if events.records() > BATCH as u64 => {
+            let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+            cores.min(THREADS)
+        }
+        _ => 1,
+    };
+    let mut judged = judge(plan, &mut events, keys, span, threads, progress)?;
+    // A table without room decides by all of its keys.
+    if threads > 1 && !judged.overflowed.is_empty() {
+        judged = judge(plan, &mut events, keys, span, 1, progress)?;
+    }
+    Ok(Evaluated {
+        events,
+        verdicts: judged.verdicts.finish()?,
+        series: judged.series,
+        overflowed: judged.overflowed,
+    })
+}
+
+/// The verdicts about all requests.
+struct Judged {
+    verdicts: Sorter,
+    series: Series,
+    overflowed: Vec<(String, u64)>,
+}
+
+/// Reads the requests in batches. Each thread decides those of its keys, in order of time.
+fn judge(
+    plan: &Plan,
+    events: &mut Sorted,
+    keys: u64,
+    span: Span,
+    threads: usize,
+    progress: &mut Progress,
+) -> Result<Judged, Failure> {
+    let words = plan.fields.layout().words();
+    let of_verdict = (1 + 2 * plan.entries.len()).div_ceil(64);
+    // Keys are not spread evenly.
+    let share = keys / threads as u64;
+    let room = if threads == 1 {
+        keys
+    } else {
+        share + share / 8 + 1024
+    };
+    let evaluators = (0..threads).map(|_| Evaluator::new(plan, room, of_verdict));
+    let mut evaluators: Vec<Evaluator<'_>> = evaluators.collect::<Result<_, _>>()?;
+    let thread_of = |record: &[u64]| match plan.common_key() {
+        Some(word) if threads > 1 => usize::try_from(record[word] >> 32).unwrap_or(0) % threads,
+        _ => 0,
+    };
+    // The sorter keeps the order of the verdicts.
+    let mut verdicts = Sorter::unsorted(of_verdict);
+    let mut series = Series::new(span, plan.entries.len());
+    let all = events.records();
+    let mut reading = events.read()?;
+    let mut batch = Vec::with_capacity(BATCH * words);
+    let mut count = 0;
+    loop {
+        batch.clear();
+        while batch.len() < BATCH * words
+            && let Some(record) = reading.next()?
+        {
+            batch.extend_from_slice(record);
+        }
+        if batch.is_empty() {
+            break;
+        }
+        let records = || batch.chunks_exact(words);
+        for evaluator in &mut evaluators {
+            evaluator.verdicts.clear();
+        }
+        thread::scope(|scope| {
+            let run = |(number, evaluator): (usize, &mut Evaluator<'_>)| {
+                for record in records().filter(|record| thread_of(record) == number) {
+                    evaluator.judge(record, span);
+                }
+            };
+            let mut evaluators = evaluators.iter_mut().enumerate();
+            let first = evaluators.next();
+            for other in evaluators {
+                scope.spawn(move || run(other));
+            }
+            first.map(run)
+        });
+        let mut decided: Vec<_> = evaluators
+            .iter()
+            .map(|evaluator| evaluator.verdicts.chunks_exact(of_verdict))
+            .collect();
+        for record in records() {
+            let Some(words) = decided[thread_of(record)].next() else {
+                continue;
+            };
+            let verdict = Verdict(words);
+            let step = series.step_of(time_of_word(record[0]));
+            series.requests[step] += 1;
+            series.denied[step] += u64::from(verdict.is_denied());
+            for (place, denied) in series.by_rule.iter_mut().enumerate() {
+                denied[step] += u64::from(verdict.denied_by(place));
+            }
+            verdicts.push(words)?;
+            count += 1;
+        }
+        progress.show_phase(count, all);
+    }
+    let mut overflowed: BTreeMap<String, u64> = BTreeMap::new();
+    for evaluator in &evaluators {
+        for (rule, counts) in evaluator.rules.counts() {
+            if counts.overflowed > 0 {
+                *overflowed.entry(rule.to_owned()).or_default() += counts.overflowed;
+            }
+        }
+    }
+    Ok(Judged {
+        verdicts,
+        series,
+        overflowed: overflowed.into_iter().collect(),
+    })
+}
+
+/// The rule set with its clock.
+struct Evaluator<'p> {
+    rules: RuleSet<Event, ManualClock>,
+    clock: ManualClock,
+    entries: &'p [PlanEntry],
+    /// Whether to peek before each decision. Denials of shadow rules and matches of lists are not visible otherwise.
+    peeks: bool,
+    event: Event,
+    outcome: Outcome,
+    /// The words of each verdict, and the verdicts about the present batch.
+    words: usize,
+    verdicts: Vec<u64>,
+}
+
+/// The outcome for one request.
+#[derive(Default)]
+struct Outcome {
+    is_denied: bool,
+    /// The positions of the entries that apply, and of those that deny.
+    applicable: Vec<usize>,
+    denied: Vec<usize>,
+}
+
+impl<'p> Evaluator<'p> {
+    fn new(plan: &'p Plan, keys: u64, words: usize) -> Result<Self, Failure> {
+        let clock = ManualClock::new();
+        let entries = &plan.entries;
+        let tiers = plan.fields.layout().tiers.clone();
+        Ok(Self {
+            rules: plan.rule_set(clock.clone(), keys)?,
+            clock,
+            entries,
+            peeks: entries.iter().any(|entry| entry.shadow || entry.lists),
+            event: Event {
+                record: Vec::new(),
+                tiers,
+            },
+            outcome: Outcome::default(),
+            words,
+            verdicts: Vec::new(),
+        })
+    }
+
+    /// Decides the next request in order of time.
+    fn judge(&mut self, record: &[u64], span: Span) {
+        self.event.record.clear();
+        self.event.record.extend_from_slice(record);
+        let mut outcome = core::mem::take(&mut self.outcome);
+        self.decide(span.reading(time_of_word(record[0])), &mut outcome);
+        let start = self.verdicts.len();
+        self.verdicts.resize(start + self.words, 0);
+        let verdict = &mut self.verdicts[start..];
+        if outcome.is_denied {
+            set(verdict, 0);
+        }
+        for &place in &outcome.applicable {
+            set(verdict, 1 + 2 * place);
+        }
+        for &place in &outcome.denied {
+            set(verdict, 2 + 2 * place);
+        }
+        self.outcome = outcome;
+    }
+
+    fn decide(&self, now: Nanos, outcome: &mut Outcome) {
+        let event = &self.event;
+        outcome.applicable.clear();
+        outcome.denied.clear();
+        if self.peeks {
+            self.peek(event, now, outcome);
+        } else {
+            let places = self.entries.iter().enumerate();
+            let applicable = places.filter(|(_, entry)| entry.applies(&event.record));
+            outcome.applicable.extend(applicable.map(|(place, _)| place));
+        }
+        let decided = self.rules.check_at(event, now);
+        outcome.is_denied = decided.is_err();
+        if let Err(denied) = decided {
+            let places = denied
+                .violations()
+                .filter_map(|violation| self.place(violation.rule(), violation.quota()));
+            outcome.denied.extend(places);
+        }
+    }
+
+    /// Finds the entries that apply to the request, and those that would deny it if they were enforced.
+    fn peek(&self, event: &Event, now: Nanos, outcome: &mut Outcome) {
+        self.clock.set(now);
+        for peek in self.rules.peek(event) {
+            let Some(place) = self.place(peek.rule(), peek.quota()) else {
+                continue;
+            };
+            outcome.applicable.push(place);
+            if !peek.is_enforced() && peek.remaining() < peek.permits() {
+                outcome.denied.push(place);
+            }
+        }
+    }
+
+    fn place(&self, rule: &str, quota: Quota) -> Option<usize> {
+        let mut entries = self.entries.iter();
+        entries.position(|entry| entry.rule == rule && entry.quota == quota)
+    }
+}
+
+#[cfg(test)]
+mod tests;

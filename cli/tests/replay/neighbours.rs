@@ -1,0 +1,156 @@
+//! Inputs that are nearly of a known format: the answer is right, or an error or a warning says why there is none.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::tool::{file, json, on_file, run, stderr};
+use crate::truth::{access, is_exact, is_refused, replay, texts, twenty};
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Twenty requests of one client, of which ten are denied.
+fn good() -> String {
+    twenty(|number| access("198.51.100.9", number))
+}
+
+#[test]
+fn one_address_in_several_spellings_is_one_key() {
+    for spellings in [
+        ["2001:DB8::1", "2001:db8:0:0:0:0:0:1"],
+        ["::ffff:198.51.100.9", "198.51.100.9"],
+        ["[2001:db8::1]:443", "2001:db8::1"],
+    ] {
+        is_exact("", &twenty(|number| access(spellings[number % 2], number)));
+    }
+    // Each interface has its own link-local addresses.
+    let zones = twenty(|number| access(["fe80::1%eth0", "fe80::1%eth1"][number % 2], number));
+    assert_eq!(json(&replay("", &zones))["denied"], 0);
+    // A list of keys in a rules file names an address in any spelling.
+    let mut rules = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    rules
+        .write_all(b"[[rules]]\nname = 'r'\nquota = '10/h'\nkey = 'client'\nallow = ['2001:DB8:0::1']\n")
+        .unwrap();
+    let args = format!("--json --rules {}", rules.path().display());
+    let output = on_file(&args, twenty(|number| access("2001:db8::1", number)));
+    assert_eq!(json(&output)["denied"], 0);
+}
+
+#[test]
+fn two_lines_that_were_written_as_one_are_unreadable() {
+    let glued = good() + &access("198.51.100.9", 1) + " " + &access("198.51.100.9", 1) + "\n";
+    assert_eq!(json(&replay("", &glued))["unreadable"], 1);
+    let output = replay("", &glued);
+    assert!(
+        stderr(&output).contains("a second request on the line"),
+        "{}",
+        stderr(&output)
+    );
+    // The client chooses the agent.
+    let agent =
+        |number: usize| access("198.51.100.9", number) + " \"-\" \"[17/May/2015:10:05:03 +0000] \\\"x\"";
+    is_exact("", &twenty(agent));
+}
+
+#[test]
+fn content_that_is_no_text_is_refused() {
+    let utf16: Vec<u8> = good().encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut archive = vec![0; 512];
+    archive[..10].copy_from_slice(b"access.log");
+    archive[257..262].copy_from_slice(b"ustar");
+    archive.extend_from_slice(good().as_bytes());
+    for (content, said) in [
+        (gzip(&gzip(good().as_bytes())), "gzip within another compression"),
+        (gzip(&archive), "an archive of tar"),
+        (archive, "an archive of tar"),
+        ([&[0xff, 0xfe][..], &utf16].concat(), "text in UTF-16"),
+    ] {
+        let output = on_file("--rule 10/60s", &content);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            stderr(&output).contains(&format!(": {said} (expected lines of text")),
+            "{}",
+            stderr(&output)
+        );
+    }
+    // A folder.
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(["replay", "--rule", "1/s", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).starts_with("error: cannot read "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn an_input_that_is_given_twice_is_refused() {
+    let log = file(good());
+    let path = log.path().to_str().unwrap();
+    let link = tempfile::tempdir().unwrap();
+    let other = link.path().join("other.log");
+    std::fs::hard_link(path, &other).unwrap();
+    for second in [path, other.to_str().unwrap()] {
+        let output = run(["replay", "--rule", "1/s", path, second]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            stderr(&output).contains("twice (expected each input once)"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_field_that_is_called_time_may_be_a_duration() {
+    let json_line = |number: usize| {
+        format!(
+            "{{\"timestamp\":\"2015-05-17T10:05:{number:02}Z\",\"time\":0.{number:02},\"client\":\"198.51.100.9\"}}"
+        )
+    };
+    let object = is_exact("", &twenty(json_line));
+    assert_eq!(object["from"], 1_431_857_100_000_i64);
+}
+
+#[test]
+fn a_client_that_is_no_address_is_shown() {
+    is_refused(
+        "",
+        "time,client\n2015-05-17T10:05:03Z,\"10.0.0.1, 198.51.100.9\"\n",
+        "no client among the fields time, client; \"client\" is \"10.0.0.1, 198.51.100.9\" (expected an address, or --key FIELD)",
+    );
+}
+
+#[test]
+fn the_time_zone_that_is_assumed_is_told() {
+    let without =
+        |number: usize| format!("{{\"time\":\"2015-05-17 10:05:{number:02}\",\"client\":\"198.51.100.9\"}}");
+    let object = is_exact("", &twenty(without));
+    assert_eq!(
+        texts(&object, "notes"),
+        ["timestamps without a time zone are taken as UTC (--utc-offset sets another)"]
+    );
+    assert_eq!(
+        texts(&is_exact("--utc-offset=+02:00", &twenty(without)), "notes").len(),
+        0
+    );
+}
+
+#[test]
+fn requests_without_a_client_are_a_warning() {
+    let half = |number: usize| match number % 2 {
+        0 => format!("{{\"time\":\"2015-05-17T10:05:{number:02}Z\",\"client\":\"198.51.100.9\"}}"),
+        _ => format!("{{\"time\":\"2015-05-17T10:05:{number:02}Z\"}}"),
+    };
+    let object = json(&replay("", twenty(half)));
+    assert_eq!(
+        texts(&object, "warnings"),
+        ["requests without the field \"client\", which share the key (none): 10"]
+    );
+}
