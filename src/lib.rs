@@ -111,6 +111,7 @@
 //! | `axum`, `tonic` | no | addresses of their connections are found by [`http`]; enable `tower` |
 //! | `shared` | no | [`shared`], on tokio; enables `quanta` and `rules` |
 //! | `redis`, `redis-cluster` | no | a store in Redis, Valkey or a cluster of them; enables `shared` |
+//! | `redis-tls`, `redis-client` | no | connections by TLS; connections as a `redis::Client` makes them; enable `redis` |
 //! | `serde` | no | [`Quota`] and [`limiter::SavedState`] can be serialized |
 //!
 //! Without default features the crate is `no_std` and needs `alloc`.
@@ -120,7 +121,9 @@
     not(all(
         feature = "observe",
         feature = "quanta",
+        feature = "redis-client",
         feature = "redis-cluster",
+        feature = "redis-tls",
         feature = "shared",
         feature = "striped",
         feature = "tokio",

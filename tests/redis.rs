@@ -16,6 +16,8 @@ mod clocks;
 mod cluster;
 #[path = "shared/cut.rs"]
 mod cut;
+#[path = "redis/deployed/deployed.rs"]
+mod deployed;
 #[path = "redis/dropped.rs"]
 mod dropped;
 #[path = "redis/leases/ended.rs"]
@@ -62,10 +64,15 @@ mod server;
 mod settings;
 #[path = "redis/support/shim.rs"]
 mod shim;
+#[path = "redis/deployed/sentinels.rs"]
+mod sentinels;
 #[path = "redis/strict.rs"]
 mod strict;
 #[path = "redis/leases/terms.rs"]
 mod terms;
+#[cfg(feature = "redis-tls")]
+#[path = "redis/deployed/tls.rs"]
+mod tls;
 #[path = "redis/support/watch.rs"]
 mod watch;
 #[path = "common/windows.rs"]

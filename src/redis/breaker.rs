@@ -30,12 +30,12 @@ pub(super) struct Trip {
 /// Stops calls when too many have failed, since each would cost its caller a timeout and load the server.
 ///
 /// Closed: calls are counted in spans of time. When the present span and the one before have enough calls, and enough of
-/// them failed, it opens. Open: no call passes until the rest is over. Probing: one call at a time passes. Three answers in
+/// them failed, it opens. Open: no call passes until the rest is over, or until there is a new connection. Probing: one call at a time passes. Three answers in
 /// a row close it, and a failure opens it again.
 #[derive(Debug)]
 pub(super) struct Breaker {
     trip: Trip,
-    /// LocalCharges for a few instructions, and never across an await.
+    /// Held for a few instructions, and never across an await.
     inside: Mutex<Inside>,
 }
 
@@ -140,6 +140,18 @@ impl Breaker {
         });
     }
 
+    /// Ends the rest, since the server may be well again.
+    pub(super) fn probe(&self) {
+        self.inside(|inside| {
+            if let State::Open { .. } = inside.state {
+                inside.state = State::Probing {
+                    out: None,
+                    answered: 0,
+                };
+            }
+        });
+    }
+
     pub(super) fn state(&self, now: Instant) -> BreakerState {
         self.inside(|inside| match inside.state {
             State::Closed => BreakerState::Closed,
@@ -239,6 +251,22 @@ mod tests {
         }
         assert_eq!(breaker.state(now), BreakerState::Closed);
         assert!(breaker.lets_through(now) && breaker.lets_through(now));
+    }
+
+    #[test]
+    fn a_new_connection_ends_the_rest_and_counts_as_no_answer() {
+        let (breaker, now) = breaker();
+        breaker.probe();
+        assert_eq!(breaker.state(now), BreakerState::Closed);
+        for _ in 0..10 {
+            breaker.record(now, true);
+        }
+        breaker.probe();
+        assert_eq!(breaker.state(now), BreakerState::Probing);
+        assert!(breaker.lets_through(now));
+        assert!(!breaker.lets_through(now), "one at a time");
+        breaker.record(now, true);
+        assert_eq!(breaker.state(now), BreakerState::Open);
     }
 
     /// A probe never ends if its caller has dropped the future.

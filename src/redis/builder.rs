@@ -7,10 +7,16 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use ::redis::ConnectionInfo;
+
 use super::connection::Target;
+use super::endpoint::{Endpoint, Login, parse};
+use super::sentinel::Sentinels;
 use super::settings::Settings;
 use super::store::RedisStore;
 use super::supervisor::Supervisor;
+#[cfg(feature = "redis-tls")]
+use super::tls::{Certificates, Tls};
 use crate::error::ConfigError;
 
 /// Builds a [`RedisStore`].
@@ -18,41 +24,116 @@ use crate::error::ConfigError;
 /// Times are 1 ms to 60 s.
 #[must_use = "a builder does nothing until it is built"]
 pub struct RedisStoreBuilder {
-    urls: Vec<String>,
-    cluster: bool,
+    addresses: Addresses,
+    login: Login,
+    #[cfg(feature = "redis-tls")]
+    certificates: Certificates,
     settings: Settings,
+}
+
+/// Where the store connects to.
+enum Addresses {
+    Server(String),
+    Sentinels(Vec<String>, String),
+    #[cfg(feature = "redis-cluster")]
+    Cluster(Vec<String>),
+    #[cfg(feature = "redis-client")]
+    Client(Box<ConnectionInfo>),
 }
 
 impl RedisStore {
     /// Begins a store in one server, at an address such as `redis://user:password@host:6379/0` or
     /// `unix:///run/redis.sock`.
+    ///
+    /// With the feature `redis-tls`, `rediss://host:6379` connects by TLS. `?protocol=resp3` at the end selects RESP3.
     pub fn builder(url: &str) -> RedisStoreBuilder {
-        RedisStoreBuilder::server(url)
+        RedisStoreBuilder::new(Addresses::Server(url.to_owned()))
+    }
+
+    /// Begins a store in the primary of a service, by the addresses of its Sentinels, such as `redis://host:26379`, and the
+    /// name of the service.
+    ///
+    /// For each connection all Sentinels are asked at once, and the first server that they name and that reports to be a
+    /// primary is used. So after a failover the store continues at the new primary without a restart of the process.
+    ///
+    /// User and password of an address are those of the Sentinel. [`username`](RedisStoreBuilder::username),
+    /// [`password`](RedisStoreBuilder::password) and [`database`](RedisStoreBuilder::database) are those of the servers.
+    /// With `rediss://` the Sentinels and the servers are connected to by TLS.
+    pub fn sentinel(urls: &[&str], service: &str) -> RedisStoreBuilder {
+        let urls = urls.iter().map(|&url| url.to_owned()).collect();
+        RedisStoreBuilder::new(Addresses::Sentinels(urls, service.to_owned()))
     }
 
     /// Begins a store in a cluster, by the addresses of some of its nodes.
+    ///
+    /// With `rediss://` the nodes are connected to by TLS. The process must have installed a provider of rustls for that:
+    /// the client library makes these connections.
     #[cfg(feature = "redis-cluster")]
     pub fn cluster(urls: &[&str]) -> RedisStoreBuilder {
-        RedisStoreBuilder::cluster(urls)
+        let urls = urls.iter().map(|&url| url.to_owned()).collect();
+        RedisStoreBuilder::new(Addresses::Cluster(urls))
+    }
+
+    /// Begins a store in the server of a client, with the client's address, user, protocol, certificates and options of TCP.
+    ///
+    /// The store makes connections of its own, by its own timeouts. If the client connects by TLS, the process must have
+    /// installed a provider of rustls.
+    #[cfg(feature = "redis-client")]
+    pub fn client(client: &::redis::Client) -> RedisStoreBuilder {
+        RedisStoreBuilder::new(Addresses::Client(Box::new(client.get_connection_info().clone())))
     }
 }
 
 impl RedisStoreBuilder {
-    fn server(url: &str) -> Self {
+    fn new(addresses: Addresses) -> Self {
         Self {
-            urls: alloc::vec![url.to_owned()],
-            cluster: false,
+            addresses,
+            login: Login::default(),
+            #[cfg(feature = "redis-tls")]
+            certificates: Certificates::default(),
             settings: Settings::default(),
         }
     }
 
-    #[cfg(feature = "redis-cluster")]
-    fn cluster(urls: &[&str]) -> Self {
-        Self {
-            urls: urls.iter().map(|&url| url.to_owned()).collect(),
-            cluster: true,
-            settings: Settings::default(),
-        }
+    /// Sets the user, for servers with access control lists. It replaces the user of the address.
+    ///
+    /// The user needs the commands `EVAL`, `EVALSHA`, `DEL` and `PING`, the keys of the [prefix](Self::prefix), and the
+    /// commands that scripts call: `ACL SETUSER limits on >password ~ringgate:* +@all -@admin +info` is enough.
+    pub fn username(mut self, name: impl Into<Box<str>>) -> Self {
+        self.login.username = Some(name.into());
+        self
+    }
+
+    /// Sets the password. It replaces the password of the address.
+    pub fn password(mut self, password: impl Into<Box<str>>) -> Self {
+        self.login.password = Some(password.into());
+        self
+    }
+
+    /// Sets the number of the database. It replaces the number of the address.
+    pub fn database(mut self, number: i64) -> Self {
+        self.login.database = Some(number);
+        self
+    }
+
+    /// Selects the protocol RESP3. The default is RESP2, unless the address ends with `?protocol=resp3`.
+    pub fn resp3(mut self) -> Self {
+        self.login.resp3 = true;
+        self
+    }
+
+    /// Sets the roots that certificates of servers must lead to, as PEM, instead of those of the system.
+    #[cfg(feature = "redis-tls")]
+    pub fn tls_roots(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.roots = Some(pem.into());
+        self
+    }
+
+    /// Sets the certificate by which the client identifies itself, with its chain, and its private key, as PEM.
+    #[cfg(feature = "redis-tls")]
+    pub fn client_certificate(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.certificates.client = Some((chain.into(), key.into()));
+        self
     }
 
     /// Sets the prefix of all names in the server, without braces: `ringgate` by default.
@@ -87,10 +168,11 @@ impl RedisStoreBuilder {
         self
     }
 
-    /// Sets the time from the end of a connection, or a failed attempt, to the next attempt: 100 ms by default.
+    /// Sets the time from the end of a connection, or a failed attempt, to the next attempt: 60 ms by default.
     ///
-    /// It doubles while attempts fail, up to a second, or to this time if it is longer. Each wait is half to one and a half of
-    /// that time, at random.
+    /// Each wait is half to one and a half of that time, at random. So with the default a store connects within 90 ms after
+    /// a server that refused connections accepts them again. If the server answers that it does not accept the store, as
+    /// without a password, the next attempt is made a second later.
     pub fn reconnect_after(mut self, wait: Duration) -> Self {
         self.settings.reconnect_after = wait;
         self
@@ -112,8 +194,8 @@ impl RedisStoreBuilder {
     /// Sets when the circuit breaker opens: when `percent` of at least `calls` calls in the last one to two spans of `over`
     /// have failed.
     ///
-    /// Then no call is made for `rest`, and after it one at a time, until three in a row are answered. The default is 50 % of 20
-    /// calls in a second, and a rest of 500 ms.
+    /// Then no call is made for `rest`, or until there is a new connection, and after it one at a time, until three in a row
+    /// are answered. The default is 50 % of 20 calls in a second, and a rest of 500 ms.
     pub fn breaker(mut self, percent: u32, calls: u32, over: Duration, rest: Duration) -> Self {
         let trip = &mut self.settings.trip;
         (trip.percent, trip.calls, trip.over, trip.rest) = (percent, calls, over, rest);
@@ -128,11 +210,13 @@ impl RedisStoreBuilder {
     ///
     /// # Errors
     ///
-    /// With the field: `url`, `prefix`, `connect_timeout`, `response_timeout`, `call_timeout`, `failures`,
-    /// `reconnect_after`, `heartbeat`, `max_in_flight`, `breaker.percent`, `breaker.calls`, `breaker.over`,
-    /// `breaker.rest`; `runtime`, outside of a tokio runtime.
+    /// With the field: `url`, `service`, `username`, `password`, `database`, `prefix`, `connect_timeout`,
+    /// `response_timeout`, `call_timeout`, `failures`, `reconnect_after`, `heartbeat`, `max_in_flight`,
+    /// `breaker.percent`, `breaker.calls`, `breaker.over`, `breaker.rest`; `runtime`, outside of a tokio runtime. With TLS
+    /// also `tls_roots`, `client_certificate`, and `tls_provider` if there is no cryptography for this processor.
     pub fn build(self) -> Result<RedisStore, ConfigError> {
         self.settings.validate()?;
+        self.login.validate()?;
         let target = self.target()?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             ConfigError::new(
@@ -147,22 +231,125 @@ impl RedisStoreBuilder {
     }
 
     fn target(&self) -> Result<Target, ConfigError> {
-        #[cfg(feature = "redis-cluster")]
-        if self.cluster {
-            return Target::cluster(&self.urls, &self.settings);
+        match &self.addresses {
+            Addresses::Server(url) => {
+                let info = self.login.apply(parse(url)?);
+                Ok(Target::Server(self.endpoint(info)?))
+            }
+            Addresses::Sentinels(urls, service) => {
+                if service.is_empty() {
+                    return Err(ConfigError::new(
+                        "service",
+                        "\"\"",
+                        "the name of a service of the Sentinels",
+                    ));
+                }
+                let sentinels = urls.iter().map(|url| self.endpoint(parse(url)?));
+                let sentinels: Vec<Endpoint> = sentinels.collect::<Result<_, _>>()?;
+                let first = urls.first().ok_or_else(no_address)?;
+                // The users and databases of Sentinels are not those of servers.
+                let server = parse(first)?.set_redis_settings(::redis::RedisConnectionInfo::default());
+                Ok(Target::Sentinels(Sentinels {
+                    service: service.clone(),
+                    sentinels,
+                    server: self.endpoint(self.login.apply(server))?,
+                }))
+            }
+            #[cfg(feature = "redis-cluster")]
+            Addresses::Cluster(urls) => self.cluster_of(urls),
+            #[cfg(feature = "redis-client")]
+            Addresses::Client(info) => {
+                #[cfg(feature = "redis-tls")]
+                if matches!(info.addr(), ::redis::ConnectionAddr::TcpTls { .. }) {
+                    super::tls::needs_installed_provider()?;
+                }
+                let info = self.login.apply((**info).clone());
+                Ok(Target::Server(Endpoint::new(info, &self.settings)))
+            }
         }
-        let url = self.urls.first().map_or("", String::as_str);
-        Target::server(url, &self.settings)
     }
+
+    #[cfg_attr(
+        not(feature = "redis-tls"),
+        expect(clippy::unnecessary_wraps, reason = "certificates may be wrong")
+    )]
+    fn endpoint(&self, info: ConnectionInfo) -> Result<Endpoint, ConfigError> {
+        #[cfg(feature = "redis-tls")]
+        let is_encrypted = matches!(info.addr(), ::redis::ConnectionAddr::TcpTls { .. });
+        let endpoint = Endpoint::new(info, &self.settings);
+        #[cfg(feature = "redis-tls")]
+        if is_encrypted {
+            return Ok(endpoint.with_tls(&Tls::new(&self.certificates)?));
+        } else if !self.certificates.is_empty() {
+            return Err(ConfigError::new(
+                "url",
+                "an address without TLS, with certificates",
+                "rediss://",
+            ));
+        }
+        Ok(endpoint)
+    }
+
+    #[cfg(feature = "redis-cluster")]
+    fn cluster_of(&self, urls: &[String]) -> Result<Target, ConfigError> {
+        let nodes = urls.iter().map(|url| Ok(self.login.apply(parse(url)?)));
+        let nodes: Vec<ConnectionInfo> = nodes.collect::<Result<_, ConfigError>>()?;
+        #[cfg(feature = "redis-tls")]
+        {
+            let first = nodes.first().ok_or_else(no_address)?;
+            if matches!(first.addr(), ::redis::ConnectionAddr::TcpTls { .. }) {
+                super::tls::needs_installed_provider()?;
+            } else if !self.certificates.is_empty() {
+                return Err(ConfigError::new(
+                    "url",
+                    "an address without TLS, with certificates",
+                    "rediss://",
+                ));
+            }
+        }
+        let settings = &self.settings;
+        let client = ::redis::cluster::ClusterClientBuilder::new(nodes)
+            .tcp_settings(::redis::io::tcp::TcpSettings::default().set_nodelay(true))
+            .connection_timeout(settings.connect_timeout)
+            .response_timeout(settings.response_timeout)
+            // Redirections count as retries, and nothing was executed before one. The client also retries after a
+            // connection has ended, which may charge a call twice. That is stricter.
+            .retries(16)
+            .min_retry_wait(1)
+            .max_retry_wait(20)
+            .overall_response_timeout(Some(settings.call_timeout));
+        let client = match self.login.resp3 {
+            true => client.use_protocol(::redis::ProtocolVersion::RESP3),
+            false => client,
+        };
+        #[cfg(feature = "redis-tls")]
+        let client = match self.certificates.for_cluster() {
+            Some(certificates) => client.certs(certificates),
+            None => client,
+        };
+        let client = client.build().map_err(|error| super::endpoint::invalid(&error))?;
+        Ok(Target::Cluster(Box::new(client)))
+    }
+}
+
+fn no_address() -> ConfigError {
+    ConfigError::new("url", "none", "at least one address")
 }
 
 impl fmt::Debug for RedisStoreBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the addresses: they may contain a password.
+        // Neither addresses nor certificates: they may contain a password or a key.
+        let addresses = match &self.addresses {
+            Addresses::Server(_) => "server",
+            Addresses::Sentinels(..) => "sentinels",
+            #[cfg(feature = "redis-cluster")]
+            Addresses::Cluster(_) => "cluster",
+            #[cfg(feature = "redis-client")]
+            Addresses::Client(_) => "client",
+        };
         f.debug_struct("RedisStoreBuilder")
-            .field("addresses", &self.urls.len())
-            .field("cluster", &self.cluster)
+            .field("addresses", &addresses)
             .field("settings", &self.settings)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

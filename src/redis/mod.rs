@@ -4,13 +4,18 @@ mod breaker;
 mod builder;
 mod cluster;
 mod connection;
+mod endpoint;
+mod error_class;
 mod health;
 #[cfg(feature = "observe")]
 mod observer;
 mod script;
+mod sentinel;
 mod settings;
 mod store;
 mod supervisor;
+#[cfg(feature = "redis-tls")]
+mod tls;
 
 pub use breaker::BreakerState;
 pub use builder::RedisStoreBuilder;

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use super::breaker::Trip;
 use crate::error::ConfigError;
+use crate::shared::StoreErrorKind;
 
 /// The settings of a [builder](super::RedisStoreBuilder).
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ impl Default for Settings {
             response_timeout: Duration::from_millis(100),
             call_timeout: Duration::from_millis(150),
             failures: 3,
-            reconnect_after: Duration::from_millis(100),
+            reconnect_after: Duration::from_millis(60),
             heartbeat: Duration::from_secs(1),
             max_in_flight: 10_000,
             trip: Trip {
@@ -45,7 +46,19 @@ impl Default for Settings {
 /// The range of times. A shorter call never succeeds, and a longer one has no timeout to speak of.
 const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 
+/// The time between two attempts to connect to a server that has answered and does not accept the store.
+const UNACCEPTED: Duration = Duration::from_secs(1);
+
 impl Settings {
+    /// The time from a failed attempt to connect to the next one.
+    pub(super) fn wait_after(&self, error: StoreErrorKind) -> Duration {
+        match error {
+            // A password or an address is wrong. Attempts do not help, and the server may log them.
+            StoreErrorKind::UnexpectedReply => self.reconnect_after.max(UNACCEPTED),
+            _ => self.reconnect_after,
+        }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         for (field, time) in [
             ("connect_timeout", self.connect_timeout),
@@ -93,5 +106,29 @@ impl Settings {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::jittered;
+
+    /// The first admission after an outage waits for an attempt to connect, so the wait has a bound that does not grow.
+    #[test]
+    fn an_attempt_follows_within_100_ms() {
+        let settings = Settings::default();
+        for kind in [
+            StoreErrorKind::Down,
+            StoreErrorKind::Disconnected,
+            StoreErrorKind::TimedOut,
+            StoreErrorKind::Refused,
+        ] {
+            for _ in 0..10_000 {
+                let wait = jittered(settings.wait_after(kind));
+                assert!(wait <= Duration::from_millis(100), "{kind:?}: {wait:?}");
+            }
+        }
+        assert!(settings.wait_after(StoreErrorKind::UnexpectedReply) >= UNACCEPTED);
     }
 }

@@ -17,7 +17,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::breaker::Breaker;
-use super::connection::{Connection, ErrorClass, Target, diagnose, is_unknown_script};
+use super::connection::{Connection, Target};
+use super::error_class::{ErrorClass, diagnose, is_unknown_script};
 use super::health::Health;
 use super::script::Script;
 use super::settings::Settings;
@@ -88,11 +89,10 @@ impl Supervisor {
         loop {
             // Also after a successful attempt: a server that ends every connection is not called ever faster.
             sleep(jittered(wait)).await;
-            wait = self.settings.reconnect_after;
             while let Err(error) = self.connect().await {
+                let wait = self.settings.wait_after(error.kind());
                 self.note(Some(error));
                 sleep(jittered(wait)).await;
-                wait = (2 * wait).min(MOST_BETWEEN.max(self.settings.reconnect_after));
             }
             wait = self.settings.reconnect_after;
             self.counts.connections.add_one();
@@ -135,13 +135,15 @@ impl Supervisor {
     async fn connect(&self) -> Result<(), StoreError> {
         let connection = match timeout(self.settings.connect_timeout, self.target.connect()).await {
             Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return Err(diagnose(&error).0),
+            Ok(Err(error)) => return Err(error),
             Err(_) => return Err(StoreError::new(StoreErrorKind::TimedOut, "while connecting")),
         };
         let link = Link {
             connection,
             failures: AtomicU64::new(0),
         };
+        // The server answers. One call shows whether it serves calls, too.
+        self.breaker.probe();
         self.link.send_replace(Some(Arc::new(link)));
         Ok(())
     }
@@ -337,9 +339,6 @@ impl Drop for Call<'_> {
         }
     }
 }
-
-/// The longest time between two attempts to connect.
-const MOST_BETWEEN: Duration = Duration::from_secs(1);
 
 impl fmt::Debug for Supervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -35,7 +35,12 @@ async fn a_wrong_setting_is_named() {
     for (builder, field) in wrong {
         assert_eq!(builder.build().expect_err(field).field, field);
     }
-    for url in ["", "redis", "http://127.0.0.1:1", "rediss://:secret@127.0.0.1:1"] {
+    for url in [
+        "",
+        "redis",
+        "http://127.0.0.1:1",
+        "rediss://:secret@127.0.0.1:1/#insecure",
+    ] {
         let error = RedisStore::builder(url).build().expect_err(url);
         assert_eq!(error.field, "url");
         assert!(!error.to_string().contains("secret"), "{error}");

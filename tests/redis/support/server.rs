@@ -26,7 +26,7 @@ pub(crate) struct Server {
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The program, installed if need be.
-fn program() -> Option<&'static str> {
+pub(crate) fn program() -> Option<&'static str> {
     static PROGRAM: OnceLock<Option<&'static str>> = OnceLock::new();
     *PROGRAM.get_or_init(|| {
         let works = |program: &&str| {
@@ -51,7 +51,7 @@ fn program() -> Option<&'static str> {
 }
 
 /// A free port, below those that the system gives to clients.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl Drop for Server {
     }
 }
 
-fn spawn(program: &str, arguments: &[String]) -> Child {
+pub(crate) fn spawn(program: &str, arguments: &[String]) -> Child {
     Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())

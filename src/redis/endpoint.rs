@@ -1,0 +1,249 @@
+//! One server: its address, and connections to it.
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
+    RedisError, RedisResult, Value,
+};
+
+use super::error_class::diagnose;
+use super::settings::Settings;
+#[cfg(feature = "redis-tls")]
+use super::tls::Tls;
+use crate::error::ConfigError;
+use crate::shared::{StoreError, StoreErrorKind};
+
+/// The user and the database of a connection, where they are not part of an address.
+#[derive(Clone, Default)]
+pub(super) struct Login {
+    pub(super) username: Option<Box<str>>,
+    pub(super) password: Option<Box<str>>,
+    pub(super) database: Option<i64>,
+    pub(super) resp3: bool,
+}
+
+/// The address of a server, and how to connect to it.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    info: ConnectionInfo,
+    config: AsyncConnectionConfig,
+    #[cfg(feature = "redis-tls")]
+    tls: Option<Tls>,
+}
+
+/// A connection to one server.
+#[derive(Clone)]
+pub(super) struct ServerConnection {
+    pub(super) inner: MultiplexedConnection,
+    /// The task that moves its bytes, if the client library does not keep it.
+    _driver: Option<Arc<Driver>>,
+}
+
+/// Ends the task of a connection with the connection.
+struct Driver(tokio::task::AbortHandle);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The size of the send queue.
+const WAITING: usize = 1024;
+
+/// The forms of an address, for errors.
+const ACCEPTED: &str = if cfg!(feature = "redis-tls") {
+    "redis://[user:password@]host:port[/database], rediss:// for TLS, or unix:///path[?db=n]"
+} else {
+    "redis://[user:password@]host:port[/database] or unix:///path[?db=n]; rediss:// needs the feature redis-tls"
+};
+
+/// Checks an address before the client library parses it, for errors that say what is missing. None of them contains the
+/// address, which may contain a password.
+pub(super) fn parse(url: &str) -> Result<ConnectionInfo, ConfigError> {
+    let wrong = |given: &str| ConfigError::new("url", given.to_owned(), ACCEPTED);
+    let scheme = url.split("://").next().unwrap_or("").to_ascii_lowercase();
+    if scheme.contains("sentinel") {
+        return Err(ConfigError::new(
+            "url",
+            "the address of a Sentinel",
+            "RedisStore::sentinel with addresses such as redis://host:26379 and the name of the service",
+        ));
+    }
+    if matches!(scheme.as_str(), "rediss" | "valkeys") {
+        if cfg!(not(feature = "redis-tls")) {
+            return Err(wrong("an address with TLS, which is not built in"));
+        }
+        if url.ends_with("#insecure") {
+            return Err(ConfigError::new(
+                "url",
+                "#insecure",
+                "a certificate that can be checked: RedisStoreBuilder::tls_roots accepts the roots of your own",
+            ));
+        }
+    }
+    let info = url.into_connection_info().map_err(|error| invalid(&error))?;
+    let login = info.redis_settings();
+    if login.username().is_some() && login.password().is_none() {
+        return Err(wrong("an address with a user and without a password"));
+    }
+    Ok(info)
+}
+
+/// The error without the address, which may contain a password.
+pub(super) fn invalid(error: &RedisError) -> ConfigError {
+    ConfigError::new(
+        "url",
+        "an address with the error: ".to_string() + error.category(),
+        ACCEPTED,
+    )
+}
+
+impl Login {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        if self.username.is_some() && self.password.is_none() {
+            return Err(ConfigError::new(
+                "password",
+                "none, with a user name",
+                "RedisStoreBuilder::password with the password of this user",
+            ));
+        }
+        if self.database.is_some_and(|number| number < 0) {
+            let given = format!("{}", self.database.unwrap_or(0));
+            return Err(ConfigError::new("database", given, "0 or more"));
+        }
+        Ok(())
+    }
+
+    /// The values of an address, and of this login where it has them.
+    pub(super) fn apply(&self, info: ConnectionInfo) -> ConnectionInfo {
+        let mut login = info.redis_settings().clone();
+        if let Some(username) = &self.username {
+            login = login.set_username(username);
+        }
+        if let Some(password) = &self.password {
+            login = login.set_password(password);
+        }
+        if let Some(database) = self.database {
+            login = login.set_db(database);
+        }
+        if self.resp3 {
+            login = login.set_protocol(ProtocolVersion::RESP3);
+        }
+        info.set_redis_settings(login)
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(info: ConnectionInfo, settings: &Settings) -> Self {
+        // Calls are small, and each one waits for its reply.
+        let tcp = info.tcp_settings().clone().set_nodelay(true);
+        Self {
+            info: info.set_tcp_settings(tcp),
+            config: AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(settings.connect_timeout))
+                .set_response_timeout(Some(settings.response_timeout))
+                .set_pipeline_buffer_size(WAITING),
+            #[cfg(feature = "redis-tls")]
+            tls: None,
+        }
+    }
+
+    #[cfg(feature = "redis-tls")]
+    pub(super) fn with_tls(self, tls: &Tls) -> Self {
+        Self {
+            tls: Some(tls.clone()),
+            ..self
+        }
+    }
+
+    /// Another server with the same settings.
+    pub(super) fn at(&self, host: String, port: u16) -> Self {
+        let addr = match self.info.addr() {
+            ConnectionAddr::TcpTls {
+                insecure, tls_params, ..
+            } => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: *insecure,
+                tls_params: tls_params.clone(),
+            },
+            _ => ConnectionAddr::Tcp(host, port),
+        };
+        Self {
+            info: self.info.clone().set_addr(addr),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn has_password(&self) -> bool {
+        self.info.redis_settings().password().is_some()
+    }
+
+    pub(super) async fn connect(&self) -> RedisResult<ServerConnection> {
+        #[cfg(feature = "redis-tls")]
+        if let (Some(tls), ConnectionAddr::TcpTls { host, port, .. }) = (&self.tls, self.info.addr()) {
+            let stream = tls.connect(host, *port).await?;
+            let login = self.info.redis_settings();
+            let (inner, driver) =
+                MultiplexedConnection::new_with_config(login, stream, self.config.clone()).await?;
+            let driver = Driver(tokio::spawn(driver).abort_handle());
+            return Ok(ServerConnection {
+                inner,
+                _driver: Some(Arc::new(driver)),
+            });
+        }
+        let client = Client::open(self.info.clone())?;
+        let inner = client
+            .get_multiplexed_async_connection_with_config(&self.config)
+            .await?;
+        Ok(ServerConnection { inner, _driver: None })
+    }
+}
+
+/// The role of a server that accepts calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Replica,
+    /// A primary, or a server that does not report its role to this user.
+    Other,
+}
+
+impl ServerConnection {
+    /// The role that a server reports, or the reason why it accepts no calls.
+    pub(super) async fn role(&self, has_password: bool) -> Result<Role, StoreError> {
+        let mut connection = self.inner.clone();
+        let reply = connection.send_packed_command(&::redis::cmd("ROLE")).await;
+        let reply = match reply.and_then(Value::extract_error) {
+            Ok(reply) => reply,
+            Err(error) if error.code() == Some("NOAUTH") => {
+                let missing = match has_password {
+                    true => "the server does not accept the password",
+                    false => "the server asks for a password, and none was given",
+                };
+                let detail = format!("{missing}: {error}");
+                return Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail));
+            }
+            // The user may not ask, or the server does not know the question. It may serve scripts.
+            Err(error) if error.code().is_some() => return Ok(Role::Other),
+            Err(error) => return Err(diagnose(&error).0),
+        };
+        let Value::Array(fields) = &reply else {
+            return Ok(Role::Other);
+        };
+        match fields.first() {
+            Some(Value::BulkString(role)) if role == b"sentinel" => Err(StoreError::new(
+                StoreErrorKind::UnexpectedReply,
+                "the address is that of a Sentinel, which RedisStore::sentinel accepts",
+            )),
+            Some(Value::BulkString(role)) if role == b"slave" => Ok(Role::Replica),
+            _ => Ok(Role::Other),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The errors of the client library: their kind for callers, and what they say about a connection.
+
+use alloc::string::ToString;
+
+use ::redis::{ErrorKind, RedisError};
+
+use crate::shared::{StoreError, StoreErrorKind};
+
+/// The state of a connection, as an error indicates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ErrorClass {
+    /// Nothing.
+    None,
+    /// The server cannot serve the call.
+    Unwell,
+    /// The connection may be broken. After several of these in a row, another one may work.
+    Ailing,
+    /// The connection has ended.
+    Dead,
+}
+
+/// Whether the server does not know a script.
+pub(super) fn is_unknown_script(error: &RedisError) -> bool {
+    error.code() == Some("NOSCRIPT")
+}
+
+/// Classifies an error of the client library.
+pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
+    let (kind, symptom) = if error.is_timeout() {
+        (StoreErrorKind::TimedOut, ErrorClass::Ailing)
+    } else if error.kind() == ErrorKind::AuthenticationFailed {
+        (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing)
+    } else if let Some(code) = error.code() {
+        // Older servers put the code into the message of the script's error.
+        let hidden = |code: &str| error.detail().is_some_and(|detail| detail.contains(code));
+        match code {
+            // After a failover, the address may lead to the new primary.
+            "READONLY" | "MASTERDOWN" => (StoreErrorKind::Refused, ErrorClass::Ailing),
+            _ if hidden("-READONLY") => (StoreErrorKind::Refused, ErrorClass::Ailing),
+            "OOM" | "LOADING" | "BUSY" | "MISCONF" | "NOREPLICAS" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED"
+            | "ASK" => (StoreErrorKind::Refused, ErrorClass::Unwell),
+            _ if hidden("-OOM") => (StoreErrorKind::Refused, ErrorClass::Unwell),
+            "NOAUTH" | "WRONGPASS" => (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing),
+            // The error concerns this call, or data of another program under its name.
+            _ => (StoreErrorKind::UnexpectedReply, ErrorClass::None),
+        }
+    } else if error.is_unrecoverable_error() {
+        (StoreErrorKind::Disconnected, ErrorClass::Dead)
+    } else if error.is_io_error() {
+        (StoreErrorKind::Disconnected, ErrorClass::Ailing)
+    } else {
+        (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing)
+    };
+    (StoreError::new(kind, error.to_string()), symptom)
+}

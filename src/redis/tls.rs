@@ -1,0 +1,173 @@
+//! TLS by rustls, for connections to one server.
+//!
+//! The settings are read and checked once, when the store is built. The client library would read the roots of the system
+//! for each connection, and would panic in a process without a provider of cryptography. A cluster connects by the client
+//! library, so it needs a provider that the process has installed.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use std::io;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::error::ConfigError;
+
+/// The certificates of the builder, as PEM.
+#[derive(Clone, Default)]
+pub(super) struct Certificates {
+    pub(super) roots: Option<Vec<u8>>,
+    /// The chain of the client's certificate, and its key.
+    pub(super) client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Certificates {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.roots.is_none() && self.client.is_none()
+    }
+
+    /// The certificates in the form of the client library, which connects to clusters.
+    #[cfg(feature = "redis-cluster")]
+    pub(super) fn for_cluster(&self) -> Option<::redis::TlsCertificates> {
+        (!self.is_empty()).then(|| ::redis::TlsCertificates {
+            client_tls: self
+                .client
+                .clone()
+                .map(|(client_cert, client_key)| ::redis::ClientTlsConfig {
+                    client_cert,
+                    client_key,
+                }),
+            root_cert: self.roots.clone(),
+        })
+    }
+}
+
+/// Makes encrypted connections.
+#[derive(Clone)]
+pub(super) struct Tls(TlsConnector);
+
+impl Tls {
+    pub(super) fn new(certificates: &Certificates) -> Result<Self, ConfigError> {
+        let provider = match CryptoProvider::get_default() {
+            Some(installed) => Arc::clone(installed),
+            None => built_in()?,
+        };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| ConfigError::new("tls_provider", error.to_string(), "TLS 1.2 and 1.3"))?
+            .with_root_certificates(roots(certificates)?);
+        let config = match &certificates.client {
+            None => config.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = read_certificates("client_certificate", chain)?;
+                let key = PrivateKeyDer::from_pem_slice(key)
+                    .map_err(|error| unreadable("client_certificate", &error, "a private key in PEM"))?;
+                config
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| unreadable("client_certificate", &error, "a certificate and its key"))?
+            }
+        };
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    pub(super) async fn connect(&self, host: &str, port: u16) -> io::Result<TlsStream<TcpStream>> {
+        let name = ServerName::try_from(host).map_err(io::Error::other)?.to_owned();
+        let stream = TcpStream::connect((host, port)).await?;
+        stream.set_nodelay(true)?;
+        self.0.connect(name, stream).await
+    }
+}
+
+/// An error about a certificate, which contains no part of it.
+fn unreadable(field: &'static str, error: &dyn core::fmt::Display, accepted: &'static str) -> ConfigError {
+    ConfigError::new(field, format!("PEM with the error: {error}"), accepted)
+}
+
+fn read_certificates(field: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| unreadable(field, &error, "certificates in PEM"))?;
+    if certificates.is_empty() {
+        return Err(ConfigError::new(field, "no certificate", "certificates in PEM"));
+    }
+    Ok(certificates)
+}
+
+/// The roots that a server's certificate must lead to.
+fn roots(certificates: &Certificates) -> Result<RootCertStore, ConfigError> {
+    let mut store = RootCertStore::empty();
+    if let Some(pem) = &certificates.roots {
+        for certificate in read_certificates("tls_roots", pem)? {
+            store
+                .add(certificate)
+                .map_err(|error| unreadable("tls_roots", &error, "certificates of authorities in PEM"))?;
+        }
+        return Ok(store);
+    }
+    // A file that cannot be read is left out. So are certificates that rustls does not accept.
+    let system = rustls_native_certs::load_native_certs();
+    store.add_parsable_certificates(system.certs);
+    if store.is_empty() {
+        let error = system.errors.first().map_or_else(
+            || "none of the system".to_string(),
+            |error| format!("none of the system ({error})"),
+        );
+        let accepted = "certificates of authorities: those of the system, or RedisStoreBuilder::tls_roots";
+        return Err(ConfigError::new("tls_roots", error, accepted));
+    }
+    Ok(store)
+}
+
+const INSTALL: &str = "one that the process installs by rustls::crypto::CryptoProvider::install_default, before the \
+                       store is built";
+
+/// The provider of a process that has installed none.
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+fn built_in() -> Result<Arc<CryptoProvider>, ConfigError> {
+    // The provider panics without these.
+    #[cfg(target_arch = "x86_64")]
+    let missing = [
+        ("aes", std::arch::is_x86_feature_detected!("aes")),
+        ("pclmulqdq", std::arch::is_x86_feature_detected!("pclmulqdq")),
+        ("ssse3", std::arch::is_x86_feature_detected!("ssse3")),
+        ("bmi1", std::arch::is_x86_feature_detected!("bmi1")),
+        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
+        ("adx", std::arch::is_x86_feature_detected!("adx")),
+        ("avx", std::arch::is_x86_feature_detected!("avx")),
+        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+    ];
+    #[cfg(target_arch = "aarch64")]
+    let missing = [
+        ("neon", std::arch::is_aarch64_feature_detected!("neon")),
+        ("aes", std::arch::is_aarch64_feature_detected!("aes")),
+        ("pmull", std::arch::is_aarch64_feature_detected!("pmull")),
+        ("sha2", std::arch::is_aarch64_feature_detected!("sha2")),
+    ];
+    match missing.iter().find(|(_, is_there)| !is_there) {
+        None => Ok(Arc::new(rustls_graviola::default_provider())),
+        Some((feature, _)) => {
+            let given = format!("none, and the processor lacks {feature} for the built-in one");
+            Err(ConfigError::new("tls_provider", given, INSTALL))
+        }
+    }
+}
+
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+fn built_in() -> Result<Arc<CryptoProvider>, ConfigError> {
+    Err(ConfigError::new("tls_provider", "none", INSTALL))
+}
+
+/// Checks that the process has installed a provider: connections that the client library makes use it.
+#[cfg(any(feature = "redis-client", feature = "redis-cluster"))]
+pub(super) fn needs_installed_provider() -> Result<(), ConfigError> {
+    match CryptoProvider::get_default() {
+        Some(_) => Ok(()),
+        None => Err(ConfigError::new("tls_provider", "none", INSTALL)),
+    }
+}

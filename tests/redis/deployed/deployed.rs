@@ -1,0 +1,193 @@
+//! Servers as they are deployed: with users, passwords, databases and protocols, and the errors that say what is missing.
+
+use core::time::Duration;
+
+use ringgate::redis::{RedisStore, RedisStoreBuilder};
+use ringgate::shared::{DecidedBy, OnError, SharedLimiter, StoreErrorKind};
+
+use crate::server::{Server, patient, ready, until};
+
+async fn decides(builder: RedisStoreBuilder) {
+    let store = ready(patient(builder)).await;
+    let limiter = SharedLimiter::builder("users", "2/60s".parse().expect("a quota"));
+    let limiter = limiter
+        .on_error(OnError::Deny)
+        .log()
+        .build(store)
+        .expect("a limiter");
+    for is_admitted in [true, true, false] {
+        let answer = limiter.check("key").await;
+        assert_eq!(answer.is_ok(), is_admitted, "{answer:?}");
+        let decided_by = answer.map_or_else(|denied| denied.decided_by(), |admitted| admitted.decided_by());
+        assert_eq!(decided_by, DecidedBy::Store);
+    }
+    limiter.reset("key").await.expect("an answer");
+}
+
+/// The reason why `ready` fails.
+async fn reason(builder: RedisStoreBuilder) -> String {
+    let store = patient(builder).build().expect("a store");
+    until("an attempt has failed", || store.health().last_error.is_some()).await;
+    let error = store
+        .ready(Duration::from_millis(1))
+        .await
+        .expect_err("no connection");
+    assert_eq!(error.kind(), StoreErrorKind::Down);
+    error.to_string()
+}
+
+#[tokio::test]
+async fn users_of_access_control_lists() {
+    let Some(server) = Server::guarded("general") else {
+        return;
+    };
+    let url = server.url();
+    let mut client = redis::Client::open(format!("redis://:general@127.0.0.1:{}", server.port()))
+        .and_then(|client| client.get_connection())
+        .expect("a connection");
+    // The rights that the documentation names, and a user without the right to be told the role of the server.
+    for user in ["limits", "bare"] {
+        let mut command = redis::cmd("ACL");
+        command
+            .arg("SETUSER")
+            .arg(user)
+            .arg("on")
+            .arg(format!(">{user}-password"))
+            .arg("~ringgate:*");
+        command.arg("+@all").arg("-@admin");
+        if user == "limits" {
+            command.arg("+info");
+        } else {
+            command.arg("-@dangerous");
+        }
+        let _: () = command.query(&mut client).expect("an answer");
+    }
+    for user in ["limits", "bare"] {
+        let password = format!("{user}-password");
+        decides(
+            RedisStore::builder(&url)
+                .username(user)
+                .password(password.as_str()),
+        )
+        .await;
+        decides(RedisStore::builder(&format!(
+            "redis://{user}:{password}@127.0.0.1:{}",
+            server.port()
+        )))
+        .await;
+        decides(
+            RedisStore::builder(&url)
+                .username(user)
+                .password(password.as_str())
+                .resp3(),
+        )
+        .await;
+    }
+    // The builder's user replaces that of the address, which is wrong.
+    let wrong = format!("redis://stranger:nothing@127.0.0.1:{}", server.port());
+    decides(
+        RedisStore::builder(&wrong)
+            .username("limits")
+            .password("limits-password"),
+    )
+    .await;
+    let error = reason(RedisStore::builder(&wrong)).await;
+    assert!(error.contains("authentication failed"), "{error}");
+    for builder in [RedisStore::builder(&url), RedisStore::builder(&url).resp3()] {
+        let error = reason(builder).await;
+        assert!(error.contains("NOAUTH"), "{error}");
+    }
+    let error = reason(RedisStore::builder(&url)).await;
+    assert!(error.contains("none was given"), "{error}");
+}
+
+#[tokio::test]
+async fn databases_and_protocols() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.client();
+    let mut keys = |database: u8| -> u64 {
+        let _: () = redis::cmd("SELECT")
+            .arg(database)
+            .query(&mut client)
+            .expect("an answer");
+        redis::cmd("DBSIZE").query(&mut client).expect("a number")
+    };
+    let charge = async |builder: RedisStoreBuilder| {
+        let store = ready(patient(builder)).await;
+        let limiter = SharedLimiter::builder("databases", "2/60s".parse().expect("a quota"));
+        let limiter = limiter.build(store).expect("a limiter");
+        limiter.check("key").await.expect("room");
+    };
+    charge(RedisStore::builder(&server.url()).database(3)).await;
+    assert_eq!((keys(0), keys(3)), (0, 1));
+    charge(RedisStore::builder(&format!("{}/3", server.url())).database(4)).await;
+    assert_eq!((keys(3), keys(4)), (1, 1));
+    decides(RedisStore::builder(&format!("{}?protocol=resp3", server.url()))).await;
+    decides(RedisStore::builder(&server.url()).resp3()).await;
+    decides(RedisStore::builder(&server.socket_url()).resp3()).await;
+}
+
+#[cfg(feature = "redis-client")]
+#[tokio::test]
+async fn a_client_that_exists() {
+    let Some(server) = Server::guarded("general") else {
+        return;
+    };
+    let url = format!("redis://:general@127.0.0.1:{}/2?protocol=resp3", server.port());
+    let client = redis::Client::open(url).expect("an address");
+    decides(RedisStore::client(&client)).await;
+    let without = redis::Client::open(server.url()).expect("an address");
+    let error = reason(RedisStore::client(&without)).await;
+    assert!(error.contains("none was given"), "{error}");
+    decides(RedisStore::client(&without).password("general")).await;
+}
+
+/// The error says which part is wrong or missing, and what to do.
+#[tokio::test]
+async fn missing_parts_are_named() {
+    let cases = [
+        (
+            RedisStore::builder("redis+sentinel://:secret@host:26379"),
+            "url",
+            "RedisStore::sentinel",
+        ),
+        (
+            RedisStore::builder("redis-sentinel://:secret@host:26379/shop"),
+            "url",
+            "RedisStore::sentinel",
+        ),
+        (
+            RedisStore::builder("redis://user@host"),
+            "url",
+            "without a password",
+        ),
+        (
+            RedisStore::builder("redis://host").username("user"),
+            "password",
+            "RedisStoreBuilder::password",
+        ),
+        (RedisStore::builder("redis://host").database(-1), "database", "-1"),
+        (
+            RedisStore::sentinel(&["redis://host:26379"], ""),
+            "service",
+            "the name of a service",
+        ),
+        (RedisStore::sentinel(&[], "shop"), "url", "at least one address"),
+        (
+            RedisStore::sentinel(&["http://:secret@host"], "shop"),
+            "url",
+            "redis://",
+        ),
+    ];
+    for (builder, field, named) in cases {
+        let error = builder.build().expect_err(named);
+        assert_eq!(error.field, field, "{error}");
+        let error = error.to_string();
+        assert!(error.contains(named) && !error.contains("secret"), "{error}");
+    }
+    #[cfg(not(feature = "redis-tls"))]
+    {
+        let error = RedisStore::builder("rediss://host").build().expect_err("no TLS");
+        assert!(error.to_string().contains("redis-tls"), "{error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! A service whose primary changes while callers continue: three Sentinels, a primary and two replicas.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::process::Child;
+
+use ringgate::redis::{RedisStore, RedisStoreBuilder};
+use ringgate::shared::{OnError, SharedLimiter};
+use tempfile::TempDir;
+
+use crate::load::{Load, call, most_by_calls, most_by_stamps};
+use crate::server::{PATIENCE, Server, free_port, program, ready, spawn, until};
+
+const WINDOW: Duration = Duration::from_millis(500);
+const LIMIT: usize = 40;
+
+/// A Sentinel, which ends with the test.
+struct Sentinel {
+    child: Child,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Sentinel {
+    fn start(primary: u16) -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().expect("a folder"));
+        let config = format!(
+            "bind 127.0.0.1\nport {port}\ndir {}\nlogfile /dev/null\nrequirepass watch\n\
+             sentinel monitor shop 127.0.0.1 {primary} 2\nsentinel auth-pass shop general\n\
+             sentinel down-after-milliseconds shop 1000\nsentinel failover-timeout shop 5000\n\
+             sentinel sentinel-pass watch\n",
+            folder.path().display()
+        );
+        let path = folder.path().join("config");
+        std::fs::write(&path, config).expect("a file");
+        let arguments = [path.display().to_string(), "--sentinel".to_owned()];
+        Self {
+            child: spawn(program().expect("it has run before"), &arguments),
+            port,
+            _folder: folder,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("redis://:watch@127.0.0.1:{}", self.port)
+    }
+
+    /// Asks for one number or text; `None` while it does not answer.
+    fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> Option<T> {
+        let client = redis::Client::open(self.url()).expect("an address");
+        let mut connection = client.get_connection().ok()?;
+        redis::cmd("SENTINEL").arg(words).query(&mut connection).ok()
+    }
+
+    /// The port of the primary.
+    fn primary(&self) -> Option<u16> {
+        let (_, port): (String, String) = self.ask(&["GET-MASTER-ADDR-BY-NAME", "shop"])?;
+        port.parse().ok()
+    }
+
+    /// The numbers of replicas and of other Sentinels that it knows.
+    fn knows(&self) -> Option<(usize, usize)> {
+        let replicas: Vec<redis::Value> = self.ask(&["REPLICAS", "shop"])?;
+        let others: Vec<redis::Value> = self.ask(&["SENTINELS", "shop"])?;
+        Some((replicas.len(), others.len()))
+    }
+}
+
+fn server(primary: Option<u16>) -> Option<Server> {
+    let port = primary.unwrap_or(0).to_string();
+    let mut arguments = vec!["--requirepass", "general", "--masterauth", "general"];
+    arguments.extend(["--repl-diskless-sync-delay", "0"]);
+    if primary.is_some() {
+        arguments.extend(["--replicaof", "127.0.0.1", &port]);
+    }
+    Server::with(&arguments)
+}
+
+fn store(sentinels: &[&Sentinel]) -> RedisStoreBuilder {
+    let urls: Vec<String> = sentinels.iter().map(|sentinel| sentinel.url()).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    RedisStore::sentinel(&urls, "shop").password("general")
+}
+
+/// Waits until the server decides again.
+async fn comes_back(limiter: &SharedLimiter) {
+    let began = std::time::Instant::now();
+    while call(limiter).await.at.is_none() {
+        assert!(began.elapsed() < 3 * PATIENCE, "it does not come back");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Each failover may forget what was charged, up to the limit. Otherwise the limit holds, and no process is restarted.
+#[tokio::test(flavor = "multi_thread")]
+async fn failovers_under_load() {
+    let Some(first) = server(None) else { return };
+    let mut servers = vec![first];
+    for _ in 0..2 {
+        servers.push(server(Some(servers[0].port())).expect("one more server"));
+    }
+    let sentinels: Vec<Sentinel> = (0..3).map(|_| Sentinel::start(servers[0].port())).collect();
+    until("the Sentinels know each other", || {
+        sentinels.iter().all(|sentinel| sentinel.knows() == Some((2, 2)))
+    })
+    .await;
+    let all: Vec<&Sentinel> = sentinels.iter().collect();
+    let store = ready(store(&all)).await;
+    let limiter = SharedLimiter::builder("failover", "40/500ms".parse().expect("a quota"));
+    let limiter = limiter
+        .on_error(OnError::Deny)
+        .log()
+        .build(store.clone())
+        .expect("a limiter");
+    let limiter = Arc::new(limiter);
+    let load = Load::new(8, &limiter);
+    comes_back(&limiter).await;
+
+    // A failover on request: the old primary becomes a replica.
+    let before = sentinels[0].primary().expect("a primary");
+    until("a failover begins", || {
+        sentinels[0].ask::<String>(&["FAILOVER", "shop"]).is_some()
+    })
+    .await;
+    until("all Sentinels name another", || {
+        sentinels
+            .iter()
+            .all(|sentinel| sentinel.primary().is_some_and(|port| port != before))
+    })
+    .await;
+    until("the store has left the old primary", || {
+        store.health().connections >= 2
+    })
+    .await;
+    comes_back(&limiter).await;
+
+    // The primary dies.
+    let before = sentinels[0].primary().expect("a primary");
+    let dead = servers
+        .iter_mut()
+        .find(|server| server.port() == before)
+        .expect("one of ours");
+    dead.kill();
+    until("the loss is noticed", || !store.health().connected).await;
+    comes_back(&limiter).await;
+    let others = sentinels.iter().filter_map(Sentinel::primary);
+    assert!(others.into_iter().any(|port| port != before));
+
+    let calls = load.end().await;
+    assert!(most_by_stamps(&calls, WINDOW) <= 3 * LIMIT as u64);
+    assert!(most_by_calls(&calls, WINDOW) <= 3 * LIMIT);
+    let decided = calls.iter().filter(|call| call.at.is_some()).count();
+    assert!(decided > LIMIT, "{decided}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_addresses_are_explained() {
+    let Some(primary) = server(None) else { return };
+    let sentinel = Sentinel::start(primary.port());
+    until("the Sentinel answers", || sentinel.primary().is_some()).await;
+    let reason = async |builder: RedisStoreBuilder| {
+        let store = builder.build().expect("a store");
+        until("an attempt has failed", || store.health().last_error.is_some()).await;
+        store.health().last_error.expect("an error").to_string()
+    };
+    // A Sentinel in the place of a server.
+    let error = reason(crate::server::patient(RedisStore::builder(&sentinel.url()))).await;
+    assert!(error.contains("RedisStore::sentinel"), "{error}");
+    let patient = |builder: RedisStoreBuilder| crate::server::patient(builder);
+    let builder = |service: &str, password: &str| {
+        patient(RedisStore::sentinel(&[&sentinel.url()], service)).password(password)
+    };
+    let error = reason(builder("shoe", "general")).await;
+    assert!(error.contains("shoe"), "{error}");
+    let error = reason(builder("shop", "wrong")).await;
+    assert!(error.contains("authentication failed"), "{error}");
+    let error = reason(patient(RedisStore::sentinel(&[&sentinel.url()], "shop"))).await;
+    assert!(error.contains("none was given"), "{error}");
+    // An address where nothing listens, beside one that answers.
+    let urls = ["redis://127.0.0.1:1", &sentinel.url()];
+    ready(patient(RedisStore::sentinel(&urls, "shop")).password("general")).await;
+}
