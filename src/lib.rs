@@ -90,7 +90,8 @@
 //!
 //! - Windows last 1 µs to 366 days. Limits go up to 10^12 permits; a counter ring with narrow cells accepts less (268 million in
 //!   cells of 200 ms) and says so in its error.
-//! - 20 years after the origin of its clock a limiter may deny every request, because its words have no more ticks.
+//! - 20 years after the origin of its clock (15 years for [`Gcra`]) a limiter may deny every request, because its words have no
+//!   later times.
 //! - Bounds hold by readings, and the readings of two processors can differ by half a microsecond.
 //!   [`RateLimiter::promise`] states the bound in true time.
 //! - The clock does not count time during which the machine is suspended, which makes limits stricter.

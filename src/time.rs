@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// Twenty years in nanoseconds. Every packed word can hold the times up to this one.
+/// Twenty years in nanoseconds. The words of all rings can hold the times up to this one.
 pub(crate) const HORIZON: u64 = 20 * 366 * 24 * 3600 * 1_000_000_000;
 
 /// A reading of a [`Clock`](crate::Clock): nanoseconds since the clock's origin.

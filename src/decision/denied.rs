@@ -75,7 +75,7 @@ impl<A: Algorithm> Denied<'_, A> {
     /// Returns the time from [`at`](Self::at) until the request would be admitted, if no other request came before.
     ///
     /// One nanosecond earlier (for counter rings, one cell) it would be denied. `None` means that the request is never
-    /// admitted: it is for more permits than one request can get, or the limiter's time ends before (at least 20 years after
+    /// admitted: it is for more permits than one request can get, or the limiter's time ends before (at least 15 years after
     /// the clock's origin). This call computes the time, and the decision does not.
     ///
     /// # Concurrency

@@ -5,8 +5,8 @@
 //! | bits, from the top | field | meaning |
 //! |---|---|---|
 //! | 2 | | clear ([`FIRST_WORD_BITS`]) |
-//! | 60 | `time` | the theoretical arrival time: the instant at which the bucket is empty if no other request comes before |
-//! | 1 | `lowered` | whether a refund has lowered the word since its key got it |
+//! | 60 | `time` | the theoretical arrival time: the instant at which the bucket is full again if no other request comes before |
+//! | 1 | `lowered` | whether a refund has lowered the word of the current key |
 //! | 1 | `refunded` | whether a refund was the last write of the word |
 //!
 //! T is the time per permit, and b is the burst. Time begins at 1 ns, so a written word is never 0.
@@ -44,11 +44,12 @@
 //! its time. (model `keyed_late_gcra`)
 //!
 //! A refund sets `lowered`, which every later write of the same key keeps. Such a word is idle later:
+//!
 //! 1. A refund writes a time that is not before its receipt's stamp. The word that it replaces was at most b·T after that
 //!    stamp.
 //! 2. No later refund writes a time before that. It would need an older receipt, whose word is lower or differs in `refunded`,
 //!    so the refund is rejected.
-//! 3. So every word of the old key is at most b·T above the current one. The word is idle when it is older than the clock by
+//! 3. So every word of the old key is at most b·T above the current one. The word is idle when its time is before the clock by
 //!    more than this.
 //!
 //! (tests `later_is_above_every_word_before`, `a_bucket_gives_back_its_newest_charge_only`)
@@ -185,7 +186,7 @@ impl Gcra {
     /// Whether this bucket can continue over the words of `before`, so that no window holds more than the largest bound of
     /// all buckets that used the words. `fastest` is the one of them with the highest rate.
     ///
-    /// The word holds the time at which the bucket is empty, and not the number of permits. At a lower rate the same time
+    /// The word holds the time at which the bucket is full again, and not the number of permits. At a lower rate the same time
     /// stands for fewer permits. So the tolerance must not grow (except by rounding) unless this rate is at least the
     /// highest one.
     #[cfg(feature = "rules")]
@@ -354,7 +355,7 @@ impl Algorithm for Gcra {
     }
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
-        let empty = State(words).observe().time();
-        (empty <= LAST).then(|| now.max(Self::instant(empty)))
+        let full = State(words).observe().time();
+        (full <= LAST).then(|| now.max(Self::instant(full)))
     }
 }

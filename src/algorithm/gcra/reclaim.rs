@@ -12,7 +12,7 @@ use crate::sync::Words;
 use crate::time::Nanos;
 
 impl Gcra {
-    /// The first instant, in units, after the time of the word and of every word that a refund has replaced.
+    /// The first instant, in units, that is after the time of the word and of every word that a refund has replaced.
     const fn passes_at(&self, word: Word) -> u64 {
         let replaced = if word.is_lowered() { self.ahead } else { 0 };
         word.time() + replaced + 1
@@ -34,7 +34,7 @@ impl Reclaim for Gcra {
     }
 
     /// A state is idle as soon as its bucket is full. After a refund it is idle later, by the [`span`](Reclaim::span) or by the
-    /// window if that is longer: until then, a word that a refund has replaced may be above `now`.
+    /// window if that is longer. Until then, a word that a refund has replaced may be above `now`.
     fn is_idle(&self, first: u64, now: Nanos) -> bool {
         first == 0 || self.passes_at(Word(first)) <= Self::units(now)
     }

@@ -7,7 +7,7 @@ use crate::sync::Words;
 pub(super) struct Word(pub(super) u64);
 
 impl Word {
-    /// How many bits are beside the time.
+    /// The number of flag bits.
     pub(super) const FLAGS: u32 = 2;
 
     const LOWERED: u64 = 2;

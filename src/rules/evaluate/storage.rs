@@ -138,7 +138,7 @@ impl StateStorage {
             Self::Keyed(store) => store.first_word(key),
         };
         match algorithm {
-            // The word of a bucket is the time at which the bucket will be empty, and not the time of an event.
+            // The word of a bucket is the time at which the bucket will be full, and not the time of an event.
             AnyAlgorithm::Gcra(_) => Nanos::ZERO,
             AnyAlgorithm::Counter(_) | AnyAlgorithm::Log(_) => algorithm.latest_time(first),
         }
