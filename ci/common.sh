@@ -1,14 +1,14 @@
-# Sourced by the checks: strict mode, the repository's root, and how to say that a check was not run.
+# Sourced by all checks: sets strict mode, changes to the root of the repository, and defines helper functions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Ends a check that cannot be run here: the reason on the last line, exit code 77.
+# Ends a check that cannot be run: prints the reason and exits with code 77.
 not_run() {
     echo "not run: $*"
     exit 77
 }
 
-# Makes sure that toolchain $1 is there, with the components $2...
+# Installs the toolchain $1 with the components $2... if it is missing.
 toolchain() {
     local name=$1
     shift
@@ -23,18 +23,18 @@ toolchain() {
     done
 }
 
-# Makes sure that `cargo $1` is there. It is not installed for you: that takes minutes.
+# Requires `cargo $1`. The function does not install it, because that takes minutes.
 tool() {
     cargo "$1" --help >/dev/null 2>&1 || not_run "cargo-$1 is needed: cargo install --locked cargo-$1"
 }
 
-# Makes sure that the command $1 is there, by the packages $2... of Debian where they can be installed.
+# Requires the command $1. If it is missing, installs the Debian packages $2...
 needs() {
     local command=$1
     shift
     command -v "$command" >/dev/null ||
         { apt-get update && apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1 ||
-        not_run "$command is not here and cannot be installed"
+        not_run "$command is missing and cannot be installed"
 }
 
 # The triple of this machine.

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Shows that every dependency's licence is one that deny.toml allows, that all come from the registry, and that users
-# get no crate in two versions: by cargo-deny where it is installed, otherwise the first two by cargo
-# alone. Advisories are not looked at, since they need a network; by hand: cargo deny check advisories
+# Shows that deny.toml allows the licence of every dependency, that all dependencies come from the registry, and that users
+# get no crate in two versions. Without cargo-deny, the script checks only licences and sources, with cargo.
+# Advisories need a network. Check them by hand: cargo deny check advisories
 source "$(dirname "$0")/common.sh"
 
 if cargo deny --version >/dev/null 2>&1; then
     cargo deny --locked --workspace check licenses sources
-    # Versions that only tests bring in do not reach users.
+    # Users do not get the versions of crates that only tests need.
     for manifest in Cargo.toml cli/Cargo.toml; do
         cargo deny --locked --manifest-path "$manifest" --exclude-dev check bans
     done
     exit
 fi
-echo "cargo-deny is not here: licences and sources only"
+echo "cargo-deny is missing: only licences and sources are checked"
 
 status=0
 if grep '^source = ' Cargo.lock | grep -v '^source = "registry+'; then
-    echo "only the registry is allowed"
+    echo "the sources above are not the registry"
     status=1
 fi
 
@@ -29,7 +29,7 @@ while read -r crate licence; do
 done < <(sed -n 's/.*{ crate = "\(.*\)", allow = \["\(.*\)"\] }.*/\1 \2/p' deny.toml)
 count=0
 while IFS=$'\t' read -r crate expression; do
-    # As a sum of ones and noughts: "(MIT OR GPL-3.0-only) AND Zlib" becomes ( 1 || 0 ) && 1.
+    # Translates the licence expression to arithmetic: "(MIT OR GPL-3.0-only) AND Zlib" becomes ( 1 || 0 ) && 1.
     sum=
     for word in $(sed 's/ WITH /-WITH-/g; s|/| OR |g; s/[()]/ & /g' <<<"$expression"); do
         case $word in
@@ -41,7 +41,7 @@ while IFS=$'\t' read -r crate expression; do
     done
     count=$((count + 1))
     if ! ((sum)); then
-        echo "$crate: $expression"
+        echo "$crate: the licence $expression is not allowed by deny.toml"
         status=1
     fi
 done < <(cargo metadata --locked --format-version 1 --all-features |
@@ -50,7 +50,7 @@ done < <(cargo metadata --locked --format-version 1 --all-features |
 packages=$(grep -c '^name = ' Cargo.lock)
 echo "licences of $count crates"
 if ((count != packages)); then
-    echo "Cargo.lock has $packages"
+    echo "Cargo.lock has $packages crates"
     status=1
 fi
 exit $status

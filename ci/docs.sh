@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that the documentation builds and every link in it leads somewhere: as users see it, and with the
-# private modules, whose docs are the protocols. And that no list of the checks leaves one out.
+# Shows that the documentation builds without a broken link, for users and with the private modules, whose documentation is
+# the protocols. Also shows that CONTRIBUTING.md, .ci/run and the workflow name every check.
 source "$(dirname "$0")/common.sh"
 
 for check in ci/*.sh; do

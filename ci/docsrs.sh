@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that the documentation builds as docs.rs builds it, and that every item of a feature says which feature it needs.
+# Shows that the documentation builds as on docs.rs, and that every item behind a feature states the feature.
 # Needs a nightly toolchain, and builds all dependencies with it.
 source "$(dirname "$0")/common.sh"
 
@@ -19,13 +19,13 @@ modules=$(awk '
 pages=0
 for module in $modules; do
     while read -r page; do
-        # A page of a private module only leads to the public one.
+        # The page of a private module redirects to the public page.
         if grep -q 'http-equiv="refresh"' "$page"; then continue; fi
-        # Of the item itself, not of one of its methods.
+        # The part before the description belongs to the item itself, and not to a method.
         awk -v RS='Expand description' 'NR == 1' "$page" | grep -q 'Available on.*crate feature' ||
-            { echo "$page does not say which feature it needs"; exit 1; }
+            { echo "$page does not state the feature that it needs"; exit 1; }
         pages=$((pages + 1))
     done < <(find "$CARGO_TARGET_DIR/doc/ringgate/$module" -name '*.html' | grep -E '/(struct|enum|trait|fn|type)\.[^/]*$')
 done
-echo "$pages items say which feature they need"
+echo "$pages items state the feature that they need"
 ((pages > 50))

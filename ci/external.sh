@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that the public API names no types of other crates but those of ci/external.toml: what is left out there can be
-# changed, or dropped, without breaking users (redis above all).
+# Shows that the public API uses only those types of other crates that ci/external.toml lists. Other dependencies, such as
+# redis, can be replaced without breaking users.
 source "$(dirname "$0")/common.sh"
 
 tool check-external-types

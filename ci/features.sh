@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that the library, its tests and examples build without warnings with no feature, with each alone, with all
-# but each, and with all.
+# Shows that the library, its tests and its examples build without warnings: with no feature, with each feature alone, with
+# all but each one, and with all.
 source "$(dirname "$0")/common.sh"
 
 check() {

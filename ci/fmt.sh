@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that every Rust file, the fuzz targets included, is formatted as rustfmt.toml says.
+# Shows that every Rust file, including the fuzz targets, is formatted by the settings of rustfmt.toml.
 source "$(dirname "$0")/common.sh"
 
 cargo fmt --all --check

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Shows that no fuzz target finds anything within FUZZ_SECONDS (default 30) each, beginning with FUZZ_SEED (default 1, so
-# that what is found comes of a change). They run for longer by `cargo fuzz run <target>` where cargo-fuzz is installed;
-# here plain cargo gets the flags that it would pass.
-# A finding is left in fuzz/artifacts/<target>/; `cargo fuzz run <target> <file>` shows it again.
+# Shows that no fuzz target finds a failure. Each runs for FUZZ_SECONDS (default 30) from the seed FUZZ_SEED (default 1, so
+# that a new failure is caused by a change). The script builds them with plain cargo and the flags of cargo-fuzz.
+# With cargo-fuzz, `cargo fuzz run <target>` runs a target for longer. A failing input is saved in fuzz/artifacts/<target>/,
+# and `cargo fuzz run <target> <file>` repeats it.
 source "$(dirname "$0")/common.sh"
 
 # Of libFuzzer.
@@ -28,7 +28,7 @@ fuzz() {
     else
         grep -av -e '^#' -e '^INFO' -e NEW_FUNC "$program.log" | tail -n 60
         echo "$name: FAILED"
-        # Any failure is 1 to 125 for xargs, which goes on with the others.
+        # xargs continues with the other targets after an exit code of 1 to 125.
         return 1
     fi
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Shows that no fast path needs more than 1.10 times the instructions that benches/instructions.txt says, counted under
-# valgrind. Counts are the same in every run, but follow from the compiler and the target: with others they are only
-# printed.
+# Shows that no fast path executes more than 1.10 times the instructions recorded in benches/instructions.txt, counted under
+# valgrind. The counts are equal in each run, but depend on the compiler and the target. With another compiler or target, the
+# script only prints them.
 #
 #   ci/instructions.sh             compares
-#   ci/instructions.sh --record    writes the table anew
+#   ci/instructions.sh --record    records the counts
 source "$(dirname "$0")/common.sh"
 
 table=benches/instructions.txt
@@ -12,19 +12,19 @@ table=benches/instructions.txt
 
 needs valgrind valgrind
 
-# As users build it: flags for a processor or a sanitizer are another program.
+# Without flags for a processor or a sanitizer, as users build the crate.
 export RUSTFLAGS=
 program=$(cargo build --locked --release --package ringgate-benches --bench instructions --message-format json-render-diagnostics |
     sed -n 's/.*"executable":"\([^"]*\/instructions-[^"]*\)".*/\1/p')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Only what happens in `counted_turns` is counted, and written to a file of its own after each `whole_path`.
+# Counts only the instructions of `counted_turns`, and writes a separate file after each `whole_path`.
 valgrind --tool=callgrind --callgrind-out-file="$work/counts" --collect-atstart=no \
     --toggle-collect='instructions::counted_turns*' --dump-after='instructions::whole_path*' \
     "$program" 100000 >"$work/paths" 2>"$work/log" || {
     tail -n 20 "$work/log"
-    # A path that does not end as its name says is our fault; instructions that valgrind does not know are not.
+    # A path with a wrong outcome is a failure of the bench. An instruction that valgrind does not know is not.
     if grep -q "panicked at" "$work/log"; then exit 1; fi
     not_run "valgrind does not run the program here"
 }
@@ -33,7 +33,7 @@ while read -r decisions name; do
     number=$((number + 1))
     awk -v name="$name" -v decisions="$decisions" '
         /^totals: / { total = $2 }
-        # Not one instruction for each: nothing was counted.
+        # Fewer instructions than decisions: the counting did not work.
         END { if (total < decisions) exit 1; printf "%-42s %8.1f\n", name, total / decisions }
     ' "$work/counts.$number" >>"$work/new" || { echo "$name: nothing was counted"; exit 1; }
 done <"$work/paths"
@@ -49,7 +49,7 @@ if [[ ${1:-} == --record ]]; then
     exit
 fi
 
-# A path is all words of a line but the last, which is its count.
+# The last word of a line is the count, and the others are the name of the path.
 status=0
 awk '
     /^#/ { next }
@@ -73,10 +73,10 @@ awk '
 
 recorded=$(sed -n 2p "$table")
 if [[ $recorded != "$toolchain" ]]; then
-    not_run "the table is of ${recorded#\# }, and this is ${toolchain#\# }"
+    not_run "the counts were recorded with ${recorded#\# }, and this is ${toolchain#\# }"
 elif ((status == 3)); then
     not_run "the clock is read in another way here than where the table was recorded"
 elif ((status != 0)); then
-    echo "If that is meant to be: ci/instructions.sh --record"
+    echo "If the change is intended, record it: ci/instructions.sh --record"
     exit 1
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that no wording of ci/language.txt stands in more lines than recorded there.
+# Shows that no wording of ci/language.txt is in more lines than recorded there.
 #
 #   ci/language.sh             counts and compares
 #   ci/language.sh --lines     prints the lines too

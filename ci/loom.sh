@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that the models hold in every interleaving and under every ordering that loom can tell apart; each model says
-# with how many preemptions, small ones without a bound.
+# Shows that the models hold in every interleaving and under every memory ordering that loom explores. Each model states its
+# bound on preemptions; small models have none.
 source "$(dirname "$0")/common.sh"
 
 export RUSTFLAGS="--cfg ringgate_loom"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Shows that the crate and its tool build with the oldest version of every dependency that Cargo.toml allows, and of what
-# these depend on: a user may have any of them. Without dev-dependencies, whose demands would hide ours.
+# Shows that the library and the command-line tool build with the oldest versions of all direct and indirect dependencies that
+# Cargo.toml allows. Dev-dependencies are left out, because they may require newer versions.
 source "$(dirname "$0")/common.sh"
 
-# Only nightly's cargo chooses the oldest.
+# Only the cargo of a nightly toolchain can choose the oldest versions.
 toolchain nightly
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/minimal
 copy=$CARGO_TARGET_DIR/copy

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that the crate, its tool and its tests build with the oldest Rust that Cargo.toml promises.
+# Shows that the library, the command-line tool and their tests build with the oldest Rust version that Cargo.toml names.
 source "$(dirname "$0")/common.sh"
 
 msrv=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)

@@ -1,19 +1,20 @@
-"""Applies the mutations of ci/mutants.txt to a copy of the project, and runs the test that must notice each.
+"""Applies the mutations of ci/mutants.txt to a copy of the project, and runs for each the test that must fail.
 
-    python3 ci/mutants.py            all of them
-    python3 ci/mutants.py TEXT       those whose claim, description, file or test contains the text
-    python3 ci/mutants.py --list     only checks that each still applies, and says where
+    python3 ci/mutants.py            runs all mutations
+    python3 ci/mutants.py TEXT       runs those whose claim, description, file or test contains TEXT
+    python3 ci/mutants.py --list     only checks that each mutation applies, and prints where
 
-A mutation is found by its tokens. Comments and white space do not count. If the code is not found as written, it is
-searched again with every name as a placeholder, in its file and then in all files, so that a renamed variable, type,
-method or file does not lose the mutation. It must be found exactly once.
+The code of a mutation is found by its tokens; comments and white space are ignored. If the code is not found as written,
+the search is repeated with every name as a placeholder, in the same file and then in all files. So renaming a variable, a
+type, a method or a file does not lose the mutation. The code must be found exactly once.
 
-A build takes longer than most tests. So mutations within functions are built together: the copy's function has its body
-once more for each mutation, and the number of one of them in RINGGATE_MUTANT chooses it. Without a number the copy is the
-project, and each test must pass. A mutation elsewhere (in a const function, a constant, a script), or one that does
-not compile beside the others, is built by itself.
+A build takes longer than most tests, so mutations within functions are built together. In the copy, a function has its
+body once more for each mutation, and the environment variable RINGGATE_MUTANT selects a mutation by its number. Without
+that variable the copy equals the project, and each test must pass. These mutations are built separately: those outside of
+functions, in const functions or in scripts, and those that do not compile beside the others.
 
-A mutation is caught if the test fails, or if it hangs: takes 20 times as long as without it, and half a minute.
+A mutation is caught if the test fails or hangs. A test hangs if it takes 30 seconds and 20 times as long as without the
+mutation.
 """
 
 import json

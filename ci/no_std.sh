@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that the crate needs neither the standard library nor 64-bit atomics (thumbv7em), and builds on 32 bits.
+# Shows that the library builds without the standard library and without 64-bit atomics (thumbv7em), and on 32-bit targets.
 source "$(dirname "$0")/common.sh"
 
 for target in thumbv7em-none-eabi i686-unknown-linux-gnu; do

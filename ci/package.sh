@@ -1,36 +1,36 @@
 #!/usr/bin/env bash
-# Shows that both packages can be published: each holds the files that it should and builds from them alone (the library
-# with tests and examples), and README.md links to nothing that is not packed.
+# Shows that both packages can be published: each contains the right files and builds from them alone (the library with tests
+# and examples), and every file that its README.md links to is packed.
 #
 #   ci/package.sh            builds
-#   ci/package.sh --tests    runs the packed tests as well
+#   ci/package.sh --tests    also runs the packed tests
 source "$(dirname "$0")/common.sh"
 
 [[ $# -eq 0 || $* == --tests ]] || { echo "usage: ci/package.sh [--tests]"; exit 2; }
 git ls-files >/dev/null 2>&1 || not_run "which files there should be is known from git only"
 
-# What only contributors need, and packages that are not published.
+# Files that only contributors need, and packages that are not published.
 left_out='^(\.ci|\.github|benches|ci|cli|examples/servers|fuzz|tests/servers)/|^(\.gitignore|Cargo\.lock|deny\.toml|rustfmt\.toml)$'
-# What cargo adds.
+# Files that cargo adds.
 added='^(Cargo\.lock|\.cargo_vcs_info\.json|Cargo\.toml\.orig)$'
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 
 # $1: a package; standard input: the files that it should have.
 holds() {
     diff <(sort) <(cargo package --locked --allow-dirty --package "$1" --list 2>/dev/null | grep -vE "$added" | sort) ||
-        { echo "$1: < is not packed, > should not be: see \`include\` in Cargo.toml, and what is left out here"; exit 1; }
+        { echo "$1: < is missing from the package, > should not be in it: see \`include\` in Cargo.toml and the lists in ci/package.sh"; exit 1; }
 }
 git ls-files | grep -vE "$left_out" | holds ringgate
 (cd cli && git ls-files | grep -v '^tests/') | holds ringgate-cli
 
-# The packages of the workspace find one another before any of them is published.
+# With --workspace, the packages find each other before any of them is published.
 cargo publish --dry-run --locked --allow-dirty --workspace
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 for name in ringgate ringgate-cli; do
     cd "$CARGO_TARGET_DIR/package/$name-$version"
     echo "$name: $(find . -type f | wc -l) files"
     while read -r link; do
-        [[ -e $link ]] || { echo "README.md of $name leads to $link, which is not packed"; exit 1; }
+        [[ -e $link ]] || { echo "README.md of $name links to $link, which is not packed"; exit 1; }
     done < <(grep -o '](\(\w\|[./-]\)*)' README.md | sed 's/^](\(.*\))$/\1/')
 done
 cd "$CARGO_TARGET_DIR/package/ringgate-$version"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Shows in a real browser that the page of a replay says what its JSON says: charts, slider, tables and answers, on wide and
-# narrow screens, in the dark, on paper, without JavaScript, and whatever the log holds. With a folder as argument, leaves
-# pictures there. Installs a browser where there is none and that is allowed.
+# Shows in a real browser that the HTML report of a replay has the contents of its JSON report: charts, slider, tables and
+# answers. The checks use wide and narrow screens, the dark theme, printing, no JavaScript, and logs with hostile contents.
+# With a folder as argument, the script saves screenshots there. It installs a browser if none is found.
 source "$(dirname "$0")/common.sh"
 
 pictures=${1:-}
 needs python3 python3
 needs chromium chromium
 needs chromedriver chromium-driver
-# As README.md's commands are built, so that one build serves both checks.
+# The same build settings as in ci/readme.sh, so that one build serves both checks.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 cargo build --locked --release --package ringgate-cli
 tool=$(cargo metadata --locked --no-deps --format-version 1 |
@@ -19,16 +19,16 @@ trap 'rm -rf "$work"' EXIT
 if [[ -f ../shared/data/access.log ]]; then
     cp ../shared/data/access.log "$work/access.log"
 else
-    echo "no ../shared/data/access.log: one of our own instead"
+    echo "../shared/data/access.log is missing: a generated log is used instead"
     python3 ci/page/log.py >"$work/access.log"
 fi
-# A path that is markup.
+# The name of this file contains markup.
 mkdir "$work/<"
 python3 ci/page/hostile.py >"$work/</title>\"'&.json"
 
 cd "$work"
 reports=()
-# $1: the report's name; the rest: arguments of the tool.
+# $1: the name of the report; the rest: arguments of the tool.
 report() {
     local name=$1
     shift

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that the commands that README.md gives to a newcomer work as they are written there.
+# Shows that the commands of README.md, and the main commands of cli/README.md and the guide, work as they are written.
 source "$(dirname "$0")/common.sh"
 
 log=../shared/data/access.log
@@ -9,21 +9,21 @@ if [[ ! -f $log ]]; then
     for second in 00 01 01 30 59; do
         echo "192.0.2.1 - - [17/May/2015:10:05:$second +0000] \"GET / HTTP/1.1\" 200 17 \"-\" \"-\""
     done >"$log"
-    echo "no ../shared/data/access.log: five lines of our own instead"
+    echo "../shared/data/access.log is missing: a log of five lines is used instead"
 fi
-# The same programs, quicker to build.
+# These settings make the builds faster.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 cargo run --locked --release --example guard
 cargo run --locked --release --features config --example rules
 cargo run --locked --release --package ringgate-servers --bin axum -- --once
 needs redis-server redis-server
 cargo run --locked --release --features redis --example redis
-# At a port of our own, and whatever it thinks of this server.
+# A server at a free port. The check may report problems of this server.
 redis-server --port 16379 --bind 127.0.0.1 --save "" >/dev/null &
 server=$!
 status=0
 cargo run --locked --release --package ringgate-cli -- redis check redis://127.0.0.1:16379 || status=$?
 kill "$server"
-((status < 2)) || { echo "the check has not reached the server"; exit 1; }
+((status < 2)) || { echo "ringgate redis check did not reach the server"; exit 1; }
 cargo run --locked --release --package ringgate-cli -- replay --rule 20/60s --compare "$log"
 cargo run --locked --release --package ringgate-cli -- suggest --window 60s --deny 1% "$log"

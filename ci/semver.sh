@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that the version in Cargo.toml says enough for what has changed in the public API.
+# Shows that the version in Cargo.toml is high enough for the changes of the public API.
 #
 #   ci/semver.sh          since the last tag
 #   ci/semver.sh REV      since a revision

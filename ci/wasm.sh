@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that the library builds for WebAssembly in a browser (wasm32-unknown-unknown), and that its unit tests and
-# its histories against an exact log pass in WebAssembly too: under WASI, in Node.
+# Shows that the library builds for WebAssembly in a browser (wasm32-unknown-unknown), and that its unit tests and its
+# comparisons with an exact log pass in WebAssembly, under WASI in Node.
 source "$(dirname "$0")/common.sh"
 
 for target in wasm32-unknown-unknown wasm32-wasip1; do

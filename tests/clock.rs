@@ -8,7 +8,7 @@ use std::thread;
 use ringgate::{Clock, CounterRing, ManualClock, Nanos, Quota, RateLimiter};
 
 #[test]
-fn a_manual_clock_stands_still_until_it_is_told_otherwise() {
+fn a_manual_clock_moves_only_when_it_is_set_or_advanced() {
     let clock = ManualClock::new();
     assert_eq!((clock.now(), clock.now()), (Nanos::ZERO, Nanos::ZERO));
     clock.advance(Duration::from_nanos(7));
@@ -38,7 +38,7 @@ fn clones_of_a_manual_clock_show_the_same_time() {
     assert_eq!(ManualClock::new().now(), Nanos::ZERO);
 }
 
-/// Threads that advance a clock at once move it by the sum.
+/// Concurrent advances move the clock by their sum.
 #[test]
 fn advances_of_several_threads_add_up() {
     // Miri: a thread step takes microseconds.
@@ -130,15 +130,14 @@ mod real {
     use ringgate::QuantaClock;
     use ringgate::clock::{CoarseClock, CoarseClockError};
 
-    /// A process has one upkeep thread, so these tests take turns.
+    /// A lock for tests of the coarse clock, because a process has one upkeep thread.
     fn turn() -> MutexGuard<'static, ()> {
         static TURN: Mutex<()> = Mutex::new(());
         TURN.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Within a thread a reading is never earlier than the last by more than the stated error, and
-    /// readings lie between those of the system's clock taken around them, give or take its
-    /// calibration.
+    /// Within a thread, a reading is never earlier than the one before by more than the stated error. Each
+    /// reading lies between two readings of the system's clock, within the error of the calibration.
     #[test]
     fn the_default_clock_follows_time() {
         let outside = Instant::now();
@@ -197,7 +196,7 @@ mod real {
     }
 
     #[test]
-    fn an_interval_of_zero_is_refused() {
+    fn an_interval_of_zero_is_an_error() {
         let refused = CoarseClock::start(Duration::ZERO).expect_err("no interval");
         assert!(matches!(refused, CoarseClockError::ZeroInterval));
         assert_eq!(
@@ -215,8 +214,8 @@ mod real {
         );
     }
 
-    /// It is never ahead of time, and it comes to show any time that has passed. (It may step back
-    /// by a little where it has looked at the precise clock in between, as any clock may.)
+    /// A coarse clock is never ahead of the precise clock, and reaches each time that has passed. It may step back
+    /// slightly after it has read the precise clock.
     #[test]
     fn a_coarse_clock_follows_time() {
         let _turn = turn();
@@ -231,8 +230,8 @@ mod real {
         }
     }
 
-    /// Whole seconds, what is beyond them, and the end of time: of readings that the test makes up. If the upkeep thread
-    /// wakes up meanwhile, the round does not count.
+    /// The test stores readings: whole seconds, fractions, and the end of time. If the upkeep thread wakes up meanwhile, the
+    /// round does not count.
     #[test]
     fn a_coarse_reading_is_exact() {
         let _turn = turn();
@@ -260,11 +259,10 @@ mod real {
         assert_eq!(read(begin + Duration::from_nanos(1 << 63)), Nanos::MAX);
     }
 
-    /// The upkeep thread of a clock with a long interval sleeps; the test puts the coarse time back
-    /// to what it was long ago, as if the thread had stood still since. If the thread wakes up
-    /// meanwhile, the round does not count.
+    /// The upkeep thread sleeps for a long interval. The test sets the coarse time back, as if the thread had
+    /// stalled. If the thread wakes up meanwhile, the round does not count.
     #[test]
-    fn a_clock_that_stands_still_is_noticed_where_it_is_read() {
+    fn readers_detect_a_coarse_clock_that_stands_still() {
         let _turn = turn();
         let interval = Duration::from_millis(40);
         let clock = CoarseClock::start(interval).expect("no other runs");
@@ -294,16 +292,19 @@ mod real {
         }
     }
 
-    /// Nothing after construction can panic, with the longest of intervals as well.
+    /// No method panics after construction, even with the longest interval.
     #[test]
-    fn an_interval_of_half_of_all_time_does_not_panic() {
+    fn an_interval_of_half_the_range_of_time_does_not_panic() {
         let _turn = turn();
         // Forgotten, since the upkeep thread is joined with the last clone, and sleeps for the
         // whole interval. The tests that take turns would find it running, so this one has a
         // process of its own.
         if std::env::var_os("RINGGATE_TEST_ALONE").is_none() {
             let status = std::process::Command::new(std::env::current_exe().expect("this test"))
-                .args(["--exact", "real::an_interval_of_half_of_all_time_does_not_panic"])
+                .args([
+                    "--exact",
+                    "real::an_interval_of_half_the_range_of_time_does_not_panic",
+                ])
                 .env("RINGGATE_TEST_ALONE", "1")
                 .status()
                 .expect("a process");

@@ -1,7 +1,7 @@
-//! A limiter for each of many keys, as its users see it: every verb, what becomes of keys when the
-//! table is full, histories against a reference, threads, floods of keys, and which keys come up most.
+//! `KeyedRateLimiter` by its public methods: each method, full tables, histories compared with a reference, threads and
+//! floods of keys.
 //!
-//! Interleavings are tested in `models.rs`.
+//! `models.rs` tests interleavings.
 #![cfg(not(ringgate_loom))]
 
 extern crate alloc;
@@ -15,23 +15,23 @@ mod addresses;
 mod config;
 #[path = "keyed/custom.rs"]
 mod custom;
-#[cfg(not(miri))] // A million decisions, each a page of steps to Miri.
+#[cfg(not(miri))] // A million decisions take too long under Miri.
 #[path = "keyed/flood.rs"]
 mod flood;
 #[path = "keyed/forget.rs"]
 mod forget;
-#[cfg(not(miri))] // Every algorithm with every rule takes minutes there.
+#[cfg(not(miri))] // Every algorithm with every overflow policy takes minutes under Miri.
 #[path = "keyed/full.rs"]
 mod full;
-#[cfg(not(miri))] // Thousands of histories of one thread.
+#[cfg(not(miri))] // Thousands of histories take too long, and have only one thread.
 #[path = "keyed/histories.rs"]
 mod histories;
-#[cfg(not(miri))] // Every algorithm on full tables.
+#[cfg(not(miri))] // Every algorithm on full tables takes minutes under Miri.
 #[path = "keyed/least_spent.rs"]
 mod least_spent;
 #[path = "keyed/many.rs"]
 mod many;
-#[cfg(not(miri))] // Tables of megabytes, each word of which Miri writes.
+#[cfg(not(miri))] // Miri initializes each word of these large tables.
 #[path = "keyed/memory.rs"]
 mod memory;
 #[cfg(not(miri))]
@@ -59,7 +59,7 @@ use ringgate::{
     Admitted, Clock, CounterRing, Denied, Gcra, KeyedRateLimiter, ManualClock, Nanos, Quota, TimestampRing,
 };
 
-/// A key's hash is the key itself, so that which entries it may have is the same every time.
+/// The hash of a key is the key itself, so that its buckets are the same in each run.
 #[derive(Clone, Debug)]
 struct Plain;
 
@@ -82,7 +82,7 @@ fn built(builder: CounterRingBuilder) -> CounterRing {
     builder.build().expect("a ring")
 }
 
-/// Every algorithm and form, with the limit and window of `quota`.
+/// Every algorithm and representation, with the limit and window of `quota`.
 fn subjects(quota: Quota) -> Vec<Subject> {
     let builder = || CounterRing::builder(quota).cells(5);
     let longer = Quota::new(3 * quota.limit(), 10 * quota.window()).expect("a quota");
@@ -98,13 +98,13 @@ fn subjects(quota: Quota) -> Vec<Subject> {
         Subject::new("bucket", Gcra::new(quota).expect("a bucket")),
     ];
     if cfg!(miri) {
-        // A step takes a hundredth of a second there: two with several words.
+        // A step takes 10 ms under Miri, so two algorithms with several words suffice.
         all.retain(|it| ["strict, unpacked", "timestamps"].contains(&it.name.as_str()));
     }
     all
 }
 
-/// A table of keys that are their own hash, and its clock, which shows an hour.
+/// A table whose keys are their hashes, with a manual clock that shows one hour.
 fn by_hand(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> (ByHand, ManualClock) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
@@ -116,8 +116,8 @@ fn by_hand(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> (ByHand, Manua
     (limiter, clock)
 }
 
-/// Makes a table in which every key may have every entry: it has at most four buckets. All entries except `left` belong to
-/// keys from 1,000 on, with one permit each.
+/// Makes a table of at most four buckets, so that each key may have any entry. All entries except `left` belong to keys from
+/// 1,000 on, which are charged one permit each.
 fn filled(it: impl Into<Any>, on_full: OnFull, left: u64) -> (ByHand, ManualClock) {
     let (limiter, clock) = by_hand(it, 1, on_full);
     let entries = limiter.capacity() as u64;
@@ -135,13 +135,12 @@ fn keys_of(limiter: &ByHand) -> core::ops::Range<u64> {
     1_000..1_000 + limiter.capacity() as u64
 }
 
-/// Takes single permits until one is denied: how many were admitted.
+/// Requests single permits until one is denied, and returns the number of admissions.
 fn drain(limiter: &ByHand, key: u64) -> u64 {
     (0..).take_while(|_| limiter.check(&key).is_ok()).count() as u64
 }
 
-/// An answer without its borrow: when, how many, how many are left, when to try again, and whether
-/// the table was full.
+/// An answer without its borrow: time, permits, remaining permits, retry time, and whether the table was full.
 type Told = (Nanos, u64, u64, Option<Duration>, bool);
 
 fn told(answer: &Result<Admitted<'_, Any>, Denied<'_, Any>>) -> Result<Told, Told> {

@@ -97,7 +97,7 @@ fn leases_keep_the_limit() {
 /// L + (K − 1)·min(pending, L), where all that have no such budget count as one node, whatever they hold; and the bound
 /// is nearly met.
 #[test]
-fn syncs_keep_their_bound() {
+fn budgets_keep_their_bound() {
     for modes in [&[SYNC; 4], &[SYNC, SYNC, Mode::Lease, Mode::Lease], &[FULL; 4]] {
         for times in [LONG, SHORT] {
             let setup = Setup {
@@ -132,7 +132,7 @@ fn syncs_keep_their_bound() {
 /// Even when the server comes back with nothing of what it had (no lease is granted until all that may be forgotten has
 /// left; budgets are, and admit their bound once more), and when its clock goes back.
 #[test]
-fn nor_when_the_server_forgets_or_steps_back() {
+fn bounds_hold_when_the_server_forgets_or_its_clock_steps_back() {
     for setup in [LEASES, SYNCS] {
         for (wipes, steps) in [(true, false), (false, true), (true, true)] {
             for times in [LONG, SHORT] {
@@ -154,7 +154,7 @@ fn nor_when_the_server_forgets_or_steps_back() {
 
 /// The simulation can fail: each rule of the protocol, left out, is missed.
 #[test]
-fn every_rule_is_needed() {
+fn the_simulation_fails_without_any_rule_of_the_protocol() {
     let wipes = Setup {
         wipes: true,
         others: false,

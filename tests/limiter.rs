@@ -1,4 +1,4 @@
-//! A limiter as its users see it: checks, peeks, refunds, settling, saving and restoring.
+//! `RateLimiter` by its public methods: checks, peeks, refunds, settling, saving and restoring.
 #![cfg(not(ringgate_loom))]
 
 #[expect(dead_code, reason = "the state is for tests of the algorithms themselves")]
@@ -59,7 +59,7 @@ fn by_hand(it: impl Into<Any>) -> (ByHand, ManualClock) {
 }
 
 #[test]
-fn checks_take_what_they_say() {
+fn a_check_charges_its_permits() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(algorithm);
         let now = clock_time(&limiter);
@@ -67,7 +67,7 @@ fn checks_take_what_they_say() {
         assert_eq!((one.at(), one.permits(), one.remaining()), (now, 1, 9), "{name}");
         let three = limiter.check_n(3).expect("nine are left");
         assert_eq!((three.permits(), three.remaining()), (3, 6), "{name}");
-        // Details are computed on request, so they show later charges.
+        // The details of an answer are computed on request, so they include later charges.
         assert_eq!(one.remaining(), 6, "{name}");
         clock.advance(Duration::from_millis(1));
         let at = clock_time(&limiter);
@@ -87,9 +87,9 @@ fn checks_take_what_they_say() {
     }
 }
 
-/// The bound is by the times that are given: what is admitted at an old one counts from then on, not from the call on.
+/// The bound holds by the given times. A request admitted at an old time counts from that time, and not from the call.
 #[test]
-fn an_old_reading_counts_from_its_own_time_on() {
+fn an_admission_counts_from_its_reading_on() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(algorithm);
         let old = clock_time(&limiter);
@@ -99,27 +99,27 @@ fn an_old_reading_counts_from_its_own_time_on() {
     }
 }
 
-/// A time ahead of the clock is believed, and what is admitted at it counts until a window after it.
+/// A request admitted at a time ahead of the clock counts until one window after that time.
 #[test]
-fn a_time_ahead_of_the_clock_is_believed() {
+fn a_reading_ahead_of_the_clock_is_used() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(algorithm);
         let ahead = clock_time(&limiter).saturating_add(Duration::from_secs(60));
         assert_eq!(limiter.check_at(ahead, 10).expect("fresh").at(), ahead, "{name}");
         for _ in 0..2 {
-            // Now, and when the clock has got there.
+            // Denied now, and when the clock reaches that time.
             assert!(limiter.check().is_err(), "{name}");
             clock.set(ahead);
         }
         clock.advance(Duration::from_millis(1_200));
         assert!(limiter.check_n(10).is_ok(), "{name}");
-        // As far ahead as can be: never again.
+        // After a request at the last possible time, no request is admitted.
         let _ = limiter.check_at(Nanos::MAX, 10);
         clock.advance(Duration::from_secs(86_400));
         let denied = limiter.check().expect_err("all is used up");
         let text = denied.to_string();
         match denied.retry_after() {
-            // A bucket's time goes on for longer.
+            // The time of a bucket has a larger range.
             Some(after) => assert!(after > Duration::from_secs(20 * 366 * 86_400), "{name}"),
             None => assert_eq!(text, "rate limit reached until the limiter's time ends", "{name}"),
         }
@@ -127,11 +127,11 @@ fn a_time_ahead_of_the_clock_is_believed() {
 }
 
 #[test]
-fn owned_checks_decide_as_shared_ones() {
+fn check_mut_decides_as_check_does() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (shared, clock) = by_hand(algorithm.clone());
         let mut owned = RateLimiter::with_clock(algorithm, clock.clone());
-        // Miri: one step takes a hundredth of a second.
+        // One step takes 10 ms under Miri.
         for step in 0..if cfg!(miri) { 50 } else { 3_000_u64 } {
             clock.advance(Duration::from_millis(step % 83));
             let now = clock_time(&shared);
@@ -148,8 +148,7 @@ fn owned_checks_decide_as_shared_ones() {
     }
 }
 
-/// An answer without the borrow of the limiter: when, how many, how many are left, and
-/// when to try again.
+/// An answer without the borrow of the limiter: time, permits, remaining permits and retry time.
 type Plain = (Nanos, u64, u64, Option<Duration>);
 
 fn plain(answer: Result<Admitted<'_, Any>, Denied<'_, Any>>) -> Result<Plain, Plain> {
@@ -160,7 +159,7 @@ fn plain(answer: Result<Admitted<'_, Any>, Denied<'_, Any>>) -> Result<Plain, Pl
 }
 
 #[test]
-fn a_peek_tells_and_changes_nothing() {
+fn a_peek_changes_nothing() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(algorithm);
         let peek = limiter.peek();
@@ -172,12 +171,12 @@ fn a_peek_tells_and_changes_nothing() {
         assert_eq!(peek.retry_after(10), Some(Duration::ZERO), "{name}");
         assert_eq!(peek.retry_after(11), None, "{name}");
         assert!(limiter.check_n(4).is_ok());
-        // The same peek, asked again, shows what was taken since.
+        // The same peek shows later charges.
         assert_eq!((peek.remaining(), peek.spent()), (6, 4), "{name}");
         assert_eq!(peek.retry_after(6), Some(Duration::ZERO), "{name}");
         let wait = peek.retry_after(7).expect("at most the limit");
         assert!(wait > Duration::ZERO, "{name}");
-        // Miri: one peek takes milliseconds.
+        // One peek takes milliseconds under Miri.
         for _ in 0..if cfg!(miri) { 3 } else { 1_000 } {
             assert_eq!(
                 (limiter.peek().remaining(), limiter.peek().retry_after(7)),
@@ -192,7 +191,7 @@ fn a_peek_tells_and_changes_nothing() {
 }
 
 #[test]
-fn more_than_the_most_is_never_admitted_and_says_so() {
+fn a_request_above_the_maximum_is_denied_without_a_retry_time() {
     let even = built(CounterRing::builder(quota("10/s")).even().cells(4));
     let bucket = Gcra::token_bucket(quota("10/s"), 3).expect("a bucket");
     for (it, most) in [(Any::from(even), 3), (bucket.into(), 3)]
@@ -217,7 +216,7 @@ fn more_than_the_most_is_never_admitted_and_says_so() {
 }
 
 #[test]
-fn a_denial_is_an_error_that_says_when() {
+fn a_denial_is_an_error_with_a_retry_time() {
     let (limiter, _clock) = by_hand(TimestampRing::new(quota("1/1500ms")).expect("a ring"));
     assert!(limiter.check().is_ok());
     let denied = limiter.check().expect_err("one has passed");
@@ -227,7 +226,7 @@ fn a_denial_is_an_error_that_says_when() {
 }
 
 #[test]
-fn a_limiter_says_what_it_promises() {
+fn a_limiter_reports_its_bound_and_its_promise() {
     let (limiter, _clock) = by_hand(built(CounterRing::builder(quota("10/s")).classic()));
     assert_eq!(limiter.bound(), 20);
     let promise = limiter.promise();
@@ -240,13 +239,13 @@ fn a_limiter_says_what_it_promises() {
     );
 }
 
-#[cfg(all(feature = "quanta", not(miri)))] // Miri has no time stamp counter to calibrate.
+#[cfg(all(feature = "quanta", not(miri)))] // Miri has no processor counter to calibrate.
 #[test]
 fn the_default_limiter_has_the_default_clock() {
     let limiter: RateLimiter = RateLimiter::new(CounterRing::new(quota("2/h")).expect("a ring"));
     assert!(limiter.check().is_ok() && limiter.check().is_ok());
     assert!(limiter.check().is_err());
-    // The clock's error is taken off the window: a microsecond, and 50 millionths of the hour.
+    // The error of the clock, 1 µs plus 50 ppm of an hour, is subtracted from the window.
     assert_eq!(
         limiter.promise().interval,
         Duration::from_secs(3600) - Duration::from_micros(180_001)
@@ -254,7 +253,7 @@ fn the_default_limiter_has_the_default_clock() {
 }
 
 #[test]
-fn everything_may_cross_threads() {
+fn all_types_are_send_and_sync() {
     fn crosses<T: Send + Sync>() {}
     crosses::<RateLimiter<CounterRing, ManualClock>>();
     crosses::<RateLimiter<TimestampRing, ManualClock>>();
@@ -273,7 +272,7 @@ fn everything_may_cross_threads() {
 }
 
 #[test]
-fn decisions_are_shown_in_full() {
+fn debug_output_of_decisions_has_all_fields() {
     let (limiter, _clock) = by_hand(TimestampRing::new(quota("1/s")).expect("a ring"));
     let admitted = limiter.check().expect("fresh");
     let shown = format!("{admitted:?}");

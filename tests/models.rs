@@ -1,24 +1,22 @@
 //! Models of every concurrent protocol.
 //!
-//! Every model runs in three ways: up to its bound on preemptions under loom (`ci/loom.sh`), many times with real
+//! Each model runs in three ways: under loom up to its bound on preemptions (`ci/loom.sh`), many times with real
 //! threads under plain `cargo test`, and with many seeds under Miri (`ci/miri.sh`).
 //!
-//! `harness` asserts of every execution:
+//! `harness` asserts these properties of each execution:
 //!
-//! - *bound*: no interval of one window holds more than the bound, by the stamps of the receipts;
-//! - *order*: the answers are those of the same calls one after the other, in some order that keeps
-//!   the order within each thread, judged by the same policy over plain cells (entering a cell
-//!   counts as a step of its own); not asserted where helpers may fill in a later time than a
-//!   sleeper would have;
-//! - *rest*: after eight windows of silence (the longest of several is shorter) the state admits
-//!   everything again, and nothing more.
+//! - *bound*: no window holds more than the bound, by the times of the receipts.
+//! - *order*: the answers equal those of the same calls in some sequential order that keeps the order within each
+//! thread. The reference is the same algorithm over plain cells. Entering a cell counts as a separate step. Models in
+//! which a helping thread may store a later time do not assert this property.
+//! - *rest*: after eight windows of silence, the state admits the whole limit again, and no more.
 
 extern crate alloc;
 
 #[path = "models/harness.rs"]
 mod harness;
 
-// The module that the crate is built of. It names nothing of the crate but `sync`.
+// This is the module of the crate itself. Of the crate it uses only `sync`.
 #[path = "../src/shared/lease/state/mod.rs"]
 #[expect(dead_code, reason = "the crate uses all of it")]
 mod lease_state;

@@ -1,9 +1,9 @@
-//! Every algorithm against the exact oracle: a log of all admissions by the readings that decided them, and
+//! Every algorithm compared with an exact log of all admissions, by the readings that decided them, and with
 //! brute-force models that count from such a log.
 //!
-//! Time is an input here, one caller at a time; threads are in `models.rs` and `stress.rs`.
+//! These tests have one caller, and time is an input. `models.rs` and `stress.rs` test threads.
 #![cfg(not(ringgate_loom))]
-// Miri: thousands of histories of plain numbers take hours, and no two threads meet in them.
+// Thousands of histories without threads would take hours under Miri.
 #![cfg(not(miri))]
 
 #[expect(dead_code, reason = "what only the tests of limiters use")]

@@ -1,5 +1,4 @@
-//! The histories that the project comes from, under their numbers, and the faults of the originals
-//! and of peers, each under its name.
+//! Known histories by number, and faults of other limiters by name.
 #![cfg(not(ringgate_loom))]
 
 #[expect(
@@ -40,7 +39,7 @@ fn stamps(text: &str) -> TimestampRing {
     TimestampRing::new(quota(text)).expect("a ring")
 }
 
-/// A limiter at a clock of its own, which stands at one hour.
+/// A limiter with a manual clock that shows one hour.
 fn by_hand<A: Algorithm>(algorithm: A) -> (RateLimiter<A, ManualClock>, ManualClock) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
@@ -70,12 +69,12 @@ fn ten_per_second() -> Vec<Subject> {
     ]
 }
 
-/// How many of `calls` at once pass.
+/// The number of admissions among `calls` at the same time.
 fn passed<A: Algorithm>(limiter: &RateLimiter<A, ManualClock>, calls: usize) -> usize {
     (0..calls).filter(|_| limiter.check().is_ok()).count()
 }
 
-/// How many of `calls` pass that eight threads make together while the clock stands still.
+/// The number of admissions among `calls` that eight threads make while the clock stands still.
 fn passed_together<A: Algorithm + Sync>(limiter: &RateLimiter<A, ManualClock>, calls: usize) -> usize {
     let together = Barrier::new(8);
     thread::scope(|scope| {
@@ -94,7 +93,7 @@ fn passed_together<A: Algorithm + Sync>(limiter: &RateLimiter<A, ManualClock>, c
     })
 }
 
-/// The most permits in any one second, of one call in every `step` for `seconds`, by stamps.
+/// The most permits in any second, of requests that come in bursts, by the times of the decisions.
 fn worst_second(it: Any, bursts: &[(Duration, u64)]) -> u64 {
     let (limiter, clock) = by_hand(it);
     let mut log = Log::default();

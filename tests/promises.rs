@@ -36,7 +36,7 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// Words that keep account of what is done to them.
+/// Words that count the operations on them.
 #[derive(Clone, Copy)]
 struct Counted<'a> {
     state: &'a State,
@@ -65,7 +65,7 @@ impl Words for Counted<'_> {
     }
 }
 
-/// Loads and exchanges of one decision, and whether it admitted.
+/// The loads and exchanges of one decision, and whether it admitted.
 fn cost(it: &Any, state: &State, now: u64, permits: u64) -> (bool, u64, u64) {
     let (loads, exchanges) = (Cell::new(0), Cell::new(0));
     let words = Counted {
@@ -77,7 +77,7 @@ fn cost(it: &Any, state: &State, now: u64, permits: u64) -> (bool, u64, u64) {
     (admitted, loads.get(), exchanges.get())
 }
 
-/// The counting allocator, seen to count.
+/// The counting allocator counts.
 #[test]
 fn an_allocation_is_counted() {
     let counted = allocation_counter::measure(|| drop(core::hint::black_box(vec![0_u8; 100])));
@@ -90,7 +90,7 @@ fn nothing_is_allocated_after_construction() {
         let clock = ManualClock::new();
         let mut limiter = RateLimiter::with_clock(subject.algorithm, clock.clone());
         let counted = allocation_counter::measure(|| {
-            // Miri: one step takes milliseconds.
+            // One step takes milliseconds under Miri.
             for step in 0..if cfg!(miri) { 20 } else { 2_000_u64 } {
                 clock.advance(Duration::from_millis(step % 90));
                 let taken = limiter
@@ -115,7 +115,7 @@ fn nothing_is_allocated_after_construction() {
     }
 }
 
-#[cfg(all(feature = "quanta", not(miri)))] // Miri has no time stamp counter to calibrate.
+#[cfg(all(feature = "quanta", not(miri)))] // Miri has no processor counter to calibrate.
 #[test]
 fn nothing_is_allocated_by_the_default_clock() {
     let quota = Quota::per_minute(100).expect("a quota");
@@ -128,20 +128,20 @@ fn nothing_is_allocated_by_the_default_clock() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// "One load, a few plain operations and, when admitted, one compare-exchange": what each
-/// algorithm's documentation says it touches, in a cell that is open.
+/// The documentation of each algorithm states the operations of a decision in an open cell: loads, and one
+/// compare-exchange if it admits.
 #[test]
 fn a_decision_touches_what_is_documented() {
     for subject in subjects() {
         let (it, state) = (&subject.algorithm, State::fresh(&subject.algorithm));
         let most = it.max_request();
-        // The first look at a cell may enter it, if only to deny.
+        // The first decision in a cell may enter it, even if it denies.
         assert!(!cost(it, &state, 0, u64::MAX).0);
         let (admitted, loads, exchanges) = cost(it, &state, 0, 1);
         assert!(admitted);
         let windows = match subject.name.as_str() {
             "several" => 2,
-            // An even ring looks at its newest cell too.
+            // An even ring also loads its newest cell.
             "even, unpacked" => 2,
             _ => 1,
         };
@@ -158,7 +158,7 @@ fn a_decision_touches_what_is_documented() {
         );
         while cost(it, &state, 0, most).0 {}
         while cost(it, &state, 0, 1).0 {}
-        // A denial looks once more at the control word or the head, and writes nothing.
+        // A denial loads the control word or the head again, and writes nothing.
         let (_, loads, exchanges) = cost(it, &state, 0, 1);
         let again = u64::from(it.words() > 1);
         assert!(
@@ -169,8 +169,7 @@ fn a_decision_touches_what_is_documented() {
     }
 }
 
-/// A denial in a cell that is open writes nothing; in one that is not, only a ring of several words
-/// does, once.
+/// A denial in an open cell writes nothing. In another cell, only a wide ring writes, once.
 #[test]
 fn a_flood_of_denials_writes_nothing() {
     for subject in subjects() {
@@ -186,7 +185,7 @@ fn a_flood_of_denials_writes_nothing() {
             "{}",
             subject.name
         );
-        // An even ring gives the next cell's share, and no more than the most.
+        // An even ring admits the share of the next cell, up to the largest request.
         let too_many = [it.max_request(), it.max_request() + 1, u64::MAX];
         let too_many = if subject.name.starts_with("even") {
             &too_many[1..]
@@ -202,7 +201,7 @@ fn a_flood_of_denials_writes_nothing() {
     }
 }
 
-/// A decision costs the same however many cells there are, once its cell is open.
+/// In an open cell, the cost of a decision does not depend on the number of cells.
 #[test]
 fn the_cost_of_a_decision_does_not_grow_with_the_cells() {
     let costs: Vec<_> = [1, 5, 100, 4096]
@@ -223,7 +222,7 @@ fn the_cost_of_a_decision_does_not_grow_with_the_cells() {
     assert!(costs.iter().all(|&cost| cost == costs[0]), "{costs:?}");
 }
 
-/// State sizes that the documentation states.
+/// The sizes of states in the documentation.
 #[test]
 fn states_are_as_small_as_documented() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
@@ -234,13 +233,13 @@ fn states_are_as_small_as_documented() {
             .expect("a ring")
             .words()
     };
-    // 5 per minute and 30 per second with five cells, 100 per minute with four: one word.
+    // These limits fit into one word: 5 per minute and 30 per second with five cells, 100 per minute with four.
     assert_eq!(
         (words("5/min", 5), words("30/s", 5), words("100/min", 4)),
         (1, 1, 1)
     );
-    // Wide rings: N + 2 words for strict, N + 1 for classic and even, and at least 3. A ring of five cells leaves one word
-    // of a cache line of 64 bytes free.
+    // A wide ring has at least 3 words: N + 2 if strict, N + 1 if classic or even. A ring of five cells leaves one
+    // word of a cache line of 64 bytes free.
     assert_eq!((words("1000/s", 5), words("1000/s", 60)), (7, 62));
     assert_eq!(words("1000000/s", 1), 3);
     assert_eq!(
@@ -270,7 +269,7 @@ fn states_are_as_small_as_documented() {
     );
 }
 
-/// A limiter allocates cache lines of its own for its state when it is made, and nothing afterwards.
+/// A limiter allocates cache lines for its state when it is created, and nothing afterwards.
 #[test]
 fn a_limiter_is_as_large_as_documented() {
     let bytes = |it: Any, words| {
@@ -289,13 +288,14 @@ fn a_limiter_is_as_large_as_documented() {
     let ring = CounterRing::new(quota(1_000)).expect("a ring");
     assert_eq!(bytes(Gcra::new(quota(10)).expect("a bucket").into(), 1), 256);
     assert_eq!((bytes(five.into(), 7), bytes(ring.into(), 62)), (256, 640));
-    // Up to 16 words, and 128 bytes more for each further 16.
+    // Up to 16 words, and 128 more bytes for each further 16 words.
     assert_eq!((bytes(log(15), 16), bytes(log(16), 17)), (256, 384));
     assert_eq!((bytes(log(31), 32), bytes(log(32), 33)), (384, 512));
 }
 
-/// One user with 100,000 tokens a minute calls every two seconds, reserves 4,000 tokens and uses 500 of them within ten
-/// seconds: calls of 300 that are served, and thousandths of the unused tokens that are forfeited.
+/// One user with 100,000 tokens a minute calls every two seconds, reserves 4,000 tokens, and uses 500 of them within
+/// ten seconds. Returns the number of admitted calls of 300, and the forfeited share of the unused tokens in
+/// thousandths.
 fn reserved_and_settled(it: impl Into<Any>) -> (u64, u64) {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
@@ -324,7 +324,7 @@ fn reserved_and_settled(it: impl Into<Any>) -> (u64, u64) {
     (served, forfeited * 1_000 / unused)
 }
 
-/// The figures of `RateLimiter::refund`.
+/// The figures in the documentation of `RateLimiter::refund`.
 #[test]
 fn unused_tokens_are_refunded_as_documented() {
     let quota = Quota::per_minute(100_000).expect("a quota");
@@ -353,7 +353,7 @@ fn unused_tokens_are_refunded_as_documented() {
     assert_eq!((served, forfeited), (250, 1_000));
 }
 
-/// Too short a slice is the one thing that panics.
+/// Only a slice that is too short causes a panic.
 #[test]
 fn too_few_words_panic() {
     for subject in subjects() {

@@ -1,4 +1,4 @@
-//! Quotas from numbers and from text: what is accepted, what is refused, and in which words.
+//! Quotas from numbers and text: the accepted values, and the errors for other values.
 #![cfg(not(ringgate_loom))]
 
 use core::time::Duration;
@@ -68,7 +68,7 @@ fn text_in_every_documented_form_is_read() {
 }
 
 #[test]
-fn text_of_no_documented_form_is_refused() {
+fn text_of_no_documented_form_is_an_error() {
     for text in [
         "",
         " ",
@@ -122,7 +122,7 @@ fn text_of_no_documented_form_is_refused() {
 }
 
 #[test]
-fn numbers_out_of_range_are_refused_by_the_name_of_their_field() {
+fn numbers_out_of_range_are_errors_that_name_the_field() {
     for (text, words) in [
         ("0/s", "invalid limit: 0 (expected 1 to 1000000000000 permits)"),
         (
@@ -211,7 +211,7 @@ fn a_quota_is_written_in_the_largest_unit_that_divides_it() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        // Miri: a character takes microseconds there.
+        // A character takes microseconds under Miri.
         cases: if cfg!(miri) { 4 } else { 2_000 },
         failure_persistence: None,
         ..ProptestConfig::default()
@@ -230,7 +230,7 @@ proptest! {
         prop_assert_eq!(quota.to_string().to_uppercase().parse(), Ok(quota));
     }
 
-    /// No text panics, and what is read is within the ranges.
+    /// No text causes a panic, and every parsed quota is within the ranges.
     #[test]
     fn no_text_makes_a_quota_out_of_range(text in "[0-9_./ a-zA-Zµμ]{0,24}|[0-9]{1,30} ?(/|per|in) ?[0-9.]{0,30} ?[a-z]{1,5}|\\PC{0,12}") {
         if let Ok(quota) = text.parse::<Quota>() {
@@ -240,9 +240,9 @@ proptest! {
     }
 }
 
-/// The errors of each algorithm: the field, the given value and the expected values, in these words.
+/// The errors of each algorithm, with the field, the given value and the expected values.
 #[test]
-fn a_bad_configuration_is_refused_in_words() {
+fn an_invalid_configuration_is_an_error_in_words() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
     let ring = |text: &str, cells| CounterRing::builder(quota(text)).cells(cells).build().map(drop);
     for (made, words) in [
@@ -298,9 +298,9 @@ fn a_bad_configuration_is_refused_in_words() {
     }
 }
 
-/// A value that an error says is expected is accepted, and one more is not.
+/// The largest value that an error expects is accepted, and the next one is not.
 #[test]
-fn what_is_said_to_be_allowed_is_allowed() {
+fn the_expected_values_of_an_error_are_accepted() {
     for (limit, window) in [
         (Quota::MAX_LIMIT, Duration::from_secs(1)),
         (1_000_000, Duration::from_millis(5)),
@@ -322,7 +322,7 @@ fn what_is_said_to_be_allowed_is_allowed() {
         assert!(ring(most).is_ok(), "{error}");
         assert_eq!(ring(most + 1).expect_err("one more").field, "limit");
     }
-    // The examples of the documentation: 10^6 needs cells of 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min.
+    // The examples in the documentation: 10^6 needs cells of 0.6 ms, 10^9 of 0.6 s, 10^12 of 10.1 min.
     for (limit, cell) in [
         (1_000_000, Duration::from_micros(600)),
         (1_000_000_000, Duration::from_millis(600)),
@@ -337,7 +337,7 @@ fn what_is_said_to_be_allowed_is_allowed() {
             "{limit} in {cell:?}"
         );
     }
-    // 0.5 µs at a limit of 100 is below every window; 5 µs at 1,000, 5 ms at 10^6.
+    // 0.5 µs at a limit of 100 is below every window. It is 5 µs at 1,000, and 5 ms at 10^6.
     for (limit, window) in [
         (1_000, Duration::from_micros(5)),
         (1 << 20, Duration::from_millis(5)),
@@ -345,7 +345,7 @@ fn what_is_said_to_be_allowed_is_allowed() {
         assert!(TimestampRing::new(Quota::new(limit, window).expect("a quota")).is_ok());
     }
     let short = Quota::new(1 << 20, Duration::from_nanos(4_999_999)).expect("a quota");
-    // Rounded up to whole units, this is ten of them.
+    // Rounded up to whole units, this is ten units.
     assert!(TimestampRing::new(short).is_ok());
     let shorter = Quota::new(1 << 20, Duration::from_micros(4_500)).expect("a quota");
     assert!(TimestampRing::new(shorter).is_err());
@@ -353,12 +353,12 @@ fn what_is_said_to_be_allowed_is_allowed() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn a_quota_is_text_to_serde() {
+fn serde_writes_a_quota_as_text() {
     let quota: Quota = "100/60s".parse().expect("a quota");
     let text = serde_json::to_string(&quota).expect("text");
     assert_eq!(text, "\"100/1min\"");
     assert_eq!(serde_json::from_str::<Quota>(&text).expect("a quota"), quota);
-    // An escape cannot be borrowed from the input.
+    // A string with an escape cannot be borrowed from the input.
     assert_eq!(
         serde_json::from_str::<Quota>("\"5\\/s\"")
             .expect("a quota")

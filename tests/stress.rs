@@ -1,9 +1,10 @@
-//! Real threads and real clocks: hundreds of windows, and the log of it all checked afterwards, by
-//! the readings and by the calls.
+//! Real threads and real clocks, for hundreds of windows. Afterwards, the log is checked by the readings and by the
+//! calls.
 //!
-//! Run it under ThreadSanitizer as it is: what it takes is set by the clock, not by a number of calls.
+//! The test can run under ThreadSanitizer unchanged, because its duration depends on the clock and not on a number of
+//! calls.
 #![cfg(not(ringgate_loom))]
-// Miri's clock and threads are too slow for windows of milliseconds; `models.rs` is for Miri.
+// Miri's clock and threads are too slow for windows of milliseconds. `models.rs` runs under Miri.
 #![cfg(not(miri))]
 
 #[expect(dead_code, reason = "the state is for tests of the algorithms themselves")]
@@ -22,7 +23,7 @@ use ringgate::{
 const WINDOW: Duration = Duration::from_millis(2);
 const THREADS: u64 = 4;
 
-/// One call: when it began, when it had ended, and what was taken and kept.
+/// One call: the times of its begin and end, and the permits that were charged and not refunded.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     before: Nanos,
@@ -61,8 +62,7 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// The loop of one thread: takes one to four permits, and gives every fifth charge
-/// back, part of it or all.
+/// The loop of one thread. It requests one to four permits, and refunds every fifth charge in part or in full.
 fn call<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, turn: u64) -> Option<Call> {
     let before = limiter.clock().now();
     let permits = 1 + turn % 7 / 2;
@@ -91,7 +91,7 @@ fn log_of(calls: &[Call]) -> Log {
     log
 }
 
-/// The most permits of calls that lie wholly within an interval of this length.
+/// The most permits of calls that begin and end within an interval of this length.
 #[cfg(feature = "quanta")]
 fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
     let mut calls = calls.to_vec();
@@ -108,8 +108,8 @@ fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
     worst
 }
 
-/// After all of that nothing is stuck: a window and a cell later (for a bucket and for several
-/// windows, some more) the limiter gives all it has, in one of the next cells.
+/// Afterwards, no permit is stuck. A window and a cell later, in one of the next cells, the limiter admits its whole
+/// limit. A bucket and a ring of several windows need more time.
 fn is_as_good_as_new<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, now: Nanos) -> bool {
     let later = now.saturating_add(25 * WINDOW);
     let most = limiter.algorithm().max_request();
@@ -120,13 +120,12 @@ fn is_as_good_as_new<A: Algorithm, C: Clock>(limiter: &RateLimiter<A, C>, now: N
     })
 }
 
-/// By the readings: exact, for the bound is promised of the stamps.
+/// By the readings, the check is exact, because the bound is promised for the times of the decisions.
 ///
-/// By the calls: a decision's reading is taken between the two of its call by the same thread, or
-/// is a newer one that another thread had published by then. Readings of two moments differ from
-/// the true time between them by at most the clock's error e, so the stamp lies between `before` −
-/// e and `after` + e; and the stamps of calls wholly within an interval of W − 2e − 1 ns lie within
-/// a half-open one of W.
+/// By the calls: a decision uses a reading that its thread takes during the call, or a newer reading that another
+/// thread had published by then. The difference of two readings is wrong by at most the error e of the clock, so the
+/// reading lies between `before` − e and `after` + e. So the readings of calls within an interval of W − 2e − 1 ns
+/// lie within a half-open interval of W.
 #[cfg(feature = "quanta")]
 #[test]
 fn no_window_of_a_real_clock_holds_more_than_the_bound() {
@@ -168,8 +167,8 @@ fn no_window_of_a_real_clock_holds_more_than_the_bound() {
     }
 }
 
-/// Threads that step one clock while they use it, mostly forward, and one that now and then sets it back; by
-/// the readings only (nothing orders a thread's own look at the clock after a reading that it has adopted).
+/// Threads step one clock while they use it, mostly forward. One thread sometimes sets it back. This is checked by
+/// the readings only, because nothing orders a thread's own reading after a reading that its decision has adopted.
 #[test]
 fn no_window_of_a_clock_that_threads_step_holds_more_than_the_bound() {
     let window = u64::try_from(WINDOW.as_nanos()).expect("two milliseconds");
@@ -218,9 +217,9 @@ fn no_window_of_a_clock_that_threads_step_holds_more_than_the_bound() {
     }
 }
 
-/// Readings of decades to come and of long ago, from every thread at once.
+/// Readings decades ahead and long ago, from all threads.
 #[test]
-fn no_reading_from_any_thread_lets_a_window_hold_more() {
+fn no_reading_from_any_thread_exceeds_the_bound() {
     for subject in subjects() {
         let limiter = RateLimiter::with_clock(subject.algorithm.clone(), ManualClock::new());
         let calls: Vec<Call> = thread::scope(|scope| {
@@ -232,8 +231,7 @@ fn no_reading_from_any_thread_lets_a_window_hold_more() {
                         let mut calls = Vec::new();
                         for turn in 0..20_000_u64 {
                             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                            // Threads are up to a window apart, drift on, and once in a while one
-                            // is years ahead.
+                            // Threads are up to a window apart and drift on. Sometimes one is years ahead.
                             let jitter = noise >> 43;
                             let years = if turn == 15_000 && thread == 0 { 1 << 58 } else { 0 };
                             let now = Nanos::new(turn * 20_000 + jitter + years);
@@ -261,12 +259,12 @@ fn no_reading_from_any_thread_lets_a_window_hold_more() {
     }
 }
 
-/// Striped, by the calls only: an admission has no reading of its own. The remark above about stamps
-/// holds of charges, which are read after the use and before the end of a later call.
+/// A striped limiter is checked by the calls only, because an admission has no reading. The argument above holds for
+/// its charges, whose readings are taken after the use and before the end of a later call.
 #[cfg(all(feature = "quanta", feature = "striped"))]
 #[test]
 fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
-    // Limits that are reached, in the packed and the wide representation; batches of one to many permits.
+    // Limits that are reached, with packed and wide rings, and batches of one to many permits.
     for (limit, stripes, batch) in [
         (20, 4, 1),
         (100, 2, 10),
@@ -289,11 +287,11 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
                         let mut calls = Vec::new();
                         for turn in thread.. {
                             let before = limiter.clock().now();
-                            // For longer on a slow machine, so that the limit is reached everywhere.
+                            // Slow machines run for longer, so that the limit is always reached.
                             if before >= end && admitted.load(Ordering::Relaxed) > 20 * limit {
                                 break;
                             }
-                            // Mostly one permit; now and then the reading is the caller's own.
+                            // Mostly one permit. Sometimes the thread passes its own reading.
                             let permits = if turn % 7 == 0 { 1 + turn % 5 } else { 1 };
                             let decision = if turn % 3 == 0 {
                                 limiter.check_at(before, permits)
@@ -324,7 +322,7 @@ fn no_window_of_a_real_clock_holds_more_than_the_limit_of_a_striped_limiter() {
         let error = 2 * limiter.clock().error(Duration::ZERO) + Duration::from_nanos(1);
         let worst = worst_by_calls(&calls, WINDOW - error);
         assert!(worst <= limit, "{limit}, {stripes}, {batch}: {worst}");
-        // After a silence the whole limit is available again, except for permits that are charged late.
+        // After a silence, the whole limit is available again, except for permits that are charged late.
         let later = limiter.clock().now().saturating_add(25 * WINDOW);
         let passed = (0..).take_while(|_| limiter.check_at(later, 1).is_ok()).count() as u64;
         assert!(

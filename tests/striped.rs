@@ -1,5 +1,5 @@
-//! The striped limiter, one call after the other: against the plain ring, and against an exact log of
-//! the calls. Threads are in `models.rs` and `stress.rs`.
+//! `StripedLimiter` with one caller, compared with the plain ring and with an exact log of the calls. `models.rs` and
+//! `stress.rs` test threads.
 #![cfg(all(feature = "striped", not(ringgate_loom)))]
 
 extern crate alloc;
@@ -32,7 +32,7 @@ const WINDOW: Duration = Duration::from_millis(10);
 const CELLS: u32 = 5;
 const CELL: Duration = Duration::from_millis(2);
 
-/// Requests as the worker with a number, which has the stripe of that number.
+/// Makes requests as the worker with this number, which has the stripe of that number.
 trait AsWorker {
     fn as_worker(&self, worker: usize) -> &Self;
 }
@@ -66,7 +66,7 @@ fn plain(limit: u64) -> (RateLimiter<CounterRing, ManualClock>, ManualClock) {
     )
 }
 
-/// A limit with stripes and a batch that fit into it.
+/// A limit, with stripes and a batch that fit into it.
 fn shapes() -> impl Strategy<Value = (u64, u64, u64)> {
     (0..=6_u32, 1..=20_u64, 0..=400_u64).prop_map(|(stripes, batch, behind)| {
         let stripes = 1 << stripes;
@@ -74,7 +74,7 @@ fn shapes() -> impl Strategy<Value = (u64, u64, u64)> {
     })
 }
 
-/// Whether a denial is known to callers that come later.
+/// Whether a denial is published to later callers.
 fn closed(limiter: &StripedLimiter<ManualClock>) -> bool {
     let debug = format!("{limiter:?}");
     assert_eq!(debug.matches(", firm: ").count(), 1, "{debug}");
@@ -88,14 +88,15 @@ fn counts(limiter: &StripedLimiter<ManualClock>) -> String {
     counts.into()
 }
 
-/// How many pass before the first denial.
+/// The number of admissions before the first denial.
 fn passed(mut check: impl FnMut() -> bool) -> u64 {
     (0..).take_while(|_| check()).count() as u64
 }
 
-/// Where time ends nothing becomes free any more, and the denial does not say that it was for too many.
+/// At the end of time no permit becomes free, so a denial has no retry time. Its request is not reported as too
+/// large.
 #[test]
-fn a_denial_at_the_end_of_time_says_so() {
+fn a_denial_at_the_end_of_time_has_no_retry_time() {
     let (limiter, clock) = striped(100, 2, 10);
     clock.set(Nanos::MAX);
     assert_eq!(passed(|| limiter.check().is_ok()), 100);
@@ -107,25 +108,25 @@ fn a_denial_at_the_end_of_time_says_so() {
     );
 }
 
-/// A count that was kept because the ring was full is current for a whole window from its use on.
+/// A stripe keeps its count because the ring is full. The count is current for a whole window after its use.
 #[test]
-fn what_was_kept_counts_for_a_window() {
+fn a_kept_count_is_current_for_a_window() {
     let (limiter, clock) = striped(100, 2, 10);
     // Late in a period of 1.25 ms, early in a cell of 2 ms.
     clock.advance(Duration::from_micros(1_200));
     assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 100);
     clock.advance(Duration::from_micros(9_500));
     assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 0);
-    // A window after the end of the period, and at the beginning of a cell, it no longer does.
+    // One window after the end of the period, at the beginning of a cell, the count has expired.
     clock.advance(Duration::from_micros(1_300));
     assert_eq!(clock.now().get(), 12_000_000);
     assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 100);
 }
 
-/// A kept count that has expired is free at the first request after that, though the ring is full
-/// and has not seen the time: a ring of several words, and one of a single word.
+/// A kept count that has expired is free at the next request, although the ring is full and has not seen the time.
+/// For a wide and for a packed ring.
 #[test]
-fn what_is_over_is_free_while_the_ring_is_full() {
+fn an_expired_count_is_free_while_the_ring_is_full() {
     for (limit, stripes, batch, form) in [(100, 2, 10, "Wide"), (5, 1, 2, "Packed")] {
         let (limiter, clock) = striped(limit, stripes, batch);
         assert!(format!("{limiter:?}").contains(form));
@@ -133,7 +134,7 @@ fn what_is_over_is_free_while_the_ring_is_full() {
         assert!(worker.check_n(limiter.max_request()).is_ok());
         clock.advance(Duration::from_millis(9));
         assert_eq!(passed(|| worker.check().is_ok()), all);
-        // The ring's turn is three milliseconds later than that of the stripes.
+        // The ring enters a cell three milliseconds after the stripes enter a period.
         clock.advance(Duration::from_millis(3));
         assert!(worker.check_n(limiter.max_request()).is_ok());
         clock.advance(Duration::from_millis(8) - Duration::from_nanos(1));
@@ -147,7 +148,7 @@ fn what_is_over_is_free_while_the_ring_is_full() {
 
 /// Permits that are used while the clock is set back expire by the time that the ring has published.
 #[test]
-fn a_clock_that_is_set_back_dates_nothing_earlier() {
+fn a_clock_that_is_set_back_ends_no_permit_early() {
     let (limiter, clock) = striped(100, 2, 10);
     let passed = || passed(|| limiter.as_worker(0).check().is_ok());
     clock.advance(3 * WINDOW);
@@ -173,9 +174,9 @@ fn a_denial_leaves_the_stripes_as_they_are() {
     assert_eq!(counts(&limiter), before);
 }
 
-/// The time is the caller's own, and the limiter's clock stands still: charges go by it too.
+/// The caller passes the time, and the clock of the limiter stands still. Charges use the time of the caller.
 #[test]
-fn given_times_are_what_charges_go_by() {
+fn charges_use_the_times_of_the_caller() {
     let (limiter, _) = striped(100, 2, 10);
     let worker = limiter.as_worker(0);
     let check_at =
@@ -183,7 +184,7 @@ fn given_times_are_what_charges_go_by() {
     // The ring is full, and then the stripes are.
     assert!(check_at(0, 80).is_ok());
     assert_eq!(passed(|| check_at(9_000, 1).is_ok()), 20);
-    // The ring has room again, and the count of the stripe is current: it is charged, at this time.
+    // The ring has room again, and the count of the stripe is current, so it is charged at this time.
     assert!(check_at(12_000, 1).is_ok());
     let debug = format!("{limiter:?}");
     assert!(debug.contains("count: 1, expiring: false"), "{debug}");
@@ -193,10 +194,10 @@ fn given_times_are_what_charges_go_by() {
     }
 }
 
-/// A part-used stripe whose thread is gone is charged by those that go on, whether what they take fills
-/// a stripe or never does.
+/// A stripe is partly used, and its thread has ended. Other threads charge its count, whether or not their requests
+/// fill a stripe.
 #[test]
-fn nothing_stays_uncharged_while_somebody_goes_on() {
+fn nothing_stays_uncharged_while_a_thread_makes_requests() {
     for permits in [10, 3] {
         let (limiter, clock) = striped(1_000, 4, 10);
         for worker in 1..4 {
@@ -208,7 +209,7 @@ fn nothing_stays_uncharged_while_somebody_goes_on() {
         }
         let debug = format!("{limiter:?}");
         assert!(debug.matches("count: 0").count() >= 3, "{debug}");
-        // After a silence only what the caller's own stripe has uncharged is missing.
+        // After a silence, only the uncharged permits of the caller's own stripe are missing.
         clock.advance(2 * WINDOW);
         assert!(passed(|| limiter.as_worker(3).check().is_ok()) > 990);
     }
@@ -235,10 +236,10 @@ fn a_decision_allocates_nothing() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// The remaining batch of a local stripe is for its owner only, and is not counted for other callers. When all stripes
+/// Only the owner of a local stripe gets its remaining batch, which is not counted for other callers. If all stripes
 /// are claimed, the ring decides for the others.
 #[test]
-fn what_a_local_stripe_has_left_is_its_own() {
+fn the_remaining_batch_of_a_local_stripe_is_its_own() {
     let (limiter, _) = striped(100, 2, 10);
     let mut own = limiter.as_worker(0).local_stripe();
     let other = limiter.as_worker(1).local_stripe();
@@ -253,10 +254,11 @@ fn what_a_local_stripe_has_left_is_its_own() {
     assert_eq!(limiter.remaining(), 0);
 }
 
-/// Numbers that differ by the number of stripes have one stripe, which one local stripe claims at a time. The other
-/// decides without it, and claims it at its first request after the release, on another thread, too.
+/// Thread numbers that differ by the number of stripes share a stripe. One local stripe at a time claims it. The
+/// other local stripe decides without it, and claims it at its first request after the release, also on another
+/// thread.
 #[test]
-fn a_stripe_is_one_local_stripes_at_a_time() {
+fn one_local_stripe_at_a_time_claims_a_stripe() {
     let (limiter, _) = striped(100, 2, 10);
     let first = limiter.as_worker(0).local_stripe();
     let mut second = limiter.as_worker(2).local_stripe();
@@ -273,7 +275,7 @@ fn a_stripe_is_one_local_stripes_at_a_time() {
 
 /// A leaked local stripe loses its own permits permanently, and no others.
 #[test]
-fn a_leaked_lane_takes_its_batch_along() {
+fn a_leaked_local_stripe_loses_its_batch() {
     let (limiter, clock) = striped(100, 2, 10);
     core::mem::forget(limiter.as_worker(0).local_stripe());
     for _ in 0..3 {
@@ -312,7 +314,7 @@ fn batches_are_chosen_from_the_limit_and_the_cores() {
         assert_eq!(limiter.bound(), limit);
         assert!(limiter.max_request() >= limit - limit / 32);
     }
-    // Fewer stripes rather than batches of less than eight permits.
+    // The builder chooses fewer stripes rather than batches of fewer than eight permits.
     let limiter = builder(256).build_with(ManualClock::new()).expect("a limiter");
     assert_eq!((limiter.stripes(), limiter.batch()), (1, 8));
     let limiter = builder(1_024)
@@ -360,7 +362,7 @@ fn a_wrong_configuration_names_its_field() {
     );
     assert!(error(builder(19).batch(10)).starts_with("invalid batch: 10 permits for each of 1 stripes"));
     assert!(error(builder(1_000).cells(0)).starts_with("invalid cells: "));
-    // The error names the given limit, not only the limit of the ring.
+    // The error names the given limit, and not only the limit of the ring.
     assert_eq!(
         error(
             StripedBuilder::new(Quota::per_second(1_000_000_000).expect("a quota"))

@@ -1,5 +1,5 @@
-//! A table takes its memory as its keys come: alone in its program, where nothing else takes memory
-//! and no allocator counts.
+//! The operating system provides the memory of a table only as keys come. The test is alone in its program, so that
+//! nothing else takes memory and no allocator counts.
 #![cfg(all(target_os = "linux", not(miri), not(ringgate_loom)))]
 
 use std::fs;
@@ -11,12 +11,12 @@ use ringgate::{CounterRing, ManualClock};
 fn resident() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").expect("the proc file system");
     let pages = pages.split_whitespace().nth(1).expect("the second number");
-    // Pages are at least so large.
+    // Pages have at least this size.
     pages.parse::<u64>().expect("a number of pages") * 4096
 }
 
 #[test]
-fn what_was_not_touched_is_not_resident() {
+fn untouched_memory_of_a_table_is_not_resident() {
     let ring = CounterRing::builder("5/min".parse().expect("a quota"))
         .cells(5)
         .build()

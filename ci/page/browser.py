@@ -29,11 +29,11 @@ FLAGS = [
 
 
 class Browser:
-    """One browser with one page; use it in a `with`."""
+    """One browser with one page, as a context manager."""
 
     def __init__(self):
         self._folder = tempfile.mkdtemp(prefix="page-browser-")
-        # A group of its own, so that the browser ends with its driver, whatever becomes of us.
+        # A separate process group, so that the browser ends with its driver.
         self._driver = subprocess.Popen(
             ["chromedriver", "--port=0", "--log-level=SEVERE"],
             stdout=subprocess.PIPE,
@@ -93,7 +93,7 @@ class Browser:
         self._call("POST", self._session + "/url", {"url": address})
 
     def run(self, script, *arguments):
-        """The value that a function's body returns in the page."""
+        """Runs the body of a function in the page, and returns its value."""
         return self._call("POST", self._session + "/execute/sync", {"script": script, "args": list(arguments)})
 
     def devtools(self, command, **parameters):
@@ -101,7 +101,7 @@ class Browser:
         return self._call("POST", self._session + "/goog/cdp/execute", body)
 
     def console(self):
-        """What the console has said since it was last asked."""
+        """The messages of the console since the last call."""
         return self._call("POST", self._session + "/se/log", {"type": "browser"})
 
     def find(self, selector):
@@ -109,7 +109,7 @@ class Browser:
         return next(iter(found.values()))
 
     def click(self, selector):
-        """Clicks where a person would: it fails when something else lies on top."""
+        """Clicks on an element. Fails if another element covers it."""
         self._call("POST", f"{self._session}/element/{self.find(selector)}/click", {})
 
     def type(self, selector, keys):
@@ -125,7 +125,7 @@ class Browser:
         )
 
     def prefer(self, media="", **features):
-        """Sets what the page is told of its reader: the medium, and features with _ for -."""
+        """Sets the emulated medium and media features; in their names, _ stands for -."""
         listed = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.devtools("Emulation.setEmulatedMedia", media=media, features=listed)
 
@@ -133,11 +133,11 @@ class Browser:
         self.devtools("Emulation.setScriptExecutionDisabled", value=not on)
 
     def shoot(self, path):
-        """A picture of the whole page."""
+        """A screenshot of the whole page."""
         picture = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         with open(path, "wb") as file:
             file.write(base64.b64decode(picture["data"]))
 
     def print(self):
-        """The page on paper, as PDF."""
+        """The printed page, as PDF."""
         return base64.b64decode(self.devtools("Page.printToPDF", printBackground=False)["data"])

@@ -1,4 +1,4 @@
-"""Looks at reports in a real browser, and holds them against the JSON that they were made from.
+"""Opens HTML reports in a real browser, and compares them with their JSON reports.
 
     python3 ci/page/check.py [--pictures FOLDER] REPORT.json REPORT.html ...
 
@@ -38,7 +38,7 @@ class Report(Looks):
             "auto",
             "scrolling where no motion is wanted",
         )
-        # Without motion, so that a click does not miss what is still scrolling.
+        # Without animations, so that a click does not miss an element that is still moving.
         self.load(prefers_reduced_motion="reduce")
         for check in (
             self.is_inert,
@@ -50,7 +50,7 @@ class Report(Looks):
             self.what_if,
         ):
             self.attempt(check)
-        # As wide as before it was narrow: drawn anew.
+        # The chart is drawn again when the screen becomes narrow and wide again.
         before = self.browser.run(BOXES, "#traffic .area")["area requests"]["width"]
         self.browser.screen(600, 900)
         self.browser.run(
@@ -67,7 +67,7 @@ class Report(Looks):
 
 
 def main(arguments):
-    # A check that is stopped ends the browser too.
+    # If the check is stopped, the browser ends, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pictures = None
     if arguments[:1] == ["--pictures"]:

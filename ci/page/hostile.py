@@ -1,4 +1,4 @@
-"""A log of JSON lines whose names are up to no good, on standard output."""
+"""Prints a log of JSON lines whose names contain markup, scripts and control characters."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An access log in the common format, on standard output: always the same one."""
+"""Prints an access log in the common format, the same in each run."""
 
 import random
 from datetime import datetime, timedelta, timezone
@@ -7,7 +7,7 @@ START = datetime(2015, 5, 17, 10, 5, tzinfo=timezone.utc)
 
 random.seed(1)
 lines = [(random.randrange(3 * 86_400), f"192.0.2.{random.randrange(250)}") for _ in range(5_000)]
-# Some come many times at once.
+# Some clients send many requests at the same time.
 for client in range(1, 31):
     begin = random.randrange(3 * 86_400)
     lines += [(begin + random.randrange(80), f"198.51.100.{client}") for _ in range(20 + 3 * client)]

@@ -1,4 +1,4 @@
-"""How a page looks and behaves, whatever it says: width, colours, labels, paper, and what it must not do."""
+"""Checks of a page that do not depend on its report: width, colours, labels, printing and security."""
 
 import base64
 import hashlib
@@ -7,7 +7,7 @@ import re
 
 from says import Says
 
-# The ratio of contrast of two colours, as WCAG defines it, of every text and of what charts are drawn with.
+# The contrast ratio, as WCAG defines it, of every text and of the lines of charts.
 CONTRASTS = """
 const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
 const luminance = (rgb) => {
@@ -41,7 +41,7 @@ for (const element of document.querySelectorAll('.line, .area.denied, .rule, .do
   found.push(['drawing', element.getAttribute('class'), ratio(parse(colour).slice(0, 3), ground(element)), 99]);
 }
 const [pale, red] = ['.area.requests', '.area.denied'].map((name) => parse(getComputedStyle(document.querySelector(name)).fill));
-// Areas that touch: half of that will do.
+// Adjacent areas need half of that ratio.
 found.push(['drawing', 'denied on requests', ratio(pale, red) * 2, 99]);
 found.push(['ground', 'body', luminance(ground(document.body)), 99]);
 return found;
@@ -50,7 +50,7 @@ return found;
 
 class Looks(Says):
     def is_trusted(self):
-        """The page names its script by the script's hash, or no browser runs it."""
+        """The page states the hash of its script, without which no browser runs the script."""
         with open(self.address.removeprefix("file://"), encoding="utf-8") as file:
             html = file.read()
         script = html[html.rindex("<script>") + len("<script>") : html.rindex("</script>")]
@@ -58,7 +58,7 @@ class Looks(Says):
         self.expect(f"script-src '{digest}';" in html, f"SCRIPT_HASH in cli/src/report/page/mod.rs must be {digest}")
 
     def is_inert(self):
-        """What came from the log is text: it has made no element, no handler, no title, and turns no writing round."""
+        """Contents of the log are text only: they add no element, handler or title, and do not change the text direction."""
         counts = self.browser.run(
             "return ['script', 'img', 'iframe', 'style', 'svg', 'b b', 'form', '[onerror], [onclick], [onload]']"
             ".map((name) => document.querySelectorAll(name).length)"
@@ -82,7 +82,7 @@ class Looks(Says):
         self.expect(self.browser.run("return document.documentElement.className") == "js", "the script has run")
 
     def labelled(self):
-        """Every control has a name, every section a heading, every chart words; headings do not skip a level."""
+        """Every control has a name, every section a heading, and every chart a description. Headings skip no level."""
         nameless = self.browser.run(
             "return [...document.querySelectorAll('input, select, button, [role=slider], [role=img]')].filter((element) =>"
             "!(element.labels && element.labels.length) && !element.getAttribute('aria-label') &&"
@@ -102,7 +102,7 @@ class Looks(Says):
         self.equal(self.browser.run("return document.documentElement.lang"), "en", "the language")
 
     def fits(self, width):
-        """No part of the page reaches beyond the screen, and fingers find what is to be touched."""
+        """The page is not wider than the screen, and controls are large enough to touch."""
         self.browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
         wide = self.browser.run("return [document.documentElement.scrollWidth, innerWidth]")
         self.equal(wide, [width] * 2, f"width of the page on a screen of {width} px")
@@ -121,7 +121,7 @@ class Looks(Says):
         self.browser.run("for (const each of document.querySelectorAll('details')) each.open = false")
 
     def stacks(self):
-        """On a narrow screen, each figure of a table stands under its header's words, several in one line."""
+        """On a narrow screen, each figure of a table has its column header, and several figures share a line."""
         for name in ("#keys", "#rules", "#compare"):
             headers = self.browser.run(
                 "return [...document.querySelectorAll(arguments[0] + ' thead th')].map((each) => each.textContent)",
@@ -175,10 +175,10 @@ class Looks(Says):
         )
         self.expect(shown, "on paper, keys or charts are missing, or controls are not")
         self.browser.prefer()
-        self.expect(self.browser.print().startswith(b"%PDF-"), "it cannot be printed")
+        self.expect(self.browser.print().startswith(b"%PDF-"), "printing failed")
 
     def guarded(self):
-        """Script that gets into the page in spite of all does not run."""
+        """A script that is inserted into the page does not run."""
         ran = self.browser.run(
             "const script = document.createElement('script'); script.textContent = 'window.ran = true';"
             "document.body.append(script); script.remove(); return window.ran === true"

@@ -1,9 +1,9 @@
-"""One report in the browser, and what is wrong with it."""
+"""One report in the browser, and the expectations that it does not meet."""
 
 import os
 import traceback
 
-# What the readout of a chart says at each of its moments, and where its cursor stands.
+# The readout of a chart at each of its times, and the position of its cursor.
 WALK = """
 const [id] = arguments;
 const place = document.getElementById(id), said = [];
@@ -66,7 +66,7 @@ class Page:
         )
 
     def attempt(self, check, *arguments):
-        """What keeps a check from its end is wrong too."""
+        """An error that ends a check early counts as an unmet expectation."""
         try:
             check(*arguments)
         except Exception as error:

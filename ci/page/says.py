@@ -1,4 +1,4 @@
-"""What a page says: answers, tables, and charts point by point."""
+"""Checks of the contents of a page: answers, tables, and each point of the charts."""
 
 import json
 
@@ -10,12 +10,12 @@ KEYS = {"left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010"}
 
 class Says(Page):
     def answers(self):
-        """The key that was denied most, when, and what limit would have denied at most 1 %."""
+        """The key that was denied most, the time, and the limit that would have denied at most 1 %."""
         data, said = self.data, self.text("#most-limited")
         denied = [row for row in data["keys"] if row["denied"] > 0]
         if denied:
             most = max(denied, key=lambda row: row["denied"])
-            # Of several, the report's first.
+            # The first of several equal keys in the report.
             most = next(row for row in denied if row["denied"] == most["denied"])
             rule = self.rule(most["rule"])
             if rule["key"] == "all":
@@ -104,7 +104,7 @@ class Says(Page):
             self.equal(cells[:6], wanted, "a row of the comparison")
 
     def traffic(self):
-        """The chart over time: as many steps as moments, heights in proportion, and every request read off."""
+        """The chart over time: one step per time, proportional heights, and the number of requests in the readout."""
         series = self.data["series"]
         choices = [("", series["denied"])]
         if len(self.data["rules"]) > 1:
@@ -138,7 +138,7 @@ class Says(Page):
             self.choose("#traffic-rule", "")
 
     def sliding(self):
-        """Each key's chart: chosen in the table and in the list, with every point, around the peak and as a whole."""
+        """The chart of each key, chosen in the table and in the list: every point, around the peak and in full."""
         if not self.data["chosen"]:
             self.equal(self.browser.run("return document.querySelectorAll('#sliding').length"), 0, "charts of no key")
             return
@@ -194,7 +194,7 @@ class Says(Page):
         )
 
     def curve(self, chosen, begin, end):
-        """Holds the chart that is shown against a key's counts between two moments."""
+        """Compares the displayed chart with the counts of a key between two times."""
         boxes = self.browser.run(BOXES, "#sliding .line, #sliding .rule, #sliding .area")
         for name in ("asked", "admitted"):
             points = [[begin, count_at(chosen[name], begin)]] + [
@@ -205,7 +205,7 @@ class Says(Page):
             if name == "asked":
                 highest = max(count for _, count in points)
                 bottom = self.browser.run("return document.querySelector('#sliding .axis').getBBox().y")
-                # As far above the axis as the limit, in proportion.
+                # The height above the axis is proportional to the limit.
                 wanted = (bottom - boxes["rule"]["y"]) * highest / chosen["limit"]
                 self.expect(
                     abs(bottom - box["y"] - wanted) < 1.5,
@@ -226,7 +226,7 @@ class Says(Page):
         return boxes["line asked"]["d"]
 
     def what_if(self):
-        """The slider: by keyboard, by value, by the button, by a click into the chart; its figures are the report's."""
+        """The slider, moved by keyboard, value, button and click into the chart: its figures equal those of the report."""
         tried = [each for each in self.data["what_if"] if each["limits"]]
         if not tried:
             self.equal(
@@ -255,7 +255,7 @@ class Says(Page):
             if fit:
                 self.browser.click("#one-per-cent")
                 self.reads(each, limits.index(fit[0]), "after the button for 1 %")
-            # A click into the chart, near its left edge, is the first limit.
+            # A click near the left edge of the chart selects the first limit.
             self.browser.run(
                 "const box = document.querySelector('#what-if .line.denied').getBoundingClientRect();"
                 "document.getElementById('what-if').dispatchEvent(new MouseEvent('click', { clientX: box.left + 1, clientY: box.top + 9 }))"

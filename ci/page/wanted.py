@@ -1,4 +1,4 @@
-"""What a page should say, computed anew from the JSON of its report."""
+"""The expected contents of a page, computed from its JSON report."""
 
 import re
 from datetime import datetime, timedelta, timezone
@@ -35,12 +35,12 @@ def figures(text):
 
 
 def count_at(points, ms):
-    """The count that holds at a moment: the last that began by then."""
+    """The count at a time: the last one that began at or before it."""
     return next((count for at, count in reversed(points) if at <= ms), 0)
 
 
 def one_per_cent(tried):
-    """The lowest limit at which, and above which, at most 1 % is denied, and how many; None when there is none."""
+    """The lowest limit from which on at most 1 % is denied, with the number of denials. None if no limit does."""
     fits = []
     for limit, denied in reversed(list(zip(tried["limits"], tried["denied"]))):
         if Decimal(denied) / tried["requests"] > Decimal("0.01"):

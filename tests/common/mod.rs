@@ -1,5 +1,5 @@
-//! The parts that all test binaries use: words that can be copied and compared, any algorithm behind one
-//! type, and the exact log.
+//! Parts that several test binaries use: words that can be copied and compared, all algorithms as one type, and the exact
+//! log.
 
 mod windows;
 
@@ -12,7 +12,7 @@ use ringgate::sync::{AtomicU64, Exclusive, Shared};
 use ringgate::{Algorithm, Nanos};
 use windows::most_in_a_window;
 
-/// The words of one key, as a test holds them.
+/// The words of one state.
 #[derive(Debug)]
 pub(crate) struct State(Vec<AtomicU64>);
 
@@ -37,7 +37,7 @@ impl Clone for State {
     }
 }
 
-/// Every admission that was not given back: when, by the reading that decided it, and how many permits.
+/// All admissions that were not refunded: the reading that decided each, and its permits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log(Vec<(u64, u64)>);
 
@@ -54,7 +54,7 @@ impl Log {
         self.0.len()
     }
 
-    /// Takes back `permits` of the admission numbered `index`.
+    /// Removes `permits` of the admission with this index.
     pub(crate) fn remove(&mut self, index: usize, permits: u64) {
         self.0[index].1 -= permits;
     }
@@ -72,8 +72,7 @@ impl Log {
     }
 }
 
-/// One limiter under test: the algorithm and every window that it promises something for, with that window's
-/// bound.
+/// An algorithm under test, with each of its windows and the bound of the window.
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) name: String,
@@ -98,7 +97,7 @@ impl Subject {
         self
     }
 
-    /// The first window that holds more than its bound: the window, what it holds, and the bound.
+    /// The first window that exceeds its bound: the window, its permits and the bound.
     pub(crate) fn broken(&self, log: &Log) -> Option<(Duration, u64, u64)> {
         self.bounds
             .iter()
@@ -107,7 +106,7 @@ impl Subject {
     }
 }
 
-/// The name alone: it says how to build the rest.
+/// Only the name, from which the rest follows.
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)

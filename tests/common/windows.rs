@@ -1,13 +1,13 @@
-//! The exact count that every bound is held against.
+//! The exact count with which tests compare a bound.
 
-/// The most permits in any half-open interval of one window over the whole history: of admissions at `s`, those with
-/// `t − window < s ≤ t`. The worst interval ends at an admission.
+/// The most permits in any window of the history. The window that ends at `t` holds the admissions at `s` with
+/// `t − window < s ≤ t`. The worst window ends at an admission.
 pub(crate) fn most_in_a_window(admissions: &mut [(u64, u64)], window: u64) -> u64 {
     admissions.sort_unstable();
     let (mut first, mut sum, mut most) = (0, 0, 0);
     for &(end, permits) in &*admissions {
         sum += permits;
-        // An admission exactly one window old no longer counts.
+        // An admission that is exactly one window old does not count.
         while admissions[first].0 + window <= end {
             sum -= admissions[first].1;
             first += 1;

@@ -12,7 +12,7 @@ fn address(text: &str) -> IpAddr {
 }
 
 #[test]
-fn a_subscriber_is_one_client() {
+fn addresses_of_one_network_are_one_key() {
     let client = |text| ClientAddress::new(address(text)).address().to_string();
     assert_eq!(client("2001:db8:1:2:ffff:ffff:ffff:ffff"), "2001:db8:1:2::");
     assert_eq!(client("2001:db8:1:3::1"), "2001:db8:1:3::");
@@ -65,7 +65,7 @@ fn a_prefix_is_1_to_128_bits() {
 }
 
 #[test]
-fn a_client_does_not_multiply_by_its_addresses() {
+fn many_addresses_of_a_client_share_its_limit() {
     let it = subjects(quota("3/s")).swap_remove(0).algorithm;
     let limiter = KeyedBuilder::new(it)
         .capacity(100)

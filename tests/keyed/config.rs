@@ -27,11 +27,11 @@ fn a_capacity_is_1_to_2_to_the_32() {
     }
 }
 
-/// 45 petabytes are more than any processor addresses.
+/// The table would need 45 petabytes.
 #[cfg(target_pointer_width = "64")]
 #[cfg(not(miri))] // Miri's allocator does not fail.
 #[test]
-fn more_than_there_is_memory_for_is_an_error() {
+fn a_table_too_large_for_memory_is_an_error() {
     let quota = ringgate::Quota::new(1 << 20, core::time::Duration::from_secs(60)).expect("a quota");
     let log = TimestampRing::new(quota).expect("a log");
     let expected =
@@ -43,7 +43,7 @@ fn more_than_there_is_memory_for_is_an_error() {
 }
 
 #[test]
-fn a_tier_is_lower() {
+fn a_tier_with_a_higher_limit_is_an_error() {
     let ring = || built(CounterRing::builder(quota("10/s")).cells(5));
     let unpacked = || built(CounterRing::builder(quota("10/s")).cells(5).unpacked());
     let bucket = || Gcra::new(quota("10/s")).expect("a bucket");
@@ -73,7 +73,7 @@ fn a_tier_is_lower() {
 }
 
 #[test]
-fn a_log_and_several_windows_have_no_tiers() {
+fn tiers_of_a_log_or_of_several_windows_are_an_error() {
     let log = || TimestampRing::new(quota("10/s")).expect("a log");
     let (field, text) = error(builder(log()).tier(5));
     assert_eq!(field, "limit");
@@ -125,7 +125,7 @@ fn there_are_five_entries_for_every_four_keys() {
 }
 
 #[test]
-fn the_bound_is_the_algorithms() {
+fn the_bound_is_that_of_the_algorithm() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
         assert_eq!(limiter.bound(), subject.bounds[0].1, "{}", subject.name);

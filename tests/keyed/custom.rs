@@ -122,9 +122,9 @@ fn built(most: u64, words: usize, tier: Option<u64>) -> Result<(), ConfigError> 
         .map(|limiter| assert!(limiter.check("key").is_ok()))
 }
 
-/// A table asks for `u64::MAX` permits where nothing may be charged.
+/// A table requests `u64::MAX` permits to decide without a charge.
 #[test]
-fn an_algorithm_of_a_table_may_not_admit_the_largest_number() {
+fn a_table_rejects_an_algorithm_that_admits_the_largest_number() {
     assert_eq!(built(10, 1, None), Ok(()));
     assert_eq!(built(u64::MAX - 1, 1, None), Ok(()));
     for (most, tier) in [(u64::MAX, None), (10, Some(u64::MAX))] {
@@ -138,11 +138,11 @@ fn an_algorithm_of_a_table_may_not_admit_the_largest_number() {
 }
 
 #[test]
-fn an_algorithm_of_a_table_has_words() {
+fn a_table_rejects_an_algorithm_without_words() {
     assert_eq!(built(10, 0, None).expect_err("no state").field, "algorithm");
 }
 
-/// A peek of a key without an entry reads the entries of other keys, and completes no step that their threads have begun.
+/// A peek of a key without an entry reads entries of other keys, and completes no step of other threads.
 #[test]
 fn a_peek_attempts_nothing() {
     let attempts = Arc::<AtomicU64>::default();

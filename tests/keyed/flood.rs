@@ -110,23 +110,25 @@ fn flood(on_full: OnFull) {
 }
 
 #[test]
-fn a_flood_frees_nobody_who_is_tracked_under_share() {
-    alone("flood::a_flood_frees_nobody_who_is_tracked_under_share", || {
-        flood(OnFull::Share)
-    });
+fn a_flood_gives_no_tracked_key_a_fresh_budget_under_share() {
+    alone(
+        "flood::a_flood_gives_no_tracked_key_a_fresh_budget_under_share",
+        || flood(OnFull::Share),
+    );
 }
 
 #[test]
-fn a_flood_frees_nobody_who_is_tracked_under_deny() {
-    alone("flood::a_flood_frees_nobody_who_is_tracked_under_deny", || {
-        flood(OnFull::Deny)
-    });
+fn a_flood_gives_no_tracked_key_a_fresh_budget_under_deny() {
+    alone(
+        "flood::a_flood_gives_no_tracked_key_a_fresh_budget_under_deny",
+        || flood(OnFull::Deny),
+    );
 }
 
 /// A flood over many windows, in which entries are reclaimed all the time, admits at most the bound in each of the
 /// victims' windows.
 #[test]
-fn a_flood_over_many_windows_frees_nobody() {
+fn a_flood_over_many_windows_gives_no_tracked_key_a_fresh_budget() {
     for on_full in [OnFull::Share, OnFull::Deny] {
         let clock = ManualClock::new();
         let limiter = KeyedBuilder::new(built(CounterRing::builder(quota("5/min")).cells(5)))
@@ -153,8 +155,8 @@ fn a_flood_over_many_windows_frees_nobody() {
     }
 }
 
-/// Twice as many keys at once as there is room for, and then for minutes new ones all the time, half as many at
-/// once as were asked for, each of which asks once. The burst must not keep them from the entries that are idle by then.
+/// A burst has twice as many keys as the table has entries. Then new keys send one request each for minutes, with half of
+/// the capacity active at a time. The burst must not keep these keys from entries that have become idle.
 #[test]
 fn a_table_recovers_from_a_burst_while_new_keys_keep_coming() {
     let clock = ManualClock::new();

@@ -14,7 +14,7 @@ impl Keys<u64> for Plain {
     }
 }
 
-/// A table of as few entries as there can be, all of them in use.
+/// The smallest table, with all entries in use.
 fn filled() -> KeyedRateLimiter<CounterRing, ManualClock, Plain> {
     let clock = ManualClock::new();
     clock.advance(Duration::from_secs(3600));
@@ -34,7 +34,7 @@ fn filled() -> KeyedRateLimiter<CounterRing, ManualClock, Plain> {
 }
 
 #[test]
-fn a_peek_of_a_barred_key_says_so() {
+fn a_peek_of_a_barred_key_is_a_denial() {
     let limiter = filled();
     for key in 1..=limiter.capacity() as u64 {
         assert!(!limiter.check(&key).expect("another's entry").is_overflow());
@@ -49,7 +49,7 @@ fn a_peek_of_a_barred_key_says_so() {
 }
 
 #[test]
-fn a_peek_at_anothers_entry_is_as_of_the_adopted_time() {
+fn a_peek_of_an_entry_of_another_key_uses_the_adopted_time() {
     let limiter = filled();
     let before = Clock::now(limiter.clock());
     limiter.clock().advance(Duration::from_millis(1_210));

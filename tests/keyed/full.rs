@@ -41,10 +41,10 @@ fn keys_without_an_entry_share_one_limit() {
     }
 }
 
-/// Admissions by the catch-all count until their end. Until then the key is denied, though entries are idle; it is
-/// told when it gets one, and does.
+/// A key that the catch-all has admitted gets no entry until that admission expires, even if entries are idle. Its denial
+/// states the time, and at that time it gets an entry.
 #[test]
-fn a_barred_key_gets_its_entry_when_it_is_told() {
+fn a_barred_key_gets_an_entry_at_its_retry_time() {
     for subject in subjects(quota("10/s")) {
         let it = &subject.algorithm;
         if subject.name == "fixed window" {
@@ -118,7 +118,7 @@ fn a_barred_key_gets_its_entry_when_it_is_told() {
 /// A key that the catch-all has admitted is denied an entry until that admission expires, even when the catch-all would
 /// admit it sooner.
 #[test]
-fn a_denial_by_the_catch_all_names_a_time_that_admits() {
+fn a_key_is_admitted_at_the_retry_time_of_the_catch_all() {
     for subject in subjects(quota("10/s")) {
         let it = &subject.algorithm;
         for part in 1..17 {
@@ -146,9 +146,9 @@ fn a_denial_by_the_catch_all_names_a_time_that_admits() {
     }
 }
 
-/// Between the catch-all and an own entry, there and back, whenever that happens.
+/// A key moves between the catch-all and its own entry, in both directions, at any time.
 #[test]
-fn a_full_table_never_hands_out_a_fresh_budget() {
+fn a_full_table_gives_no_key_a_fresh_budget() {
     let rounds = 400;
     for subject in subjects(quota("10/s")) {
         let span = subject.algorithm.span();
@@ -187,7 +187,7 @@ fn a_full_table_never_hands_out_a_fresh_budget() {
 }
 
 #[test]
-fn denied_keys_are_told_when_there_is_room() {
+fn a_denied_key_is_admitted_at_its_retry_time() {
     for subject in subjects(quota("10/s")) {
         let most = subject.algorithm.max_request();
         for permits in [1, most] {
@@ -224,7 +224,7 @@ fn denied_keys_are_told_when_there_is_room() {
 }
 
 #[test]
-fn admitted_keys_are_not_counted() {
+fn keys_admitted_without_an_entry_are_not_counted() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
         let most = subject.algorithm.max_request();
@@ -247,8 +247,8 @@ fn admitted_keys_are_not_counted() {
     }
 }
 
-/// A key lost its entry at some reading. A request with an older reading is decided as of that reading, in an entry or
-/// without.
+/// A request with a reading older than the eviction of its key is decided at the time of the eviction, with or without an
+/// entry.
 #[test]
 fn a_clock_that_steps_back_after_a_reclaim_gives_no_fresh_budget() {
     for subject in subjects(quota("10/s")) {
@@ -286,7 +286,7 @@ fn a_clock_that_steps_back_after_a_reclaim_gives_no_fresh_budget() {
     }
 }
 
-/// The entry is free in a cell whose share is too small, and so is the next one.
+/// The entry becomes free in a cell whose share is too small, and the share of the next cell is too small, too.
 #[test]
 fn a_denial_of_an_even_ring_waits_for_a_large_enough_share() {
     let mut denials = 0;

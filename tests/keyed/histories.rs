@@ -1,4 +1,4 @@
-//! Any history of calls, by one thread on a clock that goes anywhere, against the reference.
+//! Any history of calls of one thread, at any readings, compared with the reference.
 
 use core::time::Duration;
 use std::sync::LazyLock;
@@ -20,14 +20,14 @@ fn config() -> Config {
     }
 }
 
-/// How the clock moves before a call.
+/// The move of the clock before a call.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     Stay,
     Nanos(u64),
     /// Thousandths of the span.
     Permille(u64),
-    /// To one of the next cells' beginnings.
+    /// To the beginning of one of the next cells.
     Cells(u64),
     /// One span, and this much more or less.
     Span(i64),
@@ -89,7 +89,7 @@ fn verb() -> impl Strategy<Value = Verb> {
     ]
 }
 
-/// Every algorithm, with windows that cells divide and that they do not.
+/// Every algorithm, with windows that the cells divide evenly or not.
 fn subject() -> impl Strategy<Value = Subject> {
     let window = prop_oneof![1_000..100_000_u64, Just(1_000_000_000), Just(60_000_000_000)];
     (0..9_usize, 1..8_u64, window, 1..7_u64).prop_map(|(kind, limit, window, cells)| {
@@ -116,14 +116,15 @@ fn on_full() -> impl Strategy<Value = OnFull> {
     prop::sample::select(vec![OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget])
 }
 
-/// Keys whose hash is their number; or a crowd: 60 keys whose two sets in the front of a small table are the same.
+/// Keys whose hashes are their numbers, or a crowd: 60 keys that have the same two buckets in the front of a small
+/// table.
 #[derive(Clone, Copy, Debug)]
 struct Steered {
     crowd: bool,
 }
 
-/// Hashes of a crowd. A table finds one of the sets from the upper bits of a product, and the other from those of its lower half
-/// (`src/table/layout.rs`), so these are the same.
+/// Hashes of a crowd. A table finds one bucket from the upper bits of a product and the other from the upper bits of
+/// its lower half (`src/table/layout.rs`), so all of these hashes have the same buckets.
 static CROWD: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let sets = |hash: u64| {
         let product = u128::from(hash) * 0x9e37_79b9_7f4a_7c15;
@@ -131,7 +132,7 @@ static CROWD: LazyLock<Vec<u64>> = LazyLock::new(|| {
         let bits = (low ^ high).wrapping_mul(0xbb67_ae85_84ca_a73b);
         [bits, bits.rotate_left(32)].map(|bits| bits >> 58)
     };
-    // Hashes with these upper bits are in one set, however few sets there are.
+    // Hashes with these upper bits are in one bucket, even in the smallest table.
     let is_in_one = |bits: u64| (2..7).all(|sets| (bits * sets) >> 6 == ((bits + 1) * sets - 1) >> 6);
     let base = (1..)
         .map(sets)
@@ -151,10 +152,10 @@ impl Keys<u64> for Steered {
     }
 }
 
-/// A crowd has two sets and the smallest backyard, which is one more: if this fails, the table finds sets
-/// otherwise than above.
+/// The smallest table has two buckets in the front and one in the backyard. If this fails, the reference above finds
+/// buckets differently.
 #[test]
-fn a_crowd_has_twelve_entries() {
+fn the_smallest_table_has_twelve_entries() {
     let ring = CounterRing::builder("10/s".parse().expect("a quota"))
         .cells(5)
         .build()
@@ -170,7 +171,7 @@ fn a_crowd_has_twelve_entries() {
     }
 }
 
-/// Entries of the smallest table, each of which every key may have; and those of a crowd.
+/// The entries of the smallest table, each of which any key may have, and the entries of a crowd.
 const COMMON: u64 = 12;
 
 fn nanos(duration: Duration) -> u64 {
@@ -181,7 +182,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn every_history_is_as_the_reference_says(
+    fn every_history_equals_the_reference(
         subject in subject(),
         on_full in on_full(),
         crowd in any::<bool>(),
@@ -201,7 +202,7 @@ proptest! {
         let mut now = span;
         for (step, key, verb) in history {
             now = step.apply(now, span, span.div_ceil(6));
-            // A hash of 0 is taken for 1.
+            // A hash of 0 counts as 1.
             let (key, at) = (1 + key % keys, Nanos::new(now));
             match verb {
                 Verb::Check(permits) => world.check(key, at, permits),
@@ -216,7 +217,7 @@ proptest! {
         world.finish();
     }
 
-    /// Clearing makes every earlier receipt worthless, in whatever state it was charged, though the same calls at the same
+    /// Clearing invalidates every earlier receipt, whatever state it charged, even if the same calls at the same
     /// times have followed.
     #[test]
     fn no_receipt_outlives_clearing(
@@ -250,7 +251,7 @@ proptest! {
 
     /// A table with one key answers as a limiter does.
     #[test]
-    fn a_lone_key_is_decided_as_by_its_own_words(
+    fn a_single_key_is_decided_as_by_a_single_limiter(
         subject in subject(),
         on_full in on_full(),
         key in any::<u64>(),
@@ -266,7 +267,7 @@ proptest! {
         let (mut now, mut newest) = (span, 0);
         for (step, permits) in history {
             now = step.apply(now, span, span.div_ceil(6));
-            // A denial enters the key, and its time then does not go back.
+            // A denial inserts the key, and then the time of its entry does not go back.
             let at = Nanos::new(now);
             let denied_before = limiter.peek(&key).spent() == 0 && now < newest;
             newest = newest.max(now);
@@ -280,8 +281,8 @@ proptest! {
         }
     }
 
-    /// A key that asks for no more than a log of N + 1 cells has room for is never denied, whatever
-    /// the others do, as long as there is room for all keys; on a clock that does not step back.
+    /// A key is never denied if a log of N + 1 cells has room for its requests and the table has room for all keys,
+    /// whatever the other keys do. The clock does not step back.
     #[test]
     fn a_key_under_the_limit_is_never_denied(
         limit in 1..8_u64,
@@ -311,10 +312,9 @@ proptest! {
         prop_assert_eq!(limiter.counts().overflowed, 0);
     }
 
-    /// Under `Deny` the same calls up to a denial, and then the same request when it said: admitted then, and
-    /// not one nanosecond before.
+    /// Under `Deny`, a request that was denied is admitted at its retry time, and not one nanosecond earlier.
     #[test]
-    fn a_denial_says_when_there_is_room(
+    fn a_request_at_the_retry_time_is_admitted(
         subject in subject(),
         keys in 10..60_u64,
         history in prop::collection::vec((forward(), any::<u64>(), 1..4_u64), 20..80),

@@ -45,9 +45,9 @@ fn the_key_that_has_spent_least_is_forgotten() {
     }
 }
 
-/// Idle keys are evicted first, and no key loses permits by that.
+/// Idle keys are evicted first, so no key with charged permits loses its entry.
 #[test]
-fn nobody_is_forgotten_while_somebody_is_idle() {
+fn no_key_is_forgotten_while_a_key_is_idle() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 1);
         clock.advance(3 * subject.algorithm.span());
@@ -70,7 +70,7 @@ fn nobody_is_forgotten_while_somebody_is_idle() {
     }
 }
 
-/// Thousands of keys in one cell take each other's entries; an hour later every state is fresh.
+/// Thousands of keys evict each other within one cell. An hour later every state is fresh.
 #[test]
 fn forgetting_does_not_run_ahead_of_the_clock() {
     for subject in subjects(quota("10/min")) {
@@ -91,10 +91,10 @@ fn forgetting_does_not_run_ahead_of_the_clock() {
     }
 }
 
-/// Of an entry that is ahead of the cell already, nothing is taken. (A log may be two units of time ahead of its
-/// clock; a GCRA state is not: the next key begins a fraction of a nanosecond later.)
+/// An entry whose state is ahead of the current cell is not forgotten. A log may be two units of time ahead of its clock. A
+/// GCRA state is not ahead, because the next key begins a fraction of a nanosecond later.
 #[test]
-fn an_entry_is_taken_from_somebody_once_in_a_cell() {
+fn an_entry_is_forgotten_once_per_cell() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
         let entries = limiter.capacity() as u64;
@@ -147,9 +147,9 @@ fn cell(name: &str) -> Duration {
     }
 }
 
-/// An entry that was given up is a cell ahead; once it is not any more, it is taken with what still counts.
+/// An entry that was reset is one cell ahead. When its time has come, another key gets it with the permits that still count.
 #[test]
-fn forgetting_takes_what_a_reset_has_given_up() {
+fn forgetting_reuses_entries_that_were_reset() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 0);
         for key in keys_of(&limiter) {

@@ -7,11 +7,11 @@ use ringgate::keyed::OnFull;
 
 use super::{by_hand, drain, now, quota, subjects, told};
 
-/// Fewer keys than the sixteen that are prefetched at once, as many, and more; with duplicates within one such batch and
-/// across batches; on a table that becomes full meanwhile.
+/// Sixteen keys are prefetched at once. The test has fewer, as many and more keys, with duplicates within one batch and
+/// across batches, on a table that becomes full meanwhile.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
-fn many_at_once_are_as_so_many_checks() {
+fn check_many_equals_single_checks() {
     let sizes: &[u64] = &[0, 1, 15, 16, 17, 32, 100];
     for subject in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
@@ -29,10 +29,10 @@ fn many_at_once_are_as_so_many_checks() {
     }
 }
 
-/// The closure that gets the answers may check the keys that are still to come, or reset them: entries that were found
-/// ahead are validated. An iterator that has ended is not polled again.
+/// The closure that gets the answers may check or reset later keys, because entries that were prefetched are validated. An
+/// iterator that has ended is not polled again.
 #[test]
-fn many_at_once_hold_while_their_entries_pass_on() {
+fn check_many_validates_entries_that_were_reused() {
     for subject in subjects(quota("10/s")) {
         let most = subject.algorithm.max_request();
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
@@ -67,10 +67,10 @@ fn many_at_once_hold_while_their_entries_pass_on() {
     }
 }
 
-/// The closure that gets the answers may itself check many keys, those of the same batch included. If it panics, only the
-/// admissions that it was given are charged.
+/// The closure that gets the answers may call `check_many` itself, also for keys of the same batch. If the closure panics,
+/// only the admissions that it received are charged.
 #[test]
-fn many_at_once_within_many_at_once() {
+fn check_many_can_be_nested() {
     for subject in subjects(quota("10/s")) {
         let (limiter, _) = by_hand(subject.algorithm.clone(), 40, OnFull::Share);
         let keys: Vec<u64> = (1..=20).chain(15..=20).collect();
@@ -100,7 +100,7 @@ fn many_at_once_within_many_at_once() {
 }
 
 #[test]
-fn many_at_once_are_decided_at_one_reading() {
+fn check_many_uses_one_reading() {
     let (limiter, clock) = by_hand(
         subjects(quota("10/s")).swap_remove(0).algorithm,
         100,

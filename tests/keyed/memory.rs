@@ -37,7 +37,7 @@ fn entries_are_as_large_as_documented() {
     }
 }
 
-/// For each key that was asked for: 20.3 bytes in one word, 80.3 in five strict cells.
+/// For each key of the capacity: 20.3 bytes with one word, and 80.3 with five strict cells.
 #[test]
 fn a_key_takes_twenty_bytes_or_eighty() {
     let one = by_hand(
@@ -68,8 +68,7 @@ fn a_key_takes_twenty_bytes_or_eighty() {
     assert_eq!(default.bytes(), 41_963_584);
 }
 
-/// As many keys as were asked for, all in one window: none finds no entry. With fixed seeds that is the same every
-/// time, so it says what is usual, and leaves nothing to chance.
+/// As many keys as the capacity, all in one window, find an entry. Fixed seeds make the result the same in each run.
 #[test]
 fn most_keys_find_an_entry() {
     // A million takes seconds without optimization.
@@ -94,7 +93,7 @@ fn most_keys_find_an_entry() {
     }
 }
 
-/// First sight, hits, overflows, reclaims, and every other verb but clearing.
+/// New keys, known keys, full tables, reused entries, and every method except `clear`.
 #[test]
 fn no_decision_allocates() {
     for subject in subjects(quota("3/s")) {

@@ -1,5 +1,4 @@
-//! The reference that a table's answers are compared with: the words of each key by themselves, and the log of
-//! what each was admitted.
+//! The reference for the answers of a table: separate words for each key, and the log of its admissions.
 
 use alloc::collections::BTreeMap;
 use core::sync::atomic::Ordering;
@@ -15,30 +14,32 @@ use crate::common::{Any, Log, State, Subject};
 #[path = "reference/operations.rs"]
 mod operations;
 
-/// A table of at most 64 entries, so that all keys have one region, one thread, and what should become of it.
+/// A table of at most 64 entries, so that all keys have one region, used by one thread.
 ///
-/// A key that gets an entry at the time t begins with words that were renewed at t, where t is the caller's
-/// reading or, if that is newer, the one at which some key last lost its entry. From there on its answers are
-/// those of its own words alone, whatever the clock does and whatever other keys do, until it loses
-/// the entry. It loses the entry only when its words are idle, except by a reset or `Forget`.
+/// A key that gets an entry at the time t starts with words that were renewed at t. The time t is the caller's
+/// reading or, if that is newer, the reading at which some key last lost its entry. From then on the answers equal
+/// those of the key's own words, whatever the clock and other keys do, until the key loses the entry. It loses the
+/// entry only when its words are idle, except by a reset or under `Forget`.
 ///
-/// A key without an entry that the catch-all may have admitted is barred until that no longer counts: denied, if
+/// A key without an entry that the catch-all may have admitted is barred until that admission expires. A barred key
+/// is denied if there is an entry for it. The reference knows whether there is one if every key may have every entry.
 /// there is an entry for it. Whether there is one is known where every key may have every entry.
 pub(crate) struct World<'a, K> {
     subject: &'a Subject,
     pub(crate) limiter: KeyedRateLimiter<Any, ManualClock, K>,
     on_full: OnFull,
     hasher: K,
-    /// How many entries there are that every key may have, if no key may have another.
+    /// The number of entries, if every key may have each of them.
     common: Option<u64>,
     keys: BTreeMap<u64, Key>,
     catch_all: State,
-    /// When a key last lost its entry to another, or was no longer barred when others were.
+    /// The time at which a key last lost its entry to another key, or at which it was no longer barred while others
+    /// were.
     reclaimed: Nanos,
     served: Served,
-    /// Entries given up on request.
+    /// The entries that were reset.
     left: u64,
-    /// From when on every entry that was given up on request is as good as new.
+    /// The time from which on every entry that was reset equals a fresh one.
     left_until: Nanos,
     /// Whether the catch-all may have a newer time than its words here.
     vague: bool,
@@ -46,7 +47,8 @@ pub(crate) struct World<'a, K> {
     clearings: u64,
 }
 
-/// Until when admissions by the catch-all may count, and of which keys: by 13 marks, in units of 4,096 ns.
+/// The keys that the catch-all may have admitted, and the times until which that counts: 13 filter slots, in units of
+/// 4,096 ns.
 #[derive(Default)]
 struct Served {
     until: u64,
@@ -57,7 +59,7 @@ impl Served {
     const UNIT: u64 = 4_096;
 
     fn mark(hash: u64) -> u64 {
-        // Hashes of 0, 2^64 - 2 and 2^64 - 1 are taken for 1.
+        // Hashes of 0, 2^64 - 2 and 2^64 - 1 count as 1.
         let is_reserved = hash == 0 || hash >= u64::MAX - 1;
         1 << (if is_reserved { 1 } else { hash } % 13)
     }
@@ -81,7 +83,7 @@ impl Served {
     }
 }
 
-/// The results that a lookup of a key without an entry may have, as far as the reference knows.
+/// The possible results of a lookup of a key without an entry.
 #[derive(Debug)]
 struct Chances {
     entry: bool,
@@ -91,15 +93,15 @@ struct Chances {
 
 #[derive(Default)]
 struct Key {
-    /// `None`: unknown, as the key took over what another had spent.
+    /// `None`: unknown, because the key took over the charges of a forgotten key.
     words: Option<State>,
-    /// Had an entry when last seen, and was not reset since.
+    /// The key had an entry at its last request, and was not reset since.
     entered: bool,
-    /// A key has lost its entry since, and it may have been this key, idle or forgotten.
+    /// Some key has lost its entry since. It may have been this key, idle or forgotten.
     may_be_lost: bool,
-    /// The entry may have been lost while something in it counted.
+    /// The entry may have been lost while a charge in it counted.
     may_be_forgotten: bool,
-    /// Counts the entries that the key got and lost: a receipt of another tenure is worth nothing.
+    /// The number of entries that the key got and lost. A receipt for an earlier entry is forfeited.
     tenure: u64,
     admissions: Vec<Admission>,
 }
@@ -114,13 +116,13 @@ struct Admission {
 struct Taken {
     key: u64,
     tenure: u64,
-    /// In the key's admissions.
+    /// The index in the key's admissions.
     index: usize,
     receipt: Receipt,
-    /// Of the words that it was compared with.
+    /// The index in the words that the receipt was compared with.
     expected: Option<Receipt>,
     overflow: bool,
-    /// The number of clearings before it.
+    /// The number of clearings before the receipt.
     clearings: u64,
 }
 
@@ -155,7 +157,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         }
     }
 
-    /// Makes everything fresh. A receipt of before gives nothing back, unless it charged no state.
+    /// Makes everything fresh. An earlier receipt refunds nothing, unless it charged no state.
     pub(crate) fn clear(&mut self) {
         self.limiter.clear();
         for key in self.keys.values_mut() {
@@ -199,7 +201,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         first.map_or(Nanos::MAX, |first| self.subject.algorithm.latest_time(first))
     }
 
-    /// Until when admissions of `key` by the catch-all may count.
+    /// The time until which admissions of `key` by the catch-all may count.
     fn served_until(&self, key: u64) -> Nanos {
         self.served.until_of(self.hasher.hash(&key))
     }
@@ -208,8 +210,8 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         self.begin(now) < self.begin(self.served_until(key))
     }
 
-    /// When a key that is barred at `now` may enter and take `permits`, as it is told: in the cell of the end. Of
-    /// a log it is the end itself, though the unit of time that this is in would do.
+    /// The retry time of a key that is barred at `now`, for `permits`: in the cell in which the bar ends. For a log
+    /// it is the end itself, although the unit of time that contains the end would suffice.
     fn barred_until(&self, key: u64, now: Nanos, permits: u64) -> Option<Nanos> {
         let end = self.served_until(key).get();
         let (mut barred, mut free) = (now.get(), end);
@@ -230,7 +232,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             .ready_at(fresh.shared(), Nanos::new(free), permits)
     }
 
-    /// Whether some entry is idle or unused at `now`, if that can be said.
+    /// Whether some entry is idle or unused at `now`, if the reference knows.
     fn has_room(&self, now: Nanos) -> Option<bool> {
         let entries = self.common?;
         let tracked = self.limiter.counts().tracked;
@@ -245,13 +247,13 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             return Some(true);
         }
         if tracked < entries {
-            // Unused, or given up.
+            // Unused, or reset.
             return (now >= self.left_until).then_some(true);
         }
         (certain.len() as u64 == entries).then_some(false)
     }
 
-    /// The results that a lookup of `key`, which has no entry, may have by the reading `now`.
+    /// The possible results of a lookup of `key`, which has no entry, at the reading `now`.
     fn chances(&self, key: u64, now: Nanos) -> Chances {
         let barred = self.is_barred(key, now.max(self.reclaimed));
         let room = self.has_room(now);
@@ -263,7 +265,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
             };
             let some = self.common.is_some() && self.keys.values().any(can_forget);
             return Chances {
-                // An entry that was evicted is a cell newer, and may begin after the end.
+                // An entry that was evicted is newer by a cell, and may begin after the end.
                 entry: !barred || room != Some(true),
                 barred,
                 full: !some && room != Some(true),
@@ -276,7 +278,7 @@ impl<'a, K: Keys<u64>> World<'a, K> {
         }
     }
 
-    /// As many keys have an entry as are counted.
+    /// The number of keys with an entry equals the count of the table.
     pub(crate) fn finish(self) {
         let counts = self.limiter.counts();
         let with_entry = self.keys.keys().filter(|key| self.limiter.reset(key)).count();

@@ -8,9 +8,9 @@ use ringgate::{Algorithm, RateLimiter, Settled};
 
 use super::{by_hand, filled, keys_of, now, quota, subjects};
 
-/// As by a limiter of its own: the answer, and the state afterwards.
+/// The answer and the later state equal those of a single limiter.
 #[test]
-fn a_key_is_refunded_as_a_limiter_of_its_own() {
+fn refunds_of_a_key_equal_those_of_a_single_limiter() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
         let own = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
@@ -46,7 +46,7 @@ fn own_spent_of_one(name: &str) -> u64 {
     u64::from(name == "two windows")
 }
 
-/// Exact while its cell is the newest; a log gives nothing back.
+/// A refund is exact while its cell is the newest. A log refunds nothing.
 #[test]
 fn a_fresh_refund_is_exact() {
     for subject in subjects(quota("10/s")) {
@@ -64,7 +64,7 @@ fn a_fresh_refund_is_exact() {
     }
 }
 
-/// The excess is refunded as by a limiter of its own. A shortfall is charged as far as there is capacity.
+/// The excess is refunded as by a single limiter. A shortfall is charged as far as there is capacity.
 #[test]
 fn a_key_is_settled_at_the_actual_cost() {
     for subject in subjects(quota("10/s")) {
@@ -93,7 +93,7 @@ fn a_key_is_settled_at_the_actual_cost() {
 /// The window of the charge has expired: the refund changes neither the key that has the entry now, nor the old key's next
 /// entry.
 #[test]
-fn what_a_key_took_that_has_lost_its_entry_is_forfeited() {
+fn a_refund_to_a_key_that_lost_its_entry_is_forfeited() {
     for subject in subjects(quota("10/s")) {
         for returns in [false, true] {
             let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 1);
@@ -126,9 +126,9 @@ fn what_a_key_took_that_has_lost_its_entry_is_forfeited() {
     }
 }
 
-/// In the same instant, and though the key has taken as much again.
+/// The reset and new charges of the same key happen at the time of the first charge.
 #[test]
-fn what_was_taken_before_a_reset_is_forfeited() {
+fn a_refund_from_before_a_reset_is_forfeited() {
     for subject in subjects(quota("10/s")) {
         let (limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
         let most = subject.algorithm.max_request();
@@ -142,9 +142,9 @@ fn what_was_taken_before_a_reset_is_forfeited() {
     }
 }
 
-/// Also when the memory that it was taken from is in use again: the second table after it often has it.
+/// The memory of the cleared table may be in use again: the second table after it often gets the same memory.
 #[test]
-fn what_was_taken_before_clearing_is_forfeited() {
+fn a_refund_from_before_clearing_is_forfeited() {
     for subject in subjects(quota("10/s")) {
         for times in 1..5 {
             let (mut limiter, _) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
@@ -161,9 +161,9 @@ fn what_was_taken_before_clearing_is_forfeited() {
     }
 }
 
-/// Clearing makes the catch-all fresh too: a charge to the old one is no part of what the new one holds.
+/// Clearing replaces the catch-all, too, so a charge to the old catch-all is not in the new one.
 #[test]
-fn what_the_catch_all_took_before_clearing_is_forfeited() {
+fn a_refund_to_the_catch_all_from_before_clearing_is_forfeited() {
     for subject in subjects(quota("10/s")) {
         let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
         let most = limiter.peek(&1).remaining();
@@ -183,9 +183,9 @@ fn what_the_catch_all_took_before_clearing_is_forfeited() {
     }
 }
 
-/// A receipt without a charge is worth as much after clearing as before: nothing is charged, nothing is given back.
+/// A receipt without a charge has the same effect before and after clearing: nothing was charged, so nothing is refunded.
 #[test]
-fn what_was_charged_to_no_state_is_refunded_after_clearing() {
+fn a_receipt_without_a_charge_is_valid_after_clearing() {
     for subject in subjects(quota("10/s")) {
         let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
         let most = subject.algorithm.max_request();
@@ -207,7 +207,7 @@ fn what_was_charged_to_no_state_is_refunded_after_clearing() {
 }
 
 #[test]
-fn what_the_catch_all_took_goes_back_to_it() {
+fn permits_of_the_catch_all_are_refunded_to_it() {
     for subject in subjects(quota("10/s")) {
         let (limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
         let most = limiter.peek(&1).remaining();
@@ -229,9 +229,9 @@ fn what_the_catch_all_took_goes_back_to_it() {
     }
 }
 
-/// An entry that may pass on while it counts gives nothing back that takes time back.
+/// An entry that may be forgotten while it counts refunds nothing, because a refund would set its time back.
 #[test]
-fn what_may_be_forgotten_gives_no_time_back() {
+fn a_bucket_under_forget_refunds_nothing() {
     for subject in subjects(quota("10/s")) {
         let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Forget);
         let taken = limiter.check(&1).expect("fresh");
@@ -248,7 +248,7 @@ fn what_may_be_forgotten_gives_no_time_back() {
 
 /// No key was charged, so no permit is lost.
 #[test]
-fn what_was_admitted_uncounted_is_refunded_for_nothing() {
+fn a_refund_of_an_uncounted_admission_forfeits_nothing() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Admit, 0);
         let most = subject.algorithm.max_request();

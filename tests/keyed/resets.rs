@@ -31,7 +31,7 @@ fn a_reset_makes_the_next_request_fresh() {
     }
 }
 
-/// An entry that was reset is used again once what it holds is idle, and not before.
+/// An entry that was reset is reused when its state is idle, and not before.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
 fn a_reset_entry_is_used_again_when_it_is_idle() {
@@ -45,10 +45,10 @@ fn a_reset_entry_is_used_again_when_it_is_idle() {
     }
 }
 
-/// A key that was reset finds the table full: until the state of its old entry is idle, no key gets that entry.
+/// A key that was reset finds the table full. No key gets the old entry before its state is idle.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
-fn a_reset_on_a_full_table_leaves_the_key_to_the_rule() {
+fn a_reset_on_a_full_table_leaves_the_key_to_the_overflow_policy() {
     for subject in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
             let (limiter, clock) = filled(subject.algorithm.clone(), on_full, 0);

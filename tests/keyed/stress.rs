@@ -1,5 +1,5 @@
-//! Real threads and the real clock: many keys, of which some are asked for far more often than
-//! others, and the log of it all checked afterwards, key by key.
+//! Real threads and the real clock. Some of many keys get far more requests than others. Afterwards, the log of each
+//! key is checked.
 
 use core::time::Duration;
 use std::thread;
@@ -14,7 +14,7 @@ const KEYS: usize = 100_000;
 const THREADS: u64 = 4;
 const WINDOW: Duration = Duration::from_millis(2);
 
-/// Draws keys of which number i comes up in proportion to 1/i.
+/// Draws keys, of which number i occurs in proportion to 1/i.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -34,7 +34,7 @@ impl Zipf {
     }
 }
 
-/// Marsaglia's xorshift, with the product that makes its upper bits even.
+/// Marsaglia's xorshift, with a multiplication that makes its upper bits uniform.
 struct Random(u64);
 
 impl Random {
@@ -46,7 +46,8 @@ impl Random {
     }
 }
 
-/// One admission: of which key, when its call began and had ended, by which reading, and what was kept.
+/// One admission: its key, the times at which its call began and ended, its reading, and the permits that were not
+/// refunded.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     key: u64,
@@ -57,10 +58,10 @@ struct Call {
     overflow: bool,
 }
 
-/// The fewest calls of one thread, which may get its first turn of the processor after the end.
+/// The fewest calls of one thread. A thread may first run after the end.
 const LEAST_CALLS: u64 = 1_000;
 
-/// Calls of one thread: those that were admitted, and how many there were.
+/// The calls of one thread: the admissions, and the number of all calls.
 fn ask(
     limiter: &KeyedRateLimiter<Any, QuantaClock>,
     zipf: &Zipf,
@@ -96,7 +97,7 @@ fn ask(
     }
 }
 
-/// The most permits of calls that lie wholly within an interval of this length, in the order of their beginnings.
+/// The most permits of calls that begin and end within an interval of this length, in the order of their beginnings.
 fn worst_by_calls(calls: &[Call], interval: Duration) -> u64 {
     let mut worst = 0;
     for (index, first) in calls.iter().enumerate() {
@@ -137,7 +138,7 @@ fn run(subject: &Subject, capacity: u64, on_full: OnFull, zipf: &Zipf) -> TableC
     assert!(counts.overflowed <= asked, "{name}: {counts:?}");
     let overflowed = calls.iter().filter(|call| call.overflow).count() as u64;
     assert!(overflowed <= counts.overflowed, "{name}: {counts:?}");
-    // As in `stress.rs`: by the calls, the interval is shorter by the clock's error at both ends.
+    // As in `stress.rs`, for the check by calls the interval is shorter by the error of the clock at both ends.
     let error = 2 * limiter.clock().error(Duration::ZERO) + Duration::from_nanos(1);
     calls.sort_unstable_by_key(|call| (call.key, call.before));
     let mut kept = 0;
@@ -164,7 +165,7 @@ fn run(subject: &Subject, capacity: u64, on_full: OnFull, zipf: &Zipf) -> TableC
     counts
 }
 
-/// After all of that nothing is stuck: when the windows are over, each key gets all it may, in one of the
+/// Afterwards, no permit is stuck: when the windows have passed, each key is admitted its whole limit in one of the
 /// next cells.
 fn every_key_is_as_good_as_new(limiter: &KeyedRateLimiter<Any, QuantaClock>, calls: &[Call], name: &str) {
     let later = limiter.clock().now().saturating_add(50 * WINDOW);
@@ -173,7 +174,7 @@ fn every_key_is_as_good_as_new(limiter: &KeyedRateLimiter<Any, QuantaClock>, cal
         let key = of_key[0].key;
         let fresh = (0..10).any(|part| {
             let at = later.saturating_add(WINDOW / 5 * part);
-            // Where the table is small, the keys before have filled it.
+            // In a small table, the earlier keys have taken all entries.
             limiter
                 .check_at(&key, at, most)
                 .map_or_else(|it| it.is_overflow(), |_| true)
@@ -198,18 +199,18 @@ fn no_window_of_any_key_holds_more_than_the_bound() {
             overflowed += counts.overflowed;
         }
     }
-    // It was about keys that lose entries, and keys that get none.
+    // The test is meaningful only if keys lose entries and some get none.
     assert!(reclaimed > 0 && overflowed > 0);
 }
 
 /// In one window that does not end, every key with more requests than its limit is admitted exactly its limit by all
 /// threads. Together the keys are admitted the sum.
 #[test]
-fn what_all_keys_get_is_the_sum_of_what_each_may() {
+fn all_keys_together_are_admitted_the_sum_of_their_limits() {
     const EACH: u64 = 3;
     for subject in subjects(Quota::new(EACH, Duration::from_secs(3_600)).expect("a quota")) {
         if subject.name.starts_with("even") {
-            // Its shares are of cells of twelve minutes.
+            // The shares of this algorithm are for cells of twelve minutes.
             continue;
         }
         let limiter = KeyedBuilder::new(subject.algorithm.clone())
@@ -221,7 +222,7 @@ fn what_all_keys_get_is_the_sum_of_what_each_may() {
         let admitted = |thread: u64| {
             let mut admitted = vec![0_u64; 10_000];
             for turn in 0..2 * 10_000 {
-                // Threads begin at different keys, and meet.
+                // Threads start with different keys, and meet.
                 let key = (turn + thread * 7) % 10_000;
                 let taken = limiter.check_at(&key, now, 1);
                 admitted[key as usize] += u64::from(taken.is_ok());

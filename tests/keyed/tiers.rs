@@ -68,9 +68,9 @@ fn each_tier_has_its_limit() {
     }
 }
 
-/// A number of no tier is the first tier's.
+/// A number without a tier counts as the first tier.
 #[test]
-fn an_unknown_tier_is_the_first() {
+fn an_unknown_tier_counts_as_the_first() {
     for it in rings() {
         for number in [3, 4, usize::MAX] {
             let (limiter, tier) = tiered(it.clone());
@@ -81,7 +81,7 @@ fn an_unknown_tier_is_the_first() {
 }
 
 #[test]
-fn a_change_of_tier_takes_effect_at_once_and_what_is_spent_stays_spent() {
+fn a_change_of_tier_applies_at_once_and_keeps_the_charges() {
     for it in rings() {
         let (limiter, tier) = tiered(it);
         assert!(limiter.check_n(&1, 6).is_ok());
@@ -102,10 +102,10 @@ fn a_change_of_tier_takes_effect_at_once_and_what_is_spent_stays_spent() {
     }
 }
 
-/// A bucket counts what is spent in time: six of ten per second are 0.6 s, of which the lower
-/// tier's second leaves room for one of its permits of 0.25 s.
+/// A bucket counts permits as time. Six of ten permits per second are 0.6 s. The lower tier has four per second, so its
+/// second has room for one more permit of 0.25 s.
 #[test]
-fn a_bucket_keeps_the_time_that_was_spent() {
+fn a_bucket_keeps_its_time_when_the_tier_changes() {
     let (limiter, tier) = tiered(Gcra::new(quota("10/s")).expect("a bucket"));
     assert!(limiter.check_n(&1, 6).is_ok());
     tier.store(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ fn a_bucket_keeps_the_time_that_was_spent() {
     assert_eq!(drain(&limiter, 1), 1);
 }
 
-/// Keys of a lower tier are reclaimed as others are, and no earlier.
+/// Entries of keys of a lower tier are reused as others are, and no earlier.
 #[cfg(not(miri))] // A minute of looks at full sets.
 #[test]
 fn tiers_share_the_entries() {

@@ -9,7 +9,7 @@ use ringgate::{Algorithm, ManualClock, RateLimiter};
 use super::{by_hand, drain, filled, keys_of, now, quota, subjects, told};
 
 #[test]
-fn keys_are_limited_apart() {
+fn each_key_has_a_separate_limit() {
     for subject in subjects(quota("10/s")) {
         let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
         let most = limiter.peek(&1).remaining();
@@ -20,9 +20,9 @@ fn keys_are_limited_apart() {
     }
 }
 
-/// The answers for one key are those of a limiter of its own.
+/// The answers for one key equal those of a single limiter.
 #[test]
-fn a_key_is_answered_as_by_a_limiter_of_its_own() {
+fn answers_for_a_key_equal_those_of_a_single_limiter() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
         let own = RateLimiter::with_clock(subject.algorithm.clone(), clock.clone());
@@ -51,7 +51,7 @@ fn a_key_is_answered_as_by_a_limiter_of_its_own() {
 }
 
 #[test]
-fn whatever_can_be_hashed_is_a_key() {
+fn any_hashable_value_is_a_key() {
     let it = subjects(quota("2/s")).swap_remove(0).algorithm;
     let limiter = KeyedBuilder::new(it)
         .capacity(100)
@@ -79,9 +79,9 @@ fn whatever_can_be_hashed_is_a_key() {
     assert_eq!(limiter.len(), 6);
 }
 
-/// Two keys with one hash share a limiter. (A hash of 0 is taken for 1.)
+/// Two keys with equal hashes share a limit. A hash of 0 counts as 1.
 #[test]
-fn keys_with_one_hash_share_a_limiter() {
+fn keys_with_equal_hashes_share_a_limit() {
     for subject in subjects(quota("10/s")) {
         let (limiter, _) = by_hand(subject.algorithm.clone(), 100, OnFull::Share);
         let most = limiter.peek(&0).remaining();
@@ -96,7 +96,7 @@ fn keys_with_one_hash_share_a_limiter() {
 /// An answer that is equal for every state needs no state.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
-fn nothing_and_too_much_do_not_enter_a_key() {
+fn requests_for_no_or_too_many_permits_insert_no_key() {
     for subject in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             let (empty, clock) = by_hand(subject.algorithm.clone(), 10, on_full);
@@ -131,10 +131,10 @@ fn nothing_and_too_much_do_not_enter_a_key() {
     }
 }
 
-/// A request for nothing is answered from the key's own entry.
+/// The answer to a request for no permits has the values of the key's own entry.
 #[cfg(not(miri))] // Hundreds of tables.
 #[test]
-fn nothing_is_answered_by_the_keys_own_entry() {
+fn a_request_for_no_permits_is_answered_by_the_entry_of_the_key() {
     for subject in subjects(quota("10/s")) {
         for first in (1..1_000_u64).step_by(8) {
             let (limiter, _) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
@@ -155,7 +155,7 @@ fn nothing_is_answered_by_the_keys_own_entry() {
 }
 
 #[test]
-fn a_reading_of_the_caller_is_used() {
+fn check_at_uses_the_reading_of_the_caller() {
     for subject in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
         let ahead = now(&clock).saturating_add(Duration::from_secs(7));
@@ -175,7 +175,7 @@ fn a_reading_of_the_caller_is_used() {
 
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
-fn a_peek_enters_no_key_and_changes_nothing() {
+fn a_peek_inserts_no_key_and_changes_nothing() {
     for subject in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget] {
             let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, on_full);
@@ -200,10 +200,10 @@ fn a_peek_enters_no_key_and_changes_nothing() {
     }
 }
 
-/// A key of its region has lost an entry by a newer reading, and it may have been this one.
+/// A key of the same region has lost its entry at a newer reading, and it may have been this key.
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
-fn a_peek_is_as_of_the_time_that_a_check_would_be_judged_at() {
+fn a_peek_uses_the_time_at_which_a_check_would_decide() {
     for subject in subjects(quota("10/s")) {
         for on_full in [OnFull::Share, OnFull::Deny, OnFull::Admit] {
             let (limiter, clock) = filled(subject.algorithm.clone(), on_full, 0);
@@ -225,7 +225,7 @@ fn a_peek_is_as_of_the_time_that_a_check_would_be_judged_at() {
 
 #[cfg(not(miri))] // Full tables take Miri minutes.
 #[test]
-fn cleared_is_as_new() {
+fn a_cleared_table_equals_a_new_one() {
     for subject in subjects(quota("10/s")) {
         let (mut limiter, _) = filled(subject.algorithm.clone(), OnFull::Share, 0);
         let (bytes, entries) = (limiter.bytes(), limiter.capacity());
@@ -301,7 +301,7 @@ fn fixed_seeds_reproduce_every_decision() {
 }
 
 #[test]
-fn debug_names_no_seed_and_no_key() {
+fn debug_output_contains_no_seed_and_no_key() {
     let it = subjects(quota("3/s")).swap_remove(0).algorithm;
     let limiter = KeyedBuilder::new(it)
         .capacity(10)

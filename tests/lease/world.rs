@@ -4,23 +4,23 @@ use super::fault::Fault;
 use super::node::{Decider, Node, Receipt};
 use super::server::{Answer, LIMIT, Mode, Question, Server, Times};
 
-/// How long a history is.
+/// The length of a history, in ticks.
 pub(crate) const LENGTH: u64 = 3000;
 
-/// The nodes, and the faults beside those of messages and nodes.
+/// The nodes, and the faults other than those of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) fault: Fault,
     /// The mode of each node.
     pub(crate) modes: &'static [Mode],
     pub(crate) times: Times,
-    /// A node has the server decide once in so many times.
+    /// A node sends every n-th request to the server.
     pub(crate) asks: u64,
-    /// Whether there are requests of others that the server decides.
+    /// Whether the server also decides requests of other clients.
     pub(crate) others: bool,
-    /// Whether the server comes back with nothing, now and then.
+    /// Whether the server sometimes restarts without its state.
     pub(crate) wipes: bool,
-    /// Whether its clock goes back.
+    /// Whether the server's clock goes back.
     pub(crate) steps: bool,
     /// Whether nodes crash.
     pub(crate) crashes: bool,
@@ -38,24 +38,24 @@ struct Admission {
     permits: u64,
 }
 
-/// Everything.
+/// The whole simulation.
 pub(crate) struct World {
     random: u64,
     setup: Setup,
     server: Server,
     nodes: Vec<Node>,
-    /// Since when each is there.
+    /// The time at which each node started.
     born: Vec<u64>,
-    /// The messages on their way, by the time at which they arrive.
+    /// The pending messages, by the time at which they arrive.
     mail: BTreeMap<(u64, u64), Message>,
     sent: u64,
     leases: u64,
     admissions: Vec<Admission>,
-    /// The admissions that may be refunded, with their node.
+    /// The admissions that may be refunded, with their nodes.
     receipts: Vec<(usize, usize, Receipt)>,
-    /// From when to when there was a node that may have a budget that the server does not keep free.
+    /// The times between which each node may have had a budget that the server does not reserve.
     unregistered: Vec<(u64, u64)>,
-    /// When the server has forgotten all.
+    /// The times at which the server lost its state.
     wiped: Vec<u64>,
 }
 
@@ -82,7 +82,7 @@ impl World {
         world
     }
 
-    /// A number below this one: xorshift.
+    /// A pseudo-random number below `n`, by xorshift.
     fn below(&mut self, bound: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -90,7 +90,7 @@ impl World {
         (self.random >> 11) % bound
     }
 
-    /// Once in so many times.
+    /// Returns true once in `n` times on average.
     fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -110,7 +110,7 @@ impl World {
 
     fn post(&mut self, now: u64, message: Message) {
         let Times { window, term } = self.setup.times;
-        // Some are lost, some come late, a few when all is over, most soon.
+        // Most messages arrive soon. Some are lost, some arrive late, and few arrive after the end of the history.
         let delay = match self.below(60) {
             0..6 => return,
             6..9 => 10 + self.below(2 * term),
@@ -123,7 +123,7 @@ impl World {
 
     pub(crate) fn run(&mut self) {
         let Times { window, term } = self.setup.times;
-        // Later than its clock ever goes back.
+        // Later than the clock ever goes back.
         let first = 4 * LENGTH + window + term;
         let last = first + LENGTH;
         self.born.fill(first);
@@ -157,7 +157,7 @@ impl World {
         }
     }
 
-    /// A node crashes, and another takes its place.
+    /// A node crashes, and a new node replaces it.
     fn ends(&mut self, at: usize, now: u64) {
         let mode = self.nodes[at].mode();
         if mode != Mode::Lease {
@@ -172,12 +172,12 @@ impl World {
         self.receipts.retain(|receipt| receipt.0 != at);
     }
 
-    /// The actions of a node in one moment.
+    /// The actions of a node in one tick.
     fn steps(&mut self, at: usize, now: u64) {
         if self.nodes[at].asleep > now {
             return;
         }
-        // In bursts, so that budgets are empty and full by turns.
+        // Requests come in bursts, so that budgets are full and empty in turn.
         if self.once_in(300) {
             self.nodes[at].cut_off = now + self.below(200);
         }
@@ -211,14 +211,14 @@ impl World {
         }
     }
 
-    /// A request: looks whether the term is over, and exchanges, at once or when it has slept.
+    /// A request: checks whether the term has ended, and exchanges, at once or after a delay.
     fn decides(&mut self, at: usize, now: u64) {
         let permits = match self.below(6) {
             0 => 3,
             1 => 2,
             _ => 1,
         };
-        // Now and then a request without a budget goes to the server.
+        // Some requests go to the server instead of using a budget.
         if self.once_in(self.setup.asks) && !self.setup.wipes && now >= self.nodes[at].cut_off {
             // As much as it may be granted while the request is on its way.
             let own = match self.nodes[at].mode() {
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// Some of what was used is given back, some time later.
+    /// Refunds some uses after a while.
     fn give_back(&mut self) {
         if self.receipts.is_empty() || !self.once_in(6) {
             return;
@@ -283,7 +283,7 @@ impl World {
                     let Some(at) = at else { continue };
                     let (asleep, cut_off) = (self.nodes[at].asleep, self.nodes[at].cut_off);
                     if now < asleep.max(cut_off) {
-                        // Held up, and not always lost.
+                        // The message is delayed, and not always lost.
                         if asleep > now || self.once_in(2) {
                             self.sent += 1;
                             self.mail
@@ -303,9 +303,9 @@ impl World {
         self.admissions.iter().map(|admission| admission.permits).sum()
     }
 
-    /// The most in any window, in true time; and by how much any holds more than it may: L, and what each node but
-    /// one may have that the server does not keep free (those without such a budget count as one); and with such budgets,
-    /// as much again for each time that the server has forgotten all.
+    /// The most permits in any window, in true time, and the most by which a window exceeds its allowance. The
+    /// allowance is L, and for each node but one its unreserved budget; all nodes without such a budget count as one.
+    /// Each time that the server has lost its state adds the unreserved budgets once more.
     pub(crate) fn worst(&self) -> Worst {
         let mut admissions = self.admissions.clone();
         admissions.sort_unstable_by_key(|admission| admission.at);
@@ -327,7 +327,7 @@ impl World {
             let alive =
                 |lease_id: &&(u64, u64)| lease_id.0 <= admission.at && lease_id.1 + window > admission.at;
             let nodes = self.unregistered.iter().filter(alive).count() as u64 + u64::from(others);
-            // A server that has forgotten the budgets grants new ones. The old ones end within a term.
+            // A server that has lost its state grants new budgets. The old budgets end within a term.
             let wiped = |at: &&u64| **at <= admission.at && **at + window + term > admission.at;
             let eras = match pending {
                 0 => 1,
@@ -341,10 +341,10 @@ impl World {
     }
 }
 
-/// The permits that windows have held.
+/// The permits of windows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Worst {
     pub(crate) most: u64,
-    /// Beyond what is allowed.
+    /// The permits above the allowance.
     pub(crate) over: u64,
 }

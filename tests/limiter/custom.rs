@@ -78,7 +78,7 @@ fn used(algorithm: Stateless) -> RateLimiter<Stateless, ManualClock> {
 }
 
 #[test]
-fn an_algorithm_that_admits_nothing_says_never() {
+fn an_algorithm_that_admits_nothing_gives_no_retry_time() {
     let limiter = used(Stateless { most: 0, bound: 0 });
     let (it, words) = (limiter.algorithm(), State::fresh(limiter.algorithm()));
     assert!(limiter.check().is_err());
@@ -89,7 +89,7 @@ fn an_algorithm_that_admits_nothing_says_never() {
 }
 
 #[test]
-fn an_algorithm_that_admits_everything_is_asked_for_the_largest_number() {
+fn an_algorithm_without_a_maximum_admits_the_largest_number() {
     let limiter = used(Stateless {
         most: u64::MAX,
         bound: u64::MAX,
@@ -105,7 +105,7 @@ fn an_algorithm_that_admits_everything_is_asked_for_the_largest_number() {
     assert_eq!(ready, Some(Nanos::new(7)));
 }
 
-/// A bound that is wrong, but no number to divide by.
+/// A bound of zero is wrong, and must not cause a division by zero.
 #[test]
 fn an_algorithm_with_a_bound_of_zero_does_not_divide_by_it() {
     let limiter = used(Stateless { most: 5, bound: 0 });

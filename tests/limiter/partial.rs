@@ -8,9 +8,9 @@ use ringgate::{CounterRing, Gcra, ManualClock, RateLimiter, TimestampRing};
 use super::{built, by_hand, quota, subjects};
 use crate::common::{Any, Subject};
 
-/// `take_up_to` takes what one request would get, and a denial is that of one permit.
+/// `take_up_to` charges as many permits as one request could get. Its denial is that of a request for one permit.
 #[test]
-fn it_takes_what_fits() {
+fn take_up_to_charges_the_available_permits() {
     let even = built(CounterRing::builder(quota("10/s")).even().cells(3));
     let even = Subject::new("even", even);
     for Subject { name, algorithm, .. } in subjects(quota("10/s")).into_iter().chain([even]) {
@@ -51,9 +51,9 @@ fn it_takes_what_fits() {
     }
 }
 
-/// Threads together take exactly the limit, in any interleaving.
+/// Threads together take exactly the limit, whatever the interleaving.
 #[test]
-fn threads_take_the_limit_together() {
+fn threads_together_take_exactly_the_limit() {
     const THREADS: u64 = 4;
     let limit = if cfg!(miri) { 40 } else { 100_000 };
     let quota = ringgate::Quota::per_minute(limit).expect("a quota");

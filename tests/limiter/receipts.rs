@@ -15,7 +15,7 @@ fn taken(limiter: &ByHand) -> Receipt {
 
 /// Two limiters over one algorithm, whose states are equal word for word.
 #[test]
-fn a_receipt_of_another_limiter_gives_nothing_back() {
+fn a_receipt_of_another_limiter_is_forfeited() {
     for subject in subjects(quota("10/s")) {
         let (one, _) = by_hand(subject.algorithm.clone());
         let (other, _) = by_hand(subject.algorithm);
@@ -45,7 +45,7 @@ fn a_receipt_of_another_limiter_gives_nothing_back() {
     }
 }
 
-/// The cost beyond the estimate is charged to the limiter that is asked to settle it.
+/// The cost above the estimate is charged to the limiter whose `settle` was called.
 #[test]
 fn the_debt_of_another_limiters_receipt_is_charged() {
     for subject in subjects(quota("10/s")) {
@@ -62,7 +62,7 @@ fn the_debt_of_another_limiters_receipt_is_charged() {
 }
 
 #[test]
-fn a_limiter_that_has_moved_knows_its_receipts() {
+fn a_moved_limiter_accepts_its_receipts() {
     let (limiter, _) = by_hand(
         CounterRing::builder(quota("10/s"))
             .cells(5)
@@ -80,16 +80,16 @@ fn a_limiter_that_has_moved_knows_its_receipts() {
 }
 
 #[test]
-fn an_answer_without_locked_instructions_is_known_as_well() {
+fn a_receipt_of_check_mut_is_accepted() {
     let (mut limiter, _) = by_hand(Gcra::new(quota("10/s")).expect("a bucket"));
     let receipt = limiter.check_n_mut(3).expect("three are free").into_receipt();
     assert_eq!(limiter.refund(receipt), Settled::Exact);
     assert_eq!(limiter.peek().spent(), 0);
 }
 
-/// A limiter may be made where another was, in the same memory.
+/// A new limiter may have the memory of a dropped one.
 #[test]
-fn a_limiter_does_not_know_the_receipts_of_one_that_is_gone() {
+fn a_receipt_of_a_dropped_limiter_is_forfeited() {
     let make = || {
         by_hand(
             CounterRing::builder(quota("10/s"))
@@ -111,9 +111,9 @@ fn a_limiter_does_not_know_the_receipts_of_one_that_is_gone() {
     }
 }
 
-/// A receipt that an algorithm has made of words in memory of the caller's own.
+/// The receipt is of an algorithm over words in the caller's own memory.
 #[test]
-fn a_receipt_of_an_algorithm_is_no_limiters() {
+fn a_receipt_of_an_algorithm_alone_is_forfeited() {
     let ring = CounterRing::builder(quota("10/s"))
         .cells(5)
         .build()
@@ -128,9 +128,9 @@ fn a_receipt_of_an_algorithm_is_no_limiters() {
     assert_eq!(limiter.peek().spent(), 3);
 }
 
-/// A table does not know a limiter's receipts, nor a limiter a table's.
+/// A table forfeits receipts of a limiter, and a limiter forfeits receipts of a table.
 #[test]
-fn tables_and_limiters_do_not_know_each_others_receipts() {
+fn receipts_of_tables_and_limiters_are_not_exchangeable() {
     use ringgate::keyed::{AnyKey, KeyedBuilder};
 
     let ring = CounterRing::builder(quota("10/s"))

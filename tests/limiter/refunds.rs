@@ -5,7 +5,7 @@ use ringgate::algorithm::Reclaim;
 use super::*;
 
 #[test]
-fn a_refund_gives_back_what_was_taken() {
+fn a_refund_returns_the_charged_permits() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         if matches!(algorithm, Any::Log(_)) {
             continue;
@@ -30,7 +30,7 @@ fn a_refund_gives_back_what_was_taken() {
 
 /// A log never refunds: `refund` and `settle` forfeit the permits.
 #[test]
-fn a_log_gives_nothing_back() {
+fn a_log_forfeits_every_refund() {
     let (limiter, _clock) = by_hand(TimestampRing::new(quota("10/s")).expect("a ring"));
     let taken = limiter.check_n(4).expect("fresh");
     assert_eq!(limiter.refund(taken), Settled::Forfeited(4));
@@ -41,10 +41,10 @@ fn a_log_gives_nothing_back() {
     assert_eq!(limiter.refund(nothing), Settled::Exact);
 }
 
-/// Counter rings give back while the cell of the charge counts, whatever came in between; GCRA while
-/// nothing came in between.
+/// A counter ring refunds while the cell of the charge counts, whatever was charged since. GCRA refunds only if nothing was
+/// charged since.
 #[test]
-fn a_refund_that_comes_too_late_is_forfeited() {
+fn a_late_refund_is_forfeited() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         if matches!(algorithm, Any::Log(_)) {
             continue;
@@ -85,7 +85,7 @@ fn a_refund_that_comes_too_late_is_forfeited() {
 /// Restoring a state adds to the permits that are spent. A receipt from before refunds at most its own permits, and no
 /// restored ones.
 #[test]
-fn a_receipt_of_before_restoring_gives_back_its_own_permits_only() {
+fn a_receipt_from_before_a_restore_refunds_only_its_own_permits() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(algorithm.clone());
         let saved = {
@@ -144,10 +144,10 @@ fn settling_charges_the_actual_cost() {
     }
 }
 
-/// Permits that no word can hold are forgiven, and the answer says how many. (A ring of one word, and the
-/// log of times, can hold whatever makes a difference.)
+/// Permits that no word can hold are not charged, and the answer states their number. A packed ring and a log can hold every
+/// debt that has an effect.
 #[test]
-fn debt_beyond_all_measure_is_forgiven_or_booked() {
+fn debt_that_no_word_can_hold_is_reported() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let forgives = name == "unpacked" || name == "bucket";
         let (limiter, clock) = by_hand(algorithm);

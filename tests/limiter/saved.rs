@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_saved_is_what_is_spent() {
+fn the_saved_state_holds_the_spent_permits() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (limiter, clock) = by_hand(algorithm.clone());
         assert_eq!(
@@ -43,9 +43,9 @@ fn what_is_saved_is_what_is_spent() {
     }
 }
 
-/// A smaller limit than what was spent is used up, and a larger one keeps the difference.
+/// A limit below the spent permits is used up. A larger limit keeps the difference.
 #[test]
-fn what_is_saved_is_charged_to_another_quota() {
+fn a_saved_state_is_charged_to_another_quota() {
     for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
         let (limiter, _clock) = by_hand(algorithm);
         assert!(limiter.check_n(8).is_ok());
@@ -94,7 +94,7 @@ proptest! {
     /// the bound, and the restored limiter admits only what the old one, had it gone on, would have
     /// admitted too.
     #[test]
-    fn a_restart_gives_nothing_away(
+    fn a_restart_gives_no_fresh_budget(
         which in 0..6_usize,
         limit in 1..30_u64,
         before in prop::collection::vec((0..400_u64, 0..6_u64), 0..30),

@@ -13,7 +13,7 @@ fn per_second(limit: u64) -> Quota {
     Quota::per_second(limit).expect("a quota")
 }
 
-/// The table at `InUnits`, and limits that need no unit.
+/// The table in the documentation of `InUnits`, and limits that need no unit.
 #[test]
 fn units_are_as_documented() -> Result<(), ConfigError> {
     for (rate, unit, of_log) in [
@@ -55,7 +55,7 @@ fn units_are_as_documented() -> Result<(), ConfigError> {
 }
 
 #[test]
-fn an_error_is_that_of_the_algorithm() {
+fn an_error_of_the_algorithm_is_returned() {
     let error =
         InUnits::new(per_second(GBIT), |units, _| Gcra::token_bucket(units, 0)).expect_err("no burst");
     assert_eq!((error.field, error.given.as_str()), ("burst", "0"));
@@ -75,7 +75,7 @@ fn an_error_is_that_of_the_algorithm() {
     );
 }
 
-/// Decisions are those of the algorithm about requests that are rounded up to units.
+/// A request is rounded up to units, and the algorithm decides about the units.
 #[test]
 fn requests_are_rounded_up() -> Result<(), ConfigError> {
     let quota = Quota::new(1 << 30, Duration::from_secs(1))?;
@@ -113,7 +113,7 @@ fn requests_are_rounded_up() -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A refund gives back the units that the actual cost does not need.
+/// A refund returns the units that the actual cost does not need.
 #[test]
 fn refunds_are_whole_units() -> Result<(), ConfigError> {
     let bytes = InUnits::new(per_second(GBIT), |units, _| CounterRing::new(units))?;

@@ -10,13 +10,13 @@ use super::harness::{BOUNDED, Call::*, FULL};
 /// Nanoseconds in a cell.
 const W: u64 = 1_000;
 
-/// Cells of 1 µs, `cells` to a window.
+/// A window of `cells` cells of 1 µs.
 fn ring(limit: u64, cells: u64) -> CounterRingBuilder {
     let quota = Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
     CounterRing::builder(quota).cells(cells).unpacked()
 }
 
-/// Two threads enter one cell at once, and one permit is left.
+/// Two threads enter one cell concurrently, and one permit is left.
 #[test]
 fn wide_one_cell() {
     BOUNDED.run(
@@ -26,8 +26,7 @@ fn wide_one_cell() {
     );
 }
 
-/// Two threads enter one cell at once, in every execution: one asks for too much, the other must
-/// get its permit.
+/// Two threads enter one cell concurrently. One requests too much, and the other must get its permit.
 #[test]
 fn wide_one_cell_in_full() {
     FULL.run(
@@ -37,7 +36,7 @@ fn wide_one_cell_in_full() {
     );
 }
 
-/// Refund and entering, in every execution.
+/// A refund beside the entry of a cell.
 #[test]
 fn wide_refund_in_full() {
     FULL.with_late_refunds().run(
@@ -47,8 +46,8 @@ fn wide_refund_in_full() {
     );
 }
 
-/// One thread is a cell ahead of the other, by an instant: what was taken at the end of a cell is in the
-/// sum at the beginning of the next.
+/// One thread is a cell ahead of the other by one nanosecond. A charge at the end of a cell is in the sum at the
+/// beginning of the next cell.
 #[test]
 fn wide_neighbouring_cells() {
     BOUNDED.run(
@@ -58,7 +57,7 @@ fn wide_neighbouring_cells() {
     );
 }
 
-/// An older reading adopts the newer cell, and is stamped with it: its own cell may be full.
+/// An older reading adopts the newer cell and gets its time, because its own cell may be full.
 #[test]
 fn wide_older_reading_in_full() {
     FULL.run(
@@ -68,8 +67,8 @@ fn wide_older_reading_in_full() {
     );
 }
 
-/// A thread sleeps while it enters a cell, and the ring goes on for more than a lap: what it still
-/// writes must change nothing.
+/// A thread stalls while it enters a cell, and the ring goes on for more than a lap. The later writes of the thread
+/// must change nothing.
 #[test]
 fn wide_sleeper_for_a_lap() {
     BOUNDED.run(
@@ -105,8 +104,8 @@ fn wide_entering_carries_the_sum() {
     );
 }
 
-/// Two threads enter a cell whose slot takes the place of the only other one: what that told of is in
-/// the base before, so neither of them loses it. (A single slot: strict with one cell, classic with two.)
+/// Two threads enter a cell whose slot replaces the only other slot. The sum of the old slot is in the base before,
+/// so no thread loses it. A ring has a single slot if it is strict with one cell, or classic with two.
 #[test]
 fn wide_slot_is_replaced() {
     BOUNDED.run(
@@ -121,7 +120,7 @@ fn wide_slot_is_replaced() {
     );
 }
 
-/// An open cell has its slot, which the base of a later cell is taken from.
+/// An open cell has its slot, from which the base of a later cell is computed.
 #[test]
 fn wide_slot_of_an_open_cell() {
     BOUNDED.run(
@@ -131,7 +130,7 @@ fn wide_slot_of_an_open_cell() {
     );
 }
 
-/// A thread reads while a slot is replaced: the base has the sum that the slot no longer has.
+/// A thread reads while a slot is replaced. The base has the sum that the slot no longer has.
 #[test]
 fn wide_looks_while_a_slot_is_replaced() {
     FULL.run(
@@ -146,8 +145,8 @@ fn wide_looks_while_a_slot_is_replaced() {
     );
 }
 
-/// A refund races with the cell being left. It is exact in the cell of its receipt. In a later one, the permits may
-/// count until the next.
+/// A refund races with the entry of the next cell. It is exact in the cell of its receipt. In a later cell, the
+/// permits may count until the cell after it.
 #[test]
 fn wide_refund_against_entering() {
     BOUNDED.with_late_refunds().run(
@@ -172,7 +171,7 @@ fn wide_refund_in_a_later_cell() {
     );
 }
 
-/// Two refunds of different cells raise the same slot and the same base: each counts, and counts once.
+/// Two refunds of different cells raise the same slot and the same base. Each counts, and counts once.
 #[test]
 fn wide_refund_beside_a_refund_of_another_cell() {
     FULL.inheriting().run(
@@ -180,7 +179,7 @@ fn wide_refund_beside_a_refund_of_another_cell() {
         &[Take(0, 1), Take(W, 1), Take(2 * W, 1)],
         &[&[GiveBack(1)], &[GiveBack(1)]],
     );
-    // The second is to the current cell.
+    // The second refund is to the current cell.
     FULL.inheriting().run(
         ring(3, 2).build().unwrap(),
         &[Take(0, 1), Take(W, 1)],
@@ -193,7 +192,7 @@ fn wide_refund_beside_a_refund_of_another_cell() {
     );
 }
 
-/// The next cell is entered while a refund of an older one raises slots and base: the refunded permits are never
+/// The next cell is entered while a refund of an older cell raises slots and base. The refunded permits are never
 /// subtracted twice.
 #[test]
 fn wide_refund_of_an_older_cell_against_entering() {
@@ -202,7 +201,7 @@ fn wide_refund_of_an_older_cell_against_entering() {
         &[Take(0, 1), Take(W, 2)],
         &[&[GiveBack(1)], &[Take(2 * W, 2)]],
     );
-    // The other order of the threads: loom goes back to a word's last access only.
+    // The other order of the threads is a separate model, because loom goes back only to the last access of a word.
     BOUNDED.inheriting().with_late_refunds().run(
         ring(3, 2).build().unwrap(),
         &[Take(0, 1), Take(0, 1), Take(W, 1)],
@@ -220,7 +219,7 @@ fn wide_refund_of_an_older_cell_against_entering() {
     );
 }
 
-/// A refund raises the slot that a new cell's is about to replace: the new slot is published nevertheless.
+/// A refund raises a slot that the slot of a new cell is about to replace. The new slot is still published.
 #[test]
 fn wide_refund_while_a_slot_is_published() {
     BOUNDED.inheriting().with_late_refunds().run(
@@ -230,7 +229,7 @@ fn wide_refund_while_a_slot_is_published() {
     );
 }
 
-/// A refund sleeps while the ring goes on for more than a lap: what it still writes must change nothing.
+/// A refund stalls while the ring goes on for more than a lap. Its later writes must change nothing.
 #[test]
 fn wide_refund_sleeps_for_a_lap() {
     BOUNDED.inheriting().with_late_refunds().run(
@@ -240,8 +239,8 @@ fn wide_refund_sleeps_for_a_lap() {
     );
 }
 
-/// Debt is charged to the room that a refund has made, and another thread enters the next cell: it observes the slots
-/// that the refund has raised.
+/// Debt is charged to the capacity that a refund has made, and another thread enters the next cell. That thread
+/// observes the slots that the refund has raised.
 #[test]
 fn wide_refund_charge_and_entering() {
     BOUNDED.inheriting().with_late_refunds().up_to(2).run(
@@ -251,7 +250,7 @@ fn wide_refund_charge_and_entering() {
     );
 }
 
-/// Debt is booked beside an admission, and beside a cell being entered.
+/// Debt is charged beside an admission, and beside the entry of a cell.
 #[test]
 fn wide_charge() {
     BOUNDED.run(
@@ -261,7 +260,7 @@ fn wide_charge() {
     );
 }
 
-/// Reads that write nothing, while cells are entered and charged.
+/// Read-only calls write nothing, while cells are entered and charged.
 #[test]
 fn wide_looks() {
     BOUNDED.run(
@@ -279,13 +278,13 @@ fn wide_looks() {
         &[Take(0, 1)],
         &[&[Take(3 * W, 1)], &[Room(W)]],
     );
-    // The cell that is asked about is entered and left behind meanwhile.
+    // The cell of the call is entered and left meanwhile.
     BOUNDED.up_to(2).run(
         ring(2, 1).build().unwrap(),
         &[Take(W, 1), Take(2 * W, 1)],
         &[&[Take(3 * W, 1), Take(4 * W, 1)], &[Room(3 * W)]],
     );
-    // Neither the slot nor the base still has the cell that the reader asks about.
+    // Neither the slot nor the base has the cell of the call any more.
     FULL.run(
         ring(2, 1).build().unwrap(),
         &[Take(W, 2)],
@@ -293,7 +292,8 @@ fn wide_looks() {
     );
 }
 
-/// The base may be of a later cell than the control word that was read before it, and more was admitted in between.
+/// The base may belong to a later cell than the control word that was read before it, and more permits were admitted
+/// in between.
 #[test]
 fn wide_room_of_the_present_cell() {
     BOUNDED.up_to(2).run(
@@ -303,8 +303,8 @@ fn wide_room_of_the_present_cell() {
     );
 }
 
-/// A thread reads the control word and sleeps; when it reads the base, the base is of a later cell.
-/// Whenever it asks, there is a permit for it.
+/// A thread reads the control word and stalls. When it reads the base, the base belongs to a later cell. A permit is
+/// available at every reading of the thread.
 #[test]
 fn wide_denial_of_the_past() {
     BOUNDED.run(
@@ -339,7 +339,8 @@ fn wide_two_windows() {
         .run(both, &[Take(0, 1)], &[&[Take(2 * W, 1)], &[Take(2 * W, 1)]]);
 }
 
-/// Refunds and entering with two windows: each is raised for itself, also where the permits are of its current cell.
+/// Refunds and entries of cells with two windows. Each window is raised separately, also where the permits are in its
+/// current cell.
 #[test]
 fn wide_refund_in_two_windows() {
     let quota = |limit, cells| Quota::new(limit, Duration::from_nanos(cells * W)).unwrap();
@@ -396,7 +397,7 @@ fn packed_neighbouring_cells() {
     );
 }
 
-/// An older reading adopts the newer cell, and is stamped with it: its own cell may be full.
+/// An older reading adopts the newer cell and gets its time, because its own cell may be full.
 #[test]
 fn packed_older_reading() {
     FULL.run(
@@ -430,7 +431,7 @@ fn packed_refund_in_a_later_cell() {
     );
 }
 
-/// Refunds of two cells, while the next is entered.
+/// Refunds of two cells, while the next cell is entered.
 #[test]
 fn packed_refund_of_older_cells() {
     FULL.inheriting().run(

@@ -18,7 +18,7 @@ fn gcra_last_token() {
     FULL.run(bucket(4, 3), &[], &[&[Take(0, 2)], &[Take(0, 2)]]);
 }
 
-/// Readings out of order: the older one refuses more, and never admits more.
+/// Readings out of order: an older reading may deny more, and never admits more.
 #[test]
 fn gcra_older_reading() {
     FULL.run(
@@ -33,7 +33,7 @@ fn gcra_older_reading() {
     );
 }
 
-/// A refund succeeds while nothing was charged since, or not at all.
+/// A refund succeeds if nothing was charged since, and fails otherwise.
 #[test]
 fn gcra_refund() {
     FULL.run(

@@ -13,7 +13,7 @@ use loom::{sync::Arc, thread};
 #[cfg(not(ringgate_loom))]
 use std::thread;
 
-/// One call of a thread.
+/// A call of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
     /// Requests permits at a time.
@@ -22,9 +22,9 @@ pub(crate) enum Call {
     GiveBack(u64),
     /// Charges permits at a time.
     Charge(u64, u64),
-    /// Asks for the capacity that is left at a time.
+    /// Reads the remaining capacity at a time.
     Room(u64),
-    /// Asks at a time when this many permits would be admitted.
+    /// Reads, at a time, when this many permits would be admitted.
     Ready(u64, u64),
 }
 
@@ -40,23 +40,23 @@ pub(crate) enum Answer {
     Ready(Option<u64>),
 }
 
-/// How the executions of a model are checked, and how many of them loom tries.
+/// The checks of a model's executions, and the number of executions that loom explores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
-    /// The number of preemptions in an execution that loom tries. `None`: no bound.
+    /// The most preemptions in an execution that loom explores. `None`: no bound.
     pub(crate) preemptions: Option<usize>,
-    /// Whether the answers must be those of some order of the calls.
+    /// Whether the answers must equal those of some order of the calls.
     pub(crate) ordered: bool,
     /// A further window, in nanoseconds, and its bound.
     pub(crate) also: Option<(u64, u64)>,
-    /// Whether thread i begins with the receipt of the i-th admission before.
+    /// Whether thread i starts with the receipt of the i-th admission of `before`.
     pub(crate) inherits: bool,
-    /// Whether refunded permits may still count in the present cell of a wide ring, because the refund overlapped
+    /// Whether refunded permits may still count in the current cell of a wide ring, because the refund overlapped
     /// with the entry of that cell.
     pub(crate) late: bool,
 }
 
-/// Every execution, with any number of preemptions. For two threads with few steps each.
+/// Explores every execution, with any number of preemptions. For two threads with few steps each.
 pub(crate) const FULL: Model = Model {
     preemptions: None,
     ordered: true,
@@ -65,7 +65,7 @@ pub(crate) const FULL: Model = Model {
     late: false,
 };
 
-/// Every execution with up to three preemptions. (With two, a recycled slot is known to be missed.)
+/// Explores every execution with up to three preemptions. With two, the known fault of a recycled slot is not found.
 pub(crate) const BOUNDED: Model = Model {
     preemptions: Some(3),
     ordered: true,
@@ -83,7 +83,7 @@ impl Model {
         }
     }
 
-    /// Gives thread i the receipt of the i-th admission before.
+    /// Gives thread i the receipt of the i-th admission of `before`.
     pub(crate) const fn inheriting(self) -> Self {
         Self {
             inherits: true,
@@ -91,12 +91,12 @@ impl Model {
         }
     }
 
-    /// Lets refunded permits count in a cell that is entered during the refund, but in no cell after it.
+    /// Allows refunded permits to count in a cell that is entered during the refund, but in no later cell.
     pub(crate) const fn with_late_refunds(self) -> Self {
         Self { late: true, ..self }
     }
 
-    /// Tries executions of at most this many preemptions.
+    /// Explores executions of at most this many preemptions.
     pub(crate) const fn up_to(self, preemptions: usize) -> Self {
         Self {
             preemptions: Some(preemptions),
@@ -112,13 +112,14 @@ impl Model {
         }
     }
 
-    /// Runs the calls of each thread, one thread beside the other, in every execution that the model
-    /// covers, after `before` was called in order.
+    /// Runs `before` in order, and then the calls of each thread concurrently, in each execution that the model
+    /// covers.
     pub(crate) fn run<A>(self, algorithm: A, before: &'static [Call], threads: &'static [&'static [Call]])
     where
         A: Algorithm + Clone + Send + Sync + 'static,
     {
-        // The orders are thousands of plain runs, at which Miri is slow; it checks the bound and the state at rest.
+        // The orders need thousands of sequential runs, which are slow in Miri. Miri checks the bound and the state
+        // at rest.
         let expected = (self.ordered && !cfg!(miri))
             .then(|| alloc::sync::Arc::new(self.orders(&algorithm, before, threads)));
         let algorithm = alloc::sync::Arc::new(algorithm);
@@ -160,8 +161,8 @@ impl Model {
 
     #[cfg(not(ringgate_loom))]
     pub(crate) fn explore(self, execution: impl Fn() + Send + Sync + 'static) {
-        // Miri interleaves by its seed, and `ci/miri.sh` gives it many of them. Real threads need many tries, and more of
-        // them for a model whose executions are too many for loom.
+        // Miri interleaves by its seed, and `ci/miri.sh` runs many seeds. Real threads need many runs, and more of
+        // them for a model that loom cannot explore in full.
         let times = match (cfg!(miri), self.preemptions) {
             (true, _) => 1,
             (false, Some(_)) => 400,
@@ -173,7 +174,7 @@ impl Model {
     }
 }
 
-/// Words that one thread has to itself, for the sequential reference.
+/// Words of a single thread, for the sequential reference.
 struct Plain(Vec<Cell<u64>>);
 
 impl Plain {
@@ -211,7 +212,7 @@ impl Words for &Plain {
     }
 }
 
-/// The words of a wide ring when its first base is of another cell than the refund expects.
+/// The words of a wide ring whose first base belongs to another cell than the refund expects.
 #[derive(Clone, Copy)]
 struct LateRefund<'a>(&'a Plain);
 
@@ -235,7 +236,7 @@ impl Words for LateRefund<'_> {
     }
 }
 
-/// Plays the calls of one thread, which begins with a receipt or without.
+/// Makes the calls of one thread, which may start with a receipt.
 fn play<A: Algorithm, W: Words>(
     algorithm: &A,
     words: W,
@@ -248,7 +249,7 @@ fn play<A: Algorithm, W: Words>(
         .collect()
 }
 
-/// Plays the calls before the threads begin, and returns the receipts of those that were admitted.
+/// Makes the calls before the threads start, and returns the receipts of the admissions.
 fn play_before<A: Algorithm, W: Words>(
     algorithm: &A,
     words: W,
@@ -296,7 +297,7 @@ fn answer<A: Algorithm, W: Words>(
     }
 }
 
-/// The answers of each thread, and the answers of the words in the end.
+/// The answers of each thread, and the final answers of the words.
 type Seen = (Vec<Vec<Answer>>, Vec<u64>);
 
 impl Model {
@@ -355,7 +356,7 @@ impl Model {
             };
             done = false;
             let kept = players[index].clone();
-            // A call that moves the window may do so in a step of its own, before it is decided.
+            // A call that moves the window may do so in a separate step, before it is decided.
             if let (false, Call::Take(now, _) | Call::Charge(now, _)) = (kept.entered, call) {
                 let words = words.twin();
                 assert!(algorithm.decide(&words, Nanos::new(now), u64::MAX).is_none());
@@ -406,7 +407,7 @@ fn latest(before: &[Call], threads: &[&[Call]]) -> u64 {
         .unwrap_or(0)
 }
 
-/// The room from the last call on, for two windows, in steps of a fifth.
+/// The capacity after the last call, over two windows in steps of a fifth.
 fn outlook<A: Algorithm>(algorithm: &A, words: &Plain, before: &[Call], threads: &[&[Call]]) -> Vec<u64> {
     let from = latest(before, threads);
     let step = u64::try_from(algorithm.window().as_nanos()).unwrap() / 5;
@@ -430,7 +431,7 @@ impl Model {
         let lists = core::iter::once((before, first))
             .chain(threads.iter().copied().zip(answers.iter().map(Vec::as_slice)));
         for (list, (calls, answers)) in lists.enumerate() {
-            // The first list is that of the calls before, whose admissions come first in the log.
+            // The first list is that of `before`, whose admissions come first in the log.
             let mut latest = list
                 .checked_sub(1)
                 .filter(|&thread| self.inherits && thread < inherited);

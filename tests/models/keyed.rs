@@ -1,15 +1,15 @@
 //! Models of the table of keys.
 //!
-//! Under loom a bucket is one entry. A table for one key has one; one for two keys has two, the primary and the alternate
-//! entry of every key (by turns); one for three keys has a backyard of one more; one for four has three in the front. With
-//! real threads a key has at most 20 entries. Each model asserts of every execution:
+//! Under loom a bucket is one entry. A table for one key has one bucket. A table for two keys has two: the primary
+//! and the alternate bucket of every key, in either order. A table for three keys also has one in the backyard. A
+//! table for four keys has three in the front. With real threads, a key has at most 20 possible entries. Each
+//! execution asserts:
 //!
-//! - *bound*: no interval of one window holds more permits of a key than the bound, whether its own entry or the
-//!   catch-all decided;
-//! - *books*: the permits that are spent in a key's own entry in the end are those that the key was admitted there, so
-//!   that none was charged to another key, and none was lost;
+//! - *bound*: no window holds more permits of a key than the bound, whether its own entry or the catch-all decided;
+//! - *books*: the spent permits in a key's own entry at the end are those that the key was admitted there, so no
+//! permit was charged to another key, and none was lost;
 //! - *one entry*: as many entries are in use as keys have one;
-//! - *room*: after a long silence a new key can get every entry.
+//! - *room*: after a long silence, a new key can get every entry.
 
 use core::time::Duration;
 
@@ -29,7 +29,7 @@ use super::harness::{BOUNDED, FULL, Model};
 /// Nanoseconds in a cell.
 const W: u64 = 1_000;
 
-/// A key's hash is the key itself, so that the models are the same every time.
+/// The hash of a key is the key itself, so that the models are the same in each run.
 #[derive(Debug)]
 struct Plain;
 
@@ -42,7 +42,7 @@ impl Keys<u64> for Plain {
 /// A call: one permit of a key, at a time.
 type Call = (u64, u64);
 
-/// An admission: of which key, when, and by the catch-all?
+/// An admission: the key, the time, and whether the catch-all admitted.
 #[derive(Clone, Copy, Debug)]
 struct Admission {
     key: u64,
@@ -58,11 +58,11 @@ struct Scene<A> {
     on_full: OnFull,
     before: &'static [Call],
     threads: &'static [&'static [Call]],
-    /// Keys that come first and are reset.
+    /// Keys that are inserted first and then reset.
     resets: &'static [u64],
     /// Entries of the table, under loom.
     entries: u64,
-    /// Whether a key's own state is compared with its admissions in the end.
+    /// Whether the state of a key is compared with its admissions at the end.
     books: bool,
 }
 
@@ -83,7 +83,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
         Self { on_full, ..self }
     }
 
-    /// With two entries for each key, where one entry does not tell.
+    /// Each key has two entries, so one entry alone does not decide the assertion.
     fn of_two_entries(self) -> Self {
         self.of_entries(2)
     }
@@ -92,7 +92,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
         Self { entries, ..self }
     }
 
-    /// Helpers may have filled in a later time than a sleeper's.
+    /// Helping threads may have stored a later time than a stalled thread would.
     fn without_books(self) -> Self {
         Self { books: false, ..self }
     }
@@ -101,7 +101,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
         self.run_and(model, |_, _| {});
     }
 
-    /// Judges the admissions, those of each thread in a list of its own, by a rule of the model's as well.
+    /// Also checks the admissions of each thread with a function of the model.
     fn run_and(self, model: Model, judge: impl Fn(&Limiter<A>, &[Vec<Admission>]) + Send + Sync + 'static) {
         model.explore(move || {
             let limiter = Arc::new(
@@ -115,8 +115,8 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
             for key in self.resets {
                 assert!(limiter.reset(key));
             }
-            // The last thread is this one: one fewer for the model checker to switch between. It begins, so a
-            // single preemption puts it to sleep for as long as the others run.
+            // The last thread is the current one, so that the model checker has one thread fewer. It starts first, so
+            // one preemption stalls it until the others have ended.
             let (mine, theirs) = self.threads.split_last().unwrap();
             let handles: Vec<_> = theirs
                 .iter()
@@ -139,7 +139,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
         let last = calls().map(|&(_, now)| now).max().unwrap();
         limiter.clock().set(Nanos::new(last));
         let window = u64::try_from(self.algorithm.window().as_nanos()).unwrap();
-        // Those that were admitted nothing, too: what others were admitted may have been charged to them.
+        // Keys without an admission are included, because permits of other keys may have been charged to them.
         let mut keys: Vec<u64> = calls().map(|&(key, _)| key).filter(|&key| key < 100).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -179,11 +179,11 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
         assert!(limiter.len() <= limiter.capacity() as u64);
     }
 
-    /// Asserts that after a long silence new keys get every entry.
+    /// Asserts that after a long silence, new keys get every entry.
     fn judge_room(&self, limiter: &Limiter<A>) {
         let later = Nanos::new(100 * W);
         limiter.clock().set(later);
-        // A key may have three of the entries: only so many are sure to be found.
+        // A key may have three of the entries, so only that number is certain to be found.
         for key in 0..self.entries.min(3) {
             let answer = limiter.check_at(&(50_000 + key), later, 1);
             assert!(
@@ -195,7 +195,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
     }
 }
 
-/// Adapts calls to the size of the table: a key above 100 stands for as many keys as leave one entry.
+/// Adapts calls to the size of the table: a key above 100 stands for as many keys as leave one entry free.
 fn occupied(calls: &[Call], capacity: usize) -> Vec<Call> {
     calls
         .iter()
@@ -245,7 +245,7 @@ fn gcra() -> Gcra {
     Gcra::token_bucket(quota, 1).unwrap()
 }
 
-/// Two threads see a key for the first time at once: one enters it into the vacant entry, and both decide there.
+/// Two threads use a new key concurrently. One inserts it into the vacant entry, and both decide there.
 #[test]
 fn keyed_same_key() {
     Scene::new(packed(1, 1), &[], &[&[(1, W)], &[(1, W)]])
@@ -256,7 +256,7 @@ fn keyed_same_key() {
         });
 }
 
-/// The primary entry of the key is another's, so both threads enter the key into the alternate one.
+/// The primary entry of the key belongs to another key, so both threads insert the key into the alternate entry.
 #[test]
 fn keyed_same_key_in_the_alternate_bucket() {
     Scene::new(packed(1, 1), &[(4, W)], &[&[(1, W)], &[(1, W)]])
@@ -267,7 +267,7 @@ fn keyed_same_key_in_the_alternate_bucket() {
         });
 }
 
-/// Two threads enter one key while a third enters another one, which may take the primary entry of both.
+/// Two threads insert one key while a third inserts another key, which may take the primary entry of both.
 #[test]
 fn keyed_same_key_beside_another() {
     Scene::new(packed(1, 1), &[], &[&[(4, W)], &[(1, W)], &[(1, W)]])
@@ -278,8 +278,8 @@ fn keyed_same_key_beside_another() {
         });
 }
 
-/// The primary entry is idle for one thread, and in use for the other, whose reading is an instant older. The alternate
-/// one is vacant: both go there.
+/// The primary entry is idle for one thread. It is in use for the other, whose reading is one nanosecond older. The
+/// alternate entry is vacant, and both threads use it.
 #[test]
 fn keyed_idle_beside_a_vacancy() {
     Scene::new(packed(1, 1), &[(4, 0)], &[&[(1, 2 * W)], &[(1, 2 * W - 1)]])
@@ -304,8 +304,8 @@ fn keyed_tombstone_beside_a_vacancy() {
     });
 }
 
-/// Key 1 loses its primary entry at 3 W to key 5, whose other entry is in use. A thread with a reading of before enters
-/// key 1 into its alternate entry, which is vacant.
+/// Key 1 loses its primary entry at 3 W to key 5, whose other entry is in use. A thread with an earlier reading
+/// inserts key 1 into its alternate entry, which is vacant.
 #[test]
 fn keyed_older_reading_beside_a_vacancy() {
     Scene::new(
@@ -317,7 +317,7 @@ fn keyed_older_reading_beside_a_vacancy() {
     .run(BOUNDED);
 }
 
-/// Two threads with two permits and two calls of one.
+/// Two threads, with two permits and two calls each of the same key.
 #[test]
 fn keyed_same_key_twice() {
     Scene::new(packed(2, 1), &[], &[&[(1, W), (1, W)], &[(1, W)]])
@@ -328,7 +328,7 @@ fn keyed_same_key_twice() {
         });
 }
 
-/// Two threads see a key for the first time at once, where both of its entries are idle: they agree on one.
+/// Two threads use a new key concurrently, and both of its entries are idle. They agree on one entry.
 #[test]
 fn keyed_same_key_in_idle_entries() {
     Scene::new(packed(1, 1), &[(2, 0), (3, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
@@ -340,13 +340,13 @@ fn keyed_same_key_in_idle_entries() {
         });
 }
 
-/// One thread enters a key into the only entry; the other finds none, and asks the catch-all.
+/// One thread inserts a key into the only entry. The other finds no entry, and uses the catch-all.
 #[test]
 fn keyed_shared_while_entered() {
     Scene::new(packed(1, 1), &[], &[&[(1, W)], &[(1, W)]]).run(BOUNDED);
 }
 
-/// Three threads enter one key.
+/// Three threads insert one key.
 #[test]
 fn keyed_three_of_one_key() {
     Scene::new(packed(1, 1), &[], &[&[(1, W)], &[(1, W)], &[(1, W)]])
@@ -356,7 +356,7 @@ fn keyed_three_of_one_key() {
         });
 }
 
-/// Two keys race for the one entry that is left: one gets it, the other is denied.
+/// Two keys compete for the last entry. One gets it, and the other is denied.
 #[test]
 fn keyed_two_keys_for_one_entry() {
     Scene::new(packed(1, 1), &[(101, W)], &[&[(1, W)], &[(2, W)]])
@@ -367,7 +367,7 @@ fn keyed_two_keys_for_one_entry() {
         });
 }
 
-/// A key's entry is reclaimed while a decision of the key is in flight.
+/// The entry of a key is reclaimed while a decision of the key is in progress.
 fn late<A: Reclaim + Clone + Send + Sync + 'static>(algorithm: A, idle: &'static Calls) {
     Scene::new(algorithm, idle.before, idle.threads).run(BOUNDED);
 }
@@ -377,7 +377,7 @@ struct Calls {
     threads: &'static [&'static [Call]],
 }
 
-/// Key 1 is idle at 3 W, and key 101 has every other entry. Key 2 wants one, while key 1 asks again.
+/// Key 1 is idle at 3 W, and key 101 has every other entry. Key 2 needs an entry, while key 1 makes another request.
 const LATE: Calls = Calls {
     before: &[(1, 0), (101, 3 * W)],
     threads: &[&[(1, 3 * W)], &[(2, 3 * W)]],
@@ -405,7 +405,7 @@ fn keyed_late_log() {
         .run(BOUNDED);
 }
 
-/// The entry passes on and comes back to the old key, which is still in the middle of a decision.
+/// The entry passes to another key and back to the old key, whose decision is still in progress.
 #[test]
 fn keyed_late_and_back() {
     Scene::new(
@@ -416,7 +416,7 @@ fn keyed_late_and_back() {
     .run(BOUNDED.up_to(1));
 }
 
-/// Key 1 has lost its entry at 3 W. A reading of before must not admit it as of before.
+/// Key 1 has lost its entry at 3 W. A request with an earlier reading must not be admitted at that earlier time.
 #[test]
 fn keyed_older_reading() {
     Scene::new(
@@ -427,7 +427,7 @@ fn keyed_older_reading() {
     .run(BOUNDED);
 }
 
-/// A thread publishes an entry, and sleeps while the key gets another, uses it, and loses it.
+/// A thread publishes an entry and stalls, while the key gets another entry, uses it, and loses it.
 #[test]
 fn keyed_older_reading_published() {
     Scene::new(
@@ -439,7 +439,7 @@ fn keyed_older_reading_published() {
     .run(BOUNDED.up_to(2));
 }
 
-/// Every entry is in use. Key 1 is served by the catch-all, while an entry comes free for it.
+/// Every entry is in use. The catch-all serves key 1, while an entry becomes free for it.
 #[test]
 fn keyed_full_share() {
     Scene::new(
@@ -450,7 +450,7 @@ fn keyed_full_share() {
     .run(BOUNDED.up_to(2));
 }
 
-/// Two threads find the table full, and ask the catch-all.
+/// Two threads find the table full, and use the catch-all.
 #[test]
 fn keyed_full_share_two() {
     Scene::new(
@@ -481,8 +481,8 @@ fn keyed_full_forget() {
     .run(BOUNDED);
 }
 
-/// Key 1 loses its entry to key 2, which uses all of its limit, and gets it back. A decision of key 1 that
-/// sleeps through this must not be denied for what key 2 has spent.
+/// Key 1 loses its entry to key 2, which uses its whole limit, and gets the entry back. A decision of key 1 that
+/// stalls meanwhile must not be denied for permits of key 2.
 #[test]
 fn keyed_denied_for_another() {
     Scene::new(
@@ -495,7 +495,7 @@ fn keyed_denied_for_another() {
     });
 }
 
-/// One thread finds the front full and enters the key in the backyard; the other, whose reading is an instant
+/// One thread finds the front full and inserts the key into the backyard. The other, whose reading is one nanosecond
 /// later, finds the front idle.
 #[test]
 fn keyed_backyard() {
@@ -511,7 +511,7 @@ fn keyed_backyard() {
     });
 }
 
-/// Two threads see a key for the first time at once, in vacant entries of several words.
+/// Two threads use a new key concurrently, in vacant entries of several words.
 #[test]
 fn keyed_same_key_wide_vacant() {
     Scene::new(wide(1, 1), &[], &[&[(1, W)], &[(1, W)]])
@@ -522,22 +522,22 @@ fn keyed_same_key_wide_vacant() {
         });
 }
 
-/// Two threads see a key for the first time at once, in idle entries of several words: an entry that one of them gives
-/// up can be had again.
+/// Two threads use a new key concurrently, in idle entries of several words. An entry that one thread withdraws can
+/// be used again.
 #[test]
 fn keyed_same_key_wide() {
     Scene::new(wide(1, 1), &[(2, 0), (3, 0)], &[&[(1, 3 * W)], &[(1, 3 * W)]])
         .of_two_entries()
         .run_and(BOUNDED.up_to(2), |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
-            // A real table has room beside the two idle keys; that of loom has two entries.
+            // A real table has room beside the two idle keys. The table under loom has two entries.
             let most = limiter.capacity().min(3) as u64;
             assert!((1..=most).contains(&limiter.len()));
         });
 }
 
-/// Key 1 finds the table full, and is about to be admitted by the catch-all; meanwhile it gets an entry, uses it,
-/// and loses it.
+/// Key 1 finds the table full, and is about to be admitted by the catch-all. Meanwhile it gets an entry, uses it, and
+/// loses it.
 #[test]
 fn keyed_full_share_and_gone() {
     Scene::new(
@@ -563,7 +563,7 @@ fn keyed_full_given_back() {
             .filter(|admission| admission.overflow)
             .count() as u64;
         limiter.clock().set(Nanos::new(2 * W));
-        // A key that finds the table full, as it is for two cells.
+        // For two cells, the key finds the table full.
         let peek = limiter.peek(&77);
         assert_eq!(admitted.concat().len(), 2);
         assert!(
@@ -574,8 +574,8 @@ fn keyed_full_given_back() {
     });
 }
 
-/// Key 1 has taken two permits and gives them back; key 2 takes over its entry as fresh, and takes one permit. A decision
-/// of key 1 that sleeps through this must not find the word that it has read and charge key 2.
+/// Key 1 charges two permits and refunds them. Key 2 gets its entry as fresh, and charges one permit. A decision of
+/// key 1 that stalls meanwhile must not find the word that it has read, and charge key 2.
 #[test]
 fn keyed_forgotten_after_a_refund() {
     const LATER: Nanos = Nanos::new(2 * W);
@@ -616,7 +616,7 @@ fn forgotten_after_a_refund<A: Reclaim + Clone + Send + Sync + 'static>(it: A, p
         let others = other.join().unwrap();
         limiter.clock().set(later);
         let spent = limiter.peek(&2).spent();
-        // Of key 2, whose entry it is still; it has inherited what key 1 had taken after the refund.
+        // Of key 2, which still has the entry and has inherited the charges of key 1 after the refund.
         if own && exact && limiter.reset(&2) {
             let forgotten = limiter.counts().forgotten + limiter.counts().reclaimed;
             let inherits = others > 0 && spent > 2;
@@ -628,7 +628,7 @@ fn forgotten_after_a_refund<A: Reclaim + Clone + Send + Sync + 'static>(it: A, p
     });
 }
 
-/// The entry that key 1 leaves is claimed by two keys at once.
+/// Two keys claim the entry of key 1 concurrently.
 #[test]
 fn keyed_claimed_by_two() {
     Scene::new(
@@ -687,7 +687,7 @@ fn keyed_reset() {
             assert!(limiter.reset(&1));
             let _ = other.join().unwrap();
             assert!(limiter.len() <= 1);
-            // The entry can be had again.
+            // The entry can be used again.
             assert!(
                 limiter.check_at(&2, Nanos::new(9 * W), 1).is_ok(),
                 "wide {wide_form}"

@@ -1,13 +1,14 @@
-//! Models of the state of a lease, against its manager and a store.
+//! Models of the state of a lease, with its manager and a store.
 //!
-//! The store here is a plain model: one thread sends reports, and gets the answers that follow from the protocol of
-//! `src/shared/protocol.md`.
-//! Each model asserts of every execution, after the threads have ended:
+//! The store is a simple model: one thread sends reports, and gets the answers that follow from the protocol of
+//! `src/shared/protocol.md`. After the threads have ended, each execution asserts:
 //!
-//! - *cover*: what was spent and is not charged is never more than the store holds for it: at each answer, and in the end;
-//! - *once*: what was spent is what was charged, what is still in the account, and what ended with a life, each once;
-//! - *end*: nothing is spent at a reading at which the term is over, nor of a life that has ended, nor of another key's
-//!   account.
+//! - *cover*: at each answer and at the end, the spent permits that are not charged never exceed the permits that the
+//! store holds for them;
+//! - *once*: the spent permits are those that were charged, those that are still in the lease, and those that ended
+//! with a lease, each once;
+//! - *end*: no permit is spent at a reading after the end of the term, from a lease that has ended, or from the lease
+//! of another key.
 
 use ringgate::sync::{AtomicU64, Ordering};
 
@@ -24,12 +25,12 @@ use crate::lease_state::{Balance, LeaseState, SpendResult, VACANT};
 const ALICE: u64 = 1;
 const BOB: u64 = 2;
 
-/// A step of a decider.
+/// A step of a deciding thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Spends so many permits of a key's account.
+    /// Spends this many permits of a key's lease.
     Spend(u64, u64),
-    /// Gives back what it has spent last.
+    /// Refunds the permits that it spent last.
     GiveBack,
 }
 use Step::*;
@@ -37,52 +38,52 @@ use Step::*;
 /// A step of the thread that manages the lease.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Asks for so many, keeping to as many.
+    /// Sends a report that requests permits, with a limit on uncharged permits.
     LeaseRequest(u64),
-    /// Hears what the store grants to that.
+    /// Applies the grant of the store.
     Hear,
-    /// Hears that the life is unknown.
+    /// Applies the answer that the store does not know the lease.
     Lose,
-    /// Gives the account to another key, if that may be, and has it granted so many.
+    /// Reassigns the lease to another key, if possible, with a grant.
     PassOn(u64, u64),
-    /// Has time go on to the end of the term.
+    /// Moves time to the end of the term.
     End,
 }
 use Act::*;
 
-/// The answer that a decider got.
+/// The answer to a deciding thread.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     key: u64,
     permits: u64,
     epoch: u32,
-    /// The reading, and whether it was given back.
+    /// The reading, and whether the permits were refunded.
     at: u64,
     back: bool,
 }
 
 struct Scene {
-    /// The permits that Alice holds in the beginning.
+    /// The permits of Alice's lease at the start.
     hold: u64,
     deciders: &'static [&'static [Step]],
     desk: &'static [Act],
 }
 
-/// When every term ends.
+/// The end of every term.
 const END: u64 = 10;
 
-/// The store's record of one life.
+/// The store's record of one lease.
 #[derive(Clone, Debug)]
 struct Life {
     key: u64,
     held: u64,
     charged: u64,
-    /// The epochs in which it may be spent from.
+    /// The epochs in which permits of the lease may be spent.
     from: u32,
     until: u32,
-    /// Permits that ended with it uncharged.
+    /// Uncharged permits that ended with the lease.
     lost: u64,
-    /// Whether the account was passed on, of which nothing may have been spent that is not charged.
+    /// Whether the lease was reassigned, which requires that no uncharged permit was spent.
     passed: bool,
 }
 
@@ -109,7 +110,8 @@ impl Scene {
                 .collect();
             judge(&account, &lives, &uses);
             for (epoch, charge) in asks {
-                // Of that epoch and no other: what is charged for another's use leaves its window too early.
+                // The permits are of that epoch only. A charge for a use of another epoch would leave its window too
+                // early.
                 let of = uses.iter().filter(|of| of.epoch == epoch && !of.back);
                 assert_eq!(
                     of.map(|of| of.permits).sum::<u64>(),
@@ -139,7 +141,7 @@ fn decide(account: &LeaseState, clock: &AtomicU64, steps: &[Step]) -> Vec<Use> {
                         at,
                         back: false,
                     }),
-                    // A notice about Bob's key does not apply to Alice, nor the other way round.
+                    // A notice about Bob's key does not apply to Alice, and vice versa.
                     SpendResult::Closed { left, .. } => assert_eq!(left, key, "another key's"),
                     SpendResult::Short | SpendResult::NotOwner => {}
                 }
@@ -185,7 +187,7 @@ fn serve(account: &LeaseState, clock: &AtomicU64, hold: u64, acts: &[Act]) -> (V
                 );
                 assert!(question.charge <= question.cap, "{question:?}");
                 assert!(question.cap <= life.held, "{question:?} of {life:?}");
-                // The permits to be charged were held, and the hold shrinks by as many.
+                // The charged permits were registered, and the lease shrinks by the same number.
                 life.charged += question.charge;
                 life.held = (life.held.min(question.cap) - question.charge).max(want);
                 account.grant(life.held, END);
@@ -246,7 +248,7 @@ fn judge(account: &LeaseState, lives: &[Life], uses: &[Use]) {
         let last = at + 1 == lives.len();
         let uncharged = if last { left.used() } else { 0 };
         let known = life.charged + uncharged + life.lost;
-        // The permits that were left when the life ended have ended with it.
+        // The remaining permits ended with the lease.
         if life.passed {
             assert_eq!(used, known, "{uses:?} {life:?}");
         } else if last {
@@ -269,7 +271,7 @@ fn judge(account: &LeaseState, lives: &[Life], uses: &[Use]) {
     );
 }
 
-/// Two deciders want more than is held.
+/// Two threads request more permits than the lease holds.
 #[test]
 fn lease_holds() {
     Scene {
@@ -280,7 +282,8 @@ fn lease_holds() {
     .run(FULL);
 }
 
-/// A question and its answer, while others spend: what is asked is charged once, and what comes after is not.
+/// A report and its answer, while another thread spends. The reported permits are charged once, and later ones are
+/// not.
 #[test]
 fn lease_asked() {
     Scene {
@@ -297,7 +300,7 @@ fn lease_asked() {
     .run(BOUNDED);
 }
 
-/// The lease is given back while a decider spends it.
+/// The lease is returned while a thread spends it.
 #[test]
 fn lease_given_back() {
     Scene {
@@ -308,7 +311,7 @@ fn lease_given_back() {
     .run(BOUNDED);
 }
 
-/// The lease is lost while a decider spends it.
+/// The lease is lost while a thread spends it.
 #[test]
 fn lease_lost() {
     Scene {
@@ -325,7 +328,8 @@ fn lease_lost() {
     .run(FULL);
 }
 
-/// The lease is reassigned: a decider of the old key spends no permit of it, and is not denied by a notice about the new key.
+/// The lease is reassigned. A thread with the old key spends no permit of it, and is not denied by a notice about the
+/// new key.
 #[test]
 fn lease_passed_on() {
     for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {
@@ -344,7 +348,7 @@ fn lease_passed_on() {
     }
 }
 
-/// A refund succeeds for permits that no request reports; otherwise they stay charged.
+/// A refund succeeds for permits that no report includes. Other permits remain charged.
 #[test]
 fn lease_refund() {
     Scene {
@@ -355,7 +359,7 @@ fn lease_refund() {
     .run(BOUNDED);
 }
 
-/// The term ends, and goes on by an answer.
+/// The term ends, and an answer extends it.
 #[test]
 fn lease_ends() {
     Scene {
@@ -366,7 +370,8 @@ fn lease_ends() {
     .run(BOUNDED);
 }
 
-/// A permit is granted together with a notice that the store has no more: no request is denied before it is spent.
+/// A permit is granted together with a notice that the store has no more. No request is denied before the permit is
+/// spent.
 #[test]
 fn lease_granted_with_a_notice() {
     FULL.explore(|| {
@@ -385,8 +390,8 @@ fn lease_granted_with_a_notice() {
     });
 }
 
-/// A budget is granted for longer, together with a notice that the store has no more: a request that has read the
-/// ended term is not denied by it.
+/// A budget is granted for a longer term, together with a notice that the store has no more. The notice does not deny
+/// a request that has read the ended term.
 #[test]
 fn lease_granted_for_longer_with_a_notice() {
     FULL.explore(|| {

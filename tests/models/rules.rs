@@ -101,7 +101,7 @@ fn rules_opposite_orders() {
     let rules = two();
     let last = W;
     Scene { rules, threads, last }.run(FULL, |_, forfeited| {
-        // In one cell everything can be refunded.
+        // In a single cell, every charge can be refunded.
         assert_eq!(forfeited, [0, 0]);
     });
 }
@@ -121,7 +121,7 @@ fn rules_forfeited() {
     });
 }
 
-/// Three states of three kinds, one of which never refunds.
+/// Three states of three algorithms, one of which never refunds.
 #[test]
 fn rules_three_states() {
     let rules = RuleSetBuilder::new()
@@ -143,7 +143,7 @@ fn rules_three_states() {
     });
 }
 
-/// Rules with one cost are the windows of one ring: nothing has to be refunded.
+/// Rules with one cost are windows of one ring, so nothing has to be refunded.
 #[test]
 fn rules_of_one_state() {
     let rules = RuleSetBuilder::new()
@@ -199,7 +199,8 @@ fn reloaded(limit: u64, window: u64, keyed: bool) -> RuleSetBuilder<u64> {
     RuleSetBuilder::new().rule(if keyed { rule.by(&key).capacity(1) } else { rule })
 }
 
-/// A reload from two permits in a short window to two in a long one, during a decision: never more than two are admitted.
+/// A reload changes two permits in a short window to two in a long one, during a decision. Never more than two are
+/// admitted.
 fn reload(keyed: bool, before: u64, model: Model) {
     model.explore(move || {
         let clock = ManualClock::new();
@@ -217,7 +218,7 @@ fn reload(keyed: bool, before: u64, model: Model) {
         admitted += usize::from(live.load().check(&1).is_ok());
         admitted += decider.join().unwrap();
         assert_eq!(live.finish(), Reloaded::Done);
-        // Within the long window, after the short one.
+        // Within the long window, and after the short one.
         clock.set(Nanos::new(22 * W));
         admitted += (0..2).filter(|_| live.load().check(&1).is_ok()).count();
         // At least one, although permits charged to both states count twice.
@@ -225,7 +226,7 @@ fn reload(keyed: bool, before: u64, model: Model) {
     });
 }
 
-/// A decision by the old rules is waited for before the carry-over, and carried over.
+/// The carry-over waits for a decision by the old rules, and includes it.
 #[test]
 fn rules_carry_over() {
     reload(false, 0, BOUNDED);
@@ -243,7 +244,7 @@ fn rules_carry_over_of_a_key() {
     reload(true, 1, BOUNDED.up_to(2));
 }
 
-/// A caller with a reading from before the reload cannot begin before its own past.
+/// A caller with a reading from before the reload must not decide before the earlier charges.
 #[test]
 fn rules_carry_over_older_reading() {
     BOUNDED.explore(|| {
@@ -254,7 +255,7 @@ fn rules_carry_over_older_reading() {
             old.build_with(clock.clone(), [1, 2, 3, 4]).unwrap(),
         ));
         assert!(live.load().check(&1).is_ok());
-        // Its entry goes to another key once it is idle in the short window.
+        // The entry passes to another key when it is idle in the short window.
         clock.set(Nanos::new(23 * W));
         let decider = {
             let live = Arc::clone(&live);
@@ -263,10 +264,11 @@ fn rules_carry_over_older_reading() {
         live.store(&reloaded(1, 2 * W, true)).unwrap();
         decider.join().unwrap();
         assert_eq!(live.finish(), Reloaded::Done);
-        // By this reading, the first admission is still in the window.
+        // At this reading, the first admission is still in the window.
         let rules = live.load();
         if rules.check_at(&1, Nanos::new(21 * W)).is_ok() {
-            // It was charged to the cell of the reload, which counts for another window, not to that of its reading.
+            // The charge is in the cell of the reload, which counts for another window, and not in the cell of its
+            // reading.
             clock.set(Nanos::new(25 * W));
             assert_eq!(rules.peek(&1).map(|peek| peek.spent()).sum::<u64>(), 1);
         }

@@ -1,13 +1,12 @@
 //! Models of the striped limiter.
 //!
-//! Assertions on every execution, after the threads have ended and one caller has taken the permits that
-//! remained at the end of the model:
+//! After the threads have ended, one caller takes the permits that remain at the end of the model. Each execution
+//! asserts:
 //!
-//! - *bound*: the window that ends then holds at most the limit, by the readings that the calls began
-//!   with;
-//! - *conservation*: it holds the limit exactly, unless the model says how much may be charged late.
-//!   A permit that is charged twice is missing, one that is never charged is one too many;
-//! - *sleeper*: a thread of which the model says so is never denied.
+//! - *bound*: the window that ends then holds at most the limit, by the readings at the beginning of the calls;
+//! - *conservation*: it holds exactly the limit, unless the model states how much may be charged late. A permit that
+//! is charged twice would be missing, and a permit that is never charged would be admitted in excess;
+//! - *sleeper*: a thread that the model marks is never denied.
 
 use core::time::Duration;
 
@@ -23,11 +22,11 @@ use std::thread;
 
 use super::harness::{BOUNDED, FULL, Model};
 
-/// Nanoseconds in the window, which is one cell: what is charged in a cell counts until the end of the
-/// next. Long enough for the word that denies to name each cell.
+/// Nanoseconds in the window, which is one cell: a charge counts until the end of the next cell. The window is so
+/// long that the word that denies can represent each cell.
 const W: u64 = 1_000_000;
 
-/// Requests as the worker with a number, which has the stripe of that number.
+/// Makes requests as the worker with this number, which has the stripe of that number.
 trait AsWorker {
     fn as_worker(&self, worker: usize) -> &Self;
 }
@@ -46,18 +45,18 @@ enum Step {
     Ask(usize, u64),
     /// Requests this number of permits as a worker at a given time.
     AskAt(usize, u64, u64),
-    /// Owns the stripe of a worker from here on.
+    /// Claims the stripe of a worker as a local stripe.
     Own(usize),
-    /// Requests so many permits on it at a given time.
+    /// Requests this number of permits from the local stripe at a given time.
     UseAt(u64, u64),
-    /// Gives it back.
+    /// Drops the local stripe.
     Drop,
     /// Moves the clock forward.
     Advance(u64),
 }
 use Step::*;
 
-/// An admission: the reading that the call began with, and how many permits.
+/// An admission: the reading at the beginning of the call, and the permits.
 type Admission = (u64, u64);
 
 type Limiter = StripedLimiter<ManualClock>;
@@ -68,16 +67,16 @@ struct Scene {
     batch: u64,
     before: &'static [Step],
     threads: &'static [&'static [Step]],
-    /// The time at which everything that is left is taken.
+    /// The time at which one caller takes all remaining permits.
     end: u64,
     /// Permits that may be missing then.
     late: u64,
-    /// A thread that is never denied, whatever the others do.
+    /// A thread that is never denied, whatever the other threads do.
     served: Option<usize>,
 }
 
 impl Scene {
-    /// With a limit of 3 for the ring behind the stripes.
+    /// The ring behind the stripes has a limit of 3.
     const fn new(stripes: u64, batch: u64, threads: &'static [&'static [Step]]) -> Self {
         Self {
             limit: 3 + stripes * batch,
@@ -209,13 +208,13 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
     log
 }
 
-/// Two threads on one stripe: the thread that fills it charges it, once.
+/// Two threads use one stripe. The thread that fills it charges it, once.
 #[test]
 fn striped_charged_once() {
     Scene::new(1, 2, &[&[AskAt(0, 0, 1), AskAt(0, 0, 1)], &[AskAt(0, 0, 1)]]).run(FULL);
 }
 
-/// Two threads on one stripe: it is filled and charged, and used after the charge.
+/// Two threads use one stripe. It is filled and charged, and then used again.
 #[test]
 fn striped_charged_once_and_again() {
     Scene::new(
@@ -229,10 +228,10 @@ fn striped_charged_once_and_again() {
     .run(BOUNDED);
 }
 
-/// The ring has room for one charge, and both threads want more than is left: what is kept stays
-/// used, and the last single permits are found.
+/// The ring has room for one charge, and both threads request more than remains. The kept count remains used, and the
+/// last single permits are found.
 #[test]
-fn striped_refused_charge() {
+fn striped_denied_charge() {
     Scene::new(
         2,
         2,
@@ -244,8 +243,9 @@ fn striped_refused_charge() {
     .run(BOUNDED);
 }
 
-/// While a caller with an old reading searches, another publishes a time at which the stripe's uses no longer count, and takes
-/// what the ring has. Before that the ring has a permit, after it the stripe has two.
+/// A caller with an old reading searches. Meanwhile another thread publishes a time at which the uses of the stripe
+/// have expired, and takes the permits of the ring. Before that the ring has a permit, and after it the stripe has
+/// two.
 #[test]
 fn striped_expires_while_searched() {
     Scene::new(1, 2, &[&[AskAt(0, 0, 1)], &[AskAt(0, 2 * W, 4)]])
@@ -257,8 +257,8 @@ fn striped_expires_while_searched() {
         .run(FULL);
 }
 
-/// While a caller is denied, another gives its stripe back: what is free then is not denied to those that come later, on
-/// a stripe that is used up.
+/// While a caller is denied, another thread releases its stripe. The permits that become free are not denied to later
+/// callers, even if they are on a stripe that is used up.
 #[test]
 fn striped_closed_beside_a_drop() {
     Scene::new(2, 2, &[&[Own(1)], &[AskAt(0, 0, 1)]])
@@ -275,7 +275,7 @@ fn striped_closed_beside_a_charge() {
         .run(BOUNDED);
 }
 
-/// A denial is published beside a charge that the ring denies: the kept count expires before the ring has room.
+/// A denial is published beside a charge that the ring denies. The kept count expires before the ring has room.
 #[test]
 fn striped_closed_beside_a_kept_charge() {
     Scene::new(
@@ -293,8 +293,7 @@ fn striped_closed_beside_a_kept_charge() {
     .run(BOUNDED);
 }
 
-/// Another caller begins to close the limiter between the beginning and the end of the first, and permits come free in
-/// between as well.
+/// Between two steps of a caller that closes the limiter, another caller begins to close it, and permits become free.
 #[test]
 fn striped_closed_by_two() {
     Scene::new(2, 2, &[&[Own(1), Drop, AskAt(0, 0, 3)], &[AskAt(0, 0, 1)]])
@@ -302,8 +301,8 @@ fn striped_closed_by_two() {
         .run(BOUNDED);
 }
 
-/// The ring is full and a stripe as well; the other stripe is used by its own thread and by a thread that
-/// found no room in its stripe.
+/// The ring and one stripe are full. The other stripe is used by its own thread, and by a thread that found no room
+/// in its own stripe.
 #[test]
 fn striped_taken_from_another() {
     Scene::new(
@@ -318,7 +317,7 @@ fn striped_taken_from_another() {
     .run(BOUNDED);
 }
 
-/// A thread sleeps anywhere in its charge: the other has all the rest, of the other stripe and of
+/// A thread stalls at any point of its charge. The other thread gets all remaining permits of the other stripe and of
 /// the ring.
 #[test]
 fn striped_sleeper() {
@@ -327,7 +326,7 @@ fn striped_sleeper() {
         2,
         &[
             &[AskAt(0, 0, 2)],
-            // Two are used by the sleeper, two are in between.
+            // The stalled thread uses two permits, and two are being charged.
             &[AskAt(0, 0, 1), AskAt(0, 0, 1), AskAt(0, 0, 1)],
         ],
     )
@@ -335,8 +334,8 @@ fn striped_sleeper() {
     .run(BOUNDED);
 }
 
-/// Several permits at once, which do not add up to the batch: part of it is charged to make room, and
-/// more than the batch goes to the ring.
+/// Requests for several permits, which do not add up to the batch. A part of the batch is charged to make room, and a
+/// request above the batch goes to the ring.
 #[test]
 fn striped_several_permits() {
     Scene::new(2, 3, &[&[AskAt(0, 0, 2), AskAt(0, 0, 2)], &[AskAt(0, 0, 2)]])
@@ -346,8 +345,8 @@ fn striped_several_permits() {
     Scene::new(1, 2, &[&[AskAt(0, 0, 1), AskAt(0, 0, 3)], &[AskAt(0, 0, 2)]]).run(BOUNDED);
 }
 
-/// One thread uses a permit two cells after the beginning, the other fills the stripe: the charge is
-/// no earlier than the use, whichever thread makes it.
+/// One thread uses a permit two cells after the beginning, and the other fills the stripe. The charge is no earlier
+/// than the use, whichever thread makes it.
 #[test]
 fn striped_charge_is_after_use() {
     Scene::new(1, 2, &[&[Advance(1_500_000), Ask(0, 1)], &[Ask(0, 1)]])
@@ -375,7 +374,7 @@ fn striped_given_time() {
         .run(FULL);
 }
 
-/// Two threads pass times for one batch: it is charged at the newer one, whichever was noted last.
+/// Two threads pass times for one batch. The batch is charged at the newer time, whichever was stored last.
 #[test]
 fn striped_given_times() {
     Scene::new(1, 2, &[&[AskAt(0, 1_500_000, 1)], &[AskAt(0, 500_000, 1)]])
@@ -384,7 +383,7 @@ fn striped_given_times() {
         .run(FULL);
 }
 
-/// A count that was kept because the ring was full is charged when there is room, by one of two threads.
+/// A count was kept because the ring was full. When there is room, one of two threads charges it.
 #[test]
 fn striped_kept_is_charged_once() {
     Scene::new(1, 2, &[&[AskAt(0, 2_100_000, 1)], &[AskAt(0, 2_100_000, 1)]])
@@ -402,7 +401,7 @@ fn striped_kept_is_forgotten() {
         .run(BOUNDED);
 }
 
-/// A kept count that is less than the batch has expired: no thread makes it current again by a use.
+/// A kept count below the batch has expired. No use by another thread makes it current again.
 #[test]
 fn striped_kept_part_is_forgotten() {
     const KEPT: &[Step] = &[
@@ -426,7 +425,7 @@ fn striped_kept_part_is_forgotten() {
     .run(BOUNDED);
 }
 
-/// A stripe that its thread does not charge is charged by the thread of another stripe, while its own thread uses it.
+/// Another thread charges a count that the thread of the stripe has left, while that thread uses the stripe.
 #[test]
 fn striped_old_part_is_charged() {
     Scene::new(2, 2, &[&[AskAt(0, 900_000, 2)], &[AskAt(1, 900_000, 1)]])
@@ -441,7 +440,8 @@ fn striped_three_threads() {
     Scene::new(2, 2, &[&[AskAt(0, 0, 1)], &[AskAt(0, 0, 1)], &[AskAt(1, 0, 2)]]).run(BOUNDED);
 }
 
-/// One thread has a stripe to itself, uses and charges it, and gives it back; another asks for the same stripe.
+/// One thread claims a stripe as a local stripe, uses it, charges it and releases it. Another thread requests permits
+/// from the same stripe.
 #[test]
 fn striped_local_stripe() {
     Scene::new(
@@ -455,7 +455,7 @@ fn striped_local_stripe() {
     .run(BOUNDED);
 }
 
-/// Two want the same stripe for themselves.
+/// Two threads claim the same stripe as a local stripe.
 #[test]
 fn striped_local_stripe_twice() {
     Scene::new(
@@ -469,7 +469,7 @@ fn striped_local_stripe_twice() {
     .run(FULL);
 }
 
-/// The ring is full: the uses of a local stripe are kept, and the stripe is released for all callers.
+/// The ring is full. The uses of a local stripe are kept, and the stripe is released for all callers.
 #[test]
 fn striped_local_stripe_kept() {
     Scene::new(1, 2, &[&[Own(0), UseAt(0, 1), UseAt(0, 2)], &[AskAt(0, 0, 1)]])
@@ -477,7 +477,7 @@ fn striped_local_stripe_kept() {
         .run(BOUNDED);
 }
 
-/// A local stripe is used at a given time and released: another thread charges it no earlier.
+/// A local stripe is used at a given time and released. Another thread charges it, and no earlier.
 #[test]
 fn striped_local_stripe_given_time() {
     Scene::new(1, 2, &[&[Own(0), UseAt(1_500_000, 1)], &[AskAt(0, 0, 1)]])
@@ -486,7 +486,7 @@ fn striped_local_stripe_given_time() {
         .run(FULL);
 }
 
-/// A request for zero permits at a time that is far ahead uses no permit, so the local stripe charges at its own time.
+/// A request for zero permits at a time far ahead uses no permit, so the local stripe charges at its own time.
 #[test]
 fn striped_local_stripe_given_time_of_nothing() {
     Scene::new(

@@ -13,7 +13,7 @@ fn ring(limit: u64) -> TimestampRing {
     TimestampRing::new(Quota::new(limit, Duration::from_nanos(W)).unwrap()).unwrap()
 }
 
-/// Two threads, one permit left.
+/// Two threads, and one permit is left.
 #[test]
 fn log_last_permit() {
     FULL.run(ring(1), &[], &[&[Take(0, 1)], &[Take(0, 1)]]);
@@ -31,8 +31,8 @@ fn log_without_a_lap() {
     FULL.run(ring(4), &[], &[&[Take(0, 2)], &[Take(W / 2, 1), Take(W / 2, 1)]]);
 }
 
-/// A thread reads the head and stalls. When it reads the slot, the slot has a time of two laps later. At every moment of
-/// the call there is a permit for it, so it must not be denied.
+/// A thread reads the head and stalls. When it reads the slot, the slot has a time of two laps later. A permit is
+/// available at every moment of the call, so the thread must not be denied.
 #[test]
 fn log_denial_of_the_past() {
     BOUNDED.run(
@@ -42,8 +42,8 @@ fn log_denial_of_the_past() {
     );
 }
 
-/// A claimer sleeps before it stores, and the ring comes round to its slot: the slot is filled for
-/// it, no earlier than its own time.
+/// A claiming thread stalls before it stores, and the ring returns to its slot. Another thread fills the slot, at a
+/// time no earlier than that of the stalled thread.
 #[test]
 fn log_sleeper_is_helped() {
     FULL.unordered().run(
@@ -61,7 +61,7 @@ fn log_sleeper_is_helped() {
     );
 }
 
-/// A claimer sleeps for more than a lap, until the tags look as they did when it fell asleep.
+/// A claiming thread stalls for more than a lap, until the tags have the same values again.
 #[test]
 fn log_sleeper_for_two_laps() {
     BOUNDED.unordered().run(
@@ -71,9 +71,8 @@ fn log_sleeper_for_two_laps() {
     );
 }
 
-/// A claimer sleeps; an older reading claims after it; then the sleeper's slot is filled with the
-/// newest time of the head. Had the older reading turned that back, the slot would be judged too
-/// early.
+/// A claiming thread stalls, and an older reading claims after it. Then the slot of the stalled thread is filled with
+/// the newest time of the head. If the older reading had set that time back, the slot would expire too early.
 #[test]
 fn log_older_reading() {
     BOUNDED.unordered().run(
@@ -86,7 +85,7 @@ fn log_older_reading() {
     );
 }
 
-/// Several permits at once, over the lap's end, beside single ones.
+/// Several permits in one request, across the end of the lap, beside single permits.
 #[test]
 fn log_several_permits() {
     BOUNDED.unordered().run(
@@ -114,7 +113,7 @@ fn log_several_permits() {
     );
 }
 
-/// A log takes nothing back: the permits stay spent, and the caller is told.
+/// A log refunds nothing: the permits remain spent, and the caller gets the result.
 #[test]
 fn log_refund() {
     BOUNDED.unordered().run(
@@ -169,7 +168,7 @@ fn log_three_threads() {
         .run(ring(1), &[], &[&[Take(0, 1)], &[Take(W, 1)], &[Take(2 * W, 1)]]);
 }
 
-/// Reads that write nothing, while slots are claimed.
+/// Read-only calls write nothing while slots are claimed.
 #[test]
 fn log_looks() {
     FULL.run(

@@ -1,5 +1,5 @@
-//! The answers of a limiter are true: when to try again, how many permits are left, when its state is idle. A denial
-//! changes no answer.
+//! The answers of a limiter are correct: the retry time, the remaining permits, and the time at which its state is
+//! idle. A denial changes no answer.
 
 use proptest::prelude::*;
 use ringgate::{Algorithm, Nanos};
@@ -10,7 +10,7 @@ use super::walk::{
 };
 use crate::common::{Any, State};
 
-/// Everything that can be asked of a state at one time without changing it.
+/// All answers of a state at one time that do not change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answers {
     remaining: u64,
@@ -33,7 +33,7 @@ impl Answers {
         }
     }
 
-    /// The answers at `now` and at many times after it, until long after everything has left the window.
+    /// The answers at `now` and at many later times, until long after all charges have left the window.
     pub(crate) fn from(it: &Any, state: &State, now: Nanos) -> Vec<Self> {
         advance(it, now).map(|then| Self::at(it, state, then)).collect()
     }
@@ -51,10 +51,9 @@ pub(crate) fn advance(it: &Any, now: Nanos) -> impl Iterator<Item = Nanos> {
 proptest! {
     #![proptest_config(config())]
 
-    /// `ready_at` is the earliest instant: the same request is admitted then, and refused one
-    /// nanosecond earlier (which is the last of the cell before).
+    /// `ready_at` is the earliest time: the same request is admitted then, and denied one nanosecond earlier.
     #[test]
-    fn a_retry_is_admitted_when_promised_and_no_earlier(
+    fn a_retry_is_admitted_at_the_retry_time_and_no_earlier(
         subject in subject(),
         history in history(back_and_forth(), acts()),
         more in size(),
@@ -66,8 +65,8 @@ proptest! {
             for permits in [1, it.max_request() / 2, it.max_request(), more.of(it.max_request())] {
                 let now = walk.at();
                 let Some(ready) = it.ready_at(walk.state.shared(), now, permits) else {
-                    // Within the horizon only too large a request is never admitted, or one behind
-                    // a debt of decades.
+                    // Within the horizon, a request is never admitted only if it is too large or behind a debt of
+                    // decades.
                     prop_assert!(permits > it.max_request() || walk.in_debt);
                     continue;
                 };
@@ -86,10 +85,10 @@ proptest! {
         }
     }
 
-    /// `earliest` is never too late: requests for all the permits are never admitted before it, however they are split and
-    /// however early they are made. For a bucket it is exact, except for rounding.
+    /// `earliest` is never too late: requests for all permits are never admitted before it, however they are split
+    /// and timed. For a bucket it is exact, except for rounding.
     #[test]
-    fn many_requests_take_as_long_as_they_are_said_to(
+    fn many_requests_take_as_long_as_predicted(
         subject in subject(),
         history in history(forward(), asks()),
         many in 1..40_u64,
@@ -107,19 +106,19 @@ proptest! {
             prop_assert!(it.decide(state.shared(), now, 1).is_some());
             prop_assert!(earliest(taken) <= now, "{} by {:?} instead of {:?}", taken, now, earliest(taken));
             if matches!(it, Any::Gcra(_)) {
-                // Each request comes at a whole nanosecond, up to one after it might.
+                // Each request comes at a whole nanosecond, up to one nanosecond late.
                 prop_assert!(now.get() - earliest(taken).get() <= taken);
             }
         }
-        // All at once are later, or never.
+        // One request for all permits is admitted later, or never.
         if let Some(ready) = it.ready_at(walk.state.shared(), began, many) {
             prop_assert!(earliest(many) <= ready);
         }
     }
 
-    /// At the end of time too: a promise is kept, and one nanosecond before it nothing is admitted.
+    /// The retry time is right at the end of time, too: nothing is admitted one nanosecond before it.
     #[test]
-    fn a_retry_is_honest_wherever_the_clock_stands(
+    fn the_retry_time_is_right_at_any_reading(
         subject in subject(),
         history in history(anywhere(), asks_and_refunds()),
     ) {
@@ -143,7 +142,7 @@ proptest! {
 
     /// `remaining` is the most that one request gets.
     #[test]
-    fn what_remains_is_what_one_request_gets(subject in subject(), history in history(anywhere(), acts())) {
+    fn one_request_gets_the_remaining_permits(subject in subject(), history in history(anywhere(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
         let it = walk.algorithm;
         for op in history {
@@ -155,7 +154,7 @@ proptest! {
         }
     }
 
-    /// Looking changes nothing at all, and a denial nothing that can be asked for now or later.
+    /// A read-only method changes nothing. A denial changes no answer, now or later.
     #[test]
     fn a_denied_request_changes_nothing(subject in subject(), history in history(back_and_forth(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
@@ -167,7 +166,7 @@ proptest! {
             prop_assert_eq!(format!("{:?}", &before), format!("{:?}", &walk.state));
             if matches!(walk.act(act), Outcome::Denied(_)) {
                 prop_assert_eq!(Answers::from(it, &walk.state, walk.at()), answers);
-                // One word, and the log of times, are not even written to.
+                // A denial does not even write to a single word, or to a log.
                 if it.words() == 1 || matches!(it, Any::Log(_)) {
                     prop_assert_eq!(format!("{:?}", &before), format!("{:?}", &walk.state));
                 }
@@ -175,9 +174,9 @@ proptest! {
         }
     }
 
-    /// Denied requests do not delay the time that was promised to another caller, not by a nanosecond.
+    /// Denied requests do not delay the retry time of another caller, not even by a nanosecond.
     #[test]
-    fn a_flood_of_denied_requests_puts_nothing_off(
+    fn denied_requests_delay_no_admission(
         subject in subject(),
         history in history(forward(), acts()),
         flood in prop::collection::vec((0..60_u64, size()), 1..40),
@@ -196,7 +195,7 @@ proptest! {
             if walk.at() >= ready {
                 break;
             }
-            // More than what is left, so that it is denied.
+            // More permits than remain, so that the request is denied.
             let left = it.remaining(walk.state.shared(), walk.at());
             let permits = size.of(most).max(left + 1);
             prop_assert_eq!(walk.ask(permits), Outcome::Denied(permits));
@@ -204,7 +203,7 @@ proptest! {
         }
     }
 
-    /// From `idle_at` on every answer is a fresh limiter's; one nanosecond earlier something still counts.
+    /// From `idle_at` on, every answer equals that of a fresh limiter. One nanosecond earlier, a permit still counts.
     #[test]
     fn an_idle_state_is_equal_to_a_fresh_one(subject in subject(), history in history(back_and_forth(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
@@ -219,7 +218,7 @@ proptest! {
             prop_assert!(idle >= walk.at());
             prop_assert_eq!(idle == walk.at(), it.spent(walk.state.shared(), walk.at()) == 0);
             prop_assert_eq!(it.spent(walk.state.shared(), idle), 0);
-            // The newest reading may be ahead of the caller's; the next one is not older than it.
+            // The newest reading may be ahead of the caller's. The next reading is not older than it.
             let idle = idle.max(Nanos::new(walk.newest));
             prop_assert_eq!(Answers::from(it, &walk.state, idle), Answers::from(it, &fresh, idle));
             if it.spent(walk.state.shared(), walk.at()) > 0 {
@@ -229,7 +228,7 @@ proptest! {
         }
     }
 
-    /// From then on every decision is a fresh limiter's as well.
+    /// From `idle_at` on, every decision also equals that of a fresh limiter.
     #[test]
     fn an_idle_state_decides_as_a_fresh_one(
         subject in subject(),
@@ -250,10 +249,10 @@ proptest! {
         }
     }
 
-    /// After a window and a cell of silence (two units of time for a log; for a bucket, the time it takes to
-    /// fill) a limiter is as good as new, whatever was asked of it.
+    /// After a silence, a limiter equals a new one, whatever was requested before. The silence is a window and a
+    /// cell; for a log, a window and two units of time; for a bucket, the time until it is full.
     #[test]
-    fn silence_makes_a_limiter_as_good_as_new(
+    fn after_a_silence_a_limiter_equals_a_new_one(
         subject in subject(),
         history in history(back_and_forth(), asks_and_refunds()),
     ) {
@@ -265,9 +264,8 @@ proptest! {
         let windows = subject.bounds.iter().map(|&(window, _)| nanos(window)).max().expect("one window");
         let silence = match it {
             Any::Counter(ring) => {
-                // Every window's cells are whole cells of the narrowest, so each may be wider by
-                // one of those than its part of the window; there are at most 12, and one more is
-                // summed.
+                // The cells of every window are whole cells of the narrowest, so each may be wider by one of these
+                // than its part of the window. There are at most 12 cells, and one more is summed.
                 let cell = nanos(ring.cell());
                 let exact = subject.bounds.len() == 1;
                 let cells = windows.div_ceil(cell);
@@ -284,14 +282,14 @@ proptest! {
         let fresh = State::fresh(it);
         prop_assert_eq!(it.spent(walk.state.shared(), walk.at()), 0);
         prop_assert_eq!(Answers::at(it, &walk.state, walk.at()), Answers::at(it, &fresh, walk.at()));
-        // Even rings give the largest share in some cells only.
+        // An even ring gives the largest share only in some cells.
         let ready = it.ready_at(walk.state.shared(), walk.at(), it.max_request()).expect("it is the most");
         prop_assert!(ready.get() <= walk.now + nanos(it.window()));
         prop_assert!(it.decide(walk.state.shared(), ready, it.max_request()).is_some());
     }
 
-    /// Every later decision sees a charge beyond the limit: a state in debt admits at
-    /// no time more than one that was not charged, and nothing before the debt fits.
+    /// Every later decision includes a charge above the limit. A state in debt never admits more than a state without
+    /// the debt, and admits nothing before the debt fits.
     #[test]
     fn debt_is_seen_by_every_later_decision(
         subject in subject(),
@@ -323,9 +321,9 @@ proptest! {
         }
     }
 
-    /// `spent`, charged to a fresh state, makes that one at least as strict, for ever.
+    /// A fresh state that is charged with `spent` is at least as strict, at all later times.
     #[test]
-    fn what_is_spent_stands_for_the_whole_state(
+    fn the_spent_permits_describe_the_whole_state(
         subject in subject(),
         before in history(forward(), acts()),
         after in history(forward(), asks()),

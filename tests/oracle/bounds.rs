@@ -1,5 +1,4 @@
-//! No interval of one window ever holds more than the bound; and the bound is reached, so that it says no
-//! more than it must.
+//! No window ever exceeds the bound, and histories reach the bound, so that it is not too high.
 
 use proptest::prelude::*;
 use ringgate::algorithm::CounterRingBuilder;
@@ -24,7 +23,7 @@ proptest! {
 
     /// Refunds, debts, and clocks that step back, stand still, jump by decades and end.
     #[test]
-    fn no_clock_and_no_refund_lets_a_window_hold_more(
+    fn no_clock_and_no_refund_exceeds_the_bound(
         subject in subject(),
         history in history(anywhere(), acts()),
     ) {
@@ -37,7 +36,7 @@ proptest! {
 
     /// Many callers whose clocks differ by a constant share one limiter.
     #[test]
-    fn clocks_that_differ_let_no_window_hold_more(
+    fn clocks_that_differ_do_not_exceed_the_bound(
         subject in subject(),
         late in prop::collection::vec(0..1500_u64, 1..5),
         history in history(back_and_forth(), acts()),
@@ -54,8 +53,8 @@ proptest! {
         prop_assert_eq!(subject.broken(&walk.log), None);
     }
 
-    /// Every method with every number, in every state that can be reached: the test is that nothing
-    /// panics, which in a debug build includes every overflow.
+    /// Every method with every number, in every reachable state, does not panic. In debug builds, an overflow is a
+    /// panic.
     #[test]
     fn no_reading_and_no_number_panics(
         subject in subject(),
@@ -85,7 +84,7 @@ fn builder(limit: u64) -> CounterRingBuilder {
     CounterRing::builder(Quota::per_second(limit).expect("a small limit"))
 }
 
-/// One of each, with a second as window, and the most that the adversaries below get out of it in one window.
+/// One subject per algorithm, with a window of a second, and the most that the adversaries below get in one window.
 fn subjects() -> Vec<(Subject, u64)> {
     let rate = |limit| Quota::per_second(limit).expect("a small limit");
     let ring = |builder: CounterRingBuilder| builder.build().expect("a small ring");
@@ -168,7 +167,7 @@ fn subjects() -> Vec<(Subject, u64)> {
     ]
 }
 
-/// Asks for one permit until refused.
+/// Requests single permits until one is denied.
 fn hammer(walk: &mut Walk<'_>) {
     while walk.ask(1) != super::walk::Outcome::Denied(1) {}
 }
@@ -178,7 +177,7 @@ type Adversary = fn(&mut Walk<'_>);
 /// Runs an adversary from many phases within a cell and a window.
 fn attack(subject: &Subject, adversary: Adversary) -> u64 {
     let mut most = 0;
-    // Large limits: a burst is a thousand calls, and phases matter to cells, not to limits.
+    // Large limits are left out: a burst would be a thousand calls, and phases depend on cells and not on the limit.
     let phases = match subject.algorithm.bound() {
         0..=110 => 10,
         _ => 3,
@@ -201,7 +200,7 @@ fn attack(subject: &Subject, adversary: Adversary) -> u64 {
     most
 }
 
-/// Everything in the last nanosecond of a cell, and again in the first of the next.
+/// Requests everything in the last nanosecond of a cell, and again in the first of the next.
 fn around_the_edge(walk: &mut Walk<'_>) {
     walk.go(Move::CellEnd);
     hammer(walk);
@@ -209,8 +208,8 @@ fn around_the_edge(walk: &mut Walk<'_>) {
     hammer(walk);
 }
 
-/// One call, silence for most of a window, everything as late as the first call's cell counts, everything as
-/// soon as it does not.
+/// One request, and silence for most of a window. Then everything at the last time at which the cell of the first
+/// request counts, and everything as soon as it does not.
 fn one_then_silence(walk: &mut Walk<'_>, silence: u64) {
     walk.ask(1);
     walk.go(Move::Permille(silence));
@@ -221,8 +220,8 @@ fn one_then_silence(walk: &mut Walk<'_>, silence: u64) {
     }
 }
 
-/// Everything in the first nanosecond of a cell, everything at the end of every cell after it,
-/// until one window has passed.
+/// Requests everything in the first nanosecond of a cell, and then at the end of every cell, until one window has
+/// passed.
 fn every_edge(walk: &mut Walk<'_>) {
     walk.go(Move::NextCell);
     hammer(walk);
@@ -244,7 +243,7 @@ fn twice_the_limit(walk: &mut Walk<'_>) {
     }
 }
 
-/// Everything the moment it is promised, again and again.
+/// Requests everything at each retry time, again and again.
 fn on_the_dot(walk: &mut Walk<'_>) {
     for _ in 0..400 {
         let ready = walk.algorithm.ready_at(walk.state.shared(), walk.at(), 1);
@@ -253,7 +252,7 @@ fn on_the_dot(walk: &mut Walk<'_>) {
     }
 }
 
-/// A burst, silence to just before it leaves the window, and everything that fits from then on.
+/// A burst, silence until just before it leaves the window, and then as much as possible.
 fn just_before_it_leaves(walk: &mut Walk<'_>) {
     walk.go(Move::CellEnd);
     hammer(walk);
@@ -265,7 +264,7 @@ fn just_before_it_leaves(walk: &mut Walk<'_>) {
 }
 
 #[test]
-fn adversaries_reach_the_bound_and_no_more() {
+fn adversaries_reach_the_bound_and_do_not_exceed_it() {
     let adversaries: [Adversary; 8] = [
         around_the_edge,
         |walk| one_then_silence(walk, 500),
@@ -286,7 +285,7 @@ fn adversaries_reach_the_bound_and_no_more() {
     }
 }
 
-/// "At least L·N/(N + 1) per W when saturated", and the others' L.
+/// The documented throughput: at least L·N/(N + 1) per W for a strict ring, and L for the others.
 #[test]
 fn saturated_throughput_is_as_promised() {
     let windows = 60;
@@ -311,7 +310,7 @@ fn saturated_throughput_is_as_promised() {
         let promised = match &subject.algorithm {
             Any::Counter(ring) if name.starts_with("strict") => {
                 let cell = nanos(ring.cell());
-                // The first window's limit, then L in every N + 1 cells.
+                // The limit of the first window, then L in every N + 1 cells.
                 limit * (walk.now / (window.div_ceil(cell) * cell + cell))
             }
             _ => limit * (windows - 1),

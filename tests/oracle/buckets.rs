@@ -1,4 +1,4 @@
-//! The bound of a bucket, b + L − 1: a greedy caller reaches it, and no rounding lets it be passed.
+//! The bound of a bucket, b + L − 1: a greedy caller reaches it, and no rounding exceeds it.
 
 use core::time::Duration;
 
@@ -8,8 +8,8 @@ use ringgate::{Algorithm, Gcra, Nanos};
 use super::walk::{config, quota};
 use crate::common::{Log, State};
 
-/// Takes all that `bucket` has at `begin`, and whatever has been refilled in steps of at most the burst until the last
-/// nanosecond of the window. Nothing that is refilled is lost, so no caller gets more between two full buckets.
+/// Requests the whole burst at `begin`, and then all refilled permits in steps of at most the burst, until the last
+/// nanosecond of the window. No refilled permit is lost, so no caller gets more between two full buckets.
 fn greedy(bucket: &Gcra, limit: u64, window: u64, begin: u64) -> Log {
     let state = State::fresh(bucket);
     let mut log = Log::default();
@@ -37,7 +37,7 @@ fn greedy(bucket: &Gcra, limit: u64, window: u64, begin: u64) -> Log {
     log
 }
 
-/// L divides W or not, b is 1, the limit, or in between, and the limit is as large as can be.
+/// L divides W or not. b is 1, the limit, or in between. The limit is up to the largest.
 #[test]
 fn a_greedy_caller_reaches_the_bound_of_a_bucket() {
     const SECOND: u64 = 1_000_000_000;
@@ -70,18 +70,18 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn no_rounding_lets_a_bucket_admit_more(
+    fn no_rounding_exceeds_the_bound_of_a_bucket(
         (window, limit) in (1_000..31_622_400_000_000_000_u64).prop_flat_map(|window| {
             (Just(window), prop_oneof![1..1_000_u64, 1..=window.min(1_000_000_000_000)])
         }),
         part in 1..=1_000_u64,
         begin in 0..1_000_000_u64,
     ) {
-        // A thousandth of the limit or more, so that the walk is short; one permit of a small limit.
+        // At least a thousandth of the limit, so that the walk is short. With a small limit, one permit.
         let burst = (limit * part).div_ceil(1_000);
         let bucket = Gcra::token_bucket(quota(limit, window), burst).expect("no more than the limit");
         let most = greedy(&bucket, limit, window, begin).worst(Duration::from_nanos(window));
-        // The time of a permit is rounded up to half a nanosecond: a few permits of a window may be lost by that.
+        // The time of a permit is rounded up to half a nanosecond, which may cost a few permits of a window.
         let permit = (2 * window).div_ceil(limit);
         prop_assert_eq!(most, burst + (2 * window - 2) / permit);
         prop_assert!(most <= bucket.bound());

@@ -1,4 +1,4 @@
-//! Decision for decision against the brute-force models, and one form of an algorithm against another.
+//! Decisions compared with those of brute-force models, and with those of another representation of the algorithm.
 
 use proptest::prelude::*;
 use ringgate::{Algorithm, Gcra, Nanos, Receipt, TimestampRing};
@@ -13,7 +13,7 @@ use crate::common::{Any, State};
 proptest! {
     #![proptest_config(config())]
 
-    /// A ring's decisions and answers are the sum of its cells, for any clock, with refunds and debts.
+    /// The decisions and answers of a ring equal the sum of its cells, for any clock, with refunds and debts.
     #[test]
     fn a_counter_ring_equals_the_list_of_its_cells(
         ring in ring(),
@@ -52,8 +52,8 @@ proptest! {
                     let permits = size.of(it.max_request());
                     let spent = model.spent(now);
                     let booked = it.charge(state.shared(), at, permits);
-                    // Permits that a word cannot hold are forgiven, and make no difference while it is
-                    // the newest debt. Up to as much debt again as the limit always has room.
+                    // Permits that a word cannot hold are not charged, which makes no difference while this is the
+                    // newest debt. A word can always hold as much debt as the limit.
                     prop_assert!(booked == permits || spent.saturating_add(permits) > 2 * ring.limit + 1);
                     model.charge(now, booked.min(1 << 40));
                     debt += booked.min(1 << 40);
@@ -74,8 +74,8 @@ proptest! {
         }
     }
 
-    /// Readings that are whole units, a window of whole units, a clock that does not step back: no
-    /// rounding, and the ring is "the oldest of L" to the nanosecond, with debts of any size.
+    /// Readings and windows are whole units, and the clock does not step back. Then nothing is rounded, and the ring
+    /// equals "the oldest of L" to the nanosecond, with debts of any size.
     #[test]
     fn a_timestamp_ring_equals_a_queue(
         limit in limit(),
@@ -110,7 +110,7 @@ proptest! {
                 }
                 Act::Refund(_, part) => if let Some(receipt) = last.take() {
                     let permits = receipt.permits() * part / 1000;
-                    // A log only moves on.
+                    // A log never moves back.
                     prop_assert_eq!(it.refund(state.shared(), &receipt, permits), permits == 0);
                 }
                 Act::Charge(size) => {
@@ -122,8 +122,8 @@ proptest! {
         }
     }
 
-    /// Any readings, any clock: what is recorded is rounded up, what is asked is rounded down, and
-    /// an older reading is judged at the newest time that is certain.
+    /// With any readings and any clock, recorded times are rounded up, requested times are rounded down, and an older
+    /// reading is decided at the newest certain time.
     #[test]
     fn a_timestamp_ring_equals_a_queue_of_rounded_times(
         limit in limit(),
@@ -160,7 +160,7 @@ proptest! {
         }
     }
 
-    /// GCRA is a bucket with a level that time refills.
+    /// GCRA equals a bucket with a level that time refills.
     #[test]
     fn gcra_equals_a_bucket(
         limit in limit(),
@@ -198,11 +198,11 @@ proptest! {
         }
     }
 
-    /// The sandwich. With w the cell width, N·w the window rounded up to whole cells: a strict ring
-    /// admits only if the log of the window would; and it denies only if the log of a window of (N
-    /// + 1)·w would.
+    /// A strict ring lies between two logs. Let w be the width of a cell, and N·w the window rounded up to whole
+    /// cells. The ring admits only if the log of the window admits, and denies only if the log of a window of (N +
+    /// 1)·w denies.
     ///
-    /// The ring denies at t if the cells from the N-th before the present one hold too much. They begin after
+    /// The ring denies at t if the cells from the N-th before the current one hold too much. These cells begin after
     /// t − (N + 1)·w. So a single caller that stays below the limit in every (N + 1)·w is never denied.
     #[test]
     fn a_strict_ring_lies_between_two_logs(
@@ -256,7 +256,7 @@ proptest! {
         }
     }
 
-    /// The log of the window, and that of a window two units longer.
+    /// The log of the window, and the log of a window that is two units longer.
     #[test]
     fn a_timestamp_ring_lies_between_two_logs(
         limit in limit(),
@@ -277,11 +277,11 @@ proptest! {
         }
     }
 
-    /// The two forms of a ring decide and answer alike for clocks that do not step back. (When one
-    /// does, a denial of the packed form has entered no cell and one of the other form has, so that
-    /// the caller is judged in another cell; the model above says how.)
+    /// Packed and wide rings decide and answer alike if the clock does not step back. After a step back, a denial of
+    /// the wide ring has entered a cell and a denial of the packed ring has not, so the caller is decided in another
+    /// cell.
     #[test]
-    fn packed_and_unpacked_rings_are_alike(
+    fn packed_and_wide_rings_decide_alike(
         ring in ring(),
         history in history(forward(), prop_oneof![
             8 => asks(),
@@ -302,7 +302,7 @@ proptest! {
                     let one = packed.decide(left.shared(), at, permits);
                     let other = unpacked.decide(right.shared(), at, permits);
                     prop_assert_eq!(one.is_some(), other.is_some());
-                    // A packed sum that debt has stopped gives nothing back.
+                    // A packed sum that is limited by debt refunds nothing.
                     let refund = refund.filter(|_| !in_debt);
                     if let (Some(one), Some(other), Some(part)) = (one, other, refund) {
                         prop_assert_eq!(one.at(), other.at());
@@ -313,7 +313,7 @@ proptest! {
                 }
                 Act::Charge(size) => {
                     let permits = size.of(packed.max_request());
-                    // More than this the other form forgives.
+                    // The wide ring does not charge more than this.
                     if unpacked.spent(right.shared(), at) + permits > 2 * ring.limit + 1 {
                         continue;
                     }
@@ -339,9 +339,9 @@ proptest! {
         }
     }
 
-    /// Words that one thread owns and words that are shared hold the same after any history.
+    /// Words of one thread and shared words have equal contents after any history.
     #[test]
-    fn exclusive_and_shared_words_are_alike(subject in subject(), history in history(anywhere(), asks())) {
+    fn exclusive_and_shared_words_decide_alike(subject in subject(), history in history(anywhere(), asks())) {
         let it = &subject.algorithm;
         let (shared, mut owned) = (State::fresh(it), State::fresh(it));
         let mut now = 0;
@@ -360,7 +360,7 @@ proptest! {
 
     /// A single caller is never denied a request that a log of N + 1 cells has capacity for.
     #[test]
-    fn a_lone_caller_under_the_limit_is_never_denied(
+    fn a_single_caller_under_the_limit_is_never_denied(
         ring in ring().prop_filter("no shares", |ring| ring.kind != Kind::Even),
         moves in prop::collection::vec((forward(), size()), 1..80),
     ) {
@@ -376,10 +376,9 @@ proptest! {
     }
 }
 
-/// Where a ring's cells and shares lie does not depend on its form. (The shares of 10 in 4 cells
-/// are 2, 3, 2, 3.)
+/// The cells and shares of a ring do not depend on its representation. The shares of 10 in 4 cells are 2, 3, 2, 3.
 #[test]
-fn both_forms_of_an_even_ring_give_a_cell_the_same_share() {
+fn packed_and_wide_even_rings_have_equal_shares() {
     let ring = |unpacked| Ring {
         kind: Kind::Even,
         limit: 10,

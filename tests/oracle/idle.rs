@@ -37,7 +37,7 @@ impl Words for Asleep<'_> {
 /// A log passes on while a claimer sleeps: what it has not stored counts as taken at that time, and
 /// no longer.
 #[test]
-fn a_log_passes_on_while_a_claimer_sleeps() {
+fn a_log_passes_on_while_a_claiming_thread_stalls() {
     let quota = Quota::new(2, core::time::Duration::from_micros(10)).expect("a quota");
     let it = Any::from(TimestampRing::new(quota).expect("a ring"));
     let state = State::fresh(&it);
@@ -63,7 +63,7 @@ fn a_log_passes_on_while_a_claimer_sleeps() {
 /// A chain of refunds, each of a charge that began where the one before had ended: with all of them
 /// the word would be back where it began, whatever the clock has seen since.
 #[test]
-fn a_bucket_gives_back_its_newest_charge_only() {
+fn a_bucket_refunds_only_its_newest_charge() {
     let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");
     let state = State::fresh(&Any::from(it.clone()));
     let charge = |seconds: u64| {
@@ -96,7 +96,7 @@ fn a_bucket_is_idle_when_it_is_full() {
 /// A word that a refund has taken back may be above the clock when the current word is not: also after further charges, and
 /// where the word was passed on earlier.
 #[test]
-fn a_bucket_is_not_idle_before_what_was_refunded_is_past() {
+fn a_bucket_is_not_idle_before_a_refunded_charge_has_expired() {
     let it = Gcra::new(Quota::per_second(10).expect("a quota")).expect("a bucket");
     let second = Nanos::new(1_000_000_000);
     for then in ["nothing", "a charge", "passed on"] {
@@ -160,7 +160,7 @@ fn a_limit_is_lowered_within_its_range() {
 /// A bucket whose limit is lowered has a longer burst: a permit takes longer, which is rounded up. A state is idle only
 /// when every word that a refund may have taken back is below the next one.
 #[test]
-fn a_lowered_bucket_is_idle_after_all_that_a_refund_took_back() {
+fn a_lowered_bucket_is_not_idle_before_refunded_charges_have_expired() {
     for (limit, window, burst) in [(1_000, 1_000, 1), (7, 1_000, 7), (60, 1_001, 3)] {
         let bucket = Gcra::token_bucket(quota_of(limit, window), burst).unwrap();
         for lowered in 1..=limit {

@@ -1,4 +1,4 @@
-//! Words that pass to another key are as good as new, and a lowered limit is a limit.
+//! Words that pass to another key equal fresh words, and a lowered limit equals a limit of that size.
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ pub(crate) fn with_first(state: &State, first: u64) -> State {
     copy
 }
 
-/// Words with any values, which no exchange changes; loads and exchanges are counted.
+/// Words with any values, which no exchange changes. Loads and exchanges are counted.
 #[derive(Clone, Copy)]
 struct Stone<'a> {
     words: &'a [u64],
@@ -56,9 +56,9 @@ impl Words for Stone<'_> {
 proptest! {
     #![proptest_config(config())]
 
-    /// Word 0 is below 2^62, and 0 only as long as nothing was written.
+    /// Word 0 is below 2^62, and is 0 only before the first write.
     #[test]
-    fn the_first_word_keeps_to_its_bits(subject in subject(), history in history(anywhere(), acts())) {
+    fn the_first_word_uses_only_its_bits(subject in subject(), history in history(anywhere(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
         let mut written = false;
         for op in history {
@@ -71,9 +71,9 @@ proptest! {
         }
     }
 
-    /// A word that may follow another is greater than it and than every word before it, and stays within its bits.
+    /// An advanced word is greater than the current word and every word before it, and stays within its bits.
     #[test]
-    fn later_is_above_every_word_before(subject in subject(), history in history(anywhere(), acts())) {
+    fn an_advanced_word_is_above_every_earlier_word(subject in subject(), history in history(anywhere(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
         let it = walk.algorithm;
         let mut highest = 0;
@@ -88,15 +88,15 @@ proptest! {
             }
             if let Some(later) = later {
                 prop_assert!(later > word && later & TABLE == 0);
-                // A bucket that is not idle is above its present word only.
+                // A bucket that is not idle is only above its current word.
                 prop_assert!(later > highest || matches!(it, Any::Gcra(_)));
             }
         }
     }
 
-    /// A state is idle from the instant that is said, and not a nanosecond before.
+    /// A state is idle from `idle_at` on, and not a nanosecond earlier.
     #[test]
-    fn idle_from_is_the_first_idle_instant(subject in subject(), history in history(anywhere(), acts())) {
+    fn idle_at_is_the_first_idle_time(subject in subject(), history in history(anywhere(), acts())) {
         let mut walk = Walk::new(&subject.algorithm);
         let it = walk.algorithm;
         for op in history {
@@ -113,8 +113,8 @@ proptest! {
         }
     }
 
-    /// A request with an older reading than the one at which an idle state was renewed is decided as of that
-    /// time, or refused.
+    /// An idle state was renewed at some reading. A request with an older reading is decided at that reading, or
+    /// denied.
     #[test]
     fn a_renewed_state_does_not_go_back_in_time(
         subject in subject(),
@@ -141,7 +141,7 @@ proptest! {
         prop_assert!(reached.get() + cell > walk.now);
         let state = with_first(&walk.state, later);
         let older = Nanos::new(walk.now.saturating_sub(back * nanos(it.window()) / 3));
-        // A bucket is above an older reading, and has room only for what has drained.
+        // A bucket is ahead of an older reading, and has room only for permits that have drained.
         let room = it.remaining(state.shared(), older);
         match it.decide(state.shared(), older, room.max(1)) {
             Some(receipt) if matches!(it, Any::Gcra(_)) => prop_assert!(receipt.at() == older),
@@ -150,7 +150,7 @@ proptest! {
         }
     }
 
-    /// An idle state answers and decides as a fresh one, with the word that may follow its own and with its own.
+    /// An idle state answers and decides as a fresh one, both with the advanced word and with its own.
     #[test]
     fn an_idle_state_is_a_fresh_one(
         subject in subject(),
@@ -185,8 +185,7 @@ proptest! {
         }
     }
 
-    /// So much silence as `span` says, and the words are equal to fresh ones. (A bucket waits longer
-    /// before it says so.)
+    /// After a silence of `span`, the words equal fresh ones. A bucket reports this later.
     #[test]
     fn an_admission_counts_for_no_longer_than_its_span(
         subject in subject(),
@@ -206,8 +205,8 @@ proptest! {
         prop_assert!(it.is_idle(first(&walk.state), then));
     }
 
-    /// A live state is left as strict as it is: it admits what it would have admitted at the tick
-    /// that follows, and nothing else.
+    /// A live state remains as strict: it admits the requests that it would have admitted at the next tick, and no
+    /// others.
     #[test]
     fn a_live_state_stays_as_strict(
         subject in subject(),
@@ -222,7 +221,7 @@ proptest! {
         walk.now = walk.newest;
         let Some(later) = it.advance(first(&walk.state), walk.at()) else { return Ok(()) };
         let (one, other) = (with_first(&walk.state, later), walk.state.clone());
-        // From the beginning of the tick that follows, both are at the same.
+        // From the beginning of the next tick, both states have the same time.
         let tick = match it {
             Any::Counter(ring) => nanos(ring.cell()),
             Any::Log(ring) => 2 * unit(ring.max_request()),
@@ -237,7 +236,7 @@ proptest! {
         }
     }
 
-    /// Trying until there is an answer is deciding.
+    /// Repeating `attempt` until there is an answer equals `decide`.
     #[test]
     fn attempts_end_in_a_decision(subject in subject(), history in history(anywhere(), asks())) {
         let it = &subject.algorithm;
@@ -248,7 +247,7 @@ proptest! {
             now = step.apply(now, window, window.div_ceil(5));
             let Act::Ask(size) = act else { continue };
             let (at, permits) = (Nanos::new(now), size.of(it.max_request()));
-            // Alone, what has to be done first takes one attempt: entering a cell.
+            // Without other threads, only the entry of a cell needs one more attempt.
             let tried = match it.attempt(one.shared(), at, permits) {
                 Attempt::Retry => it.attempt(one.shared(), at, permits),
                 decided => decided,
@@ -259,8 +258,8 @@ proptest! {
         }
     }
 
-    /// An attempt ends with any words, even if none can be written; over zeros so do
-    /// looks and refunds.
+    /// An attempt ends with any words, even if no word can be written. Over zeros, read-only methods and refunds end,
+    /// too.
     #[test]
     fn an_attempt_ends_over_any_words(
         subject in subject(),
@@ -307,7 +306,7 @@ proptest! {
         alike(&lowered.into(), &built.into(), history)?;
     }
 
-    /// A bucket whose burst is its limit, lowered to a limit, decides as a bucket with that limit.
+    /// A bucket whose burst is its limit decides, with a lowered limit, as a bucket with that limit.
     #[test]
     fn a_lowered_bucket_is_a_bucket_with_that_limit(
         limit in 1..400_u64,
@@ -323,7 +322,7 @@ proptest! {
         alike(&lowered.into(), &built.into(), history)?;
     }
 
-    /// Words that hold more than the lower limit refuse, and what the lower one took the higher one counts.
+    /// A state with more permits than the lower limit denies. Charges by the lower limit count for the higher limit.
     #[test]
     fn tiers_share_their_words(ring in ring(), part in 0..1000_u64, history in history(forward(), asks())) {
         prop_assume!(ring.kind != Kind::Even);
@@ -354,7 +353,7 @@ fn alike(one: &Any, other: &Any, history: Vec<super::walk::Op>) -> Result<(), Te
     Ok(())
 }
 
-/// The first word of a key that was never seen.
+/// The first word of a new key.
 #[test]
 fn fresh_words_are_idle_at_any_time() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");

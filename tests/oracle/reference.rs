@@ -1,19 +1,19 @@
-//! Brute-force models: everything is counted anew from a list of all charges, in plain nanoseconds.
+//! Brute-force models, which count from a list of all charges in plain nanoseconds.
 
 use super::walk::{Kind, Ring};
 
 /// A counter ring of one window, as the list of its charges by cell.
 ///
-/// This is the definition of the ring's decisions, exact and for any clock: the sum of the summed cells up to
-/// the present one, which is the caller's or the newest published.
+/// This is the exact definition of the ring's decisions for any clock: the sum of the counted cells up to the current
+/// one. The current cell is that of the caller's reading or of the newest published one.
 #[derive(Clone, Debug)]
 pub(crate) struct CellLog {
     ring: Ring,
-    /// Cell and permits of each charge.
+    /// The cell and the permits of each charge.
     charges: Vec<(u64, u64)>,
     newest: u64,
-    /// Whether a denial may enter a cell: in a ring of several words. For a clock that steps back,
-    /// the cell that was entered stays the present one.
+    /// Whether a denial may enter a cell, as in a wide ring. If the clock steps back, the entered cell remains the
+    /// current one.
     denial_enters: bool,
 }
 
@@ -53,13 +53,13 @@ impl CellLog {
         if self.ring.kind != Kind::Even {
             return room;
         }
-        // The share of cell i is ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋, cells being counted from the clock's origin.
+        // The share of cell i is ⌊(i + 1)·L/N⌋ − ⌊i·L/N⌋. Cells are counted from the origin of the clock.
         let (limit, cells) = (self.ring.limit, self.ring.cells);
         let share = (cell % cells + 1) * limit / cells - (cell % cells) * limit / cells;
         room.min(share.saturating_sub(self.sum(cell, cell)))
     }
 
-    /// The stamp of the decision, when it is an admission.
+    /// The time of the decision, if the request is admitted.
     pub(crate) fn decide(&mut self, now: u64, permits: u64) -> Option<u64> {
         if permits == 0 {
             return Some(now);
@@ -83,7 +83,7 @@ impl CellLog {
         self.charges.push((self.newest, permits));
     }
 
-    /// Takes back `permits` that were charged to `cell`, whichever of its charges they were.
+    /// Removes `permits` that were charged to `cell`.
     pub(crate) fn refund(&mut self, cell: u64, mut permits: u64) -> bool {
         if permits == 0 {
             return true;
@@ -133,9 +133,10 @@ impl CellLog {
     }
 }
 
-/// "The oldest of L", as an unbounded list of times, in the ring's units.
+/// "The oldest of L" as an unbounded list of times, in the units of the ring.
 ///
-/// `look` is the time at which the queue is read. It differs from the reading only after a clock has stepped back: a
+/// `look` is the time at which the list is read. It differs from the reading only after the clock has stepped back. A
+/// recorded time may be ahead by one unit, because it was rounded up.
 /// recorded time is past, except that it may have been rounded up by one unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
@@ -210,8 +211,8 @@ impl Queue {
     }
 }
 
-/// Nanoseconds per unit of a timestamp ring: the smallest of 1, 2, 5, 10, … that gives 20 years of 366 days
-/// in 62 bits beside the index of `limit` slots and one bit.
+/// The nanoseconds per unit of a timestamp ring: the smallest of 1, 2, 5, 10, … with which 20 years of 366 days fit
+/// into 62 bits, beside the index of `limit` slots and one bit.
 pub(crate) fn unit(limit: u64) -> u64 {
     let twenty_years = 20 * 366 * 24 * 3600 * 1_000_000_000_u128;
     let mut slots = 1_u128;
@@ -225,7 +226,7 @@ pub(crate) fn unit(limit: u64) -> u64 {
         .expect("some unit is large enough")
 }
 
-/// A bucket with a level, refilled as time passes; in halves of a nanosecond.
+/// A bucket whose level is refilled as time passes, in halves of a nanosecond.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     permit: i128,
@@ -246,7 +247,7 @@ impl Bucket {
         }
     }
 
-    /// Refills up to `now`, which is never earlier than before.
+    /// Refills up to `now`, which is never earlier than in the call before.
     fn level(&self, now: u64) -> i128 {
         self.full.min(self.level + i128::from(now - self.then) * 2)
     }

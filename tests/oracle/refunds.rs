@@ -1,4 +1,4 @@
-//! A refund that succeeds leaves no trace, and one that does not changes nothing.
+//! A successful refund leaves no trace, and a rejected refund changes nothing.
 
 use proptest::prelude::*;
 use ringgate::algorithm::Reclaim;
@@ -11,8 +11,8 @@ use crate::common::{Any, State};
 proptest! {
     #![proptest_config(config())]
 
-    /// The twin took only what was kept, and was not asked what the other was refused. (Clocks that
-    /// do not step back: the time of a charge stays published when the charge is given back.)
+    /// The twin is charged only the kept permits, and makes only the admitted requests. The clock does not step back,
+    /// because the time of a charge remains published after a refund.
     #[test]
     fn a_refund_leaves_no_trace(
         subject in subject(),
@@ -58,9 +58,9 @@ proptest! {
         }
     }
 
-    /// A refund that follows its charge at once always succeeds, except with a log.
+    /// An immediate refund always succeeds, except with a log.
     #[test]
-    fn what_is_given_back_at_once_is_always_taken_back(
+    fn an_immediate_refund_is_always_accepted(
         subject in subject(),
         history in history(back_and_forth(), asks()),
     ) {
@@ -73,7 +73,7 @@ proptest! {
             let left = it.remaining(walk.state.shared(), walk.at());
             if let Some(receipt) = it.decide(walk.state.shared(), walk.at(), permits) {
                 if matches!(it, Any::Log(_)) {
-                    // A log only moves on.
+                    // A log never moves back.
                     prop_assert_eq!(it.refund(walk.state.shared(), &receipt, permits), permits == 0);
                     continue;
                 }
@@ -85,9 +85,9 @@ proptest! {
         }
     }
 
-    /// More than a receipt took cannot be given back.
+    /// A refund cannot exceed the permits of its receipt.
     #[test]
-    fn a_refund_of_more_than_was_taken_is_refused(
+    fn a_refund_above_the_charge_is_rejected(
         subject in subject(),
         others in 0..3_u64,
         permits in 0..3_u64,
@@ -103,10 +103,10 @@ proptest! {
         }
     }
 
-    /// Permits that no longer count are not given back. (Other algorithms than counter rings refuse after any
-    /// later charge: what was decided since counted what would be given back.)
+    /// Expired permits are not refunded. Algorithms other than counter rings reject a refund after any later charge,
+    /// because later decisions counted the refunded permits.
     #[test]
-    fn a_refund_of_what_no_longer_counts_is_refused(
+    fn a_refund_of_an_expired_charge_is_rejected(
         subject in subject(),
         history in history(forward(), asks()),
     ) {
@@ -130,11 +130,10 @@ proptest! {
     }
 }
 
-/// The first window's cells need not be the narrowest: the cell to look at is that window's, not
-/// the narrowest one's. (Totals wrap after eight permits here, so that a wrong cell soon tells a
-/// wrong count.)
+/// The first window need not have the narrowest cells, so a refund must use the cell of its own window. Totals wrap
+/// after eight permits here, so that a wrong cell soon shows as a wrong count.
 #[test]
-fn windows_in_any_order_give_back_what_was_taken() {
+fn rings_of_several_windows_refund_in_any_order_of_windows() {
     let quota = |text: &str| text.parse::<Quota>().expect("a quota");
     for [first, second] in [["3/2s", "2/1s"], ["2/1s", "3/2s"]] {
         let ring = CounterRing::builder(quota(first))

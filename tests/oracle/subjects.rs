@@ -7,7 +7,7 @@ use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing};
 
 use crate::common::Subject;
 
-/// Windows that cells divide, windows that they do not, and the shortest and the longest.
+/// Windows that the cells divide evenly or not, and the shortest and the longest.
 pub(crate) fn window() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 1_000..100_000_u64,
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Even,
 }
 
-/// A counter ring of one window, by its numbers.
+/// The parameters of a counter ring of one window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring {
     pub(crate) kind: Kind,
@@ -105,7 +105,7 @@ impl Several {
         builder.build()
     }
 
-    /// Cell width of each window: a multiple of the tick, which may be a part of the narrowest.
+    /// The cell width of each window, a multiple of the tick, which may be a part of the narrowest cell.
     pub(crate) fn widths(&self) -> Vec<u64> {
         let tick = nanos(self.build().cell());
         self.quotas

@@ -1,4 +1,4 @@
-//! Subjects, histories, and a walk of one subject through one history.
+//! Histories, and the run of one subject through one history.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -7,10 +7,10 @@ use ringgate::{Algorithm, Nanos, Receipt};
 pub(crate) use super::subjects::{Kind, Ring, limit, nanos, quota, ring, several, subject, window};
 use crate::common::{Any, Log, State};
 
-/// Twenty years of 365 days in nanoseconds: within the horizon of every representation.
+/// Twenty years of 365 days in nanoseconds, which every representation can hold.
 pub(crate) const HORIZON: u64 = 20 * 365 * 24 * 3600 * 1_000_000_000;
 
-/// How often each property is tried.
+/// The number of cases of each property.
 pub(crate) fn config() -> Config {
     Config {
         cases: 256,
@@ -26,7 +26,7 @@ pub(crate) enum Move {
     Nanos(u64),
     /// Thousandths of the window.
     Permille(u64),
-    /// To the last nanosecond of the present cell.
+    /// To the last nanosecond of the current cell.
     CellEnd,
     /// To the first nanosecond of the next cell.
     NextCell,
@@ -54,7 +54,7 @@ impl Move {
     }
 }
 
-/// How many permits to ask for, in terms of the most that one request can get.
+/// The permits of a request, relative to the most that one request can get.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Size {
     Exactly(u64),
@@ -80,7 +80,7 @@ impl Size {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     Ask(Size),
-    /// Gives back thousandths of one of the charges that are held, the newest being number 0.
+    /// Refunds thousandths of one of the held charges. Number 0 is the newest.
     Refund(usize, u64),
     Charge(Size),
 }
@@ -99,7 +99,7 @@ pub(crate) fn forward() -> impl Strategy<Value = Move> + Clone {
     ]
 }
 
-/// Forward, back, decades at once, and to the ends of time.
+/// Forward, back, by decades, and to both ends of time.
 pub(crate) fn anywhere() -> impl Strategy<Value = Move> + Clone {
     prop_oneof![
         12 => forward(),
@@ -138,7 +138,7 @@ pub(crate) fn size() -> impl Strategy<Value = Size> + Clone {
     ]
 }
 
-/// Debts that every form of a ring can book in full: at most the limit and one more.
+/// Debts that every representation of a ring can charge in full: at most the limit and one more.
 pub(crate) fn small_debt() -> impl Strategy<Value = Size> + Clone {
     prop_oneof![
         (0..3_u64).prop_map(Size::Exactly),
@@ -172,18 +172,18 @@ pub(crate) fn history(
     prop::collection::vec((moves, acts), 1..80)
 }
 
-/// One caller's walk through a history.
+/// One caller's run through a history.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     pub(crate) algorithm: &'a Any,
     pub(crate) state: State,
     /// The caller's own reading.
     pub(crate) now: u64,
-    /// The newest reading of all.
+    /// The newest reading of all callers.
     pub(crate) newest: u64,
     pub(crate) log: Log,
     held: Vec<(Receipt, usize)>,
-    /// Whether anything was ever charged beyond what fits.
+    /// Whether a charge ever exceeded the limit.
     pub(crate) in_debt: bool,
     window: u64,
     cell: u64,
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
                 let Some(which) = self.held.len().checked_sub(which + 1) else {
                     return Outcome::Nothing;
                 };
-                // A receipt can be handed back once.
+                // A receipt can be refunded once.
                 let (receipt, index) = self.held.remove(which);
                 let permits = thousandths(receipt.permits(), part);
                 let done = self.algorithm.refund(self.state.shared(), &receipt, permits);

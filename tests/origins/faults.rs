@@ -1,8 +1,8 @@
-//! Faults of the originals and of other limiters, each by its name.
+//! Known faults of other limiters, one named test each.
 
 use super::*;
 
-/// 1 s / 10 cells was 0 in whole seconds; here no cell is without width, however odd the division.
+/// A cell of 1 s / 10 was 0 whole seconds wide. Here every cell has a width, whatever the division.
 #[test]
 fn fault_cells_of_no_width() {
     for (text, cells) in [
@@ -31,7 +31,7 @@ fn fault_cells_of_no_width() {
     assert_eq!(refused.field, "cells");
 }
 
-/// The ring advanced by one cell even if several had passed, so that stale counts stayed.
+/// The ring advanced by one cell even if several cells had passed, so stale counts remained.
 #[test]
 fn fault_ring_moves_on_by_one_cell_however_many_have_passed() {
     for unpacked in [false, true] {
@@ -41,7 +41,7 @@ fn fault_ring_moves_on_by_one_cell_however_many_have_passed() {
             let (limiter, clock) = by_hand(builder.clone().build().expect("a ring"));
             assert_eq!(passed(&limiter, 20), 10);
             clock.advance(millis(200) * cells);
-            // The cell and the five after it count; from the sixth on nothing is left of it.
+            // A count is in its cell and the five cells after it. In the sixth cell it has expired.
             assert_eq!(
                 passed(&limiter, 20),
                 if cells <= 5 { 0 } else { 10 },
@@ -51,8 +51,8 @@ fn fault_ring_moves_on_by_one_cell_however_many_have_passed() {
     }
 }
 
-/// Check and add as separate steps, so that concurrent callers passed together (25 for a cap of 10
-/// at 16 threads).
+/// Check and add were separate steps, so concurrent callers were admitted together: 25 instead of 10, with 16
+/// threads.
 #[test]
 fn fault_check_and_add_are_separate() {
     let rounds = if cfg!(miri) { 2 } else { 40 };
@@ -71,7 +71,7 @@ fn fault_check_and_add_are_separate() {
     }
 }
 
-/// Two calls in one instant counted as one.
+/// Two calls at the same time counted as one.
 #[test]
 fn fault_two_calls_in_one_instant_count_as_one() {
     for subject in ten_per_second() {
@@ -80,7 +80,7 @@ fn fault_two_calls_in_one_instant_count_as_one() {
     }
 }
 
-/// Weight ignored on admission.
+/// The cost of a request was ignored on admission.
 #[test]
 fn fault_weight_is_ignored() {
     for subject in ten_per_second() {
@@ -93,7 +93,7 @@ fn fault_weight_is_ignored() {
     }
 }
 
-/// A cost over the limit deleted the key's state, and the next call had a fresh budget.
+/// A request with a cost above the limit deleted the state of its key, so the next call had a fresh budget.
 #[test]
 fn fault_cost_over_the_limit_resets_the_state() {
     for subject in ten_per_second() {
@@ -110,8 +110,8 @@ fn fault_cost_over_the_limit_resets_the_state() {
     }
 }
 
-/// A thread with an older clock rolled the window back (220 for 10), or a subtraction wrapped
-/// (millions for 6000).
+/// A thread with an older clock reading moved the window back (220 instead of 10), or a subtraction wrapped (millions
+/// instead of 6,000).
 #[test]
 fn fault_older_clock_rolls_the_window_back() {
     for subject in ten_per_second() {
@@ -135,7 +135,7 @@ fn fault_older_clock_rolls_the_window_back() {
     }
 }
 
-/// After an idle time longer than the window the capacity was not checked.
+/// After an idle time longer than the window, the capacity was not checked.
 #[test]
 fn fault_idle_longer_than_the_window_skips_the_check() {
     for subject in ten_per_second() {
@@ -148,8 +148,8 @@ fn fault_idle_longer_than_the_window_skips_the_check() {
     }
 }
 
-/// Refill rounding lost tokens at slow rates, or gave 1.67 times the rate at high ones: over a long
-/// run a bucket admits its rate, within one part in 2·W/L, and never more.
+/// Rounding the refill lost tokens at low rates, or gave 1.67 times the rate at high rates. Here, over a long run, a
+/// bucket admits its rate within one part in 2·W/L, and never more.
 #[test]
 fn fault_refill_is_rounded() {
     let cases = [
@@ -162,7 +162,7 @@ fn fault_refill_is_rounded() {
         ("60/min", 2, Duration::from_nanos(999_999_937), 20_000),
     ];
     for (text, burst, step, steps) in cases {
-        // Miri: a hundredth, since only the arithmetic is of interest.
+        // Under Miri a hundredth suffices, because only the arithmetic matters.
         let steps = if cfg!(miri) { steps / 100 } else { steps };
         let quota = quota(text);
         let (limiter, clock) = by_hand(Gcra::token_bucket(quota, burst).expect("a bucket"));
@@ -170,13 +170,13 @@ fn fault_refill_is_rounded() {
         assert_eq!(admitted, u128::from(burst));
         for _ in 0..steps {
             clock.advance(step);
-            // Twice, so that a step of more than one permit is used up.
+            // Two requests per step, so that a step of more than one permit is used up.
             admitted += passed(&limiter, 2) as u128;
         }
         let elapsed = step.as_nanos() * u128::from(steps);
         let (limit, window) = (u128::from(quota.limit()), quota.window().as_nanos());
         let due = limit * elapsed / window;
-        // A demand below the rate is met whole.
+        // A demand below the rate is admitted in full.
         let due = due.min(2 * u128::from(steps));
         let most = due + u128::from(burst);
         // T is rounded up by less than half a nanosecond.
@@ -205,7 +205,7 @@ fn fault_per_second_is_not_per_second() {
     }
 }
 
-/// A rejected request stayed charged: in other windows of the same rule, or against the next caller.
+/// A denied request stayed charged, to other windows of the same rule or to the next caller.
 #[test]
 fn fault_rejected_request_stays_charged() {
     let ring = CounterRing::builder(quota("2/s"))
@@ -244,7 +244,7 @@ fn fault_rejected_request_stays_charged() {
     }
 }
 
-/// Retry-After rounded down to 0.
+/// `Retry-After` was rounded down to 0.
 #[test]
 fn fault_retry_after_is_rounded_down_to_zero() {
     for subject in ten_per_second() {
@@ -256,7 +256,7 @@ fn fault_retry_after_is_rounded_down_to_zero() {
             let Err(retry) = retry else { break };
             let retry = retry.expect("one permit is at most the limit");
             assert!(retry > Duration::ZERO, "{}", subject.name);
-            // One nanosecond is enough to see that it is not a whole second's rounding.
+            // A retry time that is not a whole second shows that it is not rounded.
             clock.advance(retry - Duration::from_nanos(1));
             assert!(limiter.check().is_err(), "{}", subject.name);
             clock.advance(Duration::from_nanos(1));
@@ -287,7 +287,8 @@ fn fault_the_clock_wraps() {
     }
 }
 
-/// A peer wedged for ever under two threads: whatever was going on, after a silence all is free again.
+/// A limiter blocked forever under two threads. Here, after a silence the whole limit is free, whatever happened
+/// before.
 #[test]
 fn fault_a_limiter_wedges() {
     let threads = thread::available_parallelism()
@@ -317,7 +318,7 @@ fn fault_a_limiter_wedges() {
     }
 }
 
-/// Rounding the time per permit up must not make the longest window refuse its own limit as burst.
+/// The time per permit was rounded up, so the longest window denied its own limit as a burst.
 #[test]
 fn fault_a_limit_is_no_burst_in_the_longest_window() {
     for limit in 1..200 {

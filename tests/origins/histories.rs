@@ -1,4 +1,4 @@
-//! The histories that the project comes from.
+//! Known histories, by number.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn o5_five_of_many_concurrent_callers_pass() {
 
 /// A minute as 60 cells of one second.
 #[test]
-fn o8_sixty_cells_never_let_more_than_the_limit_through() {
+fn o8_sixty_cells_never_exceed_the_limit() {
     let ring = CounterRing::builder(quota("100/min"))
         .cells(60)
         .build()

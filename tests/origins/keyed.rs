@@ -57,7 +57,7 @@ fn fault_a_map_that_only_grows() {
 
 /// A fault of other limiters: eviction gives a key a fresh budget, so that an attacker can flush its own history.
 #[test]
-fn fault_eviction_hands_out_a_fresh_budget() {
+fn fault_eviction_gives_a_fresh_budget() {
     for on_full in [OnFull::Share, OnFull::Deny] {
         let (limiter, clock) = table(strict("5/min"), 100, on_full);
         assert!((0..5).all(|_| limiter.check("victim").is_ok()));

@@ -78,7 +78,7 @@ fn o4_several_rules_on_one_endpoint() {
 
 /// Address: 100 per 50 s and 10 per 20 s; all callers: 1000 per 60 s.
 #[test]
-fn o4_by_address_and_by_everybody() {
+fn o4_by_address_and_by_all() {
     for algorithm in ALGORITHMS {
         let (rules, clock) = by_hand(
             RuleSetBuilder::new()

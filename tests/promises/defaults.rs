@@ -1,4 +1,4 @@
-//! A client that asks evenly at the limit gets the share that the documentation of each default states.
+//! A client that sends evenly at the limit is admitted the share that the documentation of each default states.
 
 use core::time::Duration;
 
@@ -6,10 +6,10 @@ use ringgate::{
     AnyAlgorithm, ConfigError, CounterRing, Gcra, ManualClock, Quota, RateLimiter, TimestampRing,
 };
 
-/// Windows that a client asks for, after the first, in which nothing is denied.
+/// The windows in which the client sends requests, after a first window in which none is denied.
 const WINDOWS: u64 = if cfg!(miri) { 1 } else { 12 };
 
-/// Limits per minute whose pace is a whole number of nanoseconds, below and above the number of cells.
+/// Limits per minute whose interval is a whole number of nanoseconds, below and above the number of cells.
 const LIMITS: [u64; 7] = [1, 6, 30, 60, 75, 300, 1000];
 
 /// The least share of a paced client's requests that a strict ring admits: `L` of `⌈L·(N + 1)/N⌉`.
@@ -17,16 +17,16 @@ fn documented(limit: u64, cells: u64) -> (u64, u64) {
     (limit, (limit * (cells + 1)).div_ceil(cells))
 }
 
-/// Asserts that a client that asks every W/L gets at least `least.0` of `least.1` requests.
+/// Asserts that a client that sends a request every W/L is admitted at least `least.0` of `least.1` requests.
 fn assert_share(name: &str, limit: u64, least: (u64, u64), mut check: impl FnMut(Duration) -> bool) {
     let pace = Duration::from_secs(60) / u32::try_from(limit).expect("a small limit");
-    // An hour in, not at the beginning of a cell, and in whole units of a log.
+    // One hour after the origin, in the middle of a cell, and in whole units of a log.
     let mut now = Duration::new(3_600, 123_456_000);
     for _ in 0..limit {
         assert!(check(now), "{name}, {limit} per minute: the first window");
         now += pace;
     }
-    // Whole blocks of requests, so that no block is cut off in its favour.
+    // Whole blocks of requests, because a partial block could be in the client's favour.
     let asked = least.1 * WINDOWS;
     let admitted = (0..asked).filter(|_| {
         now += pace;
@@ -75,7 +75,7 @@ fn a_paced_client_of_a_direct_limiter() -> Result<(), ConfigError> {
         let classic = CounterRing::builder(quota).classic().build()?;
         direct("classic", limit, all, classic);
     }
-    // A share of a whole permit for each cell.
+    // The share of each cell is a whole permit.
     for limit in [60, 300, 1000] {
         let even = CounterRing::builder(Quota::per_minute(limit)?).even().build()?;
         direct("even", limit, (1, 1), even);
@@ -153,7 +153,7 @@ async fn a_paced_client_of_a_shared_limit() -> Result<(), Box<dyn core::error::E
     Ok(())
 }
 
-/// The rows of the table at `CounterRing`, with a limit that needs several words.
+/// The rows of the table in the documentation of `CounterRing`, with a limit that needs several words.
 #[test]
 fn rows_by_cells_are_as_documented() -> Result<(), ConfigError> {
     use ringgate::Algorithm as _;
@@ -173,7 +173,7 @@ fn rows_by_cells_are_as_documented() -> Result<(), ConfigError> {
         let table = ringgate::keyed::KeyedBuilder::new(ring.clone())
             .capacity(65_536)
             .build_with(clock.clone(), ringgate::keyed::AnyKey::with_seeds([1, 2, 3, 4]))?;
-        // Five entries for every four keys, and what entries share.
+        // Five entries for every four keys, and the parts that entries share.
         let entries = table.bytes() as u64 / (65_536 * 5 / 4);
         assert_eq!(entries, entry, "{cells} cells");
         let limiter = RateLimiter::with_clock(ring, clock);

@@ -19,7 +19,7 @@ fn both(limit: u64) -> [Asked; 2] {
 
 /// Permits that were spent before the clock went back count for a whole window after, and no longer than a window and a cell.
 #[test]
-fn what_is_ahead_counts_from_now() {
+fn charges_ahead_of_the_clock_count_from_now() {
     let Some(server) = Server::start() else { return };
     let (judge, mut client) = (judge(), server.client());
     let late = far_ahead(&mut client);
@@ -66,7 +66,7 @@ fn what_is_ahead_counts_from_now() {
 
 /// A flood of refusals does not carry what is ahead along with it.
 #[test]
-fn refusals_do_not_keep_it_alive() {
+fn denials_do_not_prolong_repaired_charges() {
     let Some(server) = Server::start() else { return };
     let (judge, mut client) = (judge(), server.client());
     let late = far_ahead(&mut client);
@@ -86,7 +86,7 @@ fn refusals_do_not_keep_it_alive() {
 
 /// A permit from before a repair is not refunded after it, since its cell may hold permits of other requests.
 #[test]
-fn what_was_repaired_is_not_given_back() {
+fn a_repaired_charge_is_not_refunded() {
     let Some(server) = Server::start() else { return };
     let (judge, undo, mut client) = (judge(), give_back(), server.client());
     let late = far_ahead(&mut client);

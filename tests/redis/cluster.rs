@@ -268,7 +268,7 @@ async fn several_slots_are_all_or_nothing() {
 /// Many at once, over slots that refuse one another: no rule admits more than its limit, what lost a race is given
 /// back, and in the end nothing is missing.
 #[tokio::test(flavor = "multi_thread")]
-async fn lost_races_are_given_back() {
+async fn charges_of_lost_races_are_refunded() {
     let Some(cluster) = Cluster::start().await else {
         return;
     };

@@ -207,7 +207,7 @@ async fn out_of_memory() {
 
 /// The connection is cut when half of a reply has come: the call was executed, once, and is an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_connection_is_cut_in_mid_reply() {
+async fn the_connection_is_cut_within_a_reply() {
     let Some(server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
     let builder = || {
@@ -249,7 +249,7 @@ async fn the_connection_is_cut_in_mid_reply() {
 
 /// Calls are swallowed without an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_swallows_all() {
+async fn a_connection_discards_all_data() {
     let Some(server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
     let store = ready(store(&proxy.url())).await;
@@ -431,7 +431,7 @@ async fn a_password_is_needed() {
 
 /// No more calls are on their way than allowed, and those over it end at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_on_their_way_are_bounded() {
+async fn pending_calls_are_bounded() {
     let Some(server) = Server::start() else { return };
     let patient = calm(&server.url());
     let store = ready(patient.max_in_flight(4)).await;

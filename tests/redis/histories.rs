@@ -145,7 +145,7 @@ fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked:
 }
 
 #[test]
-fn scripts_decide_as_the_plain_limiter_does() {
+fn scripts_decide_as_a_plain_limiter_does() {
     let Some(server) = Server::start() else { return };
     let (judge, undo) = (judge(), give_back());
     let client = core::cell::RefCell::new(server.client());
@@ -167,7 +167,7 @@ fn scripts_decide_as_the_plain_limiter_does() {
 
 /// Memory is bounded whatever is asked: a log holds no more members than its limit, a hash no more fields than cells.
 #[test]
-fn what_is_stored_is_bounded() {
+fn the_stored_data_is_bounded() {
     let Some(server) = Server::start() else { return };
     let (judge, mut client) = (judge(), server.client());
     let origin = far_ahead(&mut client);

@@ -41,7 +41,7 @@ async fn passes(limiter: &SharedLimiter, key: &str, by: DecidedBy) -> u32 {
 
 /// Each choice, without and with what the server has admitted before: the node's limiters know of it at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_node_decides_by_what_it_knows() {
+async fn without_the_server_a_node_decides_by_its_own_counts() {
     let Some(mut server) = Server::start() else { return };
     let store = ready(patient(RedisStore::builder(&server.url()))).await;
     let choices = [OnError::Local, OnError::Share, OnError::Deny, OnError::Admit];
@@ -93,7 +93,7 @@ async fn the_node_decides_by_what_it_knows() {
 /// Four nodes, each cut off and let back on its own, over and over: no window holds more than the
 /// store's limit and what the nodes may admit.
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_decide_for_themselves_keep_their_bound() {
+async fn nodes_without_the_server_keep_their_bound() {
     let Some(server) = Server::start() else { return };
     let window = Duration::from_millis(500);
     for (choice, bound) in [
@@ -149,7 +149,7 @@ async fn nodes_that_decide_for_themselves_keep_their_bound() {
 
 /// A denial says that the store did not answer, and why.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denial_says_why() {
+async fn a_denial_has_its_reason() {
     let store = Arc::new(
         RedisStore::builder("redis://127.0.0.1:1")
             .build()
@@ -195,7 +195,7 @@ async fn a_denial_says_why() {
 /// A rules file says it, rule by rule.
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_says_who_decides() {
+async fn a_file_sets_on_error() {
     use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
 
     let store = Arc::new(

@@ -155,7 +155,7 @@ async fn o4_several_rules_in_one_script() {
 
 /// The time stands still: a hundred requests are denied, and none is charged in any window.
 #[test]
-fn o4_a_refusal_charges_no_rule() {
+fn o4_a_denial_charges_no_rule() {
     let Some(server) = Server::start() else { return };
     let (judge, mut client) = (judge(), server.client());
     let now = far_ahead(&mut client);
@@ -189,7 +189,7 @@ fn o4_a_refusal_charges_no_rule() {
 
 /// Address: 100 per 50 s and 10 per 20 s; all: 1000 per 60 s.
 #[tokio::test(flavor = "multi_thread")]
-async fn o4_by_address_and_by_everybody() {
+async fn o4_by_address_and_by_all() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     let rules = ringgate::shared::SharedRules::builder()

@@ -66,7 +66,7 @@ pub(crate) fn shared(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_permits_are_taken_whole_or_not_at_all() {
+async fn several_permits_are_charged_together_or_not_at_all() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     let cost = Cost::new("permits", |request: &Request| request.permits);
@@ -115,7 +115,7 @@ async fn several_permits_are_taken_whole_or_not_at_all() {
 
 /// Conditions, tiers, lists, shadows: said by the rule, as in a rule set of one process.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_rule_says_holds_in_the_store() {
+async fn every_setting_of_a_rule_applies_in_the_store() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     let plan = TierOf::new("plan", |request: &Request| {
@@ -177,7 +177,7 @@ async fn what_a_rule_says_holds_in_the_store() {
 
 /// A rule in the shadow takes nothing when one of its quotas has no room, as if it had refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_in_the_shadow_is_one_rule() {
+async fn a_shadow_rule_is_charged_as_one_rule() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     let shadow = |name: &'static str| Rule::new(name, quota("2/h")).also(quota("100/d"));
@@ -210,7 +210,7 @@ async fn a_rule_in_the_shadow_is_one_rule() {
 
 /// Two rules, one refused: none charged; and all violated rules are named, with the longest wait.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_request_charges_nothing_and_names_all() {
+async fn a_denied_request_charges_nothing_and_names_all_rules() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     let rules = shared(true, "2/h", &by_user(), &["3/d", "1000/d"])
@@ -247,7 +247,7 @@ async fn a_refused_request_charges_nothing_and_names_all() {
 
 /// The text of a key is not its name: what clients send is neither stored nor told.
 #[tokio::test(flavor = "multi_thread")]
-async fn names_tell_nothing_of_clients() {
+async fn stored_names_reveal_no_client() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     let rules = |secret| {

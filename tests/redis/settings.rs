@@ -56,7 +56,7 @@ fn a_store_needs_a_runtime() {
 }
 
 #[tokio::test]
-async fn what_is_shown_holds_no_password() {
+async fn debug_output_contains_no_password() {
     let builder = RedisStore::builder("redis://user:secret@127.0.0.1:1/0");
     let shown = format!("{builder:?}");
     let store = builder.build().expect("a store");
@@ -70,7 +70,7 @@ async fn what_is_shown_holds_no_password() {
 }
 
 #[tokio::test]
-async fn a_rule_that_no_store_keeps_is_named() {
+async fn a_rule_that_no_store_can_hold_is_named() {
     let store = alloc::sync::Arc::new(RedisStore::builder(NOWHERE).build().expect("a store"));
     let build = |rule: Rule<Request>| {
         let rules = SharedRules::builder().rule(rule).build(store.clone());

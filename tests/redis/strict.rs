@@ -72,7 +72,7 @@ async fn no_window_holds_more_than_the_limit() {
 
 /// A charge from before a reset is not refunded after it: others have used the permits since.
 #[tokio::test]
-async fn what_was_reset_is_not_given_back() {
+async fn a_charge_from_before_a_reset_is_not_refunded() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     for limiter in kinds("10/h") {
@@ -87,7 +87,7 @@ async fn what_was_reset_is_not_given_back() {
 
 /// Refunded permits are admitted again, and never more than those: by the stamps of all charges that were kept.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_given_back_is_exact() {
+async fn refunds_are_exact() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     for limiter in kinds("20/h") {
@@ -115,7 +115,7 @@ async fn what_is_given_back_is_exact() {
 
 /// A retry at the time that a refusal says is admitted, by the server's clock.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_retry_time_is_honest() {
+async fn a_retry_at_the_retry_time_is_admitted() {
     let Some(server) = Server::start() else { return };
     let store = server.store().await;
     for limiter in kinds("3/300ms") {

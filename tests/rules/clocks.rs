@@ -1,4 +1,5 @@
-//! Readings that step back, jump, or are near the end of time. A rule decides as its algorithm does over words of its own.
+//! Readings that step back, jump, or are near the end of time. A rule decides as its algorithm does over separate
+//! words.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -60,7 +61,7 @@ fn alone() -> impl Strategy<Value = Alone> {
 
 fn reading() -> impl Strategy<Value = u64> {
     const HOUR: u64 = 3_600_000_000_000;
-    // Beyond 20 years an algorithm may have no more ticks.
+    // After 20 years an algorithm may have no more ticks.
     const YEARS: u64 = 19 * 366 * 24 * HOUR;
     prop_oneof![
         8 => HOUR..HOUR + 5_000_000_000,

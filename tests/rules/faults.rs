@@ -1,4 +1,4 @@
-//! Regressions of decisions, each named by the fault.
+//! Regressions of decisions, each named after the fault.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
@@ -18,15 +18,15 @@ fn sixteen_states_allocate_nothing_when_they_admit() {
         let (rules, _) = by_hand((0..states).map(named));
         assert_eq!(rules.states(), states);
         let request = user(1);
-        // The first call of a thread sets its shard up.
+        // The first call of a thread creates its shard.
         assert!(rules.check(&request).is_ok());
         let counted = allocation_counter::measure(|| assert!(rules.check(&request).is_ok()));
         assert_eq!(counted.count_total, 0, "{states} states");
     }
 }
 
-/// A rule in the shadow is not charged for a request that it would have denied, also if its second quota would have. That is
-/// counted.
+/// A shadow rule is not charged for a request that it would have denied, even if only its second quota would have
+/// denied it. The denial is counted.
 #[test]
 fn a_shadow_rule_with_two_quotas_is_charged_like_two_rules() {
     let both = || rule("shadow", "10/s").also(quota("5/min"));
@@ -47,7 +47,7 @@ fn a_shadow_rule_with_two_quotas_is_charged_like_two_rules() {
     }
 }
 
-/// Several buckets in the shadow cannot share a state.
+/// Several buckets of a shadow rule cannot share a state.
 #[test]
 fn a_shadow_rule_has_one_quota_unless_they_share_a_state() {
     let buckets = rule("shadow", "10/s").also(quota("5/min"));
@@ -60,7 +60,7 @@ fn a_shadow_rule_has_one_quota_unless_they_share_a_state() {
     }
 }
 
-/// A rule in the shadow is not charged either if its first quota would have denied.
+/// A shadow rule is not charged for a request that its first quota would have denied.
 #[test]
 fn a_shadow_rule_is_charged_for_a_request_that_its_first_quota_would_deny() {
     let (rules, _) = by_hand([rule("shadow", "5/s").also(quota("10/min")).shadow()]);
@@ -69,7 +69,7 @@ fn a_shadow_rule_is_charged_for_a_request_that_its_first_quota_would_deny() {
     assert_eq!(spent, [5, 5]);
 }
 
-/// A burst is an error for any rule but gcra, also for one that could share the state of another.
+/// A burst is an error for every rule but gcra, even if the rule could share the state of a bucket.
 #[test]
 fn a_burst_of_a_rule_that_shares_a_state_is_ignored() {
     let rules = [rule("a", "10/10s"), rule("b", "1/s").burst(3)];
@@ -81,7 +81,7 @@ fn a_burst_of_a_rule_that_shares_a_state_is_ignored() {
     }
 }
 
-/// Debt of a tier is refilled at the tier's rate.
+/// The debt of a tier is refilled at the rate of the tier.
 #[test]
 fn debt_of_a_slow_tier_is_charged_at_the_rate_of_the_rule() {
     let cost = by_cost();
@@ -95,7 +95,7 @@ fn debt_of_a_slow_tier_is_charged_at_the_rate_of_the_rule() {
         ..user(1)
     };
     let reservation = rules.reserve(&free).expect("the first");
-    // At one permit a second, with ten spent, the next is admitted in ten seconds.
+    // At one permit a second, with ten spent, the next request is admitted in ten seconds.
     assert_eq!(rules.settle(reservation, &cost, 10), Settled::Exact);
     for second in 1..10 {
         clock.advance(secs(1));
@@ -105,7 +105,7 @@ fn debt_of_a_slow_tier_is_charged_at_the_rate_of_the_rule() {
     assert!(rules.check(&free).is_ok());
 }
 
-/// A denial names at least one quota, also if another thread refunds meanwhile.
+/// A denial names at least one quota, even if another thread refunds meanwhile.
 #[test]
 fn a_denial_names_no_rule_when_another_thread_refunds() {
     let (rules, _) = by_hand([
@@ -136,8 +136,8 @@ fn a_denial_names_no_rule_when_another_thread_refunds() {
 #[test]
 fn permits_that_a_second_quota_forfeits_are_not_counted() {
     let cost = by_cost();
-    // `two` refills a permit every five minutes, which is longer than this test's time. It has less capacity left than
-    // `other`, which is used up and refilled all the time, so it is charged first.
+    // `two` refills a permit every five minutes, which is longer than this test. It has less capacity than `other`,
+    // which is used up and refilled all the time, so `two` is charged first.
     let (rules, clock) = by_hand([
         rule("two", "100000/366d")
             .also(quota("99999/365d"))

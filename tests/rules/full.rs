@@ -12,7 +12,7 @@ use crate::common::Log;
 
 const USERS: u64 = 24;
 
-/// Spent and remaining permits of every user, by every rule.
+/// The spent and remaining permits of every user, by every rule.
 fn all(rules: &ByHand) -> Vec<(u64, u64)> {
     let users = (0..USERS).map(user);
     users
@@ -31,7 +31,7 @@ fn bound(algorithm: RuleAlgorithm, limit: u64) -> u64 {
     }
 }
 
-/// Each decision for want of an entry is counted once, whichever way the rules were asked.
+/// Each decision without an entry is counted once, whichever method made it.
 #[test]
 fn every_decision_for_want_of_an_entry_is_counted() {
     for (reserve, on_full) in [
@@ -71,7 +71,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn a_full_table_is_one_rule_of_several(
+    fn one_of_several_rules_has_a_full_table(
         algorithm in select(vec![RuleAlgorithm::Counter, RuleAlgorithm::Classic, RuleAlgorithm::Even,
             RuleAlgorithm::Fixed, RuleAlgorithm::Log, RuleAlgorithm::Gcra]),
         on_full in select(vec![OnFull::Share, OnFull::Deny, OnFull::Admit, OnFull::Forget]),
@@ -91,7 +91,7 @@ proptest! {
         let mut asked = Vec::new();
         for (id, permits, wait) in ops {
             clock.advance(millis(wait));
-            // A key gets an entry before an even rule denies it for more than a cell's share.
+            // The key gets an entry before an even rule denies it for more permits than the share of a cell.
             let permits = if algorithm == RuleAlgorithm::Even { 1 } else { permits };
             let request = Request { cost: permits, ..user(id) };
             let (before, counted) = (all(&rules), rules.counts().map(|it| it.1).collect::<Vec<_>>());
@@ -102,7 +102,7 @@ proptest! {
                 .collect();
             match rules.check(&request) {
                 Ok(_) => {
-                    // A key that evicts another may find another share, or another cell, than the one peeked at.
+                    // A key that evicts another may find another share or another cell than the peek did.
                     prop_assert!(room.is_empty() || on_full == OnFull::Forget, "{:?}", room);
                     logs.entry(id).or_default().add(clock.now(), permits);
                     asked.push(true);
@@ -119,7 +119,7 @@ proptest! {
                         let retry = denied.retry_after();
                         prop_assert!(retry.is_some_and(|after| !after.is_zero()), "{:?}", retry);
                         let ready = clock.now().saturating_add(retry.expect("just seen"));
-                        // At the retry time every rule has enough capacity left.
+                        // At the retry time every rule has enough capacity.
                         let now = clock.now();
                         clock.set(ready);
                         let room = rules.peek(&request).all(|peek| peek.remaining() >= peek.permits());

@@ -1,4 +1,4 @@
-//! Histories of requests against the definitions: decisions, violations, remaining permits and retry times.
+//! Histories of requests compared with the definitions: decisions, violations, remaining permits and retry times.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -13,7 +13,7 @@ const WINDOWS: [&str; 5] = ["500ms", "1s", "2s", "10s", "60s"];
 
 fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
     use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
-    // Counters more often, so that some share a state.
+    // Counters are more frequent, so that some share a state.
     let algorithm = select(vec![
         Counter, Counter, Counter, Classic, Classic, Even, Fixed, Log, Gcra,
     ]);
@@ -43,7 +43,7 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
         let (by, costs, login_only, cells) = about;
         let (tiers, allow, deny, enforced, burst) = rest;
         let quotas = windows.iter().zip(&limits);
-        // In the shadow, only quotas that share a state may be several.
+        // A shadow rule may have several quotas only if they share a state.
         let in_one = matches!(algorithm, Counter | Classic | Fixed);
         let most = if in_one || enforced == Enforced::All { 3 } else { 1 };
         let quotas: Vec<_> = quotas
@@ -135,7 +135,8 @@ impl History {
         self.clock.now().get()
     }
 
-    /// The rules that are enforced for the request. Which half of the keys that is for a percentage is taken from the rule set.
+    /// The rules that are enforced for the request. The rule set itself selects the half of the keys for a
+    /// percentage.
     fn enforced(&self, request: &Request) -> Vec<bool> {
         let of = |spec: &Spec| match spec.enforced {
             Enforced::All => true,
@@ -150,7 +151,7 @@ impl History {
         self.reference.specs.iter().map(of).collect()
     }
 
-    /// Every quota reports what the definition gives.
+    /// Every quota reports the values of the definition.
     fn compare(&self, request: &Request) {
         let mut seen = 0;
         for peek in self.rules.peek(request) {
@@ -224,7 +225,7 @@ impl History {
                 self.denied = Some((request.clone(), retry, denied.at()));
             }
         }
-        // All states are as the definitions say, and a denied request has changed none.
+        // All states equal the definitions, and a denied request has changed none.
         self.compare(request);
         let other = Request {
             user: request.user + 1,
@@ -234,7 +235,7 @@ impl History {
         self.compare(&other);
     }
 
-    /// Without other requests, the request is admitted at the retry time, and at no time before.
+    /// Without other requests, the request is admitted at the retry time, and not earlier.
     fn judge_retry(&self, request: &Request, enforced: &[bool], retry: Option<Duration>) {
         let admits = |at: u64| self.reference.violations(request, enforced, at).is_empty();
         let Some(retry) = retry else {

@@ -35,7 +35,7 @@ fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
             rule.capacity(keys).on_full(OnFull::Share)
         };
         let (live, _) = live([each("40/10s", 1)]);
-        // One request each takes all entries.
+        // One request of each key takes an entry, until none is left.
         assert!(
             (100..112).all(|id| live.load().check(&user(id)).is_ok()),
             "{algorithm:?}"
@@ -57,7 +57,7 @@ fn a_refund_to_the_catch_all_after_a_reload_is_of_its_own_state() {
     }
 }
 
-/// A rule that was removed and comes back has another state, with none of the earlier charges.
+/// A rule that was removed and added again has another state, without the earlier charges.
 #[test]
 fn a_refund_to_a_rule_that_was_removed_is_forfeited() {
     for keyed in [false, true] {
@@ -98,7 +98,7 @@ fn debt_is_refilled_at_the_rate_of_its_own_tier() {
     );
 }
 
-/// Two rules that become windows of one ring: it is charged the larger of their counts, in either order.
+/// Two rules become windows of one ring. The ring is charged the larger of their counts, in either order.
 #[test]
 fn of_two_states_that_become_one_the_larger_count_is_carried_over() {
     let [a, b] = ["a", "b"].map(|name| rule(name, "10/10s"));
@@ -109,13 +109,13 @@ fn of_two_states_that_become_one_the_larger_count_is_carried_over() {
         };
         let (live, _) = live([a.clone()]);
         assert_eq!(admissions(&live, &user(1), 4), 4);
-        // A rule in the shadow has a state of its own.
+        // A shadow rule has a separate state.
         assert_eq!(live.store(&both(&b.clone().shadow())), Ok(Reloaded::Done));
         assert_eq!(live.load().states(), 2);
         assert_eq!(admissions(&live, &user(1), 3), 3);
         assert_eq!(live.store(&both(&b)), Ok(Reloaded::Done));
         assert_eq!(live.load().states(), 1);
-        // The three that `b` counted are among the seven of `a`.
+        // The three permits that `b` counted are among the seven of `a`.
         assert_eq!(admissions(&live, &user(1), 20), 3, "{a_first}");
     }
 }
@@ -134,25 +134,25 @@ fn a_key_whose_debt_does_not_fit_is_barred() {
         live.store(&set([each("3/20s", 1)])),
         Ok(Reloaded::Pending(_))
     ));
-    // Other keys take all entries of the new table, and use its catch-all up.
+    // Other keys take all entries of the new table, and use up its catch-all.
     for id in 100..130 {
         let _ = live.load().check(&user(id)).is_ok();
     }
     clock.advance(secs(19));
-    // Charged by the old rules only.
+    // The charge is by the old rules only.
     let victim = user(7);
     let spent = (0..5).filter(|_| held.check(&victim).is_ok()).count();
     assert_eq!(spent, 3);
     drop(held);
     assert_eq!(live.finish(), Reloaded::Done);
-    // The entries and the catch-all are idle by now, and the debt still counts.
+    // The entries and the catch-all are idle now, and the debt still counts.
     clock.advance(secs(2));
     assert_eq!(admissions(&live, &victim, 5), 0);
     clock.advance(secs(20));
     assert_eq!(admissions(&live, &victim, 5), 3);
 }
 
-/// Whether the request is admitted, and if so, whether that was by the catch-all, because its key has no entry.
+/// Whether the request is admitted, and whether the catch-all admitted it because its key has no entry.
 fn admission(live: &Live, request: &Request) -> Option<bool> {
     let overflowed = || {
         live.load()
@@ -164,13 +164,13 @@ fn admission(live: &Live, request: &Request) -> Option<bool> {
     (admissions(live, request, 1) == 1).then(|| overflowed() > before)
 }
 
-/// Each key that the old catch-all has admitted is barred in the new table, whichever part of the tables it belongs to.
+/// Each key that the old catch-all has admitted is barred in the new table, whatever its place in the tables.
 #[test]
 fn every_key_of_the_catch_all_is_barred_after_a_reload() {
     for (from, to) in [(300, 300), (300, 3_000), (300, 1)] {
         let each = |keys, text| rule("each", text).by(&by_user()).cells(5).capacity(keys);
         let (live, clock) = live([each(from, "5000/10s")]);
-        // These fill the table. The entries are used again shortly before the catch-all is empty.
+        // These keys fill the table. The entries are reused shortly before the catch-all is empty.
         let with_entry: Vec<u64> = (0..4_000)
             .filter(|&id| admission(&live, &user(id)) == Some(false))
             .collect();
@@ -185,7 +185,7 @@ fn every_key_of_the_catch_all_is_barred_after_a_reload() {
             .collect();
         let spent = shared.len() as u64;
         assert!(spent > 9, "{spent} keys without an entry");
-        // The entries are idle by now, and the catch-all is not.
+        // The entries are idle now, and the catch-all is not.
         clock.advance(millis(10_500));
         assert_eq!(live.store(&set([each(to, "5000/20s")])), Ok(Reloaded::Done));
         let rules = live.load();
@@ -198,13 +198,13 @@ fn every_key_of_the_catch_all_is_barred_after_a_reload() {
     }
 }
 
-/// The catch-all is carried over at the latest time that it has recorded, if the clock is behind that.
+/// The catch-all is carried over at its latest recorded time, if the clock is behind that time.
 #[test]
 fn the_catch_all_is_carried_over_at_its_latest_time() {
     let each = |keys, text| rule("each", text).by(&by_user()).capacity(keys);
     let (live, clock) = live([each(1, "10/1000s")]);
     let ahead = clock.now().saturating_add(secs(900));
-    // These fill the table of twelve entries, and the last ones are admitted by the catch-all.
+    // These keys fill the table of twelve entries. The catch-all admits the last ones.
     for id in 0..20 {
         let rules = live.load();
         let _ = rules.check_at(&user(id), ahead).is_ok();
@@ -225,7 +225,7 @@ fn the_catch_all_is_carried_over_at_its_latest_time() {
     }
 }
 
-/// Debt is limited by every window of the state: a window whose sum is at its end must not wrap round.
+/// Debt is limited by every window of the state, so that the sum of a window does not wrap around.
 #[test]
 fn debt_is_limited_by_the_longest_window() {
     let cost = by_cost();
@@ -238,9 +238,9 @@ fn debt_is_limited_by_the_longest_window() {
             0
         }
     };
-    // As much as the words can hold.
+    // As many permits as the words can hold.
     assert!(forgiven(rules.settle(first, &cost, u64::MAX)) > 0);
-    // The short window is empty again, the long one is not.
+    // The short window is empty again, and the long one is not.
     clock.advance(secs(5));
     assert_eq!(forgiven(rules.settle(second, &cost, 4)), 3);
     assert!(rules.check(&user(1)).is_err());
@@ -248,7 +248,7 @@ fn debt_is_limited_by_the_longest_window() {
     assert!(rules.check(&user(1)).is_err());
 }
 
-/// A rule with another key begins empty, also where both keys of a request have the same hash.
+/// A rule with another key begins empty, even if both keys of a request have the same hash.
 #[test]
 fn a_rule_with_another_key_is_no_successor() {
     let request = Request {

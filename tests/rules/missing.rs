@@ -9,7 +9,7 @@ use super::*;
 /// A key that some requests lack: the plan.
 fn by_some_plan(missing: OnMissingKey) -> Key<Request> {
     Key::optional("plan", missing, |request: &Request, key| {
-        // Fed to the hasher, but discarded without a plan.
+        // The hasher gets the value, which is discarded without a plan.
         request.plan.unwrap_or_default().hash(key);
         request.user.hash(key);
         request.plan.is_some()
@@ -71,7 +71,7 @@ fn a_rule_can_deny_requests_without_its_key() {
 }
 
 #[test]
-fn a_rule_in_the_shadow_denies_no_request_without_its_key() {
+fn a_shadow_rule_denies_no_request_without_its_key() {
     let key = by_some_plan(OnMissingKey::Deny);
     let none = with_plan(None, 1);
     let (rules, _) = by_hand([rule("plan", "9/s").by(&key).shadow()]);
@@ -99,7 +99,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A quota has more capacity left at its own retry time, and not before, whatever the quotas that share its state.
+    /// A quota has more capacity at its own retry time, and not before, whichever quotas share its state.
     #[test]
     fn a_quota_has_a_retry_time_of_its_own(
         algorithm in select(vec![

@@ -1,4 +1,4 @@
-//! The rules by the definitions of their algorithms: all charges of each quota and key, counted anew for each decision.
+//! The rules by the definitions of their algorithms. All charges of each quota and key are counted for each decision.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub(crate) enum Enforced {
     Half,
 }
 
-/// The functions that rules have in common, so that they can share a state.
+/// Functions that several rules use, so that they can share a state.
 pub(crate) struct Functions {
     pub(crate) user: Key<Request>,
     pub(crate) address: Key<Request>,
@@ -165,7 +165,7 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).expect("not for centuries")
 }
 
-/// How charges count.
+/// The way in which charges count.
 #[derive(Clone, Copy, Debug)]
 enum Meter {
     Cells {
@@ -206,7 +206,7 @@ impl Meter {
         }
     }
 
-    /// How far the theoretical arrival time of a bucket is ahead of the clock.
+    /// The time by which the theoretical arrival time of a bucket is ahead of the clock.
     fn ahead(self, charges: &Charges, now: u64) -> u64 {
         let mut empty = 0;
         for &(at, permits, permit) in &charges.0 {
@@ -244,7 +244,7 @@ impl Meter {
         }
     }
 
-    /// The most permits that one request can ever be granted.
+    /// The most permits that one request can ever get.
     fn max_request(self) -> u64 {
         match self {
             Self::Cells {
@@ -266,13 +266,14 @@ impl Meter {
     }
 }
 
-/// The share of a cell in the limit: any `cells` consecutive ones add up to it.
+/// The share of a cell in the limit. Any `cells` consecutive shares add up to the limit.
 fn share(limit: u64, cells: u64, cell: u64) -> u64 {
     (cell % cells + 1) * limit / cells - (cell % cells) * limit / cells
 }
 
-/// Nanoseconds per unit of a log: the smallest of 1, 2, 5, 10, … that gives 20 years of 366 days in 62 bits
-/// beside the index of `limit` slots and one bit. Recorded times are rounded up to one, and asked ones down.
+/// The nanoseconds per unit of a log: the smallest of 1, 2, 5, 10, … with which 20 years of 366 days fit into 62
+/// bits, beside the index of `limit` slots and one bit. Recorded times are rounded up to a unit, and requested times
+/// are rounded down.
 fn unit(limit: u64) -> u64 {
     let twenty_years = 20 * 366 * 24 * 3600 * 1_000_000_000_u128;
     let times = (1 << 61) / u128::from(limit.next_power_of_two()) - 1;
@@ -282,7 +283,7 @@ fn unit(limit: u64) -> u64 {
         .expect("some unit is large enough")
 }
 
-/// A violation: the rule, the quota, the limit, and the permits left.
+/// A violation: the rule, the quota, the limit, and the remaining permits.
 pub(crate) type Violation = (String, String, u64, u64);
 
 /// All rules, and all their charges.
@@ -338,7 +339,7 @@ impl Reference {
         (0..spec.quotas.len()).filter_map(violated).collect()
     }
 
-    /// The violations of the request, sorted. `enforced` tells for each rule whether it is enforced.
+    /// The violations of the request, sorted. `enforced` states for each rule whether it is enforced.
     pub(crate) fn violations(&self, request: &Request, enforced: &[bool], now: u64) -> Vec<Violation> {
         let rules = (0..self.specs.len()).filter(|&rule| enforced[rule]);
         let mut all: Vec<_> = rules
@@ -401,14 +402,14 @@ impl Reference {
         }
     }
 
-    /// Refunds the last charge, and returns the most that one rule has forfeited. A log refunds nothing.
+    /// Refunds the last charge. Returns the most permits that one rule has forfeited. A log refunds nothing.
     pub(crate) fn take_back(&mut self, request: &Request, charged: &[bool]) -> u64 {
         let mut most = 0;
         for rule in (0..self.specs.len()).filter(|&rule| charged[rule]) {
             let spec = &self.specs[rule];
             if spec.algorithm == RuleAlgorithm::Log {
                 let kept = spec.permits(request);
-                // Each quota of a log is a state of its own.
+                // Each quota of a log is a separate state.
                 self.counts[rule].forfeited += kept * spec.quotas.len() as u64;
                 most = kept.max(most);
                 continue;

@@ -1,4 +1,4 @@
-//! Reloads, case by case: no key gets a fresh budget.
+//! Each kind of reload: no key gets a fresh budget.
 
 use ringgate::keyed::OnFull;
 use ringgate::rules::{Reloaded, ReplaceError, RuleAlgorithm};
@@ -14,7 +14,7 @@ const ALGORITHMS: [RuleAlgorithm; 6] = [
     RuleAlgorithm::Gcra,
 ];
 
-/// The most that a rule of 10 per window admits at once: for an even one, the share of a cell.
+/// The most permits that a rule of 10 per window admits at once. For an even rule it is the share of a cell.
 fn at_once(algorithm: RuleAlgorithm, limit: u64) -> u64 {
     if algorithm == RuleAlgorithm::Even {
         limit / 5
@@ -56,7 +56,8 @@ fn a_raised_limit_keeps_the_counts() {
         drop(held);
         assert_eq!(live.finish(), Reloaded::Done);
         let more = admissions(&live, &user(1), 100);
-        // The word of a bucket is a time: it means the same at the higher rate if the burst grows with it.
+        // The word of a bucket is a time. It has the same meaning at the higher rate if the burst grows with the
+        // rate.
         let bucket = algorithm == RuleAlgorithm::Gcra;
         assert_eq!(
             more,
@@ -89,7 +90,7 @@ fn a_longer_window_begins_with_the_counts_of_the_old_one() {
         let all = at_once(algorithm, 10);
         assert_eq!(admissions(&live, &user(1), 100), all);
         assert_eq!(live.store(&set([with(rule("a", "10/40s"))])), Ok(Reloaded::Done));
-        // As if all of it were spent at that moment. For an even rule, it is in the sum of the window.
+        // The permits count as if they were spent at the reload. For an even rule, they are in the sum of the window.
         assert_eq!(spent(&live, &user(1)), [all], "{algorithm:?}");
         if algorithm != RuleAlgorithm::Even {
             assert_eq!(admissions(&live, &user(1), 100), 0);
@@ -110,7 +111,7 @@ fn a_shorter_window_begins_with_the_counts_of_the_old_one() {
         let (live, clock) = live([with(rule("a", "10/40s"))]);
         let all = at_once(algorithm, 10);
         assert_eq!(admissions(&live, &user(1), 100), all);
-        // It still counts just before the end of the longer window; for a bucket, in part.
+        // The charge still counts just before the end of the longer window. For a bucket, a part of it counts.
         clock.advance(secs(7));
         let before = spent(&live, &user(1));
         assert_eq!(live.store(&set([with(rule("a", "10/10s"))])), Ok(Reloaded::Done));
@@ -158,7 +159,7 @@ fn other_cells_begin_with_the_counts_of_the_old_ones() {
     }
 }
 
-/// Forty keys in tables of several sizes. Each has spent its limit, or shares the catch-all.
+/// Forty keys in tables of several sizes. Each key has spent its limit, or shares the catch-all.
 #[test]
 fn another_capacity_or_window_gives_no_key_a_fresh_budget() {
     let key = by_user();
@@ -254,7 +255,7 @@ fn a_renamed_rule_keeps_its_counts() {
                 .next()
                 .map(|(name, counts)| (name.to_string(), counts.admitted));
             assert_eq!(counts, Some(("b".to_string(), all)));
-            // The old name can be left out from the next reload on.
+            // The next reload can leave out the old name.
             let plain = with(Rule::new("b", quota(&format!("10/{window}"))));
             assert_eq!(live.store(&set([plain])), Ok(Reloaded::Done));
             assert_eq!(spent(&live, &user(1)), [all]);
@@ -304,7 +305,7 @@ fn quotas_can_be_added_and_removed() {
         assert_eq!(admissions(&live, &user(1), 100), 3, "{algorithm:?}");
         assert_eq!(live.store(&set([with(one())])), Ok(Reloaded::Done));
         assert_eq!(admissions(&live, &user(1), 100), 0, "{algorithm:?}");
-        // The longer one is left.
+        // Only the longer window is left.
         assert_eq!(live.store(&set([two()])), Ok(Reloaded::Done));
         assert_eq!(live.store(&set([with(rule("a", "12/1min"))])), Ok(Reloaded::Done));
         assert!(admissions(&live, &user(1), 100) <= 2, "{algorithm:?}");
@@ -391,7 +392,7 @@ fn held_rules_stay_in_force_beside_the_new_ones() {
             live.store(&set([with(rule("a", "100/30s"))])),
             Ok(Reloaded::Pending(1))
         );
-        // The old rule is enforced as well, under the name of the new one.
+        // The old rule is also enforced, under the name of the new rule.
         assert_eq!(admissions(&live, &user(1), 100), all);
         let request = user(1);
         let loaded = live.load();
@@ -402,11 +403,11 @@ fn held_rules_stay_in_force_beside_the_new_ones() {
             .collect();
         assert_eq!(named, [("a".to_string(), 10)], "{algorithm:?}");
         drop(loaded);
-        // A denial by both is counted once.
+        // A denial by both rules is counted once.
         assert_eq!(live.load().counts().next().expect("a rule").1.admitted, all);
         assert!(held.check(&user(1)).is_err());
         clock.advance(secs(20));
-        // Charged by the old rules only. It counts in the new ones after the carry-over.
+        // The request was charged by the old rules only. It counts in the new rules after the carry-over.
         let late = (0..100).filter(|_| held.check(&user(1)).is_ok()).count() as u64;
         assert_eq!(late, all);
         assert_eq!(live.finish(), Reloaded::Pending(1));

@@ -1,10 +1,10 @@
-//! Regressions of reloads, each named by the fault.
+//! Regressions of reloads, each named after the fault.
 
 use ringgate::rules::{Reloaded, RuleAlgorithm};
 
 use super::*;
 
-/// All at one instant: with 1,000 of 1,000 a minute spent, nothing is left, whatever the limit was in between.
+/// The clock stands still. With 1,000 of 1,000 a minute spent, no permit is left, whatever the limit was in between.
 #[test]
 fn a_limit_that_is_lowered_and_raised_again_gives_a_fresh_budget() {
     use RuleAlgorithm::{Classic, Counter, Fixed, Gcra, Log};
@@ -29,7 +29,8 @@ fn a_limit_that_is_lowered_and_raised_again_gives_a_fresh_budget() {
     assert_eq!(fresh, []);
 }
 
-/// No window admits more than the highest bound of the rules in force in it: here 1,010, the burst and the limit of the last.
+/// No window exceeds the highest bound of the rules in force in it, which is 1,010 here: the burst and the limit of
+/// the last rule.
 #[test]
 fn a_bucket_that_is_shrunk_and_then_stretched_admits_more_than_any_of_them() {
     let bucket = |text, burst| rule("all", text).algorithm(RuleAlgorithm::Gcra).burst(burst);
@@ -42,7 +43,7 @@ fn a_bucket_that_is_shrunk_and_then_stretched_admits_more_than_any_of_them() {
     assert!(all <= 1_010, "{all} at one instant");
 }
 
-/// All that still counts is charged, although a cell of an even rule has a share.
+/// All permits that still count are charged, although a cell of an even rule has a share.
 #[test]
 fn an_even_rule_is_charged_no_more_than_a_share() {
     let key = by_user();
@@ -56,7 +57,7 @@ fn an_even_rule_is_charged_no_more_than_a_share() {
             all += admissions(&live, &user(1), 30);
             clock.advance(millis(999));
         }
-        // The bound of the even rule. That of the strict one is 30.
+        // The bound of the even rule. The bound of the strict rule is 30.
         assert!(all <= 36, "keyed {keyed}: {all} in ten seconds");
     }
 }
@@ -85,7 +86,7 @@ fn a_reload_while_the_clock_is_behind_gives_a_fresh_budget() {
     }
 }
 
-/// `renamed_from` need not be repeated at the next reload.
+/// The next reload need not repeat `renamed_from`.
 #[test]
 fn a_rename_is_forgotten_while_a_reload_is_pending() {
     let (live, _) = live([rule("a", "10/10s")]);
@@ -101,7 +102,7 @@ fn a_rename_is_forgotten_while_a_reload_is_pending() {
     assert_eq!(admissions(&live, &user(1), 20), 0);
 }
 
-/// A rule that continues two has the counts of both, its own included.
+/// A rule that continues two rules has the counts of both.
 #[test]
 fn a_renamed_rule_loses_its_own_counts_or_the_other_ones() {
     let mut fresh = Vec::new();
@@ -128,7 +129,8 @@ fn a_renamed_rule_loses_its_own_counts_or_the_other_ones() {
     assert_eq!(fresh, []);
 }
 
-/// Rules with another condition or cost have counted different requests: the sum counts, not the larger count.
+/// Rules with another condition or cost have counted different requests, so the sum of their counts is charged, and
+/// not the larger count.
 #[test]
 fn a_pending_reload_of_another_condition_or_cost_counts_the_larger_only() {
     let logs_in = Request {
@@ -153,7 +155,7 @@ fn a_pending_reload_of_another_condition_or_cost_counts_the_larger_only() {
     }
 }
 
-/// A reload is undone while it is pending: requests that only the rule in between applied to count, too.
+/// A reload is undone while it is pending. Requests to which only the rule in between applied count, too.
 #[test]
 fn a_pending_reload_that_is_undone_forgets_requests_admitted_meanwhile() {
     let old = || rule("all", "10/10s").when(&login());
@@ -173,7 +175,7 @@ fn a_pending_reload_that_is_undone_forgets_requests_admitted_meanwhile() {
     assert!(all <= 10, "{all}");
 }
 
-/// A pending reload comes back to words that were never charged the earlier permits.
+/// A pending reload returns to words that were never charged the earlier permits.
 #[test]
 fn pending_reloads_that_come_back_to_a_window_give_a_fresh_budget() {
     let rule = |window| Rule::new("all", Quota::new(10, secs(window)).expect("a quota"));
@@ -214,7 +216,8 @@ fn a_key_of_the_old_catch_all_enters_the_new_table_while_a_reload_is_pending() {
     assert!(all <= 10, "{all}");
 }
 
-/// Keys without an entry in the new table are charged to its catch-all, and barred, also if another key has filled that.
+/// Keys without an entry in the new table are charged to its catch-all, and barred, even if another key has filled
+/// the catch-all.
 #[test]
 fn a_key_without_an_entry_in_the_new_table_is_not_barred() {
     let key = by_user();
@@ -230,12 +233,12 @@ fn a_key_without_an_entry_in_the_new_table_is_not_barred() {
     }
     clock.advance(secs(11));
     for (id, all) in (1..).zip(&mut all) {
-        // Charged by the old rules, which are held.
+        // The charges are by the old rules, which are held.
         *all = (0..9).filter(|_| held.check(&user(id)).is_ok()).count() as u64;
     }
     drop(held);
     assert_eq!(live.finish(), Reloaded::Done);
-    // The other keys' entries are idle, and these keys have spent nine a second ago.
+    // The entries of the other keys are idle. These keys have spent nine permits a second ago.
     clock.advance(secs(1));
     for (id, all) in (1..).zip(&mut all) {
         *all += admissions(&live, &user(id), 20);
@@ -243,7 +246,7 @@ fn a_key_without_an_entry_in_the_new_table_is_not_barred() {
     assert!(all.iter().all(|&all| all <= 10), "{all:?} in one second");
 }
 
-/// A removed rule ends with the next decision, also if it shared a state with one that stays.
+/// A removed rule ends with the next decision, even if it shared a state with a rule that stays.
 #[test]
 fn a_removed_rule_is_enforced_while_a_reload_is_pending() {
     let (live, _) = live([rule("stays", "100/s"), rule("goes", "10/min")]);
@@ -257,9 +260,9 @@ fn a_removed_rule_is_enforced_while_a_reload_is_pending() {
     drop(held);
 }
 
-/// More than 64 states change at once, with no decision in progress.
+/// More than 64 states change in one reload, with no decision in progress.
 #[test]
-fn a_reload_of_many_windows_fails_for_ever() {
+fn a_reload_of_many_windows_always_fails() {
     for states in [64, 65, 200] {
         let named = |text: &str| {
             let quota = quota(text);
@@ -287,7 +290,7 @@ fn debt_that_is_charged_after_a_reload_counts_nowhere() {
     assert_eq!(admissions(&live, &user(1), 20), 0);
 }
 
-/// With another limit the counts are reused as they are: permits do not count from the reload on again.
+/// With another limit the counts are reused unchanged, so permits do not count from the reload on again.
 #[test]
 fn a_lower_limit_counts_permits_as_if_spent_at_the_reload() {
     let mut late = Vec::new();
@@ -301,7 +304,7 @@ fn a_lower_limit_counts_permits_as_if_spent_at_the_reload() {
         assert!(admissions(&live, &user(1), 1_000) >= 10);
         clock.advance(secs(8));
         assert_eq!(live.store(&set([rule("all", after)])), Ok(Reloaded::Done));
-        // Twelve seconds after they were spent, the five cells of two seconds and the current one have admitted.
+        // Twelve seconds after the permits were spent, the five cells of two seconds and the current one have passed.
         clock.advance(secs(4));
         if admissions(&live, &user(1), 1) == 0 {
             late.push((before, after));
@@ -310,7 +313,7 @@ fn a_lower_limit_counts_permits_as_if_spent_at_the_reload() {
     assert_eq!(late, []);
 }
 
-/// A slower bucket whose burst takes no longer to refill keeps its word, also if the time of a permit is rounded.
+/// A slower bucket whose burst takes no longer to refill keeps its word, even if the time of a permit is rounded.
 #[test]
 fn a_bucket_is_charged_for_longer_because_its_permit_is_rounded() {
     for text in ["5/s", "4/s", "3/s", "7/s"] {
@@ -324,7 +327,7 @@ fn a_bucket_is_charged_for_longer_because_its_permit_is_rounded() {
     }
 }
 
-/// A window is shortened, with a lower limit, and extended again at one instant.
+/// A window is shortened, with a lower limit, and extended again while the clock stands still.
 #[test]
 fn a_window_that_is_narrowed_and_widened_again_gives_a_fresh_budget() {
     for by in [None, Some(by_user())] {

@@ -9,7 +9,7 @@ use super::*;
 
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// A rule as it is for some time.
+/// A version of a rule, in force for some time.
 #[derive(Clone, Debug)]
 struct Version {
     limit: u64,
@@ -43,8 +43,8 @@ impl Version {
     }
 }
 
-/// Algorithms with bounds of one kind. (A rule of a looser kind admits more in a window than counts at its end, so a
-/// stricter successor is charged a part only.)
+/// Algorithms whose bounds are equal multiples of the limit. A rule with a looser bound may admit more in a window
+/// than counts at its end, so a stricter successor would be charged only a part.
 fn families() -> impl Strategy<Value = Vec<RuleAlgorithm>> {
     use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
     select(vec![
@@ -76,13 +76,13 @@ enum Op {
     /// Requests of a user, by the rules in force or by the held ones.
     Ask(u64, u64, bool),
     Wait(u64),
-    /// A reload: the rule for each user, and the one for all.
+    /// A reload: the rule for each user, and the rule for all users.
     Reload(Version, Version),
     Hold,
     LetGo,
 }
 
-/// The first rules, for each user and for all, and what follows.
+/// The first rules, for each user and for all users, and the following operations.
 fn histories() -> impl Strategy<Value = (Version, Version, Vec<Op>)> {
     (families(), families())
         .prop_flat_map(|(each, all)| (version(each.clone()), version(all.clone()), ops(each, all)))
@@ -100,7 +100,7 @@ fn ops(each: Vec<RuleAlgorithm>, all: Vec<RuleAlgorithm>) -> impl Strategy<Value
     prop::collection::vec(op, 1..60)
 }
 
-/// One rule: its versions, when they were in force, and the admissions with their times and keys.
+/// One rule: its versions with the times at which they were in force, and the admissions with their times and keys.
 #[derive(Default)]
 struct Past {
     versions: Vec<(u64, u64, u64)>,
@@ -120,7 +120,7 @@ impl Past {
         self.versions.push((now, u64::MAX / 2, version.bound()));
     }
 
-    /// A window that holds more than the bounds of all versions in it: its end, its permits, and the bound.
+    /// A window that exceeds the bounds of all versions in it: its end, its permits, and the bound.
     fn broken(&self) -> Option<(u64, u64, u64)> {
         let window = WINDOW.as_nanos() as u64;
         self.admitted.iter().enumerate().find_map(|(index, &(end, key))| {
@@ -233,8 +233,8 @@ proptest! {
         prop_assert_eq!(history.all.broken(), None, "all");
     }
 
-    /// The permits that still count and those that the new rule admits are together at most its limit, unless the former
-    /// exceed it alone. For rules whose bound is the limit.
+    /// The permits that still count and the permits that the new rule admits are together at most its limit, unless
+    /// the former exceed it alone. For rules whose bound is the limit.
     #[test]
     fn a_changed_window_begins_with_the_permits_spent(
         reloads in prop::collection::vec((
@@ -254,7 +254,7 @@ proptest! {
             let rule = version.rule("a", secs(window), keyed.then_some(&key));
             prop_assert_eq!(live.store(&set([rule])), Ok(Reloaded::Done));
             if kept.replace((window, algorithm)) == Some((window, algorithm)) {
-                // Reused: the permits expire as before.
+                // The state is reused, so the permits expire as before.
                 continue;
             }
             let (start, mut admitted) = (clock.now(), 0);

@@ -1,4 +1,5 @@
-//! Real threads and the real clock: rules of two keys and of none, judged by the calls, and reloads under load.
+//! Real threads and the real clock: rules by two keys and without a key, checked by the calls, and reloads under
+//! load.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,7 +12,7 @@ use super::*;
 
 const THREADS: u64 = 4;
 
-/// Marsaglia's xorshift, with the product that makes its upper bits even.
+/// Marsaglia's xorshift, with a multiplication that makes its upper bits uniform.
 struct Random(u64);
 
 impl Random {
@@ -27,7 +28,7 @@ impl Random {
     }
 }
 
-/// One admission: the request, and when its call began and ended.
+/// One admission: the request, and the times at which its call began and ended.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     user: u64,
@@ -36,7 +37,7 @@ struct Call {
     after: Nanos,
 }
 
-/// The most calls that lie wholly in an interval of this length.
+/// The most calls that begin and end within an interval of this length.
 fn worst(mut calls: Vec<Call>, interval: Duration) -> usize {
     calls.sort_unstable_by_key(|call| call.before);
     let inside = |(index, first): (usize, &Call)| {
@@ -61,7 +62,7 @@ fn on_threads<T: Send>(work: impl Fn(u64) -> Vec<T> + Sync) -> Vec<T> {
     })
 }
 
-/// One of three users and of three addresses, in opposite orders.
+/// One of three users and one of three addresses, in opposite orders.
 fn pair(thread: u64, turn: u64) -> (u64, u64) {
     let turn = turn % 3;
     if thread.is_multiple_of(2) {
@@ -115,7 +116,7 @@ fn every_rule_keeps_its_bound() {
             calls
         });
         assert!(!calls.is_empty());
-        // Judged by calls, the interval is shorter by the clock's error at both ends.
+        // For the check by calls, the interval is shorter by the error of the clock at both ends.
         let error = 2 * rules.clock().error(Duration::ZERO) + Duration::from_nanos(1);
         let bound = |algorithm, limit: u64| match algorithm {
             Counter | Log => limit,
@@ -215,14 +216,14 @@ fn a_state_holds_only_admitted_and_forfeited_permits() {
             assert!(held("user", id) >= sum(&|call| call.0 == id));
             assert!(held("user", id) <= 900 && held("address", id) <= 901);
         }
-        // No request was denied while all its rules had capacity left: for each, one rule is used up.
+        // No request was denied while all its rules had capacity, so for each denied request one rule is used up.
         assert!(held("all", 0) <= 2_400);
     }
-    // Most runs forfeit some permits. None is no fault.
+    // Most runs forfeit some permits, but a run without any is valid.
     println!("{lost_races} permits forfeited");
 }
 
-/// Stops the threads, also if an assertion fails.
+/// Stops the threads, even if an assertion fails.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -255,7 +256,8 @@ fn version(keys: &[Key<Request>; 2], number: u64, longer: u64) -> RuleSetBuilder
         .chain((number / 10 % 2 == 1).then_some(added)))
 }
 
-/// In windows that do not end, a thousand reloads grant nothing: each user gets the limit once, and so do all together.
+/// In windows that do not end, a thousand reloads grant nothing: each user gets the limit once, and so do all users
+/// together.
 fn a_thousand_reloads(longer: impl Fn(u64) -> u64) {
     let keys = [by_user(), by_address()];
     let rules = version(&keys, 0, 0)
@@ -340,7 +342,7 @@ fn a_thousand_reloads_of_different_windows_grant_no_fresh_budget() {
     a_thousand_reloads(|reload| reload);
 }
 
-/// With windows that end, judged by calls: an interval of the shortest window holds at most the highest limit.
+/// With windows that end, checked by calls: an interval of the shortest window holds at most the highest limit.
 #[test]
 fn windows_hold_during_reloads() {
     let key = by_user();

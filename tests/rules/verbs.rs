@@ -1,4 +1,4 @@
-//! Each method of a rule set, and what it does not do.
+//! Each method of a rule set, and the things that it does not do.
 
 use ringgate::Settled;
 use ringgate::keyed::OnFull;
@@ -42,7 +42,7 @@ fn nothing_is_allocated_for_an_admission_or_a_denial_by_eight_quotas() {
                 plan: None,
             })
             .collect();
-        // The first call of a thread sets its shard up.
+        // The first call of a thread creates its shard.
         let _ = rules.check(&requests[0]).is_ok();
         let (mut admitted, mut denied) = (0, 0);
         let counted = allocation_counter::measure(|| {
@@ -170,7 +170,7 @@ fn tiers_have_their_limits_and_other_keys_the_rules() {
     }
 }
 
-/// Ten thousand tiers, in no order of their names; each limit is another one.
+/// Ten thousand tiers, in no order of their names. Each has a different limit.
 #[cfg(not(miri))] // Miri would need minutes for as many algorithms.
 #[test]
 fn each_of_many_tiers_is_found_by_its_name() {
@@ -190,7 +190,7 @@ fn each_of_many_tiers_is_found_by_its_name() {
         .build_with(ManualClock::new(), [1, 2, 3, 4]);
     let rules = rules.expect("tiers with names of their own");
     for tier in 1..=10_000 {
-        // The key is the cost, so that each finds a fresh state.
+        // The key is the cost, so that each request finds a fresh state.
         assert!(rules.check(&(tier + 1, name(tier))).is_err(), "tier {tier}");
         assert!(rules.check(&(tier, name(tier))).is_ok(), "tier {tier}");
     }
@@ -199,7 +199,7 @@ fn each_of_many_tiers_is_found_by_its_name() {
     }
 }
 
-/// A key that changes its tier keeps what it has spent.
+/// A key that changes its tier keeps its charges.
 #[test]
 fn tiers_share_their_counts() {
     let tiered = rule("each", "20/min")
@@ -221,7 +221,7 @@ fn enforced_keys(percent: f64, seeds: [u64; 4]) -> Vec<u64> {
     let rules = rules.build_with(ManualClock::new(), seeds).expect("rules");
     let enforced = |id: &u64| {
         let enforced = rules.peek(&user(*id)).next().expect("a rule").is_enforced();
-        // It is the limit that decides.
+        // The limit decides, and not the tier.
         let _ = rules.check(&user(*id));
         assert_eq!(rules.check(&user(*id)).is_err(), enforced);
         enforced
@@ -234,7 +234,7 @@ fn a_larger_percentage_of_keys_contains_every_smaller_one() {
     let mut before = Vec::new();
     for percent in [0.0, 0.01, 1.0, 10.0, 20.0, 50.0, 99.9, 100.0] {
         let enforced = enforced_keys(percent, [1, 2, 3, 4]);
-        // Other seeds, as in another process, give the same keys.
+        // Other seeds, as in another process, select the same keys.
         assert_eq!(enforced, enforced_keys(percent, [5, 6, 7, 8]));
         assert!(before.iter().all(|key| enforced.binary_search(key).is_ok()));
         // Five standard deviations of two thousand trials. The keys are the same in each run.
@@ -334,7 +334,7 @@ fn a_reservation_can_be_refunded_or_settled() {
             }
         }
         assert!(algorithm == RuleAlgorithm::Even || rules.check(&request).is_err());
-        // A cost of no rule settles nothing.
+        // A cost that no rule has settles nothing.
         let before = spent();
         let reservation = rules
             .reserve(&Request {
@@ -359,7 +359,7 @@ fn a_dropped_reservation_stays_charged() {
     assert!(rules.reserve(&user(1)).is_err());
 }
 
-/// A reset forgets what the keys of a request have spent, and nothing else.
+/// A reset forgets the charges to the keys of a request, and no others.
 #[test]
 fn a_reset_forgets_the_keys_of_the_request() {
     for algorithm in ALGORITHMS {
@@ -387,13 +387,13 @@ fn a_reset_forgets_the_keys_of_the_request() {
             assert!(rules.check(&it).is_ok(), "{algorithm:?}");
         }
         assert_eq!(spent(&request(1, 10, true)), [2, 1, 1, 3], "{algorithm:?}");
-        // The rule of logins does not apply to this one.
+        // The rule of logins does not apply to this request.
         assert_eq!(rules.reset(&request(1, 10, false)), 2, "{algorithm:?}");
         assert_eq!(spent(&request(1, 10, true)), [0, 0, 1, 3], "{algorithm:?}");
         assert_eq!(spent(&request(2, 20, true)), [1, 2, 1, 3], "{algorithm:?}");
-        // A key without an entry is not counted, and gets none.
+        // A key without an entry is not counted, and gets no entry.
         assert_eq!(rules.reset(&request(7, 70, true)), 0, "{algorithm:?}");
-        // A charge of before is not refunded after it.
+        // A charge from before the reset is not refunded after it.
         let reserved = rules.reserve(&request(2, 20, false)).expect("room");
         assert_eq!(rules.reset(&request(2, 20, false)), 2, "{algorithm:?}");
         assert!(rules.check(&request(2, 20, false)).is_ok());

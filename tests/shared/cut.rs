@@ -8,12 +8,12 @@ use core::time::Duration;
 
 use ringgate::shared::{CounterStore, DecidedBy, Mode, OnError, SharedLimiter};
 
-/// A call that takes longer hangs.
+/// The time after which a call counts as hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const LIMIT: u64 = 1000;
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// When a future is dropped: after this number of polls, at once or when it is woken again.
+/// The point at which a future is dropped: after this number of polls, at once or when it is woken again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) polls: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Polls the future and drops it then. `Some`: it was ready before.
+    /// Polls the future and drops it at this point. `Some` if it was ready before.
     pub(crate) async fn off<F: Future>(self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut polls = 0;
@@ -67,7 +67,7 @@ pub(crate) const MODES: [Mode; 4] = [
         period: Duration::from_secs(10),
         pending: 100,
     },
-    // The reserve is the whole limit, so the store admits nothing: only a budget can.
+    // The reserve is the whole limit, so only a budget can admit, and not the store.
     Mode::Sync {
         period: Duration::from_secs(10),
         pending: LIMIT,
@@ -84,7 +84,7 @@ pub(crate) fn limiter(store: Arc<dyn CounterStore>, mode: Mode) -> SharedLimiter
         .expect("a limiter")
 }
 
-/// Makes requests until a lease decides, and returns how many were admitted. Every one must be.
+/// Makes requests until a lease decides, and returns their number. Every request must be admitted.
 pub(crate) async fn warm(limiter: &SharedLimiter, mode: Mode) -> u64 {
     let wanted = match mode {
         Mode::Lease { .. } | Mode::Sync { .. } => DecidedBy::Local,
@@ -98,7 +98,7 @@ pub(crate) async fn warm(limiter: &SharedLimiter, mode: Mode) -> u64 {
         if passed.decided_by() == wanted {
             return asked;
         }
-        // Several requests in a period are worth a lease.
+        // A node leases only if it has several requests in a period.
         if asked % 20 == 0 {
             tokio::time::sleep(PERIOD).await;
         }
@@ -106,7 +106,7 @@ pub(crate) async fn warm(limiter: &SharedLimiter, mode: Mode) -> u64 {
     panic!("{mode:?}: {wanted:?} never decides: {:?}", limiter.lease_stats());
 }
 
-/// Drops one call, and returns whether it was ready before, and the least and the most permits that are charged then.
+/// Drops one call. Returns whether it was ready before, and the least and the most permits that may be charged then.
 pub(crate) async fn drop_one(limiter: &SharedLimiter, mode: Mode, call: Call, cut: Cut) -> (bool, u64, u64) {
     let mut admitted = warm(limiter, mode).await;
     for _ in 0..10 {
@@ -143,7 +143,7 @@ pub(crate) async fn drop_one(limiter: &SharedLimiter, mode: Mode, call: Call, cu
     flushed.expect("no flush hangs").expect("the store answers");
     let stats = limiter.lease_stats();
     assert_eq!((stats.uncharged, stats.held), (0, 0), "{mode:?} {call:?} {cut:?}");
-    // The limiter still works after that.
+    // The limiter still works afterwards.
     admitted += warm(limiter, mode).await;
     let flushed = tokio::time::timeout(PATIENCE, limiter.flush()).await;
     flushed.expect("no flush hangs").expect("the store answers");

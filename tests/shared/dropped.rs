@@ -1,4 +1,5 @@
-//! Futures that are dropped at every await: no permit is lost, no limiter is left half done, and no later call waits.
+//! Futures that are dropped at every await lose no permit, leave the limiter in a valid state, and delay no later
+//! call.
 
 use alloc::sync::Arc;
 
@@ -30,9 +31,9 @@ async fn every_call_may_be_dropped_at_every_await() {
     }
 }
 
-/// A flush that is dropped after its first poll is carried out in the background.
+/// A flush that is dropped after its first poll completes in the background.
 #[tokio::test]
-async fn a_dropped_flush_is_carried_out() {
+async fn a_dropped_flush_is_completed() {
     for mode in [MODES[1], MODES[2], MODES[3]] {
         let limiter = limiter(Arc::new(Pausing::default()), mode);
         warm(&limiter, mode).await;
@@ -87,7 +88,7 @@ async fn resets_and_flushes_do_not_starve_requests() {
     }
 }
 
-/// A reset makes room at once: the notice of a full store does not outlast it.
+/// After a reset the key has capacity at once, although the store has reported that the limit was reached.
 #[tokio::test]
 async fn a_reset_opens_a_full_lease() {
     for mode in MODES {

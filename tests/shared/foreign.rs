@@ -1,4 +1,5 @@
-//! Stores and runtimes that fail: a store that panics costs its own call, and a runtime that ends leaves no call waiting.
+//! Stores and runtimes that fail. A panic of a store fails only its own call, and no call waits for a runtime that
+//! has ended.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::cut::PATIENCE;
 
-/// A store whose leases panic while a flag is set: in the call, or in its future.
+/// A store that panics while a flag is set, in the call of a lease or in its future.
 #[derive(Debug, Default)]
 struct Panicking {
     store: MemoryStore,
@@ -75,10 +76,10 @@ fn limiter(store: Arc<dyn CounterStore>) -> SharedLimiter {
         .expect("a limiter")
 }
 
-/// While the store panics, requests get their fallback and calls end. Afterwards the leases go on, and each permit is charged
-/// once: more calls than may be on their way at once have panicked.
+/// While the store panics, requests are decided by their fallback, and calls end. Afterwards leases continue, and
+/// each permit is charged once. More calls have panicked than may be pending at the same time.
 #[tokio::test]
-async fn a_store_that_panics_costs_its_own_call() {
+async fn a_panic_of_a_store_fails_only_its_own_call() {
     for in_call in [true, false] {
         let store = Arc::new(Panicking::default());
         let limiter = limiter(store.clone());
@@ -108,7 +109,7 @@ async fn a_store_that_panics_costs_its_own_call() {
     }
 }
 
-/// The task that renews leases is gone with its runtime. Calls of another runtime say so, instead of waiting for it.
+/// The task that renews leases has ended with its runtime. Calls from another runtime fail instead of waiting for it.
 #[test]
 fn no_call_waits_for_a_runtime_that_has_ended() {
     let [first, second] = [(); 2].map(|()| {
@@ -123,7 +124,7 @@ fn no_call_waits_for_a_runtime_that_has_ended() {
         limiter
     });
     let limiter = Arc::new(limiter);
-    // One flush waits when the runtime ends, and one begins after it.
+    // One flush waits when the runtime ends, and one starts after it.
     let waiting = Arc::clone(&limiter);
     let waiting = std::thread::spawn(move || {
         second.block_on(async move {
@@ -142,7 +143,7 @@ fn no_call_waits_for_a_runtime_that_has_ended() {
 async fn second_flush(limiter: &SharedLimiter) -> Result<(), ringgate::shared::StoreError> {
     let flushed = timeout(PATIENCE, limiter.flush()).await.expect("it ends");
     sleep(Duration::from_millis(1)).await;
-    // A budget is spent as long as its term lasts. Then the node's own limiter decides.
+    // A budget is spent until its term ends. Then the limiter of the node decides.
     for _ in 0..200 {
         assert!(
             timeout(PATIENCE, limiter.check("key"))

@@ -12,10 +12,10 @@ use crate::pausing::Pausing;
 const KEYS: u64 = 5_000;
 const TASKS: u64 = 512;
 const LIMIT: u64 = 10;
-/// Requests for each key: a few more than its limit.
+/// The requests for each key, a few more than its limit.
 const EACH: u64 = 14;
 
-/// Tokio's time since an instant.
+/// The time of tokio since an instant.
 struct Paused(Instant);
 
 impl Clock for Paused {
@@ -24,13 +24,13 @@ impl Clock for Paused {
     }
 }
 
-/// The longest wait of a request: two periods of its budget, with their jitter. The time is tokio's, which stands still
-/// while any task can run.
+/// The longest wait of a request: two periods of its budget, with their jitter. The time is that of tokio, which
+/// stands still while any task can run.
 const PATIENCE: Duration = Duration::from_millis(60);
 
-/// An hour holds all requests, so each key is admitted its limit, exactly. A budget may be all of it.
+/// One window holds all requests, so each key is admitted exactly its limit. A budget may be the whole limit.
 #[tokio::test(start_paused = true)]
-async fn many_keys_and_tasks_are_denied_nothing_that_is_left() {
+async fn no_request_of_many_keys_and_tasks_is_denied_while_permits_remain() {
     for pending in [LIMIT, 10 * LIMIT] {
         let period = Duration::from_millis(20);
         let key = Key::new("key", |key: &u64, hasher| core::hash::Hash::hash(key, hasher));
@@ -50,7 +50,7 @@ async fn many_keys_and_tasks_are_denied_nothing_that_is_left() {
                 let limiter = Arc::clone(&limiter);
                 tokio::spawn(async move {
                     let (mut admitted, mut slowest) = (vec![0_u64; KEYS as usize], Duration::ZERO);
-                    // Each task has a part of the requests, which walks over all keys.
+                    // Each task makes a part of the requests, in turn for all keys.
                     for request in (task..KEYS * EACH).step_by(TASKS as usize) {
                         let key = request * 7919 % KEYS;
                         tokio::time::sleep(Duration::from_millis(request * 31 % 5)).await;

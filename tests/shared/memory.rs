@@ -17,7 +17,7 @@ async fn keeps_every_promise() {
     checked.unwrap_or_else(|broken| panic!("{broken}"));
 }
 
-/// The fault of a store.
+/// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     ChargesOnPeek,
@@ -122,7 +122,7 @@ impl LeaseStore for Faulty {
     }
 }
 
-/// The kit can fail: it finds each of these faults.
+/// The conformance tests find each of these faults.
 #[tokio::test]
 async fn every_fault_is_found() {
     for fault in [
@@ -146,9 +146,9 @@ async fn every_fault_is_found() {
     }
 }
 
-/// A counter is forgotten when nothing of it counts any more, so the store does not grow with the keys of the past.
+/// The store removes a counter when none of its charges counts, so the store does not grow with expired keys.
 #[tokio::test]
-async fn keys_of_the_past_take_no_memory() {
+async fn expired_keys_take_no_memory() {
     let clock = Arc::new(ManualClock::new());
     let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
     let limiter = SharedLimiter::builder("keys", "1/s".parse().expect("a quota"))
@@ -158,7 +158,7 @@ async fn keys_of_the_past_take_no_memory() {
         assert!(limiter.check(key.to_le_bytes()).await.is_ok());
         clock.advance(Duration::from_millis(10));
     }
-    // Those of a window and a cell count, and at most twice as many are there.
+    // The charges of a window and a cell count. The store has at most twice as many counters.
     let shown = format!("{store:?}");
     let count = shown
         .split(|c: char| !c.is_ascii_digit())
@@ -167,7 +167,7 @@ async fn keys_of_the_past_take_no_memory() {
     assert!(count < 500, "{shown}");
 }
 
-/// A clock that goes back makes limits stricter, never looser.
+/// A clock that goes back makes limits stricter, and never looser.
 #[tokio::test]
 async fn a_clock_that_goes_back_is_stricter() {
     for counting in [Counting::Log, Counting::Cells(5)] {

@@ -1,4 +1,5 @@
-//! A store whose calls return to the scheduler before and after they take effect, for tests that have to know every await.
+//! A store whose calls yield to the scheduler before and after they take effect, for tests that drop futures at every
+//! await.
 
 use core::time::Duration;
 
@@ -10,7 +11,7 @@ use ringgate::shared::{
 #[derive(Debug, Default)]
 pub(crate) struct Pausing {
     store: MemoryStore,
-    /// How long a call takes beside its pauses.
+    /// The duration of a call without its pauses.
     time: Duration,
 }
 

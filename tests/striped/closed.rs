@@ -1,4 +1,4 @@
-//! A denial that others are told of: until when, and for whom.
+//! Denials that are published to later callers.
 
 use core::time::Duration;
 
@@ -21,7 +21,7 @@ fn a_denial_holds_for_as_many_permits_and_not_for_fewer() {
 
 /// A request for fewer permits than were denied finds them in another stripe.
 #[test]
-fn a_denial_holds_for_as_many_permits_whatever_the_own_stripe_has() {
+fn a_denial_holds_for_as_many_permits_whatever_the_stripe_of_the_caller_holds() {
     let (limiter, _) = striped(100, 2, 10);
     assert!(limiter.check_n(80).is_ok());
     assert!(limiter.as_worker(0).check_n(9).is_ok() && limiter.as_worker(1).check_n(7).is_ok());
@@ -29,7 +29,7 @@ fn a_denial_holds_for_as_many_permits_whatever_the_own_stripe_has() {
     assert!(limiter.as_worker(0).check_n(3).is_ok());
 }
 
-/// Permits come free with the ring's cells: from then on, and not before, is the limiter asked again.
+/// Permits become free with the cells of the ring. The published denial ends at that time, and not earlier.
 #[test]
 fn a_denial_holds_until_permits_come_free() {
     for (limit, stripes, batch) in [(100, 1, 10), (100, 4, 10), (1_000, 2, 100)] {
@@ -45,9 +45,9 @@ fn a_denial_holds_until_permits_come_free() {
     }
 }
 
-/// A local stripe has what remains of its batch, also while other callers are denied.
+/// The owner of a local stripe gets the rest of its batch, also while other callers are denied.
 #[test]
-fn a_lane_of_its_own_is_denied_as_others_are_when_it_has_nothing() {
+fn a_local_stripe_is_denied_as_others_are_when_its_batch_is_spent() {
     let (limiter, _) = striped(100, 2, 10);
     let mut own = limiter.as_worker(0).local_stripe();
     assert!(own.check_n(3).is_ok());
@@ -61,9 +61,9 @@ fn a_lane_of_its_own_is_denied_as_others_are_when_it_has_nothing() {
     assert!(closed(&limiter));
 }
 
-/// More than the word has room for: the limiter is asked each time.
+/// The word cannot hold a request for so many permits, so each request is decided by the stripes and the ring.
 #[test]
-fn a_denial_of_many_permits_is_not_told() {
+fn a_denial_of_many_permits_is_not_published() {
     let (limiter, _) = striped(1_000, 1, 10);
     assert!(limiter.check_n(900).is_ok());
     assert!(limiter.check_n(100).is_err() && !closed(&limiter));
@@ -71,9 +71,9 @@ fn a_denial_of_many_permits_is_not_told() {
     assert!(limiter.check_n(90).is_ok());
 }
 
-/// Cells that are shorter than the word can tell apart: permits come free within a unit, and are had.
+/// The word cannot distinguish such short cells. Permits that become free within a unit of the word are admitted.
 #[test]
-fn a_denial_by_short_cells_is_not_told_for_longer() {
+fn a_denial_by_short_cells_is_not_published_for_longer() {
     let clock = ringgate::ManualClock::new();
     let limiter = StripedBuilder::new(Quota::new(300, Duration::from_micros(50)).expect("a quota"))
         .stripes(1)

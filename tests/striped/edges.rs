@@ -1,4 +1,4 @@
-//! Where numbers end: time, limits, and configurations that there cannot be.
+//! The ends of the ranges of time and limits, and impossible configurations.
 
 use core::time::Duration;
 
@@ -8,9 +8,9 @@ use ringgate::{Clock, ManualClock, Nanos, Quota};
 use super::common::Log;
 use super::{AsWorker, builder, counts, passed, striped};
 
-/// A denial writes nothing, and so no time that its caller brought along.
+/// A denial writes nothing, so it does not publish the time of its caller.
 #[test]
-fn a_denial_notes_no_time() {
+fn a_denial_publishes_no_time() {
     let (limiter, clock) = striped(90, 1, 10);
     assert!(limiter.as_worker(0).check_n(80).is_ok());
     assert!(limiter.as_worker(0).check_n(5).is_ok());
@@ -23,8 +23,8 @@ fn a_denial_notes_no_time() {
     assert_eq!(counts(&limiter), before);
 }
 
-/// Cells that begin at the last instant that there is: what was used just before counts there, and no retry time is named
-/// that time does not reach.
+/// A cell begins at the last representable time. A permit that was used just before counts in it, and a denial has no
+/// retry time after the end of time.
 #[test]
 fn nothing_is_forgotten_because_time_ends() {
     let window = 7 * 127 * 337;
@@ -55,8 +55,8 @@ fn nothing_is_forgotten_because_time_ends() {
     }
 }
 
-/// A ring whose ticks end long before time does: where it stands still, so that nothing can be published any more, what is
-/// used stays used.
+/// The ticks of this ring end long before time does. When the ring cannot publish a newer tick, used permits remain
+/// used.
 #[test]
 fn nothing_is_forgotten_where_the_ring_stands_still() {
     let years = |years: u64| Duration::from_secs(years * 366 * 24 * 3_600);
@@ -69,7 +69,7 @@ fn nothing_is_forgotten_where_the_ring_stands_still() {
             .build_with(ManualClock::new())
     };
     let limits = (4..40).rev().map(|bits| 1_u64 << bits);
-    // The most that it can count and reach twenty years; twice that would leave out half of the ticks.
+    // The largest limit with ticks for twenty years. Twice this limit would leave half of the ticks.
     let limiter = limits
         .filter_map(|limit| build(limit).ok())
         .next()
@@ -86,9 +86,9 @@ fn nothing_is_forgotten_where_the_ring_stands_still() {
     }
 }
 
-/// Where not even a batch of one permit fits, a most of no permits would be no help.
+/// If not even a batch of one permit fits, an error that names a maximum of 0 would not help.
 #[test]
-fn a_batch_that_cannot_be_says_what_it_takes() {
+fn an_impossible_batch_is_an_error_with_the_accepted_values() {
     let error = |builder: StripedBuilder| {
         builder
             .build_with(ManualClock::new())

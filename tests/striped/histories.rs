@@ -1,10 +1,10 @@
-//! Histories of any calls, beside a plain ring and a log of the calls.
+//! Histories of any calls, compared with a plain ring and with a log of the calls.
 
 use super::*;
 
 proptest! {
     #[test]
-    fn one_caller_passes_as_many_as_the_plain_ring(
+    fn one_caller_is_admitted_as_often_as_by_the_plain_ring(
         (limit, stripes, batch) in shapes(),
         worker in 0..100_usize,
         step in 0..10_000_u64,
@@ -32,24 +32,24 @@ proptest! {
         prop_assert_eq!(limiter.bound(), limit);
     }
 
-    /// The whole limit is available after a long silence if the last request was denied: the denial makes the
-    /// uncharged counts expiring.
+    /// After a denial and a long silence, the whole limit is available, because the denial makes uncharged counts
+    /// expire.
     #[test]
-    fn after_a_denial_and_a_silence_all_of_the_limit_passes(
+    fn after_a_denial_and_a_silence_the_whole_limit_is_admitted(
         (limit, stripes, batch) in shapes(),
         workers in (0..100_usize, 0..100_usize),
     ) {
         let (limiter, clock) = striped(limit, stripes, batch);
         for worker in [workers.0, workers.1, workers.0] {
             prop_assert_eq!(passed(|| limiter.as_worker(worker).check().is_ok()), limit);
-            // A window, a cell, and the period that a date is rounded up by.
+            // A window, a cell, and the period by which times of stripes are rounded up.
             clock.advance(WINDOW + CELL + WINDOW / 8);
         }
     }
 
-    /// Without a denial, as many may be missing as the stripes batch.
+    /// Without a denial, at most the batches of the stripes are missing.
     #[test]
-    fn after_a_silence_nearly_all_of_the_limit_passes(
+    fn after_a_silence_nearly_the_whole_limit_is_admitted(
         (limit, stripes, batch) in shapes(),
         uses in proptest::collection::vec(0..100_usize, 0..300),
     ) {
@@ -63,8 +63,8 @@ proptest! {
         prop_assert!(passed >= limit - stripes * batch, "{} of {}", passed, limit);
     }
 
-    /// In any sequential history, no window holds more than the limit; and a request is denied only if about as
-    /// much was used in a window and a cell.
+    /// In any history of one caller, no window holds more than the limit. A request is denied only if nearly the
+    /// whole limit was used within a window and a cell.
     #[test]
     fn histories_keep_the_bound_and_deny_for_a_reason(
         (limit, stripes, batch) in shapes(),
@@ -89,7 +89,7 @@ proptest! {
                 Err(denied) => {
                     prop_assert_eq!((denied.at(), denied.permits()), (now, permits));
                     let used = log.count(now.get(), (WINDOW + CELL + WINDOW / 8).as_nanos() as u64);
-                    // Each stripe can have a batch that was charged late, and an idle part that is too small.
+                    // Each stripe may have a batch that was charged late, and an idle part that is too small.
                     let reason = (limit + 1).saturating_sub(2 * stripes * batch + permits);
                     prop_assert!(used >= reason, "{} permits, {} used of {}", permits, used, limit);
                     if permits > limiter.max_request() {
@@ -105,9 +105,10 @@ proptest! {
         prop_assert!(log.worst(WINDOW) <= limit, "{} of {}", log.worst(WINDOW), limit);
     }
 
-    /// A local stripe admits as many, again after each silence, and leaves the rest to the other workers.
+    /// A local stripe admits as many requests as a plain ring, again after each silence, and leaves the rest to the
+    /// other workers.
     #[test]
-    fn a_local_stripe_passes_as_many_as_the_plain_ring(
+    fn a_local_stripe_admits_as_many_as_the_plain_ring(
         (limit, stripes, batch) in shapes(),
         worker in 0..100_usize,
         early in 0..50_u64,
@@ -125,7 +126,7 @@ proptest! {
             drop(own);
             let others = passed(|| limiter.as_worker(worker + 1).check().is_ok());
             prop_assert_eq!(here + others, limit);
-            // A window, a cell, and the period that a date is rounded up by.
+            // A window, a cell, and the period by which times of stripes are rounded up.
             clock.advance(WINDOW + CELL + WINDOW / 8);
             let mut own = limiter.as_worker(worker).local_stripe();
             let all = passed(|| own.check().is_ok());
@@ -137,7 +138,7 @@ proptest! {
 
     /// In any history with some local stripes, no window holds more than the limit.
     #[test]
-    fn own_lanes_keep_the_bound(
+    fn local_stripes_keep_the_bound(
         (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..6_usize, 0..4_usize, 1..40_u64, 0..6_u32, any::<bool>()), 1..600),
     ) {
@@ -170,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn the_retry_time_is_honest(
+    fn a_retry_at_the_retry_time_is_admitted(
         (limit, stripes, batch) in shapes(),
         worker in 0..70_usize,
         permits in 1..40_u64,
@@ -194,14 +195,14 @@ proptest! {
             Some((_, admitted)) => prop_assert!(admitted),
         }
         if let Some((_, admitted)) = at_retry(Duration::from_nanos(1)) {
-            // The ring's time is in cells: one nanosecond earlier is the cell before.
+            // The ring counts time in cells: one nanosecond earlier is the cell before.
             prop_assert!(!admitted);
         }
     }
 
-    /// Readings of decades to come and of long ago.
+    /// Readings decades ahead and long ago.
     #[test]
-    fn no_reading_makes_it_panic_or_admit_without_end(
+    fn no_reading_causes_a_panic_or_unlimited_admissions(
         readings in proptest::collection::vec((any::<u64>(), 0..64_u32, 0..8_usize, any::<bool>()), 0..200),
     ) {
         let (limiter, clock) = striped(100, 4, 5);

@@ -1,5 +1,5 @@
-//! Idle permits, call by call: a request for one permit is admitted exactly while one remains, and no permit is lost or
-//! created by a charge.
+//! Idle permits: a request for one permit is admitted exactly while one remains, and no charge loses or creates a
+//! permit.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use ringgate::Clock;
 
 use super::{AsWorker, CELL, WINDOW, closed, passed, shapes, striped};
 
-/// How the clock moves before a call: mostly not at all.
+/// The move of the clock before a call, mostly none.
 fn pause() -> impl Strategy<Value = Duration> {
     prop_oneof![
         6 => Just(Duration::ZERO),
@@ -25,10 +25,10 @@ fn permits() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// As many single permits are admitted, on any worker, as [`remaining`](ringgate::StripedLimiter::remaining) returns. A
-    /// denial costs nothing, and an admission costs its permits.
+    /// Each worker is admitted as many single permits as [`remaining`](ringgate::StripedLimiter::remaining) returns.
+    /// A denial costs nothing, and an admission costs its permits.
     #[test]
-    fn a_permit_is_had_exactly_while_one_remains(
+    fn a_permit_is_admitted_exactly_while_one_remains(
         (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..70_usize, permits(), pause(), any::<bool>()), 1..300),
     ) {
@@ -51,10 +51,10 @@ proptest! {
         }
     }
 
-    /// At one instant, with stripes that workers own for a while: admitted and remaining permits are the limit, whatever
-    /// moves between local stripes, stripes and ring.
+    /// The clock stands still, and workers own stripes for a while. The admitted and the remaining permits together
+    /// are the limit, whatever moves between local stripes, stripes and the ring.
     #[test]
-    fn nothing_is_lost_or_made_at_one_instant(
+    fn no_permit_is_lost_or_made_at_one_reading(
         (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..6_usize, 0..4_usize, permits()), 1..300),
     ) {
@@ -80,10 +80,10 @@ proptest! {
         prop_assert_eq!(had + passed(|| limiter.check().is_ok()), limit);
     }
 
-    /// After any history, what a denial says is honest, for one permit and for several, on the worker that was denied: admitted
-    /// then, and not a nanosecond before.
+    /// After any history, the retry time of a denial is right for one and for several permits on the worker that was
+    /// denied. The request is admitted then, and not a nanosecond earlier.
     #[test]
-    fn a_denial_after_any_history_says_when(
+    fn a_denial_after_any_history_has_a_retry_time(
         (limit, stripes, batch) in shapes(),
         calls in proptest::collection::vec((0..70_usize, permits(), pause()), 1..200),
         worker in 0..70_usize,
@@ -113,15 +113,15 @@ proptest! {
     }
 }
 
-/// A caller with an old reading is judged by the newest that was published, by which a stripe's uses no longer count.
+/// A caller with an old reading is decided at the newest published time, at which the uses of a stripe have expired.
 #[test]
-fn what_no_longer_counts_by_the_published_time_is_free() {
+fn permits_expired_at_the_published_time_are_free() {
     for stripes in [1, 4] {
         let behind = 100 - stripes * 10;
         let (limiter, clock) = striped(100, stripes, 10);
         let (begin, late) = (clock.now(), clock.now().saturating_add(WINDOW + CELL));
         assert!(limiter.check_n(behind).is_ok());
-        // The ring is full, so the stripes keep what is used.
+        // The ring is full, so the stripes keep their counts.
         assert_eq!(passed(|| limiter.check().is_ok()), stripes * 10);
         assert!(closed(&limiter));
         assert!(limiter.check_at(late, behind).is_ok());
@@ -134,9 +134,10 @@ fn what_no_longer_counts_by_the_published_time_is_free() {
 
 /// The count of a stripe may be charged before the ring has room for the whole request.
 #[test]
-fn a_denial_says_when_a_stripe_can_be_emptied() {
+fn a_retry_time_includes_permits_of_stripes() {
     let (limiter, clock) = striped(100, 1, 10);
-    // Five are charged in the first cell and six in the second, with what uses up the ring; five stay in the stripe.
+    // Five permits are charged in the first cell. Six are charged in the second cell, which fills the ring. Five
+    // remain in the stripe.
     assert!(limiter.check_n(5).is_ok() && limiter.check_n(6).is_ok());
     clock.advance(CELL);
     assert!(limiter.check_n(5).is_ok() && limiter.check_n(79).is_ok());

@@ -1,4 +1,4 @@
-//! Lanes of one's own: what they charge and when, and what they leave behind.
+//! Local stripes: when they charge, what they charge, and the state that they leave.
 
 use core::time::Duration;
 
@@ -10,8 +10,8 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_duration(Duration::from_micros(micros))
 }
 
-/// A batch is charged at the newest time that was given for any of its permits, whichever permit fills it; in a local
-/// stripe and in a shared one.
+/// A batch is charged at the newest time that was passed for any of its permits, whichever permit fills it. For local
+/// and shared stripes.
 #[test]
 fn a_batch_is_charged_at_the_newest_of_its_given_times() {
     let all_at_once: &[(Option<u64>, u64)] = &[(Some(15_000), 10)];
@@ -40,7 +40,7 @@ fn a_batch_is_charged_at_the_newest_of_its_given_times() {
     }
 }
 
-/// A local stripe without admissions changes nothing: a kept count stays, and the time until which it counts.
+/// A local stripe without admissions changes nothing: the kept count and its expiry remain.
 #[test]
 fn a_local_stripe_that_is_not_used_leaves_no_trace() {
     let (limiter, clock) = striped(30, 1, 10);
@@ -48,7 +48,7 @@ fn a_local_stripe_that_is_not_used_leaves_no_trace() {
     assert!(limiter.check_n(20).is_ok());
     let mut own = limiter.as_worker(0).local_stripe();
     assert!(own.check_n(7).is_ok());
-    // Too little is left, and the ring has no room: the seven are kept.
+    // The remaining permits do not suffice, and the ring has no room, so the seven used permits are kept.
     assert!(own.check_n(5).is_err() && !own.is_own());
     drop(own);
     let before = counts(&limiter);
@@ -60,13 +60,14 @@ fn a_local_stripe_that_is_not_used_leaves_no_trace() {
     assert!(own.is_own());
     drop(own);
     assert_eq!(counts(&limiter), before);
-    // The seven no longer count, and so are not used along with what is left.
+    // The seven permits have expired, so they are not charged with the later ones.
     clock.advance(2 * WINDOW);
     assert_eq!(limiter.remaining(), 30);
     assert_eq!(passed(|| limiter.as_worker(0).local_stripe().check().is_ok()), 30);
 }
 
-/// The stripe is released for all callers while the ring is full; when there is room, it is claimed again.
+/// While the ring is full, the stripe is released for all callers. When there is room, the local stripe claims it
+/// again.
 #[test]
 fn a_local_stripe_takes_its_stripe_again() {
     let (limiter, clock) = striped(100, 2, 10);
@@ -84,7 +85,7 @@ fn a_local_stripe_takes_its_stripe_again() {
     }
 }
 
-/// A thread that makes requests charges the counts that others have left, with a local stripe too.
+/// A thread that makes requests by a local stripe also charges the counts that other threads have left.
 #[test]
 fn nothing_stays_uncharged_while_a_local_stripe_goes_on() {
     let (limiter, clock) = striped(1_000, 4, 10);

@@ -1,4 +1,4 @@
-//! Threads that sleep where it matters, at a clock that stops them there.
+//! Threads that stall in the middle of a call, stopped by their clock.
 
 use alloc::sync::Arc;
 use std::sync::{Barrier, Mutex};
@@ -14,15 +14,15 @@ struct Gate {
     stop: Arc<Mutex<Option<Stop>>>,
 }
 
-/// A thread that reads the clock after so many readings waits twice.
+/// A thread that reads the clock after this number of readings waits twice.
 struct Stop {
     readings: usize,
     barrier: Arc<Barrier>,
 }
 
 impl Gate {
-    /// Stops the thread that reads the clock after `readings` readings. The thread waits twice at the returned barrier:
-    /// when it has stopped, and before it continues.
+    /// Stops the thread that reads the clock after `readings` readings. The thread waits twice at the returned
+    /// barrier: when it has stopped, and before it continues.
     fn stop_after(&self, readings: usize) -> Arc<Barrier> {
         let barrier = Arc::new(Barrier::new(2));
         *self.stop.lock().expect("not poisoned") = Some(Stop {
@@ -32,7 +32,7 @@ impl Gate {
         barrier
     }
 
-    /// The barrier, when it is time.
+    /// The barrier, if this is the reading at which to stop.
     fn stopped(&self) -> Option<Arc<Barrier>> {
         let mut stop = self.stop.lock().expect("not poisoned");
         match stop.as_mut()? {
@@ -55,9 +55,9 @@ impl Clock for Gate {
     }
 }
 
-/// A thread that sleeps in the middle of a charge has its stripe, and nothing else.
+/// A thread that stalls in the middle of a charge blocks its own stripe only.
 #[test]
-fn a_sleeper_keeps_one_stripe_from_the_others() {
+fn a_stalled_thread_blocks_one_stripe_only() {
     let gate = Gate::default();
     let limiter = builder(100)
         .stripes(4)
@@ -68,7 +68,7 @@ fn a_sleeper_keeps_one_stripe_from_the_others() {
     thread::scope(|scope| {
         scope.spawn(|| (0..5).for_each(|_| assert!(limiter.as_worker(0).check().is_ok())));
         barrier.wait();
-        // Five are used; the sleeper's stripe holds no more.
+        // Five permits are used. The stripe of the stalled thread holds no more.
         assert_eq!(passed(|| limiter.as_worker(0).check().is_ok()), 95);
         barrier.wait();
     });
@@ -79,10 +79,10 @@ fn a_sleeper_keeps_one_stripe_from_the_others() {
     );
 }
 
-/// A request that has found no room in a stripe, and then none in the ring, searches the stripes again: the stripe may have
-/// been released in between.
+/// A request that finds no room in the stripes, and then none in the ring, searches the stripes again, because a
+/// stripe may have been released in between.
 #[test]
-fn what_has_come_free_meanwhile_is_had() {
+fn permits_that_became_free_during_a_search_are_found() {
     let gate = Gate::default();
     let limiter = builder(100)
         .stripes(2)
@@ -91,7 +91,8 @@ fn what_has_come_free_meanwhile_is_had() {
         .expect("a limiter");
     let own = limiter.as_worker(0).local_stripe();
     assert!(limiter.as_worker(1).check_n(4).is_ok());
-    // The first reading is for the search, which finds one stripe taken; the second for the charge of the other.
+    // The first reading is that of the search, which finds one stripe taken. The second reading is that of the charge
+    // of the other stripe.
     let barrier = gate.stop_after(1);
     thread::scope(|scope| {
         let asker = scope.spawn(|| limiter.as_worker(0).check_n(2).is_ok());

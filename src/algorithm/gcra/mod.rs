@@ -30,7 +30,7 @@
 //! which means at most b + L − 1. A caller that takes the burst, and then each permit when it is due, gets exactly this
 //! number, unless the rounding of T costs it a permit. The argument does not depend on the order of the stamps, so a clock
 //! that steps back can only cause more denials. (models `gcra_*`; tests
-//! `a_greedy_caller_reaches_the_bound_of_a_bucket`, `no_rounding_lets_a_bucket_admit_more`)
+//! `a_greedy_caller_reaches_the_bound_of_a_bucket`, `no_rounding_exceeds_the_bound_of_a_bucket`)
 //!
 //! An exchange succeeds only on the word that was decided about. If that word returns after a refund, the state is the same,
 //! since the word is the whole state.
@@ -52,7 +52,7 @@
 //! 3. So every word of the old key is at most b·T above the current one. The word is idle when its time is before the clock by
 //!    more than this.
 //!
-//! (tests `later_is_above_every_word_before`, `a_bucket_gives_back_its_newest_charge_only`)
+//! (tests `an_advanced_word_is_above_every_earlier_word`, `a_bucket_refunds_only_its_newest_charge`)
 //!
 //! If a table may reuse an entry before it is idle ([`OnFull::Forget`](crate::keyed::OnFull::Forget)), it rejects every
 //! refund that would lower the word.

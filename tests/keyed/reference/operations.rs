@@ -1,4 +1,4 @@
-//! The operations of the model, and the answers that a table must give to them.
+//! The operations of the reference, and the answers that a table must give.
 
 use super::*;
 
@@ -33,7 +33,7 @@ impl<K: Keys<u64>> World<'_, K> {
         if lost + forgotten > 0 {
             self.somebody_lost(key, now, forgotten > 0);
         }
-        // No entry that was not idle may have been evicted for lack of another.
+        // An entry that was not idle can be evicted only if no other was available.
         let fresh = lost > 0 || self.on_full != OnFull::Forget || now >= self.left_until;
         let renewed = (entered == 1 && forgotten == 0 && fresh).then(|| self.renewed(as_of));
         let state = self.keys.entry(key).or_default();
@@ -64,7 +64,7 @@ impl<K: Keys<u64>> World<'_, K> {
                 let seen = self.limiter.peek(&key);
                 let spent = it.spent(self.catch_all.shared(), as_of);
                 self.vague |= spent == 0 && it.remaining(self.catch_all.shared(), as_of) == 0;
-                // A peek of an entry that is to be forgotten is none of the catch-all either.
+                // A peek of an entry that would be forgotten shows nothing of the catch-all.
                 !seen.is_overflow() || (seen.spent(), seen.remaining()) == (0, 0)
             };
             if barred {
@@ -73,7 +73,7 @@ impl<K: Keys<u64>> World<'_, K> {
         }
         if overflow || entered == 1 {
             if state.may_be_forgotten {
-                // It begins anew.
+                // The state begins anew.
                 for admission in state.admissions.iter_mut().filter(|it| !it.overflow) {
                     admission.permits = 0;
                 }
@@ -135,7 +135,8 @@ impl<K: Keys<u64>> World<'_, K> {
             _ => panic!("{permits} of {key} at {now:?}: {answer:?} and not {expected:?}"),
         }
         if answer.is_err() && entered == 1 {
-            // Nothing counts in the entry, so it may pass to another key at once. In the front its state has not begun.
+            // No charge counts in the entry, so it may pass to another key at once. In the front, its state has not
+            // begun.
             state.may_be_lost = true;
             state.words = None;
         }
@@ -159,7 +160,7 @@ impl<K: Keys<u64>> World<'_, K> {
         }
     }
 
-    /// One of the keys has lost its entry to `newcomer`, by its reading `now`: an idle one or, if `forgotten`, another.
+    /// One of the keys has lost its entry to `newcomer` at this reading: an idle key, or if `forgotten` another one.
     fn somebody_lost(&mut self, newcomer: u64, now: Nanos, forgotten: bool) {
         self.reclaimed = self.reclaimed.max(now);
         let it = &self.subject.algorithm;
@@ -172,8 +173,8 @@ impl<K: Keys<u64>> World<'_, K> {
         }
     }
 
-    /// No window of the key holds more than the bound: of all that it was admitted; under `Admit`, by
-    /// its own entries; under `Forget`, since it was last forgotten.
+    /// No window of a key exceeds the bound. Under `Admit` this counts admissions by its own entries, and under
+    /// `Forget` those since it was last forgotten.
     fn judge(&self, key: u64) {
         let mut log = Log::default();
         for admission in &self.keys[&key].admissions {
@@ -184,13 +185,13 @@ impl<K: Keys<u64>> World<'_, K> {
         assert_eq!(self.subject.broken(&log), None, "key {key}");
     }
 
-    /// Refunds the oldest receipt; false if there is none.
+    /// Refunds the oldest receipt. Returns false if there is none.
     pub(crate) fn refund_oldest(&mut self) -> bool {
         let oldest = self.receipts.len().checked_sub(1);
         oldest.inspect(|&which| self.refund(which)).is_some()
     }
 
-    /// Refunds one of the receipts. The newest has number 0.
+    /// Refunds a receipt. The newest has number 0.
     pub(crate) fn refund(&mut self, which: usize) {
         let Some(index) = self.receipts.len().checked_sub(1 + which) else {
             return;
@@ -233,7 +234,7 @@ impl<K: Keys<u64>> World<'_, K> {
             (None, false) => exact,
             (Some(receipt), true) => it.refund(self.catch_all.shared(), receipt, permits),
             (Some(_), false) if state.may_be_lost && !exact => false,
-            // An entry that may pass on while it counts gives back no time.
+            // An entry that may be forgotten while it counts refunds no time.
             (Some(_), false) if self.on_full == OnFull::Forget && matches!(it, Any::Gcra(_)) => false,
             (Some(receipt), false) => {
                 let words = state.words.as_ref().expect("it was compared");
@@ -302,7 +303,7 @@ impl<K: Keys<u64>> World<'_, K> {
         assert_eq!(seen, expected);
     }
 
-    /// A key that has no entry sees what a check would find, as of when it would be judged.
+    /// A key without an entry sees the state that a check would find, at the time at which the check would decide.
     fn judge_peek_without_entry(&self, key: u64, now: Nanos, permits: u64, peek: &Peek<'_, Any>) {
         let as_of = now.max(self.reclaimed);
         let chances = self.chances(key, now);

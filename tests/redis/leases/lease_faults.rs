@@ -228,7 +228,7 @@ async fn connections_are_cut() {
 /// A request that was executed but not answered is sent again, and charged once: the server has counted what was
 /// admitted, to the last.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_counts_once() {
+async fn a_lease_request_counts_once() {
     let one = async |sync| {
         let Some(server) = Server::start() else { return };
         // Until the server is old enough to have forgotten nothing.

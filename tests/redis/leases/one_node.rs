@@ -215,7 +215,7 @@ async fn strict_requests_see_leases() {
 
 /// Several modes in one request: when the server refuses, what was taken of leases is given back.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_taken_for_a_refused_request_is_given_back() {
+async fn permits_taken_for_a_denied_request_are_returned() {
     let Some(server) = Server::start() else { return };
     let rules = SharedRules::builder()
         .rule(
@@ -269,7 +269,7 @@ async fn what_was_taken_for_a_refused_request_is_given_back() {
 
 /// Rules that are all this node's own need no store, and no await.
 #[tokio::test(flavor = "multi_thread")]
-async fn local_rules_ask_nobody() {
+async fn local_rules_make_no_call() {
     let store = crate::server::ready_or_not("redis://127.0.0.1:1");
     let rules = SharedRules::builder()
         .rule(Rule::new("user", quota("2/h")).by(&by_user()).mode(Mode::Local))
@@ -334,7 +334,7 @@ async fn every_quota_has_a_lease() {
 
 /// Permits of a lease that were spent, and are in no request on its way, can be refunded once.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_gives_back_what_it_has_not_asked_about() {
+async fn a_lease_returns_permits_that_it_has_not_reported() {
     let Some(server) = Server::start() else { return };
     let limiter = limiter("refund", "1000/h")
         .sync(Duration::from_secs(60), 100)
@@ -359,7 +359,7 @@ async fn a_lease_gives_back_what_it_has_not_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reset_forgets_what_is_uncharged() {
+async fn a_reset_forgets_uncharged_permits() {
     let Some(server) = Server::start() else { return };
     let limiter = limiter("reset", "100/h")
         .sync(Duration::from_secs(60), 100)
@@ -432,7 +432,7 @@ async fn a_term_ends_without_the_store() {
 
 /// And then this node's own limiter decides, which knows what the lease has admitted.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_fallback_knows_what_leases_have_admitted() {
+async fn the_fallback_counts_admissions_by_leases() {
     let Some(mut server) = Server::start() else { return };
     let limiter = limiter("warm", "100/h")
         .sync(Duration::from_millis(20), 60)
@@ -487,7 +487,7 @@ impl CounterStore for Plain {
 }
 
 #[tokio::test]
-async fn what_no_lease_can_be_kept_for_is_not_built() {
+async fn rules_that_cannot_have_a_lease_are_errors() {
     let field = |builder: SharedLimiterBuilder| {
         let error = builder.build(Arc::new(Plain)).expect_err("not built");
         (error.rule, error.error.field)
@@ -527,7 +527,7 @@ fn leases_need_a_runtime() {
 /// A file says how far nodes decide.
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_says_the_mode() {
+async fn a_file_sets_the_mode() {
     use ringgate::rules::{Extractors, FileFormat, RuleSetBuilder};
 
     let store = crate::server::ready_or_not("redis://127.0.0.1:1");

@@ -67,7 +67,7 @@ fn held(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
 }
 
 #[test]
-fn what_is_charged_and_held_is_never_more_than_the_limit() {
+fn charged_and_leased_permits_never_exceed_the_limit() {
     let Some(server) = Server::start() else { return };
     let (settle, judge, mut client) = (settle(), judge(), server.client());
     let mut random = 1_u64;
@@ -261,7 +261,7 @@ fn permits_that_are_ahead_end_together() {
 
 /// A copy of the first report that arrives after the lease has ended begins it once more: the grant is registered.
 #[test]
-fn a_lease_that_begins_once_more_is_registered() {
+fn a_lease_that_begins_again_is_registered() {
     let Some(server) = Server::start() else { return };
     let (settle, mut client) = (settle(), server.client());
     for part in parts("begins") {

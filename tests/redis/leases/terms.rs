@@ -75,7 +75,7 @@ async fn a_term_ends_with_its_key() {
 
 /// A term begins when its question is sent, and not with the answer, which may come late.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_term_begins_with_its_question() {
+async fn a_term_begins_with_its_request() {
     let Some(server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
     let store = ready(patient(RedisStore::builder(&proxy.url()))).await;
@@ -131,7 +131,7 @@ async fn a_term_begins_with_its_question() {
 /// After a restart with nothing of what there was, no lease is granted before all has left every window that may have been
 /// forgotten.
 #[tokio::test(flavor = "multi_thread")]
-async fn none_is_granted_soon_after_a_restart() {
+async fn no_lease_is_granted_soon_after_a_restart() {
     let Some(mut server) = Server::start() else { return };
     let (term, window) = (Duration::from_millis(100), Duration::from_millis(900));
     let store = server.store().await;
@@ -181,7 +181,7 @@ async fn none_is_granted_soon_after_a_restart() {
 
 /// Nor after a failover: the replica has run for long, and what it was not told of in time it does not know.
 #[tokio::test(flavor = "multi_thread")]
-async fn none_is_granted_soon_after_a_failover() {
+async fn no_lease_is_granted_soon_after_a_failover() {
     let (Some(mut primary), Some(replica)) = (Server::start(), Server::start()) else {
         return;
     };
@@ -234,7 +234,7 @@ async fn none_is_granted_soon_after_a_failover() {
 
 /// A refund takes back only unreported permits, and nothing that other requests have spent since.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_charged_is_not_given_back() {
+async fn charged_permits_are_not_returned() {
     let Some(server) = Server::start() else { return };
     for (mode, number) in [(Mode::Lease { permits: 100 }, 0), (sync(), 1)] {
         let limiter = SharedLimiter::builder(format!("refunds{number}"), quota("1000/100ms"))

@@ -480,7 +480,7 @@ fn addresses_of_servers_are_found() {
 
 /// All clients would share one budget without an error.
 #[test]
-fn a_server_without_addresses_is_told() {
+fn requests_without_an_address_are_explained() {
     use ringgate::http::HttpKey;
     use std::sync::Mutex;
 

@@ -50,7 +50,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_share_a_limit_and_say_so() {
+async fn nodes_share_a_limit_and_report_it() {
     let store = memory().await;
     let rules = || {
         let key = HttpKey::header(HeaderName::from_static("x-api-key")).key();

@@ -272,7 +272,7 @@ impl Book {
 
 /// Each request is rejected, and the log has one line of it.
 #[tokio::test]
-async fn a_server_that_gives_no_addresses_is_told_once() {
+async fn a_missing_address_is_logged_once() {
     use ringgate::http::{HttpKey, RateLimitLayer};
     use tower::{Layer, Service};
 

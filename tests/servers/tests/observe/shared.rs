@@ -131,7 +131,7 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
 
 /// Decisions without an answer of the store count as decisions of this node.
 #[tokio::test]
-async fn every_way_to_decide_alone_is_counted() -> Result<(), Box<dyn Error>> {
+async fn every_decision_without_the_store_is_counted() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
     for (on_error, admitted) in [
         (OnError::Local, 2),
@@ -242,7 +242,7 @@ async fn show(observer: &RedisObserver, recorder: &DebuggingRecorder, store: &Re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stores_health_is_shown() -> Result<(), Box<dyn Error>> {
+async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
     let Some(mut server) = Server::start() else {
         return Ok(());
     };
@@ -294,7 +294,7 @@ async fn a_stores_health_is_shown() -> Result<(), Box<dyn Error>> {
 
 /// A breaker that is open, and calls that are on their way.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_breaker_is_shown() -> Result<(), Box<dyn Error>> {
+async fn an_open_breaker_is_exported() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
@@ -361,7 +361,7 @@ async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
 
 /// As a scrape reads it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scrape_shows_all() -> Result<(), Box<dyn Error>> {
+async fn a_scrape_has_all_metrics() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
@@ -405,7 +405,7 @@ async fn a_scrape_shows_all() -> Result<(), Box<dyn Error>> {
 
 /// LeaseStore that hold, that owe, and that had to ask.
 #[tokio::test(flavor = "multi_thread")]
-async fn accounts_are_shown() -> Result<(), Box<dyn Error>> {
+async fn leases_are_exported() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
