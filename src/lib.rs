@@ -31,7 +31,7 @@
 //! | choose the algorithm at run time | [`AnyAlgorithm`] |
 //! | limit one resource from many cores | [`StripedLimiter`] |
 //! | refund, or settle an estimate | [`RateLimiter::refund`], [`RateLimiter::settle`] |
-//! | keep the state over a restart | [`RateLimiter::save`], [`RateLimiter::restore`] |
+//! | keep the state over a restart | [`RateLimiter::save`], [`RateLimiter::restore`]; tables and rule sets (`std`): [`saved`] |
 //! | limit each of many keys | [`KeyedRateLimiter`] |
 //! | choose what happens when the table is full | [`OnFull`](keyed::OnFull) |
 //! | give some keys other limits | [`KeyedBuilder::tier`](keyed::KeyedBuilder::tier) |
@@ -103,7 +103,7 @@
 //! |---|---|---|
 //! | `quanta` | yes | [`QuantaClock`] and [`clock::CoarseClock`]; needs the standard library |
 //! | `striped` | yes | [`StripedLimiter`]; needs the standard library |
-//! | `std` | with most features | random seeds for tables of keys |
+//! | `std` | with most features | random seeds for tables of keys, and [`saved`] tables |
 //! | `rules` | no | [`RuleSet`] and [`LiveRules`]; needs the standard library |
 //! | `config`, `watch` | no | rules from TOML, JSON and YAML files; reload when the file changes; enable `rules` |
 //! | `observe` | no | counters for `metrics` and events for `tracing`; enables `rules` |
@@ -154,6 +154,8 @@ pub mod algorithm;
 mod table;
 mod decision;
 pub mod limiter;
+#[cfg(feature = "std")]
+pub mod saved;
 #[cfg(feature = "striped")]
 pub mod striped;
 pub mod keyed;

@@ -42,6 +42,9 @@ mod reference;
 mod refunds;
 #[path = "keyed/resets.rs"]
 mod resets;
+#[cfg(all(feature = "std", not(miri)))] // Every algorithm, every bit of a file.
+#[path = "keyed/saved.rs"]
+mod saved;
 #[cfg(all(feature = "quanta", not(miri)))] // Miri's clock and threads are too slow for windows of milliseconds.
 #[path = "keyed/stress.rs"]
 mod stress;

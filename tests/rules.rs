@@ -2,6 +2,8 @@
 #![cfg(not(ringgate_loom))]
 #![cfg(feature = "rules")]
 
+extern crate alloc;
+
 #[expect(dead_code, reason = "what only the tests of algorithms use")]
 mod common;
 
@@ -25,6 +27,9 @@ mod reload;
 mod reload_faults;
 #[path = "rules/reload_histories.rs"]
 mod reload_histories;
+#[cfg(not(miri))] // Many histories of one thread.
+#[path = "rules/saved.rs"]
+mod saved;
 #[cfg(all(feature = "quanta", not(miri)))] // Miri's clock and threads are too slow for windows of milliseconds.
 #[path = "rules/stress.rs"]
 mod stress;

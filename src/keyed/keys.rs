@@ -83,6 +83,17 @@ impl<S> AnyKey<S> {
     }
 }
 
+#[cfg(feature = "std")]
+impl<S> AnyKey<S> {
+    pub(super) const fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    pub(super) fn into_hasher(self) -> S {
+        self.hasher
+    }
+}
+
 impl AnyKey<SeededState> {
     /// Tells keys apart by a [`SeededState`] with these seeds, for tests and simulations. Equal seeds and equal calls
     /// give equal decisions. Clients that know the seeds can choose keys that collide.
@@ -142,6 +153,17 @@ impl<F, S> Tiers<F, S> {
     /// Tells keys apart by their hashes from `hasher`. `resolver` returns the tier of a key.
     pub const fn new(resolver: F, hasher: S) -> Self {
         Self { resolver, hasher }
+    }
+}
+
+#[cfg(feature = "std")]
+impl<F, S> Tiers<F, S> {
+    pub(super) const fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    pub(super) fn into_parts(self) -> (F, S) {
+        (self.resolver, self.hasher)
     }
 }
 

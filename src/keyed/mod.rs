@@ -9,6 +9,8 @@ mod keys;
 mod limiter;
 mod many;
 mod on_full;
+#[cfg(feature = "std")]
+mod saved;
 mod seeded_state;
 mod settle;
 mod store;
@@ -20,6 +22,8 @@ pub use key_hasher::KeyHasher;
 pub use keys::{AnyKey, Keys, Tiers};
 pub use limiter::KeyedRateLimiter;
 pub use on_full::OnFull;
+#[cfg(feature = "std")]
+pub use saved::SeededKeys;
 pub use seeded_state::SeededState;
 #[cfg(all(feature = "rules", feature = "quanta"))]
 pub(crate) use seeded_state::random_seeds;

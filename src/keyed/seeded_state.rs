@@ -9,14 +9,29 @@ use super::key_hasher::KeyHasher;
 ///
 /// The hash is ahash. A later version of this crate may use another one, so do not store hashes.
 #[derive(Clone)]
-pub struct SeededState(RandomState);
+pub struct SeededState {
+    hasher: RandomState,
+    /// For saved tables: the hasher does not tell them.
+    #[cfg(feature = "std")]
+    seeds: [u64; 4],
+}
 
 impl SeededState {
     /// Builds hashers with these seeds, for tests and simulations. Equal seeds give equal hashes in every run of a
     /// program. Clients that know the seeds can choose keys that collide.
     #[must_use]
-    pub fn with_seeds([first, second, third, fourth]: [u64; 4]) -> Self {
-        Self(RandomState::with_seeds(first, second, third, fourth))
+    pub fn with_seeds(seeds: [u64; 4]) -> Self {
+        let [first, second, third, fourth] = seeds;
+        Self {
+            hasher: RandomState::with_seeds(first, second, third, fourth),
+            #[cfg(feature = "std")]
+            seeds,
+        }
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) const fn seeds(&self) -> [u64; 4] {
+        self.seeds
     }
 
     /// Builds hashers with random seeds.
@@ -38,7 +53,7 @@ impl BuildHasher for SeededState {
 
     #[inline]
     fn build_hasher(&self) -> KeyHasher {
-        KeyHasher(self.0.build_hasher())
+        KeyHasher(self.hasher.build_hasher())
     }
 }
 

@@ -59,8 +59,13 @@ impl SavedState {
         Duration::from_nanos(self.idle_after_nanos)
     }
 
+    #[cfg(feature = "std")]
+    pub(crate) const fn idle_after_nanos(&self) -> u64 {
+        self.idle_after_nanos
+    }
+
     /// The permits to charge `elapsed` after the state was saved.
-    pub(super) fn spent_after(&self, elapsed: Duration) -> u64 {
+    pub(crate) fn spent_after(&self, elapsed: Duration) -> u64 {
         if elapsed >= self.idle_after() {
             0
         } else {

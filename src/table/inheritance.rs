@@ -3,12 +3,16 @@ use core::ops::Range;
 use super::bucket::Bucket;
 use super::entry::Entry;
 use super::memory::Table;
-use super::probe::{Probe, Seen};
+#[cfg(feature = "rules")]
+use super::probe::Probe;
+use super::probe::Seen;
+#[cfg(feature = "rules")]
 use crate::sync;
 use crate::time::Nanos;
 
 impl Table {
     /// Orders the writes of inherited times and marks before this thread's next reads of the entries.
+    #[cfg(feature = "rules")]
     fn publish_inheritance(&self) {
         debug_assert!(self.inherits, "a table that nothing is inherited by");
         // SeqCst: pairs with the one in `meet_inheritance`.
@@ -17,38 +21,71 @@ impl Table {
 
     /// Calls `key` with the fingerprint of every key that owns an entry, or is about to. Keys that come or go meanwhile may be
     /// missed, or passed twice.
+    #[cfg(feature = "rules")]
     pub(crate) fn for_each_key(&self, mut key: impl FnMut(u64)) {
-        let buckets = (0..self.layout.buckets()).map(|number| self.bucket(number));
-        for entry in buckets.flat_map(Bucket::entries) {
-            let seen = Seen::new(entry);
-            if Entry::is_key(seen.owner) && seen.is_of(seen.owner) {
-                key(seen.owner);
-            }
+        for (_, owner) in self.owned_entries() {
+            key(owner);
         }
     }
 
+    /// Every entry that a key owns, or is about to own, with the key's fingerprint, in the order of the buckets.
+    pub(crate) fn owned_entries(&self) -> impl Iterator<Item = (Entry<'_>, u64)> {
+        let buckets = (0..self.layout.buckets()).map(|number| self.bucket(number));
+        buckets.flat_map(Bucket::entries).filter_map(|entry| {
+            let seen = Seen::new(entry);
+            let is_owned = Entry::is_key(seen.owner) && seen.is_of(seen.owner);
+            is_owned.then_some((entry, seen.owner))
+        })
+    }
+
     /// The first word of the state of a key that owns an entry, 0 if it owns none.
+    #[cfg(feature = "rules")]
     pub(crate) fn first_word(&self, key: u64) -> u64 {
         let own = Probe::new(self, key).own_entry();
         own.map_or(0, |own| own.word.word())
     }
 
     /// Makes `now` the earliest time at which a key enters from now on.
+    #[cfg(feature = "rules")]
     pub(crate) fn begin_after(&self, now: Nanos) {
-        for region in self.regions() {
-            region.reclaim_at(now);
-        }
+        self.begin_alone_after(now);
         self.publish_inheritance();
     }
 
+    /// Makes `now` the earliest time at which a key enters from now on, in a table that one thread has alone.
+    pub(crate) fn begin_alone_after(&self, now: Nanos) {
+        for region in self.regions() {
+            region.reclaim_at(now);
+        }
+    }
+
+    /// How many regions there are.
+    pub(crate) fn regions_count(&self) -> u32 {
+        u32::try_from(self.regions_len()).expect("at most 2^27 regions")
+    }
+
+    /// For each region, the marks of the keys whose admissions by the catch-all may count at `now`.
+    pub(crate) fn marks(&self, now: Nanos) -> impl Iterator<Item = u16> {
+        self.regions().map(move |region| region.marks(now))
+    }
+
+    /// Marks keys until `end`, in a table that one thread has alone. They have these marks in the region `index` of a table
+    /// with so many regions.
+    pub(crate) fn restore_marks(&self, index: u32, regions: u32, marks: u16, now: Nanos, end: Nanos) {
+        let same = regions_of_same_keys(index, regions, self.regions_count());
+        for region in self.regions().take(same.end).skip(same.start) {
+            region.mark_all(marks, now, end);
+        }
+    }
+
     /// Marks the keys that `from` has marks for until `end`.
+    #[cfg(feature = "rules")]
     pub(crate) fn inherit_marks(&self, from: &Self, now: Nanos, end: Nanos) {
-        let [here, there] =
-            [self, from].map(|table| u32::try_from(table.regions_len()).expect("at most 2^27 regions"));
+        let [here, there] = [self, from].map(Self::regions_count);
         for (index, region) in (0..).zip(self.regions()) {
             let same = regions_of_same_keys(index, here, there);
             for other in from.regions().take(same.end).skip(same.start) {
-                region.mark_keys_of(other, now, end);
+                region.mark_all(other.marks(now), now, end);
             }
         }
         self.publish_inheritance();

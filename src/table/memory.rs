@@ -121,7 +121,7 @@ impl Table {
         Region::new(&self.regions[Region::WORDS * index..][..Region::WORDS])
     }
 
-    #[cfg(feature = "rules")]
+    #[cfg(feature = "std")]
     pub(super) fn regions(&self) -> impl Iterator<Item = Region<'_>> {
         self.regions.chunks_exact(Region::WORDS).map(Region::new)
     }

@@ -5,7 +5,7 @@ mod counts;
 mod entry;
 mod entry_word;
 mod find;
-#[cfg(feature = "rules")]
+#[cfg(feature = "std")]
 mod inheritance;
 mod insert;
 mod layout;

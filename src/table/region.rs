@@ -34,6 +34,11 @@ impl OverflowFilter {
         1 << (key % Self::MARKS as u64)
     }
 
+    #[cfg(feature = "std")]
+    const fn marks(self) -> u16 {
+        (self.0 & ((1 << Self::MARKS) - 1)) as u16
+    }
+
     const fn until(self) -> Nanos {
         Nanos::new((self.0 >> Self::MARKS) << Self::UNIT)
     }
@@ -117,16 +122,19 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Marks all keys that `other` has marks for, until `end`.
-    #[cfg(feature = "rules")]
-    pub(super) fn mark_keys_of(self, other: Self, now: Nanos, end: Nanos) {
-        // Relaxed: the caller has synchronized with every thread that used the other table.
-        let filter = OverflowFilter(other.overflow.load(Ordering::Relaxed));
-        if !filter.is_expired(now) {
-            let marks = u64::from(OverflowFilter::MARKS);
-            for key in (0..marks).filter(|&key| filter.0 & OverflowFilter::mark(key) != 0) {
-                self.mark_overflow(key, now, end);
-            }
+    /// The marks of the keys whose admissions by the catch-all may count at `now`.
+    #[cfg(feature = "std")]
+    pub(super) fn marks(self, now: Nanos) -> u16 {
+        // Relaxed: the caller has synchronized with every thread whose marks it needs.
+        let filter = OverflowFilter(self.overflow.load(Ordering::Relaxed));
+        if filter.is_expired(now) { 0 } else { filter.marks() }
+    }
+
+    /// Marks all keys with these marks, until `end`.
+    #[cfg(feature = "std")]
+    pub(super) fn mark_all(self, marks: u16, now: Nanos, end: Nanos) {
+        for key in (0..u64::from(OverflowFilter::MARKS)).filter(|key| marks & (1 << key) != 0) {
+            self.mark_overflow(key, now, end);
         }
     }
 

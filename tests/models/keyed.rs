@@ -665,6 +665,57 @@ fn keyed_refund_beside_entering() {
     });
 }
 
+/// A table is saved while another thread decides about the key, or evicts it when it is idle. The file has no less than was
+/// admitted before and still counts, and no more than was admitted at all.
+#[cfg(feature = "std")]
+#[test]
+fn keyed_save_beside_a_decision() {
+    // The other thread's key, and the time of the save and of its decision.
+    for (other_key, at) in [(1, W), (2, 9 * W)] {
+        for wide_form in [false, true] {
+            BOUNDED.explore(move || {
+                let ring = if wide_form { wide(3, 1) } else { packed(3, 1) };
+                let builder = KeyedBuilder::new(ring).capacity(1).on_full(OnFull::Deny);
+                let limiter = builder.clone().build_with(ManualClock::new(), Plain).unwrap();
+                let limiter = Arc::new(limiter);
+                assert!(limiter.check_at(&1, Nanos::new(W), 2).is_ok());
+                limiter.clock().set(Nanos::new(at));
+                let other = {
+                    let limiter = Arc::clone(&limiter);
+                    thread::spawn(move || {
+                        assert!(limiter.check_at(&other_key, Nanos::new(at), 1).is_ok());
+                    })
+                };
+                let mut file = Vec::new();
+                limiter.save(&mut file).unwrap();
+                other.join().unwrap();
+                let restored = builder.restore_with(ManualClock::new(), Plain, &*file, Duration::ZERO);
+                let restored = restored.unwrap();
+                let spent = |key| restored.peek(&key).spent();
+                match other_key {
+                    1 => assert!((2..=3).contains(&spent(1)), "{}", spent(1)),
+                    _ => assert!(spent(1) == 0 && spent(2) <= 1, "{}, {}", spent(1), spent(2)),
+                }
+            });
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl ringgate::keyed::SeededKeys for Plain {
+    fn seeds(&self) -> [u64; 4] {
+        [0; 4]
+    }
+
+    fn reseeded(self, _seeds: [u64; 4]) -> Self {
+        self
+    }
+
+    fn sample(&self) -> u64 {
+        1
+    }
+}
+
 /// A key is reset while another thread decides about it.
 #[test]
 fn keyed_reset() {

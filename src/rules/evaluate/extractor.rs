@@ -201,9 +201,14 @@ impl<R: ?Sized> Extractor<R> {
         self.cost.as_ref().is_some_and(|own| own.0.is(&cost.0))
     }
 
+    /// The name of the key.
+    pub(crate) fn key_name(&self) -> Option<&str> {
+        self.key.as_ref().map(Key::name)
+    }
+
     /// Whether both count by a key with the same name, or both have no key.
     pub(crate) fn has_key_of(&self, other: &Self) -> bool {
-        self.key.as_ref().map(Key::name) == other.key.as_ref().map(Key::name)
+        self.key_name() == other.key_name()
     }
 
     /// Whether both apply to the same requests at the same cost, by the names of the functions.

@@ -1,5 +1,6 @@
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -300,5 +301,18 @@ impl StateAlgorithms {
 
     pub(crate) fn words(&self) -> usize {
         self.tiers[0].words()
+    }
+
+    /// The algorithm and its tiers as text, without the rule's quotas.
+    pub(crate) fn description(&self) -> String {
+        let mut text = match &self.layout {
+            WordLayout::Counter { kind, cells, .. } => format!("{kind:?} of {cells} cells"),
+            WordLayout::Log(_) => String::from("Log"),
+            WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
+        };
+        for tier in &self.tiers[1..] {
+            text += &format!(", tier of {}", tier.max_request());
+        }
+        text
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod compile;
 pub(crate) mod counts;
 #[cfg(feature = "observe")]
 pub(crate) mod live_counts;
+mod saved;
 pub(crate) mod sharded_counts;
 
 use counts::RuleCounts;

@@ -1,0 +1,154 @@
+//! Restores of any bytes, and of saved tables that were changed and have right checksums again: no call panics, and no key is
+//! admitted more than its bound afterwards. An unchanged file gives no fresh budget.
+
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::{Corpus, fuzz_target};
+use ringgate::keyed::{KeyedBuilder, Keys, SeededKeys};
+use ringgate::{Algorithm, Clock, ManualClock, Nanos};
+use ringgate_fuzz::{HORIZON, Log, Setting, Step};
+
+/// A key's hash is the key itself.
+struct Plain;
+
+impl Keys<u64> for Plain {
+    fn hash(&self, key: &u64) -> u64 {
+        *key
+    }
+}
+
+impl SeededKeys for Plain {
+    fn seeds(&self) -> [u64; 4] {
+        [0; 4]
+    }
+
+    fn reseeded(self, _seeds: [u64; 4]) -> Self {
+        self
+    }
+
+    fn sample(&self) -> u64 {
+        1
+    }
+}
+
+#[derive(Arbitrary, Debug)]
+struct Call {
+    step: Step,
+    key: u8,
+    permits: u8,
+}
+
+#[derive(Arbitrary, Debug)]
+enum File {
+    /// Bytes of any kind.
+    Bytes(Vec<u8>),
+    /// A saved table, with changes behind its header.
+    Changed(Vec<(u16, u8)>),
+    /// A saved table whose states are these bytes.
+    States(Vec<u8>),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    setting: Setting,
+    before: Vec<Call>,
+    capacities: (u8, u8),
+    file: File,
+    elapsed: u32,
+    after: Vec<Call>,
+}
+
+/// The length of the header of a saved table, with its checksum.
+fn header(file: &[u8]) -> usize {
+    let length = u32::from_le_bytes(file[12..16].try_into().expect("four bytes"));
+    16 + length as usize + 40 + 4
+}
+
+/// Replaces the checksum at the end. It counts all bytes before, except the checksum of the header.
+fn seal(file: &mut Vec<u8>) {
+    let states = header(file);
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(&file[..states - 4]);
+    checksum.update(&file[states..]);
+    file.extend(checksum.finalize().to_le_bytes());
+}
+
+fuzz_target!(|input: Input| -> Corpus {
+    let Ok(algorithm) = input.setting.build() else {
+        return Corpus::Reject;
+    };
+    if algorithm.words() > 70 {
+        return Corpus::Reject;
+    }
+    let table = |capacity: u8| KeyedBuilder::new(algorithm.clone()).capacity(1 + u64::from(capacity % 40));
+    let clock = ManualClock::new();
+    let mut readings = Vec::new();
+    let mut logs: BTreeMap<u64, Log> = BTreeMap::new();
+    let cell = input.setting.window() / u32::try_from(input.setting.cells()).expect("few cells");
+    let cell = cell.max(Duration::from_nanos(1));
+    let mut decide = |limiter: &ringgate::KeyedRateLimiter<_, ManualClock, Plain>,
+                      calls: &[Call],
+                      logs: &mut BTreeMap<u64, Log>| {
+        for call in calls.iter().take(100) {
+            let now = call.step.from(&readings, algorithm.window(), cell);
+            let now = now.min(Nanos::new(HORIZON));
+            readings.push(now);
+            clock.set(now);
+            let (key, permits) = (1 + u64::from(call.key % 50), 1 + u64::from(call.permits % 8));
+            if let Ok(admitted) = limiter.check_n(&key, permits) {
+                logs.entry(key).or_default().add(admitted.at(), permits);
+            }
+        }
+    };
+    let limiter = table(input.capacities.0)
+        .build_with(clock.clone(), Plain)
+        .expect("a small table");
+    decide(&limiter, &input.before, &mut logs);
+    let mut file = Vec::new();
+    limiter.save(&mut file).expect("memory");
+    let mut is_unchanged = false;
+    match input.file {
+        File::Bytes(bytes) => file = bytes,
+        File::Changed(changes) => {
+            is_unchanged = changes.is_empty();
+            let states = header(&file);
+            file.truncate(file.len() - 4);
+            for (at, byte) in changes {
+                let at = states + usize::from(at) % (file.len() - states);
+                file[at] = byte;
+            }
+            seal(&mut file);
+        }
+        File::States(states) => {
+            file.truncate(header(&file));
+            file.extend(states);
+            seal(&mut file);
+        }
+    }
+    // The gap that the caller knows of is no longer than the true one.
+    let (before, gap) = (clock.now(), Duration::from_nanos(input.elapsed.into()));
+    clock.set(before.saturating_add(gap).min(Nanos::new(HORIZON)));
+    let elapsed = clock.now().saturating_since(before);
+    let restored = table(input.capacities.1).restore_with(clock.clone(), Plain, &*file, elapsed);
+    let Ok(restored) = restored else {
+        assert!(!is_unchanged, "{:?}", restored.map(|_| ()));
+        return Corpus::Keep;
+    };
+    if !is_unchanged {
+        logs.clear();
+    }
+    decide(&restored, &input.after, &mut logs);
+    for (bound, window) in input.setting.promises(&algorithm) {
+        for (key, log) in &logs {
+            assert!(
+                log.largest(window) <= bound,
+                "key {key}: more than {bound} in {window:?}"
+            );
+        }
+    }
+    Corpus::Keep
+});

@@ -1,0 +1,229 @@
+//! Tables of keys that are saved, and restored in another process.
+
+mod seeded_keys;
+mod store;
+
+pub use seeded_keys::SeededKeys;
+
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
+use std::io::{self, Read, Write};
+
+use super::builder::KeyedBuilder;
+#[cfg(feature = "quanta")]
+use super::keys::AnyKey;
+use super::limiter::KeyedRateLimiter;
+use crate::algorithm::Reclaim;
+use crate::clock::Clock;
+#[cfg(feature = "quanta")]
+use crate::clock::QuantaClock;
+use crate::saved::{Header, Reader, RestoreError, Writer};
+use crate::time::Nanos;
+
+impl<A: Reclaim, C: Clock, K: SeededKeys> KeyedRateLimiter<A, C, K> {
+    /// Writes the permits that count for each key, so that [`KeyedBuilder::restore`] can charge them in another process.
+    /// Returns the number of keys that were written.
+    ///
+    /// The documentation of [`saved`](crate::saved) says what a restore promises, and what a crash between two saves gives
+    /// back. **The file is as secret as the seeds**, which it contains.
+    ///
+    /// A file is torn if the process ends during the save, and a torn file is refused. So write to a new file, and rename it
+    /// when the save has returned.
+    ///
+    /// # Errors
+    ///
+    /// When `to` cannot be written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
+    /// use ringgate::{CounterRing, ManualClock, Quota};
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let builder = KeyedBuilder::new(CounterRing::new(Quota::per_minute(5)?)?);
+    /// let keys = || AnyKey::with_seeds([1, 2, 3, 4]);
+    /// let before = builder.clone().build_with(ManualClock::new(), keys())?;
+    /// assert!(before.check_n("alice", 4).is_ok());
+    /// let mut file = Vec::new();
+    /// assert_eq!(before.save(&mut file)?, 1);
+    ///
+    /// // How long the restart took is not known, so no time is assumed.
+    /// let after = builder.restore_with(ManualClock::new(), keys(), &*file, Duration::ZERO)?;
+    /// assert!(after.check("alice").is_ok());
+    /// assert!(after.check("alice").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cost
+    ///
+    /// Reads every entry of the table, and writes 24 bytes for each key with permits that count. Allocates 64 KiB.
+    ///
+    /// # Concurrency
+    ///
+    /// Other threads may decide meanwhile. An admission that returned before the call is in the file if it still counts. One
+    /// that comes later may be missing, so save for the last time after the last decision.
+    pub fn save(&self, to: impl Write) -> io::Result<u64> {
+        let header = Header {
+            of: description(&self.algorithms),
+            seeds: self.keys.seeds(),
+            sample: self.keys.sample(),
+        };
+        let mut to = Writer::new(to, &header)?;
+        let keys = self.store.save(&self.algorithms[0], self.clock.now(), &mut to)?;
+        to.finish()?;
+        Ok(keys)
+    }
+}
+
+impl<A: Reclaim> KeyedBuilder<A> {
+    /// Builds the limiter with its own clock and the seeds of the file, and charges each key the permits that
+    /// [`KeyedRateLimiter::save`] has written.
+    ///
+    /// `elapsed` is the time since the save, as far as the caller is certain of it. [`Duration::ZERO`] is always safe. The
+    /// documentation of [`saved`](crate::saved) says what is promised. The capacity may be another one than before.
+    ///
+    /// # Errors
+    ///
+    /// [`RestoreError`] if the file cannot be read, is torn, has another version, or is of another algorithm, quota, list of
+    /// tiers or kind of keys; or if the limiter is invalid, as listed at [`build_with`](Self::build_with). To begin with a
+    /// fresh limiter instead, build it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::fs::{self, File};
+    /// use std::io;
+    /// use core::time::Duration;
+    /// use ringgate::{CounterRing, KeyedRateLimiter, Quota};
+    ///
+    /// # #[cfg(feature = "quanta")]
+    /// fn limiter(path: &str) -> Result<KeyedRateLimiter, Box<dyn core::error::Error>> {
+    ///     let builder = KeyedRateLimiter::builder(CounterRing::new(Quota::per_minute(5)?)?);
+    ///     match File::open(path) {
+    ///         Ok(file) => {
+    ///             // Zero if the clock of the machine was set back since.
+    ///             let elapsed = file.metadata()?.modified()?.elapsed().unwrap_or(Duration::ZERO);
+    ///             Ok(builder.restore(file, elapsed)?)
+    ///         }
+    ///         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(builder.build()?),
+    ///         Err(error) => Err(error.into()),
+    ///     }
+    /// }
+    ///
+    /// # #[cfg(feature = "quanta")]
+    /// fn save(limiter: &KeyedRateLimiter, path: &str) -> io::Result<()> {
+    ///     // A crash leaves the file of the last save as it is.
+    ///     let new = format!("{path}.new");
+    ///     let file = File::create(&new)?;
+    ///     limiter.save(&file)?;
+    ///     file.sync_all()?;
+    ///     fs::rename(new, path)
+    /// }
+    ///
+    /// # #[cfg(feature = "quanta")]
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// # let folder = std::env::temp_dir().join(format!("ringgate-{}", std::process::id()));
+    /// # fs::create_dir_all(&folder)?;
+    /// # let path = folder.join("limits");
+    /// # let path = path.to_str().expect("a name of characters");
+    /// let before = limiter(path)?;
+    /// assert!(before.check_n("alice", 5).is_ok());
+    /// save(&before, path)?;
+    /// let after = limiter(path)?;
+    /// assert!(after.check("alice").is_err());
+    /// # fs::remove_dir_all(folder)?;
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "quanta"))]
+    /// # fn main() {}
+    /// ```
+    #[cfg(feature = "quanta")]
+    pub fn restore(self, from: impl Read, elapsed: Duration) -> Result<KeyedRateLimiter<A>, RestoreError> {
+        self.restore_with(QuantaClock::new(), AnyKey::with_seeds([0; 4]), from, elapsed)
+    }
+
+    /// Builds the limiter with the given clock and way of telling keys apart, which gets the seeds of the file, and charges
+    /// each key the permits that [`KeyedRateLimiter::save`] has written.
+    ///
+    /// See [`restore`](Self::restore).
+    ///
+    /// # Errors
+    ///
+    /// [`RestoreError`], in the cases of [`restore`](Self::restore).
+    pub fn restore_with<C: Clock, K: SeededKeys>(
+        self,
+        clock: C,
+        keys: K,
+        from: impl Read,
+        elapsed: Duration,
+    ) -> Result<KeyedRateLimiter<A, C, K>, RestoreError> {
+        let (mut from, header) = Reader::new(from)?;
+        let keys = keys.reseeded(header.seeds);
+        let limiter = self
+            .build_with(clock, keys)
+            .map_err(|error| RestoreError::Invalid(error.into()))?;
+        header.compare("table", description(&limiter.algorithms), &limiter.keys)?;
+        let now = limiter.clock.now();
+        limiter
+            .store
+            .restore(&limiter.algorithms[0], now, elapsed, &mut from)?;
+        from.finish()?;
+        Ok(limiter)
+    }
+}
+
+/// The properties that distinguish the algorithms of a table from others, as text.
+fn description<A: Reclaim>(algorithms: &[A]) -> String {
+    let own = &algorithms[0];
+    let hour = Nanos::from_duration(Duration::from_secs(3600));
+    let mut text = format!(
+        "bound {} in {:?}, counted for {:?}, at most {} at once, {} words, {:#x} after an hour",
+        own.bound(),
+        own.window(),
+        own.span(),
+        own.max_request(),
+        own.words(),
+        own.advance(0, hour).unwrap_or(0),
+    );
+    for tier in &algorithms[1..] {
+        text += &format!(", tier with bound {} in {:?}", tier.bound(), tier.span());
+    }
+    text
+}
+
+impl Header {
+    /// Compares the saved state with the limiter that is to be restored.
+    pub(crate) fn compare(
+        &self,
+        field: &'static str,
+        of: String,
+        keys: &impl SeededKeys,
+    ) -> Result<(), RestoreError> {
+        let mismatch = |field, found: &str, expected: String| RestoreError::Mismatch {
+            field,
+            found: found.into(),
+            expected,
+        };
+        if self.of != of {
+            return Err(mismatch(field, &self.of, of));
+        }
+        if self.seeds != keys.seeds() {
+            // They are a secret.
+            return Err(mismatch(
+                "kind of keys",
+                "with seeds",
+                "keys with fixed seeds".into(),
+            ));
+        }
+        let sample = keys.sample();
+        if self.sample != sample {
+            let found = format!("a sample of {:#x}", self.sample);
+            return Err(mismatch("hash function", &found, format!("{sample:#x}")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+use core::time::Duration;
+use std::io::{self, Read, Write};
+
+use crate::algorithm::Reclaim;
+use crate::keyed::store::Store;
+use crate::limiter::SavedState;
+use crate::saved::{Reader, RestoreError, Writer};
+use crate::sync::{Shared, Words};
+use crate::table::{Entry, InsertOutcome, Insertion, OccupiedWords, SeenWord};
+use crate::time::Nanos;
+
+impl SavedState {
+    /// The permits that count at `now`.
+    pub(crate) fn of<A: Reclaim>(algorithm: &A, words: impl Words, now: Nanos) -> Self {
+        // The permits first: a charge in between makes them count for longer, not shorter.
+        let spent = algorithm.spent(words, now);
+        let idle_at = algorithm.idle_at(words, now).unwrap_or(Nanos::MAX);
+        Self::new(spent, idle_at.saturating_since(now))
+    }
+
+    /// The time at which the permits are charged in another process, whose clock shows `now`.
+    fn charged_at<A: Reclaim>(&self, algorithm: &A, now: Nanos) -> Nanos {
+        if self.idle_after() > algorithm.span() {
+            // A state that was ahead of its clock: no permit was admitted later than it would have become idle.
+            now.saturating_add(self.idle_after())
+        } else {
+            now
+        }
+    }
+
+    /// Charges the permits, `elapsed` after they were saved, to words that one thread has alone. Returns the time at which
+    /// they no longer count; `None` if none counts.
+    pub(crate) fn charge<A: Reclaim>(
+        &self,
+        algorithm: &A,
+        words: impl Words,
+        now: Nanos,
+        elapsed: Duration,
+    ) -> Option<Nanos> {
+        let spent = self.spent_after(elapsed);
+        if spent == 0 {
+            return None;
+        }
+        let at = self.charged_at(algorithm, now);
+        algorithm.charge(words, at, spent);
+        Some(algorithm.idle_at(words, at).unwrap_or(Nanos::MAX))
+    }
+}
+
+impl Store {
+    /// Writes what counts at `now` for each key, and for keys without an entry. Returns the number of keys.
+    pub(crate) fn save<A: Reclaim>(
+        &self,
+        algorithm: &A,
+        now: Nanos,
+        to: &mut Writer<impl Write>,
+    ) -> io::Result<u64> {
+        let mut keys = 0;
+        for (entry, key) in self.table.owned_entries() {
+            let state = Self::state_of(entry, key, algorithm, now);
+            if let Some(state) = state.filter(|state| state.spent() > 0) {
+                to.put_key(key, state)?;
+                keys += 1;
+            }
+        }
+        to.put(&0_u64.to_le_bytes())?;
+        to.put_record(SavedState::of(algorithm, Shared::new(self.catch_all.get()), now))?;
+        to.put(&self.table.regions_count().to_le_bytes())?;
+        for marks in self.table.marks(now) {
+            to.put(&marks.to_le_bytes())?;
+        }
+        Ok(keys)
+    }
+
+    /// The state of a key that owns the entry; `None` if it has lost it, or no decision was charged to it.
+    fn state_of<A: Reclaim>(entry: Entry<'_>, key: u64, algorithm: &A, now: Nanos) -> Option<SavedState> {
+        let first = SeenWord::read(entry, key)?;
+        // If the key loses the entry now, its state was idle, or was reset. The words are then those of a moment before, or zeros.
+        Some(SavedState::of(
+            algorithm,
+            OccupiedWords::new(entry, key, &first),
+            now,
+        ))
+    }
+
+    /// Charges what [`save`](Self::save) has written, `elapsed` ago, to a fresh store that one thread has alone.
+    pub(crate) fn restore<A: Reclaim>(
+        &self,
+        algorithm: &A,
+        now: Nanos,
+        elapsed: Duration,
+        from: &mut Reader<impl Read>,
+    ) -> Result<(), RestoreError> {
+        // A key that is not charged has permits that count no longer now, but perhaps at an older reading.
+        self.table.begin_alone_after(now);
+        let catch_all = Shared::new(self.catch_all.get());
+        while let Some((key, state)) = from.take_key()? {
+            if state.spent_after(elapsed) > 0 && !self.charge_key(algorithm, key, &state, now, elapsed) {
+                // The table is smaller than it was, or was filled in another order.
+                let end = state.charge(algorithm, catch_all, now, elapsed).unwrap_or(now);
+                self.table
+                    .region(Self::fingerprint(key))
+                    .mark_overflow(Self::fingerprint(key), now, end);
+            }
+        }
+        // Once the catch-all is idle, none of its admissions counts.
+        let end = from
+            .take_record()?
+            .charge(algorithm, catch_all, now, elapsed)
+            .unwrap_or(now);
+        let regions = from.take_u32()?;
+        for index in 0..regions {
+            let marks = from.take_u16()?;
+            if marks != 0 && end > now {
+                self.table.restore_marks(index, regions, marks, now, end);
+            }
+        }
+        Ok(())
+    }
+
+    /// Charges a key in an entry of its own; false if it gets none.
+    #[inline]
+    fn charge_key<A: Reclaim>(
+        &self,
+        algorithm: &A,
+        key: u64,
+        state: &SavedState,
+        now: Nanos,
+        elapsed: Duration,
+    ) -> bool {
+        let key = Self::fingerprint(key);
+        let insertion = Insertion::new(&self.table, algorithm, key, now);
+        let (entry, first) = match insertion.find_or_insert(false) {
+            InsertOutcome::Entered(entry, _) => (entry, Some(SeenWord::fresh())),
+            InsertOutcome::Occupied(entry, _) => (entry, SeenWord::read(entry, key)),
+            InsertOutcome::Full(_) | InsertOutcome::Barred(..) => return false,
+        };
+        let Some(first) = first else {
+            return false;
+        };
+        let words = OccupiedWords::new(entry, key, &first);
+        state.charge(algorithm, words, now, elapsed);
+        true
+    }
+}

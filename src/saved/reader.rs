@@ -1,0 +1,156 @@
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+use std::io::{ErrorKind, Read};
+
+use super::error::RestoreError;
+use super::header::{BUFFER, Header, MAGIC, VERSION};
+use crate::limiter::SavedState;
+
+/// Reads a saved state, and verifies its checksums.
+pub(crate) struct Reader<R> {
+    from: R,
+    buffer: Box<[u8]>,
+    /// The bytes of the buffer that were taken, and those that are in it.
+    taken: usize,
+    filled: usize,
+    /// The bytes of the buffer that the checksum counts, or does not need to count.
+    counted: usize,
+    checksum: crc32fast::Hasher,
+    /// The bytes that were read in all.
+    read: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Begins a saved state.
+    pub(crate) fn new(from: R) -> Result<(Self, Header), RestoreError> {
+        let mut reader = Self {
+            from,
+            buffer: alloc::vec![0; BUFFER].into_boxed_slice(),
+            taken: 0,
+            filled: 0,
+            counted: 0,
+            checksum: crc32fast::Hasher::new(),
+            read: 0,
+        };
+        let header = reader.take_header()?;
+        Ok((reader, header))
+    }
+
+    fn take_header(&mut self) -> Result<Header, RestoreError> {
+        if self.take()? != MAGIC {
+            return Err(RestoreError::Format);
+        }
+        let version = self.take_u32()?;
+        if version != VERSION {
+            return Err(RestoreError::Version(version));
+        }
+        // Grows only with the bytes that there are: the length is not verified yet.
+        let mut of = Vec::new();
+        for _ in 0..self.take_u32()? {
+            of.push(self.take::<1>()?[0]);
+        }
+        let mut seeds = [0; 4];
+        for seed in &mut seeds {
+            *seed = self.take_u64()?;
+        }
+        let sample = self.take_u64()?;
+        self.verify()?;
+        Ok(Header {
+            of: String::from_utf8_lossy(&of).into_owned(),
+            seeds,
+            sample,
+        })
+    }
+
+    /// Verifies the last checksum, and that the file ends with it.
+    pub(crate) fn finish(mut self) -> Result<(), RestoreError> {
+        self.verify()?;
+        match self.fill(1) {
+            Ok(()) => Err(RestoreError::Trailing),
+            Err(RestoreError::Truncated { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_u64(&mut self) -> Result<u64, RestoreError> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn take_u32(&mut self) -> Result<u32, RestoreError> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn take_u16(&mut self) -> Result<u16, RestoreError> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    /// Takes a key and its record; `None` at the end of the keys.
+    #[inline]
+    pub(crate) fn take_key(&mut self) -> Result<Option<(u64, SavedState)>, RestoreError> {
+        match self.take_u64()? {
+            0 => Ok(None),
+            key => Ok(Some((key, self.take_record()?))),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_record(&mut self) -> Result<SavedState, RestoreError> {
+        let spent = self.take_u64()?;
+        Ok(SavedState::new(spent, Duration::from_nanos(self.take_u64()?)))
+    }
+
+    #[inline]
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], RestoreError> {
+        if self.filled - self.taken < N {
+            self.fill(N)?;
+        }
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&self.buffer[self.taken..self.taken + N]);
+        self.taken += N;
+        Ok(bytes)
+    }
+
+    /// Reads until there are `least` bytes that were not taken.
+    #[cold]
+    fn fill(&mut self, least: usize) -> Result<(), RestoreError> {
+        self.count();
+        self.buffer.copy_within(self.taken..self.filled, 0);
+        self.filled -= self.taken;
+        (self.taken, self.counted) = (0, 0);
+        while self.filled < least {
+            match self.from.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => return Err(RestoreError::Truncated { bytes: self.read }),
+                Ok(more) => {
+                    self.filled += more;
+                    self.read += more as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(RestoreError::Read(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the bytes that were taken.
+    fn count(&mut self) {
+        self.checksum.update(&self.buffer[self.counted..self.taken]);
+        self.counted = self.taken;
+    }
+
+    /// Takes a checksum, and compares it with that of all bytes before, except checksums.
+    fn verify(&mut self) -> Result<(), RestoreError> {
+        self.count();
+        let expected = self.checksum.clone().finalize();
+        let found = self.take_u32()?;
+        // Not a part of what is counted.
+        self.counted = self.taken;
+        if found == expected {
+            Ok(())
+        } else {
+            Err(RestoreError::Checksum { found, expected })
+        }
+    }
+}

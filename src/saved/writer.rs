@@ -1,0 +1,76 @@
+use alloc::vec::Vec;
+use std::io::{self, Write};
+
+use super::header::{BUFFER, Header, MAGIC, VERSION};
+use crate::limiter::SavedState;
+
+/// Writes a saved state, and its checksums.
+pub(crate) struct Writer<W> {
+    to: W,
+    /// The bytes that are not written yet.
+    buffer: Vec<u8>,
+    checksum: crc32fast::Hasher,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a saved state.
+    pub(crate) fn new(to: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self {
+            to,
+            buffer: Vec::with_capacity(BUFFER),
+            checksum: crc32fast::Hasher::new(),
+        };
+        let length = u32::try_from(header.of.len()).map_err(io::Error::other)?;
+        writer.put(&MAGIC)?;
+        writer.put(&VERSION.to_le_bytes())?;
+        writer.put(&length.to_le_bytes())?;
+        writer.put(header.of.as_bytes())?;
+        for seed in header.seeds {
+            writer.put(&seed.to_le_bytes())?;
+        }
+        writer.put(&header.sample.to_le_bytes())?;
+        writer.put_checksum()?;
+        Ok(writer)
+    }
+
+    /// Writes the last checksum.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.put_checksum()?;
+        self.to.flush()
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.buffer.len() + bytes.len() > BUFFER {
+            self.write()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes a key and its record.
+    #[inline]
+    pub(crate) fn put_key(&mut self, key: u64, state: SavedState) -> io::Result<()> {
+        self.put(&key.to_le_bytes())?;
+        self.put_record(state)
+    }
+
+    #[inline]
+    pub(crate) fn put_record(&mut self, state: SavedState) -> io::Result<()> {
+        self.put(&state.spent().to_le_bytes())?;
+        self.put(&state.idle_after_nanos().to_le_bytes())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.checksum.update(&self.buffer);
+        self.to.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes the checksum of all bytes before, which does not count itself.
+    fn put_checksum(&mut self) -> io::Result<()> {
+        self.write()?;
+        self.to.write_all(&self.checksum.clone().finalize().to_le_bytes())
+    }
+}

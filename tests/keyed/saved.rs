@@ -1,0 +1,444 @@
+//! Tables that are saved, and restored in another process.
+
+use alloc::collections::BTreeMap;
+use std::io::{self, Read};
+
+use proptest::prelude::*;
+use ringgate::Algorithm;
+use ringgate::keyed::{AnyKey, SeededKeys, Tiers};
+use ringgate::saved::RestoreError;
+
+use super::*;
+use crate::common::Log;
+
+impl SeededKeys for Plain {
+    fn seeds(&self) -> [u64; 4] {
+        [0; 4]
+    }
+
+    fn reseeded(self, _seeds: [u64; 4]) -> Self {
+        self
+    }
+
+    fn sample(&self) -> u64 {
+        1
+    }
+}
+
+fn saved<K: SeededKeys>(limiter: &KeyedRateLimiter<Any, ManualClock, K>) -> Vec<u8> {
+    let mut file = Vec::new();
+    limiter.save(&mut file).expect("memory");
+    file
+}
+
+fn builder(it: impl Into<Any>, capacity: u64, on_full: OnFull) -> KeyedBuilder<Any> {
+    KeyedBuilder::new(it.into()).capacity(capacity).on_full(on_full)
+}
+
+fn restored(it: impl Into<Any>, capacity: u64, file: &[u8], elapsed: Duration) -> ByHand {
+    builder(it, capacity, OnFull::Share)
+        .restore_with(ManualClock::new(), Plain, file, elapsed)
+        .expect("the file of the same algorithm")
+}
+
+/// Every algorithm of one window that admits ten permits in one request.
+fn whole_subjects() -> Vec<Subject> {
+    let mut all = subjects(quota("10/s"));
+    all.retain(|it| it.algorithm.max_request() == 10 && it.bounds.len() == 1);
+    assert_eq!(all.len(), 6);
+    all
+}
+
+/// The error of a restore, as text.
+fn refused(it: impl Into<Any>, file: &[u8]) -> String {
+    let restored =
+        builder(it, 10, OnFull::Share).restore_with(ManualClock::new(), Plain, file, Duration::ZERO);
+    restored.expect_err("another file is expected").to_string()
+}
+
+/// Ten keys of a strict ring have spent one to ten.
+fn file_of_ten_keys() -> (CounterRing, Vec<u8>) {
+    let ring = CounterRing::new(quota("10/min")).expect("a ring");
+    let (limiter, _clock) = by_hand(ring.clone(), 10, OnFull::Share);
+    for key in 1..=10 {
+        assert!(limiter.check_n(&key, key).is_ok());
+    }
+    (ring, saved(&limiter))
+}
+
+#[test]
+fn what_is_saved_is_charged() {
+    for Subject { name, algorithm, .. } in whole_subjects() {
+        let (limiter, clock) = by_hand(algorithm.clone(), 100, OnFull::Share);
+        for key in 1..=50 {
+            assert!(limiter.check_n(&key, key % 11).is_ok());
+        }
+        let file = saved(&limiter);
+        // The process that restores has a clock of its own, which begins at zero.
+        let after = restored(algorithm.clone(), 100, &file, Duration::ZERO);
+        for key in 1..=60 {
+            let spent = if key <= 50 { key % 11 } else { 0 };
+            assert_eq!(after.peek(&key).spent(), spent, "{name}: {key}");
+            assert_eq!(after.peek(&key).remaining(), 10 - spent, "{name}: {key}");
+        }
+        // Those without permits need no entry: every eleventh.
+        assert_eq!(after.len(), 46, "{name}");
+
+        // A key is charged until all of its permits would have expired.
+        let idle = after.peek(&10).retry_after(10).expect("a time");
+        clock.advance(idle / 2);
+        let file = saved(&limiter);
+        let rest = limiter.peek(&10).retry_after(10).expect("a time");
+        assert!(rest > 2 * NANO && rest < idle, "{name}");
+        let spent = |elapsed| restored(algorithm.clone(), 100, &file, elapsed).peek(&10).spent();
+        // A bucket counts in halves of a nanosecond.
+        assert!(spent(rest - 2 * NANO) > 0, "{name}");
+        assert_eq!(spent(rest + 2 * NANO), 0, "{name}");
+        assert_eq!(spent(Duration::MAX), 0, "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_restored_of_a_fresh_table() {
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, clock) = by_hand(algorithm.clone(), 100, OnFull::Share);
+        assert_eq!(limiter.save(io::sink()).expect("a sink"), 0);
+        let fresh = saved(&limiter);
+        assert!(limiter.check(&1).is_ok());
+        assert_eq!(limiter.save(io::sink()).expect("a sink"), 1);
+        clock.advance(Duration::from_secs(20));
+        assert_eq!(saved(&limiter), fresh, "{name}: an idle key is not saved");
+        assert!(restored(algorithm, 100, &fresh, Duration::ZERO).is_empty());
+    }
+}
+
+/// The permits that the catch-all has admitted stay spent, and its keys get no fresh budget by entries of their own.
+#[test]
+fn the_counts_of_the_catch_all_are_kept() {
+    for Subject { name, algorithm, .. } in whole_subjects() {
+        let (limiter, clock) = filled(algorithm.clone(), OnFull::Share, 0);
+        assert!(limiter.check_n(&1, 7).expect("the catch-all").is_overflow());
+        let file = saved(&limiter);
+
+        let after = restored(algorithm.clone(), 1, &file, Duration::ZERO);
+        assert_eq!(after.len(), limiter.len(), "{name}");
+        let other = after.check_n(&2, 4).expect_err("three are left");
+        assert!(other.is_overflow() && other.remaining() == 3, "{name}");
+        assert!(after.check_n(&2, 3).expect("three are left").is_overflow());
+
+        // In a larger table there is an entry for each key. The key that has spent must not get one yet.
+        let after = restored(algorithm.clone(), 1_000, &file, Duration::ZERO);
+        assert!(after.check(&1).is_err(), "{name}");
+        // 13 keys of a region have 13 different marks.
+        assert!(!after.check(&2).expect("an entry").is_overflow(), "{name}");
+
+        // Until none of the permits counts.
+        let idle = limiter.peek(&1).retry_after(10).expect("a time");
+        clock.advance(idle);
+        let after = restored(algorithm, 1_000, &file, idle + Duration::from_secs(2));
+        assert!(after.check_n(&1, 10).is_ok(), "{name}");
+    }
+}
+
+/// Keys that find no entry in a smaller table are charged to the catch-all, and barred.
+#[test]
+fn a_smaller_table_gives_no_fresh_budget() {
+    for Subject { name, algorithm, .. } in whole_subjects() {
+        let (limiter, _clock) = by_hand(algorithm.clone(), 200, OnFull::Share);
+        for key in 1..=200 {
+            assert!(limiter.check_n(&key, 6).is_ok());
+        }
+        let after = restored(algorithm, 1, &saved(&limiter), Duration::ZERO);
+        assert_eq!(after.len(), after.capacity() as u64, "{name}");
+        for key in 1..=200 {
+            assert!(after.check_n(&key, 5).is_err(), "{name}: {key}");
+        }
+    }
+}
+
+/// A state that is ahead of the clock counts until the same time has passed.
+#[test]
+fn a_state_ahead_of_its_clock_is_restored_ahead() {
+    for subject in whole_subjects() {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+        let ahead = clock.now().saturating_add(Duration::from_secs(5));
+        let mut log = Log::default();
+        log.add(limiter.check_at(&1, ahead, 10).expect("fresh").at(), 10);
+        let after = builder(subject.algorithm.clone(), 10, OnFull::Share)
+            .restore_with(clock.clone(), Plain, &*saved(&limiter), Duration::ZERO)
+            .expect("the same algorithm");
+        for _ in 0..200 {
+            clock.advance(Duration::from_millis(100));
+            if let Ok(admitted) = after.check_n(&1, 10) {
+                log.add(admitted.at(), 10);
+            }
+        }
+        assert!(log.len() > 1, "{}: never admitted again", subject.name);
+        assert_eq!(subject.broken(&log), None, "{}", subject.name);
+    }
+}
+
+/// A key that was idle after the gap begins at the time of the restore, though a caller comes with an older reading.
+#[test]
+fn a_reading_older_than_the_restore_gives_no_fresh_budget() {
+    for subject in whole_subjects() {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 10, OnFull::Share);
+        let older = clock.now().saturating_add(Duration::from_millis(500));
+        let mut log = Log::default();
+        log.add(limiter.check_n(&1, 10).expect("fresh").at(), 10);
+        let file = saved(&limiter);
+        let gap = Duration::from_secs(3);
+        clock.advance(gap);
+        let after = builder(subject.algorithm.clone(), 10, OnFull::Share)
+            .restore_with(clock, Plain, &*file, gap)
+            .expect("the same algorithm");
+        for _ in 0..10 {
+            if let Ok(admitted) = after.check_at(&1, older, 1) {
+                log.add(admitted.at(), 1);
+            }
+        }
+        assert_eq!(subject.broken(&log), None, "{}", subject.name);
+    }
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_refused() {
+    let (ring, file) = file_of_ten_keys();
+    for bit in 0..8 * file.len() {
+        let mut file = file.clone();
+        file[bit / 8] ^= 1 << (bit % 8);
+        let error = refused(ring.clone(), &file);
+        let is_known = ["checksum", "version", "not a saved state", "ends after"];
+        assert!(is_known.iter().any(|text| error.contains(text)), "{bit}: {error}");
+    }
+}
+
+#[test]
+fn a_truncated_or_longer_file_is_refused() {
+    let (ring, mut file) = file_of_ten_keys();
+    for length in 0..file.len() {
+        assert_eq!(
+            refused(ring.clone(), &file[..length]),
+            format!("the saved state ends after {length} bytes (expected more)")
+        );
+    }
+    file.push(0);
+    assert_eq!(
+        refused(ring, &file),
+        "the saved state has more bytes after its end (expected none)"
+    );
+}
+
+#[test]
+fn another_version_is_refused() {
+    let (ring, mut file) = file_of_ten_keys();
+    file[8] = 2;
+    assert_eq!(
+        refused(ring.clone(), &file),
+        "invalid version of a saved state: 2 (expected 1)"
+    );
+    assert_eq!(
+        refused(ring, b"[rules]\nname = 1\n"),
+        "not a saved state (expected a file that begins with \"ringgate\")"
+    );
+}
+
+/// Each algorithm, quota, number of cells and list of tiers refuses the files of the others, and says what it has found.
+#[test]
+fn a_file_of_another_algorithm_is_refused() {
+    let mut all = subjects(quota("10/s"));
+    all.extend(subjects(quota("11/s")));
+    all.extend(subjects(quota("10/min")));
+    let six = CounterRing::builder(quota("10/s")).cells(6);
+    all.push(Subject::new("six cells", built(six.clone())));
+    all.push(Subject::new("six cells, classic", built(six.classic())));
+    let bucket = Gcra::token_bucket(quota("10/s"), 9).expect("a bucket");
+    all.push(Subject::new("a smaller burst", bucket));
+    let files: Vec<_> = all
+        .iter()
+        .map(|it| saved(&by_hand(it.algorithm.clone(), 10, OnFull::Share).0))
+        .collect();
+    for (one, it) in all.iter().enumerate() {
+        for (other, file) in files.iter().enumerate() {
+            let restored = builder(it.algorithm.clone(), 10, OnFull::Share).restore_with(
+                ManualClock::new(),
+                Plain,
+                &**file,
+                Duration::ZERO,
+            );
+            match restored {
+                Ok(_) => assert_eq!(one, other, "{it:?} restores {:?}", all[other]),
+                Err(RestoreError::Mismatch {
+                    field,
+                    found,
+                    expected,
+                }) => {
+                    assert!(one != other && field == "table" && found != expected);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    let ring = |text: &str| built(CounterRing::builder(quota(text)).cells(5));
+    let (limiter, _clock) = by_hand(ring("10/s"), 10, OnFull::Share);
+    assert_eq!(
+        refused(ring("11/s"), &saved(&limiter)),
+        "the saved state has another table: bound 10 in 1s, counted for 1.2s, at most 10 at once, 1 words, 0x4656000000 \
+         after an hour (expected bound 11 in 1s, counted for 1.2s, at most 11 at once, 1 words, 0x4656000000 after an hour)"
+    );
+    let with_tier = builder(ring("10/s"), 10, OnFull::Share).tier(5);
+    let error = with_tier.restore_with(ManualClock::new(), Plain, &*saved(&limiter), Duration::ZERO);
+    let error = error.expect_err("a tier more").to_string();
+    assert!(error.ends_with(", tier with bound 5 in 1.2s)"), "{error}");
+}
+
+/// Keys of which each has another hash in each process.
+struct Changing(u64);
+
+impl Keys<u64> for Changing {
+    fn hash(&self, key: &u64) -> u64 {
+        self.0 ^ key
+    }
+}
+
+impl SeededKeys for Changing {
+    fn seeds(&self) -> [u64; 4] {
+        [0; 4]
+    }
+
+    fn reseeded(self, _seeds: [u64; 4]) -> Self {
+        self
+    }
+
+    fn sample(&self) -> u64 {
+        self.hash(&1)
+    }
+}
+
+#[test]
+fn a_file_of_other_keys_is_refused() {
+    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    let table = || builder(ring.clone(), 10, OnFull::Share);
+    let refused = |file: &[u8]| {
+        let restored = table().restore_with(ManualClock::new(), Changing(1), file, Duration::ZERO);
+        restored.map(|_| ()).expect_err("other keys").to_string()
+    };
+    let limiter = table()
+        .build_with(ManualClock::new(), Changing(16))
+        .expect("a table");
+    assert_eq!(
+        refused(&saved(&limiter)),
+        "the saved state has another hash function: a sample of 0x11 (expected 0x0)"
+    );
+    let limiter = table()
+        .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))
+        .expect("a table");
+    // The seeds are a secret, so the error does not show them.
+    assert_eq!(
+        refused(&saved(&limiter)),
+        "the saved state has another kind of keys: with seeds (expected keys with fixed seeds)"
+    );
+}
+
+/// Of keys with random seeds, the file has the seeds.
+#[test]
+fn keys_with_random_seeds_are_found_again() {
+    let ring = CounterRing::new(quota("10/s")).expect("a ring");
+    let table = || builder(ring.clone(), 100, OnFull::Share);
+    let before = table()
+        .build_with(ManualClock::new(), AnyKey::random())
+        .expect("a table");
+    assert!(before.check_n("alice", 9).is_ok());
+    let file = saved(&before);
+    let restored = |keys| table().restore_with(ManualClock::new(), keys, &*file, Duration::ZERO);
+    let after = restored(AnyKey::random()).expect("any seeds");
+    assert_eq!(after.peek("alice").spent(), 9);
+    assert_eq!(after.peek("bob").spent(), 0);
+    // It can be saved and restored again.
+    assert_eq!(saved(&after), file);
+
+    let tiers = || Tiers::random(|name: &str| usize::from(name == "alice"));
+    let table = || table().tier(5);
+    let before = table().build_with(ManualClock::new(), tiers()).expect("a table");
+    assert!(before.check_n("alice", 4).is_ok() && before.check_n("bob", 8).is_ok());
+    let after = table().restore_with(ManualClock::new(), tiers(), &*saved(&before), Duration::ZERO);
+    let after = after.expect("any seeds");
+    assert_eq!(
+        (after.peek("alice").remaining(), after.peek("bob").remaining()),
+        (1, 2)
+    );
+}
+
+/// Reads one byte at a time, with interruptions, and fails after `left` bytes.
+struct Slow<'a> {
+    file: &'a [u8],
+    left: usize,
+    calls: usize,
+}
+
+impl Read for Slow<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.calls += 1;
+        if self.calls.is_multiple_of(3) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        self.left = self.left.checked_sub(1).ok_or(io::ErrorKind::NotConnected)?;
+        self.file.read(&mut buffer[..1])
+    }
+}
+
+#[test]
+fn a_slow_reader_is_read_to_its_end() {
+    let (ring, file) = file_of_ten_keys();
+    let restore = |left| {
+        let file = Slow {
+            file: &file,
+            left,
+            calls: 0,
+        };
+        builder(ring.clone(), 10, OnFull::Share).restore_with(ManualClock::new(), Plain, file, Duration::ZERO)
+    };
+    assert_eq!(restore(usize::MAX).expect("all bytes").peek(&7).spent(), 7);
+    let error = restore(file.len() / 2).expect_err("the reader fails");
+    assert!(matches!(&error, RestoreError::Read(error) if error.kind() == io::ErrorKind::NotConnected));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Restarts at any moments of a history: no window of a key holds more than the bound, whether its own entry or the
+    /// catch-all has decided, before or after.
+    #[test]
+    fn a_restart_gives_nothing_away(
+        which in 0..9_usize,
+        limit in 1..12_u64,
+        steps in prop::collection::vec((0..300_u64, 0..20_u64, 0..4_u64, 0..=1_000_u64, 0..40_u64), 0..200),
+        capacities in (1..30_u64, 1..30_u64),
+    ) {
+        let subject = subjects(Quota::per_second(limit).expect("a quota")).swap_remove(which);
+        let (mut limiter, clock) = by_hand(subject.algorithm.clone(), capacities.0, OnFull::Share);
+        let mut logs: BTreeMap<u64, Log> = BTreeMap::new();
+        let mut restarts = 0;
+        for (millis, key, permits, doubt, restart) in steps {
+            clock.advance(Duration::from_millis(millis / 10));
+            if restart == 0 {
+                let file = saved(&limiter);
+                clock.advance(Duration::from_millis(millis));
+                restarts += 1;
+                // The wall clock may have lost a part of the gap. Both processes count from one origin here, so that one
+                // log can hold both.
+                let elapsed = Duration::from_millis(millis * doubt / 1_000);
+                let capacity = if restarts % 2 == 0 { capacities.0 } else { capacities.1 };
+                limiter = builder(subject.algorithm.clone(), capacity, OnFull::Share)
+                    .restore_with(clock.clone(), Plain, &*file, elapsed)
+                    .expect("the same algorithm");
+            }
+            if let Ok(admitted) = limiter.check_n(&key, permits) {
+                logs.entry(key).or_default().add(admitted.at(), permits);
+            }
+        }
+        for (key, log) in logs {
+            prop_assert_eq!(subject.broken(&log), None, "{}: {}", subject.name, key);
+        }
+    }
+}

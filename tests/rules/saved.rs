@@ -1,0 +1,275 @@
+//! Rule sets that are saved, and restored in another process.
+
+use alloc::collections::BTreeMap;
+
+use proptest::prelude::*;
+use ringgate::rules::{Reloaded, RuleAlgorithm};
+
+use super::*;
+use crate::common::Log;
+
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+
+fn saved(rules: &RuleSet<Request, ManualClock>) -> Vec<u8> {
+    let mut file = Vec::new();
+    rules.save(&mut file).expect("memory");
+    file
+}
+
+/// States of each kind: one for all, of one key with several quotas, with tiers, and of each algorithm.
+fn builder() -> RuleSetBuilder<Request> {
+    let user = by_user();
+    RuleSetBuilder::new()
+        .rule(Rule::new("all", quota("100/min")))
+        .rule(
+            Rule::new("user", quota("10/min"))
+                .also(quota("20/h"))
+                .by(&user)
+                .cells(5),
+        )
+        .rule(
+            Rule::new("plan", quota("8/min"))
+                .by(&user)
+                .tier_of(&by_plan())
+                .tier("paid", 12),
+        )
+        .rule(
+            Rule::new("log", quota("15/min"))
+                .by(&by_address())
+                .algorithm(RuleAlgorithm::Log),
+        )
+        .rule(
+            Rule::new("bucket", quota("30/min"))
+                .by(&by_address())
+                .algorithm(RuleAlgorithm::Gcra)
+                .burst(9),
+        )
+        .rule(
+            Rule::new("even", quota("50/min"))
+                .by(&user)
+                .algorithm(RuleAlgorithm::Even),
+        )
+}
+
+fn remaining(rules: &RuleSet<Request, ManualClock>, request: &Request) -> Vec<(String, u64)> {
+    let peeks = rules.peek(request);
+    peeks
+        .map(|peek| (peek.rule().to_owned(), peek.remaining()))
+        .collect()
+}
+
+#[test]
+fn every_kind_of_state_is_restored() {
+    let rules = builder()
+        .build_with(ManualClock::new(), [5, 6, 7, 8])
+        .expect("valid rules");
+    for _ in 0..5 {
+        assert!(rules.check(&user(1)).is_ok());
+    }
+    assert!(rules.check(&user(2)).is_ok());
+    let file = saved(&rules);
+    let after = builder()
+        .restore_with(ManualClock::new(), &*file, Duration::ZERO)
+        .expect("the same rules");
+    for number in [1, 2, 3] {
+        assert_eq!(remaining(&after, &user(number)), remaining(&rules, &user(number)));
+    }
+    assert!(remaining(&after, &user(1)).contains(&("plan".to_owned(), 3)));
+    assert_eq!(saved(&after), file);
+    // After the longest window nothing counts.
+    let fresh = builder()
+        .restore_with(ManualClock::new(), &*file, Duration::from_secs(7200))
+        .expect("the same rules");
+    assert_eq!(remaining(&fresh, &user(1)), remaining(&fresh, &user(9)));
+    assert!(remaining(&fresh, &user(1)).contains(&("all".to_owned(), 100)));
+}
+
+#[test]
+fn a_file_of_other_rules_is_refused() {
+    let rule = || {
+        Rule::new("user", quota("10/min"))
+            .by(&by_user())
+            .cells(5)
+            .capacity(10)
+    };
+    let set = |rule: Rule<Request>| RuleSetBuilder::new().rule(rule);
+    let file = saved(&set(rule()).build_with(ManualClock::new(), SEEDS).expect("a rule"));
+    let restore = |builder: RuleSetBuilder<Request>| {
+        let restored = builder.restore_with(ManualClock::new(), &*file, Duration::ZERO);
+        restored.map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(restore(set(rule())), Ok(()));
+    // A reload may change these without losing counts.
+    assert_eq!(restore(set(rule().capacity(20).when(&login()))), Ok(()));
+    let found = r#""user" 10 in 60s by "user", Strict of 5 cells"#;
+    for (other, expected) in [
+        (
+            set(Rule::new("users", quota("10/min")).by(&by_user()).cells(5)),
+            r#""users" 10 in 60s by "user", Strict of 5 cells"#,
+        ),
+        (
+            set(Rule::new("user", quota("11/min")).by(&by_user()).cells(5)),
+            r#""user" 11 in 60s by "user", Strict of 5 cells"#,
+        ),
+        (
+            set(rule().cells(6)),
+            r#""user" 10 in 60s by "user", Strict of 6 cells"#,
+        ),
+        (
+            set(rule().algorithm(RuleAlgorithm::Classic)),
+            r#""user" 10 in 60s by "user", Classic of 5 cells"#,
+        ),
+        (
+            set(Rule::new("user", quota("10/min"))
+                .by(&by_user())
+                .algorithm(RuleAlgorithm::Gcra)),
+            r#""user" 10 in 60s by "user", Gcra with burst 10"#,
+        ),
+        (
+            set(Rule::new("user", quota("10/min")).by(&by_address()).cells(5)),
+            r#""user" 10 in 60s by "address", Strict of 5 cells"#,
+        ),
+        (
+            set(Rule::new("user", quota("10/min")).cells(5)),
+            r#""user" 10 in 60s, Strict of 5 cells"#,
+        ),
+        (
+            set(rule().tier_of(&by_plan()).tier("paid", 12)),
+            r#""user" 10 in 60s by "user", Strict of 5 cells, tier of 12"#,
+        ),
+        (
+            set(rule().also(quota("20/h"))),
+            r#""user" 10 in 60s and "user" 20 in 3600s by "user", Strict of 5 cells"#,
+        ),
+        (
+            set(rule()).rule(Rule::new("all", quota("1/s")).cells(5)),
+            r#""user" 10 in 60s by "user", Strict of 5 cells; "all" 1 in 1s, Strict of 5 cells"#,
+        ),
+    ] {
+        let message = format!("the saved state has another list of rules: {found} (expected {expected})");
+        assert_eq!(restore(other), Err(message));
+    }
+    let invalid = restore(set(rule().cells(0)));
+    assert_eq!(
+        invalid,
+        Err(r#"rule "user": invalid cells: 0 (expected 1 to 4096)"#.to_owned())
+    );
+}
+
+/// A table of one limiter is no rule set, and the other way round.
+#[test]
+fn a_file_of_a_table_is_refused() {
+    use ringgate::keyed::{AnyKey, KeyedBuilder};
+
+    let ring = ringgate::CounterRing::new(quota("10/min")).expect("a ring");
+    let keys = || AnyKey::with_seeds(SEEDS);
+    let table = KeyedBuilder::new(ring.clone())
+        .build_with(ManualClock::new(), keys())
+        .expect("a table");
+    let mut file = Vec::new();
+    table.save(&mut file).expect("memory");
+    let error = builder().restore_with(ManualClock::new(), &*file, Duration::ZERO);
+    let error = error.map(|_| ()).expect_err("a table").to_string();
+    assert!(
+        error.starts_with("the saved state has another list of rules: bound 10 in 60s"),
+        "{error}"
+    );
+    let rules = builder()
+        .build_with(ManualClock::new(), SEEDS)
+        .expect("valid rules");
+    let restored =
+        KeyedBuilder::new(ring).restore_with(ManualClock::new(), keys(), &*saved(&rules), Duration::ZERO);
+    let error = restored.map(|_| ()).expect_err("a rule set").to_string();
+    assert!(
+        error.starts_with(r#"the saved state has another table: "all" 100 in 60s"#),
+        "{error}"
+    );
+}
+
+/// While old states are enforced beside new ones, a file could not hold both.
+#[test]
+fn a_pending_reload_is_not_saved() {
+    let rules = |text| RuleSetBuilder::<Request>::new().rule(Rule::new("all", quota(text)));
+    let first = rules("10/s").build_with(ManualClock::new(), SEEDS);
+    let live = LiveRules::new(first.expect("a rule"));
+    let held = live.load();
+    assert!(held.check(&user(1)).is_ok());
+    assert_eq!(
+        live.store(&rules("10/min")).expect("a rule"),
+        Reloaded::Pending(1)
+    );
+    let error = live.load().save(std::io::sink()).expect_err("pending");
+    assert_eq!(
+        error.to_string(),
+        "1 old states are still enforced (expected 0): finish the reload first"
+    );
+    drop(held);
+    assert_eq!(live.finish(), Reloaded::Done);
+    let file = saved(&live.load());
+    let after = rules("10/min").restore_with(ManualClock::new(), &*file, Duration::ZERO);
+    assert_eq!(
+        remaining(&after.expect("the new rules"), &user(1)),
+        [("all".to_owned(), 9)]
+    );
+}
+
+/// A reload may reuse wider words than the new rules need. The file is restored by the rules as they are.
+#[test]
+fn rules_after_a_reload_are_restored() {
+    let rules =
+        |text| RuleSetBuilder::<Request>::new().rule(Rule::new("user", quota(text)).by(&by_user()).cells(5));
+    let first = rules("1000/min").build_with(ManualClock::new(), SEEDS);
+    let live = LiveRules::new(first.expect("a rule"));
+    for _ in 0..4 {
+        assert!(live.load().check(&user(1)).is_ok());
+    }
+    assert_eq!(live.store(&rules("5/min")).expect("a rule"), Reloaded::Done);
+    let file = saved(&live.load());
+    let after = rules("5/min").restore_with(ManualClock::new(), &*file, Duration::ZERO);
+    assert_eq!(
+        remaining(&after.expect("the new rules"), &user(1)),
+        [("user".to_owned(), 1)]
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Restarts at any moments of a history: no window of any rule holds more than its bound.
+    #[test]
+    fn a_restart_gives_nothing_away(
+        steps in prop::collection::vec((0..4_000_u64, 0..30_u64, 0..=1_000_u64, 0..40_u64), 0..300),
+        full in any::<bool>(),
+    ) {
+        let capacity = if full { 5 } else { 100 };
+        let rules = || RuleSetBuilder::new()
+            .rule(Rule::new("all", quota("40/min")))
+            .rule(Rule::new("user", quota("4/10s")).also(quota("6/min")).by(&by_user()).capacity(capacity).cells(5))
+            .rule(Rule::new("bucket", quota("5/min")).burst(2).algorithm(RuleAlgorithm::Gcra)
+                .by(&by_address()).capacity(capacity));
+        let clock = ManualClock::new();
+        let mut set = rules().build_with(clock.clone(), SEEDS).expect("valid rules");
+        let mut all = Log::default();
+        let mut users: BTreeMap<u64, Log> = BTreeMap::new();
+        for (millis, number, doubt, restart) in steps {
+            clock.advance(Duration::from_millis(millis / 4));
+            if restart == 0 {
+                let file = saved(&set);
+                clock.advance(Duration::from_millis(millis));
+                let elapsed = Duration::from_millis(millis * doubt / 1_000);
+                set = rules().restore_with(clock.clone(), &*file, elapsed).expect("the same rules");
+            }
+            let request = Request { address: number, ..user(number) };
+            if set.check(&request).is_ok() {
+                all.add(clock.now(), 1);
+                users.entry(number).or_default().add(clock.now(), 1);
+            }
+        }
+        let minute = Duration::from_secs(60);
+        prop_assert!(all.worst(minute) <= 40);
+        for (number, log) in users {
+            prop_assert!(log.worst(Duration::from_secs(10)) <= 4, "{number}");
+            prop_assert!(log.worst(minute) <= 6, "{number}");
+        }
+    }
+}
