@@ -80,10 +80,10 @@ impl Nanos {
 
 /// Exact division by an invariant divisor: one multiplication and one shift.
 ///
-/// For a dividend n < 2^63, a divisor d and l = ⌈log₂ d⌉, the factor m = ⌈2^(63+l) / d⌉ satisfies
-/// 2^(63+l) ≤ m·d ≤ 2^(63+l) + 2^l, hence ⌊m·n / 2^(63+l)⌋ = ⌊n / d⌋ (Granlund and Montgomery,
-/// "Division by Invariant Integers using Multiplication", PLDI 1994, theorem 4.2 with N = 63).
-/// Because one bit of the dividend is free, m fits into 64 bits for every d.
+/// Let the dividend be n < 2^63, the divisor d, and l = ⌈log₂ d⌉. The factor m = ⌈2^(63+l) / d⌉ satisfies
+/// 2^(63+l) ≤ m·d ≤ 2^(63+l) + 2^l. So ⌊m·n / 2^(63+l)⌋ = ⌊n / d⌋. The proof is theorem 4.2, with N = 63, of Granlund and
+/// Montgomery, "Division by Invariant Integers using Multiplication", PLDI 1994. Since n has at most 63 bits, m fits into 64 bits
+/// for every d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Divider {
     divisor: u64,

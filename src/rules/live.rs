@@ -30,8 +30,8 @@ use crate::time::Nanos;
 ///     - the tiers of a ring;
 ///     - lists, percentages, condition, cost, or [`OnFull`](crate::keyed::OnFull). (The exception is a token bucket that changes to
 ///       or from [`Forget`](crate::keyed::OnFull::Forget). Its counts are charged to the new rule.)
-///   - *They are charged to the new rule* after a change of window, algorithm, cells, capacity, the limit of a log, the rules that
-///     share a state, or a limit that needs wider words. The permits that still count are charged as if they were spent at that
+///   - *They are charged to the new rule* after a change of window, algorithm, cells or capacity, of the limit of a log, to a limit
+///     that needs wider words, or of the rules that share a state. The permits that still count are charged as if they were spent at that
 ///     moment, which is stricter. Until this is done, the old and the new rule are both enforced, and permits that are spent
 ///     meanwhile count twice.
 /// - A new rule begins empty. So does a rule that was removed earlier, or whose key has another name. A removed rule is not

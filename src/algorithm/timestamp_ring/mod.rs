@@ -32,8 +32,8 @@ mod word;
 /// [`ready_at`](Algorithm::ready_at) reads one slot per requested permit. These methods start over if a permit is admitted
 /// meanwhile. With a large limit under load this takes milliseconds to seconds, so keep them off the hot path.
 ///
-/// Times are counted in units: the smallest of 1, 2, 5, 10, 20, 50, … nanoseconds of which 20 years fit into the head beside
-/// the index (50 ns at a limit of 100, 500 ns at 1,000). Recorded times are rounded up, and times of queries are rounded
+/// Times are counted in units of 1, 2, 5, 10, 20, 50, … nanoseconds (50 ns at a limit of 100, 500 ns at 1,000). The unit is the
+/// smallest in which the head can hold 20 years in addition to the index. Recorded times are rounded up, and times of queries are rounded
 /// down. So rounding makes the limiter stricter, by less than two units. Readings in whole units, such as whole seconds of a
 /// log file, are exact.
 ///

@@ -146,8 +146,8 @@ impl<T> StateQueue<T> {
 
     /// Removes a waiter that was charged.
     ///
-    /// If it was the last notified waiter, and the state has capacity for the next waiter, the next one is woken and not
-    /// notified: the waiter that was just served may have joined the queue again before the next one is polled.
+    /// If it was the last notified waiter, and the state has capacity for the next waiter, the next one is woken. It is not
+    /// notified, because the waiter that was just served may join the queue again before the next one is polled.
     pub(super) fn remove_served<R, N>(&mut self, context: &mut AdvanceContext<'_, '_, R, N>, ticket: Ticket)
     where
         R: QueuedRequest,
