@@ -55,7 +55,7 @@ enum Route {
 }
 
 /// Of cells, and of a log: two names and what `parts.lua` is told.
-const CELLS: [&str; 12] = [
+const CELLS: [&str; 14] = [
     "{bare}:cells",
     "{bare}:cells:leases",
     "charge",
@@ -68,8 +68,10 @@ const CELLS: [&str; 12] = [
     "0",
     "0",
     "0",
+    "0",
+    "0",
 ];
-const LOG: [&str; 12] = [
+const LOG: [&str; 14] = [
     "{bare}:log",
     "{bare}:log:leases",
     "charge",
@@ -78,6 +80,8 @@ const LOG: [&str; 12] = [
     "60000000",
     "0",
     "1",
+    "0",
+    "0",
     "0",
     "0",
     "0",

@@ -22,6 +22,10 @@ mod deployed;
 mod dropped;
 #[path = "redis/leases/ended.rs"]
 mod ended;
+#[path = "redis/equal.rs"]
+mod equal;
+#[path = "common/equal.rs"]
+mod equal_histories;
 #[path = "redis/faults.rs"]
 mod faults;
 #[path = "redis/histories.rs"]

@@ -7,8 +7,12 @@ extern crate alloc;
 mod cut;
 #[path = "shared/dropped.rs"]
 mod dropped;
+#[path = "shared/equal.rs"]
+mod equal;
 #[path = "shared/foreign.rs"]
 mod foreign;
+#[path = "common/equal.rs"]
+mod histories;
 #[path = "shared/many.rs"]
 mod many;
 #[path = "shared/memory.rs"]

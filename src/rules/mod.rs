@@ -78,5 +78,5 @@ pub(crate) use set::sharded_counts::ShardedCounts;
 #[cfg(feature = "shared")]
 pub(crate) use shared::{
     ChargedBy, CheckPlan, FallbackLimiters, FullQuota, LocalCharge, PlannedQuota, QuickPlan, Route,
-    SharedPlanner, Step, Target,
+    SharedPlanner, Step, StoredAs, Target,
 };

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::store::{CheckResult, CounterRequest, CounterStatus, Counting, StoreError, StoreErrorKind};
-use crate::rules::{FullQuota, Mode, PlannedQuota, QuotaStatus};
+use crate::rules::{FullQuota, Mode, PlannedQuota, QuotaStatus, StoredAs};
 
 /// Checks that the store has answered every request.
 pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -18,7 +18,11 @@ pub(super) fn check_length(result: &CheckResult, requests: &[CounterRequest]) ->
 
 /// The request to the store for a quota.
 pub(super) fn counter_request(planned: &PlannedQuota<'_>) -> CounterRequest {
-    let counting = planned.cells.map_or(Counting::Log, Counting::Cells);
+    let counting = match planned.stored_as {
+        StoredAs::Log => Counting::Log,
+        StoredAs::Cells(cells) => Counting::Cells(cells),
+        StoredAs::Gcra(burst) => Counting::Gcra(burst),
+    };
     CounterRequest::new(
         Arc::clone(planned.name),
         planned.key_hash,
@@ -38,18 +42,27 @@ pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatu
     QuotaStatus {
         remaining,
         retry_after: status.retry_after(),
-        reset_after: (remaining < planned.limit).then(|| longest_reset(planned)),
+        reset_after: (remaining < planned.capacity()).then(|| longest_reset(planned)),
         ..unknown_status(planned)
     }
 }
 
-/// The time after which no permit of now counts any more, by the store: a window, and a cell of a counter.
+/// The time after which no permit of now counts any more, by the store: a window, and a cell of a counter; of a bucket,
+/// the time that its burst is refilled in.
 pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Duration {
     let window = planned.quota.window();
-    let cell = planned.cells.map_or(Duration::ZERO, |cells| {
-        window / u32::try_from(cells.max(1)).unwrap_or(u32::MAX)
-    });
-    window.saturating_add(cell)
+    match planned.stored_as {
+        StoredAs::Log => window,
+        StoredAs::Cells(cells) => {
+            let cells = u32::try_from(cells.max(1)).unwrap_or(u32::MAX);
+            window.saturating_add(window / cells)
+        }
+        StoredAs::Gcra(burst) => {
+            let nanos = window.as_nanos() * u128::from(burst);
+            let nanos = nanos.div_ceil(u128::from(planned.limit.max(1)));
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        }
+    }
 }
 
 /// The status of a quota that a limiter of this node has decided about.

@@ -75,6 +75,13 @@ impl SharedLimiterBuilder {
         self
     }
 
+    /// Counts by a token bucket that holds `burst` permits and is refilled by the limit in a window: at most `burst` + L − 1
+    /// permits in any window.
+    pub fn gcra(mut self, burst: u64) -> Self {
+        self.rule = self.rule.algorithm(RuleAlgorithm::Gcra).burst(burst);
+        self
+    }
+
     /// Sets what decides when the store does not answer.
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.rule = self.rule.on_error(on_error);

@@ -182,6 +182,8 @@ impl StoreChanges {
         let most = match request.counting() {
             Counting::Log => request.limit(),
             Counting::Cells(_) => MOST_OWED,
+            // As long as a window or a burst is refilled.
+            Counting::Gcra(burst) => burst.max(request.limit()),
         };
         unsettled.forgiven = unsettled.forgiven.max(debt.saturating_sub(most));
         self.debts.push(request.with_permits(debt.min(most)));

@@ -57,8 +57,8 @@ impl<R: ?Sized> SharedRules<R> {
     fn lease_status(&self, step: &Step, quota: usize, planned: &PlannedQuota<'_>) -> Option<QuotaStatus> {
         let table = &self.leases.as_ref()?.table;
         let known = table.remaining(step.lease_key(quota))?;
-        let remaining = known.min(planned.limit);
-        let reset = (remaining < planned.limit).then(|| longest_reset(planned));
+        let remaining = known.min(planned.capacity());
+        let reset = (remaining < planned.capacity()).then(|| longest_reset(planned));
         Some(with_room(planned, remaining, reset))
     }
 }

@@ -1,8 +1,9 @@
 -- Reads the counters. KEYS: two for each counter, its name and the name of its leases (equal if it has none). ARGV: a verb,
--- and then for each counter: its counting ('log' or 'cells'), the limit, the window of a log or the width of a cell in
+-- and then for each counter: its counting ('log', 'cells' or 'gcra'), the limit (or the burst), the window of a log or the width of a cell in
 -- microseconds, the number of cells, the permits, 0 if it is enforced or a number that the counters of its rule share, the
--- two numbers of a receipt, and the permits that must stay free.
-local fields_each = 9
+-- two numbers of a receipt, the permits that must stay free, and the two parts of the time per permit of gcra.
+local fields_each = 11
+local countings = { log = log, cells = cells, gcra = gcra }
 local verb = ARGV[1]
 local counters = {}
 -- A renewal has one more key for each counter, and one more.
@@ -13,7 +14,7 @@ for at = 1, math.floor(#KEYS / (verb == 'renew' and 3 or 2)) do
         leases = KEYS[2 * at],
         held = 0,
         until_last = 0,
-        by = ARGV[from] == 'log' and log or cells,
+        by = countings[ARGV[from]],
         limit = tonumber(ARGV[from + 1]),
         window = tonumber(ARGV[from + 2]),
         cells = tonumber(ARGV[from + 3]),
@@ -22,6 +23,8 @@ for at = 1, math.floor(#KEYS / (verb == 'renew' and 3 or 2)) do
         first = tonumber(ARGV[from + 6]),
         second = tonumber(ARGV[from + 7]),
         reserve = tonumber(ARGV[from + 8]),
+        permit_micros = tonumber(ARGV[from + 9]),
+        permit_units = tonumber(ARGV[from + 10]),
         wait = 0,
     }
 end

@@ -26,6 +26,7 @@ macro_rules! script {
             include_str!("prelude.lua"),
             include_str!("log.lua"),
             include_str!("cells.lua"),
+            include_str!("gcra.lua"),
             include_str!("leases.lua"),
             include_str!("counters.lua"),
             include_str!($last),
@@ -70,6 +71,9 @@ impl Script {
     }
 }
 
+/// The units of [`CounterRequest::time_per_permit`] in a microsecond.
+const UNITS: u64 = 2000;
+
 /// The name of a counter.
 ///
 /// The braces keep all counters of one key in one slot of a cluster. The name says how the counter is kept, so nodes that
@@ -80,6 +84,11 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
     match counter.counting() {
         Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{window}"),
         Counting::Cells(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:cells:{cells}x{window}"),
+        // A time means another number of permits at another rate.
+        Counting::Gcra(_) => {
+            let permit = counter.time_per_permit();
+            format!("{prefix}:{{{key:032x}}}:{rule}:{index}:gcra:{permit}")
+        }
     }
 }
 
@@ -88,7 +97,7 @@ fn measures(counter: &CounterRequest) -> (u64, u64) {
     #[expect(clippy::cast_possible_truncation, reason = "a window is at most 366 days")]
     let window = counter.window().as_nanos().div_ceil(1000) as u64;
     match counter.counting() {
-        Counting::Log => (window, 0),
+        Counting::Log | Counting::Gcra(_) => (window, 0),
         Counting::Cells(cells) => (window.div_ceil(cells), cells),
     }
 }
@@ -110,10 +119,11 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
         let counting = match counter.counting() {
             Counting::Log => "log",
             Counting::Cells(_) => "cells",
+            Counting::Gcra(_) => "gcra",
         };
         arguments.push(counting.to_owned());
         let numbers = [
-            counter.limit(),
+            counter.capacity(),
             window,
             cells,
             counter.permits(),
@@ -121,6 +131,8 @@ pub(super) fn arguments(verb: &str, counters: &[(&CounterRequest, (u64, u64))]) 
             first,
             second,
             counter.reserve(),
+            counter.time_per_permit() / UNITS,
+            counter.time_per_permit() % UNITS,
         ];
         arguments.extend(numbers.iter().map(|number| format!("{number}")));
     }

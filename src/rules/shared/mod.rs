@@ -12,3 +12,4 @@ pub(crate) use fallbacks::FallbackLimiters;
 pub(crate) use local::{ChargedBy, FullQuota, LocalCharge};
 pub(crate) use plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
 pub(crate) use planner::SharedPlanner;
+pub(crate) use validate::StoredAs;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 
+use super::validate::StoredAs;
 use crate::quota::Quota;
 use crate::rules::evaluate::extractor::Extracted;
 use crate::rules::rule::mode::Mode;
@@ -99,8 +100,7 @@ pub(crate) struct PlannedQuota<'a> {
     pub(crate) quota: Quota,
     /// The limit. If the key has a tier, it is the tier's limit.
     pub(crate) limit: u64,
-    /// The cells per window. `None` for a log.
-    pub(crate) cells: Option<u64>,
+    pub(crate) stored_as: StoredAs,
     /// A hash of the key, equal on all machines.
     pub(crate) key_hash: u128,
     pub(crate) permits: u64,
@@ -113,6 +113,16 @@ pub(crate) struct PlannedQuota<'a> {
     pub(crate) lacks_required_key: bool,
     pub(crate) on_error: OnError,
     pub(crate) mode: Mode,
+}
+
+impl PlannedQuota<'_> {
+    /// The most permits at once.
+    pub(crate) const fn capacity(&self) -> u64 {
+        match self.stored_as {
+            StoredAs::Gcra(burst) => burst,
+            StoredAs::Log | StoredAs::Cells(_) => self.limit,
+        }
+    }
 }
 
 impl FromIterator<Target> for CheckPlan {

@@ -9,7 +9,7 @@ use core::fmt;
 use smallvec::SmallVec;
 
 use super::plan::{CheckPlan, PlannedQuota, QuickPlan, Route, Step, Target};
-use super::validate::{cells, fallback, overshoot};
+use super::validate::{StoredAs, burst, fallback, overshoot, stored_as};
 use crate::clock::QuantaClock;
 use crate::keyed::random_seeds;
 use crate::rules::evaluate::rule_state::RuleState;
@@ -36,8 +36,7 @@ pub(crate) struct SharedPlanner<R: ?Sized> {
 /// A rule, in the form in which the store counts it.
 pub(super) struct SharedRule<R: ?Sized> {
     pub(super) rule: Rule<R>,
-    /// The cells per window. `None` for a log.
-    pub(super) cells: Option<u64>,
+    pub(super) stored_as: StoredAs,
 }
 
 impl<R: ?Sized> SharedPlanner<R> {
@@ -52,11 +51,11 @@ impl<R: ?Sized> SharedPlanner<R> {
                 rule: String::from(rule.name()),
                 error,
             };
-            let cells = cells(rule).map_err(wrong)?;
+            let stored_as = stored_as(rule).map_err(wrong)?;
             local = local.rule(fallback(rule, nodes).map_err(wrong)?);
             rules.push(SharedRule {
                 rule: rule.clone(),
-                cells,
+                stored_as,
             });
         }
         let local = local.build_with(QuantaClock::new(), random_seeds())?;
@@ -177,9 +176,10 @@ impl<R: ?Sized> SharedPlanner<R> {
         plan.targets.iter().enumerate().flat_map(move |(at, target)| {
             let state_quotas = self.state(target).quotas.iter().enumerate();
             state_quotas.map(move |(position, state_quota)| {
-                let SharedRule { rule, cells } = &self.rules[usize::from(state_quota.rule)];
+                let SharedRule { rule, stored_as } = &self.rules[usize::from(state_quota.rule)];
                 let quota = rule.quotas[state_quota.index];
                 let tier = target.extracted.tier.checked_sub(1);
+                let limit = tier.map_or(quota.limit(), |tier| rule.tiers[tier].1);
                 PlannedQuota {
                     state: target.state,
                     key: target.extracted.key,
@@ -189,8 +189,11 @@ impl<R: ?Sized> SharedPlanner<R> {
                     rule: state_quota.rule,
                     index: state_quota.index,
                     quota,
-                    limit: tier.map_or(quota.limit(), |tier| rule.tiers[tier].1),
-                    cells: *cells,
+                    limit,
+                    stored_as: match *stored_as {
+                        StoredAs::Gcra(_) => StoredAs::Gcra(burst(rule, limit)),
+                        other => other,
+                    },
                     key_hash: plan.key_hashes.get(at).copied().unwrap_or(0),
                     permits: target.extracted.permits,
                     enforced: target.extracted.enforced,

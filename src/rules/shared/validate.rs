@@ -25,8 +25,15 @@ pub(super) fn overshoot<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Option<u64> {
     let others = nodes.saturating_sub(1);
     limits.try_fold(0, |most: u64, limit| {
         let beyond = match rule.mode {
-            Mode::Strict | Mode::Lease { .. } => 0,
-            Mode::Sync { pending, .. } => others.checked_mul(pending.min(limit))?,
+            Mode::Strict | Mode::Lease { .. } => bound(rule, limit)? - limit,
+            Mode::Sync { pending, .. } => {
+                let most = match rule.algorithm {
+                    RuleAlgorithm::Gcra => burst(rule, limit),
+                    _ => limit,
+                };
+                let budgets = others.checked_mul(pending.min(most))?;
+                budgets.checked_add(bound(rule, limit)? - limit)?
+            }
             Mode::Local => bound(rule, limit)?.checked_mul(nodes.max(1))? - limit,
         };
         Some(most.max(beyond))
@@ -50,10 +57,26 @@ fn bound<R: ?Sized>(rule: &Rule<R>, limit: u64) -> Option<u64> {
     }
 }
 
-/// The number of cells in which a store keeps a rule. `None` for a log.
-pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigError> {
+/// How a store keeps a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoredAs {
+    Log,
+    Cells(u64),
+    /// A token bucket of this burst.
+    Gcra(u64),
+}
+
+/// The burst of a rule for a key of this limit: proportional to the limit, as that of a rule in one process.
+pub(super) fn burst<R: ?Sized>(rule: &Rule<R>, limit: u64) -> u64 {
+    let first = rule.quotas[0].limit();
+    let burst = u128::from(rule.burst.unwrap_or(first)) * u128::from(limit) / u128::from(first);
+    u64::try_from(burst).unwrap_or(u64::MAX).max(1)
+}
+
+/// How a store keeps a rule. The burst is that of keys in no tier.
+pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigError> {
     if rule.mode == Mode::Local {
-        return Ok(None);
+        return Ok(StoredAs::Log);
     }
     if let Some(key) = &rule.key
         && key.parts().is_none()
@@ -85,7 +108,7 @@ pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigErro
                 ));
             }
             match rule.cells {
-                None => Ok(None),
+                None => Ok(StoredAs::Log),
                 Some(cells) => Err(ConfigError::new(
                     "cells",
                     format!("{cells}"),
@@ -94,17 +117,18 @@ pub(super) fn cells<R: ?Sized>(rule: &Rule<R>) -> Result<Option<u64>, ConfigErro
             }
         }
         RuleAlgorithm::Counter => match rule.cells.unwrap_or(CounterRing::DEFAULT_CELLS) {
-            cells @ 1..=MOST_CELLS => Ok(Some(cells)),
+            cells @ 1..=MOST_CELLS => Ok(StoredAs::Cells(cells)),
             cells => Err(ConfigError::new(
                 "cells",
                 format!("{cells}"),
                 format!("1 to {MOST_CELLS} in a store"),
             )),
         },
+        RuleAlgorithm::Gcra => Ok(StoredAs::Gcra(burst(rule, rule.quotas[0].limit()))),
         other => Err(ConfigError::new(
             "algorithm",
             format!("{other:?}"),
-            "Counter or Log in a store",
+            "Counter, Log or Gcra in a store",
         )),
     }
 }
@@ -129,6 +153,7 @@ pub(super) fn fallback<R: ?Sized>(rule: &Rule<R>, nodes: u64) -> Result<Rule<R>,
         for (_, limit) in &mut rule.tiers {
             *limit = share(*limit);
         }
+        rule.burst = rule.burst.map(share);
     }
     Ok(rule)
 }

@@ -52,6 +52,7 @@ pub(super) fn counter(rule: &str, counting: Counting) -> CounterRequest {
     let key = match counting {
         Counting::Log => 1,
         Counting::Cells(_) => 2,
+        Counting::Gcra(_) => 3,
     };
     CounterRequest::new(rule, key, counting, 10, LONG)
 }

@@ -12,7 +12,7 @@ const TERM: Duration = Duration::from_secs(60);
 /// One permit of a counter of 10 permits, in a window that no check outlasts.
 pub(super) fn counter(rule: &str, counting: Counting) -> CounterRequest {
     let key_hash = kit::counter(rule, counting).key_hash();
-    CounterRequest::new(rule, key_hash, counting, 10, Duration::from_secs(60))
+    CounterRequest::new(rule, key_hash, counting, 10, Duration::from_secs(600))
 }
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
@@ -28,6 +28,7 @@ pub(super) fn id(counting: Counting, number: u128) -> u128 {
     match counting {
         Counting::Log => number,
         Counting::Cells(_) => number << 8,
+        Counting::Gcra(_) => number << 16,
     }
 }
 

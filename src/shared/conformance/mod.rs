@@ -32,13 +32,13 @@ mod windows;
 /// Checks every promise of a store, and returns the first that it breaks.
 ///
 /// `pause` lets the store's time pass. The store must be empty. If it has [leases](CounterStore::leases), it must have
-/// forgotten nothing for two minutes, or know so.
+/// forgotten nothing for twelve minutes, or know so.
 ///
 /// # Errors
 ///
 /// When the store breaks a promise, or does not answer.
 pub async fn check(store: &dyn CounterStore, pause: impl AsyncFn(Duration)) -> Result<(), BrokenPromise> {
-    for counting in [Counting::Log, Counting::Cells(5)] {
+    for counting in [Counting::Log, Counting::Cells(5), Counting::Gcra(10)] {
         counters::check(store, counting).await?;
         windows::check(store, counting, &pause).await?;
         if store.leases().is_some() {

@@ -70,7 +70,7 @@ impl<R: ?Sized> SharedRules<R> {
                 .by_registered_lease(planned, (at, quota, key), permits, charged)
                 .await;
         };
-        let reserve = pending.min(planned.limit);
+        let reserve = pending.min(planned.capacity());
         if permits > reserve {
             // No budget is that large. The store leaves this node's budget free.
             return LeaseOutcome::AskStore { reserve };
@@ -212,7 +212,7 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
     Lease {
         counter: counter_request(planned),
         is_registered,
-        most: most.min(planned.limit),
+        most: most.min(planned.capacity()),
         period,
         term,
         margin: node.table.clock.margin(term),

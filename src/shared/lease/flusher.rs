@@ -137,7 +137,7 @@ impl LeaseTable {
         for (at, request) in requests {
             let logged = match request.counter().counting() {
                 Counting::Log => request.charge() / LOGGED,
-                Counting::Cells(_) => 0,
+                Counting::Cells(_) | Counting::Gcra(_) => 0,
             };
             if !batch.is_empty() && weight + logged >= TOGETHER {
                 self.send(&mut inner, core::mem::take(&mut batch), now);

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use super::bucket::Bucket;
 use super::leases::Leases;
 use crate::shared::lease::nanos;
 use crate::shared::store::{CounterRequest, CounterStatus, Counting, LeaseGrant, LeaseRequest};
@@ -17,6 +18,8 @@ pub(super) struct Counter {
     /// The permits of each cell, by the cell's number, oldest first.
     cells: VecDeque<(u64, u64)>,
     charged: u64,
+    /// The token bucket that replaces the cells.
+    bucket: Option<Bucket>,
     leases: Leases,
     /// The number of resets, so that permits from before one are not refunded after it.
     era: u64,
@@ -28,7 +31,7 @@ impl Counter {
     pub(super) fn new(request: &CounterRequest) -> Self {
         let window = nanos(request.window());
         let (width, span) = match request.counting() {
-            Counting::Log => (1, window),
+            Counting::Log | Counting::Gcra(_) => (1, window),
             Counting::Cells(cells) => {
                 let width = window.div_ceil(cells.max(1)).max(1);
                 (width, width.saturating_mul(cells.saturating_add(1)))
@@ -39,6 +42,7 @@ impl Counter {
             span,
             cells: VecDeque::new(),
             charged: 0,
+            bucket: matches!(request.counting(), Counting::Gcra(_)).then(Bucket::default),
             leases: Leases::default(),
             era: 0,
             latest: 0,
@@ -66,24 +70,41 @@ impl Counter {
     pub(super) fn is_expired(&self, now: u64) -> bool {
         let now = self.latest.max(now);
         let last = self.cells.back();
-        last.is_none_or(|&(cell, _)| self.end_of(cell) <= now) && self.leases.is_expired(now)
+        last.is_none_or(|&(cell, _)| self.end_of(cell) <= now)
+            && self.bucket.is_none_or(|bucket| bucket.is_expired(now))
+            && self.leases.is_expired(now)
+    }
+
+    /// The permits that are left beside everything charged and registered.
+    fn free(&self, request: &CounterRequest, now: u64) -> u64 {
+        let free = match &self.bucket {
+            Some(bucket) => bucket.free(request, self.latest.max(now)),
+            None => request.limit().saturating_sub(self.charged),
+        };
+        free.saturating_sub(self.leases.held())
     }
 
     /// The status of a request, which is not charged yet.
     pub(super) fn status(&self, request: &CounterRequest, now: u64) -> CounterStatus {
-        let (limit, permits) = (request.limit(), request.permits());
-        let taken = self.charged + self.leases.held() + request.reserve();
-        let remaining = limit.saturating_sub(taken);
-        if permits <= remaining {
+        let remaining = self.free(request, now).saturating_sub(request.reserve());
+        if request.permits() <= remaining {
             return CounterStatus::with_room(remaining);
         }
-        let after = (permits <= limit).then(|| self.wait(taken + permits - limit, request.window(), now));
+        let is_possible = request.permits() <= request.capacity();
+        let after = is_possible.then(|| self.wait(request, request.permits() + request.reserve(), now));
         CounterStatus::without_room(remaining, after)
     }
 
-    /// The time until so many permits have left the window.
-    fn wait(&self, mut leaving: u64, window: Duration, now: u64) -> Duration {
+    /// The time until there is room for this number of permits.
+    fn wait(&self, request: &CounterRequest, permits: u64, now: u64) -> Duration {
         let now = self.latest.max(now);
+        let needed = permits + self.leases.held();
+        if let Some(bucket) = &self.bucket
+            && let Some(wait) = bucket.wait(request, needed, now)
+        {
+            return wait;
+        }
+        let mut leaving = (self.charged + needed).saturating_sub(request.limit());
         for &(cell, permits) in &self.cells {
             leaving = leaving.saturating_sub(permits);
             if leaving == 0 {
@@ -92,26 +113,35 @@ impl Counter {
         }
         // Only leases are in the way. They end by themselves, and may be given back at any time.
         let last = self.leases.held_until().unwrap_or(now).max(now);
-        Duration::from_nanos(last - now).max(window)
+        Duration::from_nanos(last - now).max(request.window())
     }
 
-    /// Charges permits, whether there is room or not, and returns the cell and the era as a receipt.
+    /// Charges permits, whether there is room or not, and returns a receipt.
     pub(super) fn charge(&mut self, request: &CounterRequest, now: u64) -> (u64, u64) {
-        (self.charge_permits(request.permits(), now), self.era)
+        self.charge_permits(request, request.permits(), now)
     }
 
-    fn charge_permits(&mut self, permits: u64, now: u64) -> u64 {
-        let cell = self.latest.max(now) / self.width;
+    fn charge_permits(&mut self, request: &CounterRequest, permits: u64, now: u64) -> (u64, u64) {
+        let now = self.latest.max(now);
+        if let Some(bucket) = &mut self.bucket {
+            return bucket.charge(request, permits, now);
+        }
+        let cell = now / self.width;
         self.charged += permits;
         match self.cells.back_mut() {
             Some((last, charged)) if *last == cell => *charged += permits,
             _ => self.cells.push_back((cell, permits)),
         }
-        cell
+        (cell, self.era)
     }
 
-    /// Takes permits out of a cell, and returns how many: all of them, or none if the cell has left the window.
-    pub(super) fn refund(&mut self, permits: u64, (cell, era): (u64, u64)) -> u64 {
+    /// Takes permits out of a cell or the bucket, and returns how many: all of them, or none if the cell has left the window
+    /// or the bucket was charged since.
+    pub(super) fn refund(&mut self, request: &CounterRequest, receipt: (u64, u64)) -> u64 {
+        if let Some(bucket) = &mut self.bucket {
+            return bucket.refund(request, receipt);
+        }
+        let (permits, (cell, era)) = (request.permits(), receipt);
         match self.cells.iter_mut().find(|(number, _)| *number == cell) {
             Some((_, charged)) if *charged >= permits && era == self.era => {
                 *charged -= permits;
@@ -126,6 +156,7 @@ impl Counter {
     pub(super) fn reset(&mut self) {
         self.cells.clear();
         self.charged = 0;
+        self.bucket = self.bucket.map(|_| Bucket::default());
         self.era += 1;
     }
 
@@ -137,30 +168,29 @@ impl Counter {
             return LeaseGrant::unknown();
         }
         let mut lease = known.unwrap_or_default();
-        let limit = request.counter().limit();
         // Without its own permits, which are its part of the limit already.
-        let free = |counter: &Self| limit.saturating_sub(counter.charged + counter.leases.held());
+        let counter = &request.counter().clone().with_permits(1);
         if request.sequence() > lease.sequence {
             if request.charge() > 0 {
                 // Whether there is room or not: the permits were spent under the lease.
-                self.charge_permits(request.charge(), now);
+                self.charge_permits(counter, request.charge(), now);
             }
             let covered = lease.granted.min(request.cap()).saturating_sub(request.charge());
             let some = match request.is_registered() {
                 // A registered lease gets at most half, so that others find room.
-                true => free(self).div_ceil(2),
-                false => free(self),
+                true => self.free(counter, now).div_ceil(2),
+                false => self.free(counter, now),
             };
             lease.granted = covered.max(request.wanted().min(some));
             lease.sequence = request.sequence();
         }
-        let left = free(self).saturating_sub(lease.granted);
+        let left = self.free(counter, now).saturating_sub(lease.granted);
         let held = if request.is_registered() { lease.granted } else { 0 };
         let times = (nanos(request.term()), nanos(request.counter().window()));
         self.leases.insert(request.lease_id(), lease, held, now, times);
         let grant = LeaseGrant::of(lease.granted);
         match left {
-            0 => grant.with_remaining(0, self.wait(1, request.counter().window(), now)),
+            0 => grant.with_remaining(0, self.wait(counter, 1, now)),
             left => grant.with_remaining(left, Duration::ZERO),
         }
     }

@@ -16,6 +16,7 @@ use super::store::{
 };
 use crate::clock::{Clock, QuantaClock};
 
+mod bucket;
 mod counter;
 mod leases;
 
@@ -188,9 +189,7 @@ impl CounterStore for MemoryStore {
                 let charged = requests.iter().zip(charged.statuses());
                 let charged = charged.filter(|(_, status)| status.is_charged());
                 let lost = charged.map(|(request, status)| {
-                    let refunded = counters
-                        .of(request, now)
-                        .refund(request.permits(), status.receipt());
+                    let refunded = counters.of(request, now).refund(request, status.receipt());
                     request.permits() - refunded
                 });
                 lost.sum()

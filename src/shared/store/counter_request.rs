@@ -24,6 +24,9 @@ pub enum Counting {
     Log,
     /// This many cells in a window, and one more: constant memory, and up to a cell too strict.
     Cells(u64),
+    /// The generic cell rate algorithm of [`Gcra`](crate::Gcra): at most this burst at once, refilled by the limit in a
+    /// window. A time per permit is rounded up to half a nanosecond.
+    Gcra(u64),
 }
 
 impl CounterRequest {
@@ -111,6 +114,27 @@ impl CounterRequest {
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// The most permits at once: the burst of [`Counting::Gcra`], and the limit otherwise.
+    #[must_use]
+    pub const fn capacity(&self) -> u64 {
+        match self.counting {
+            Counting::Gcra(burst) => burst,
+            Counting::Log | Counting::Cells(_) => self.limit,
+        }
+    }
+
+    /// The time in which one permit is refilled at the limit, in halves of a nanosecond, rounded up.
+    #[must_use]
+    pub const fn time_per_permit(&self) -> u64 {
+        let limit = if self.limit == 0 { 1 } else { self.limit as u128 };
+        let time = (2 * self.window.as_nanos()).div_ceil(limit);
+        if time > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            time as u64
+        }
     }
 
     /// The window.

@@ -183,11 +183,12 @@ fn granting(client: &mut redis::Connection, part: &Asked) -> u64 {
     now + TERM + WINDOW
 }
 
-fn parts(name: &str) -> [Asked; 2] {
+fn parts(name: &str) -> [Asked; 3] {
     let asked = |part: Asked| Asked { permits: 0, ..part };
     [
         asked(Asked::log(&format!("log {name}"), LIMIT, WINDOW)),
         asked(Asked::cells(&format!("cells {name}"), LIMIT, 4, WINDOW / 4)),
+        asked(Asked::gcra(&format!("gcra {name}"), LIMIT, LIMIT, WINDOW)),
     ]
 }
 

@@ -5,10 +5,11 @@ use ringgate::shared::Counting;
 /// A script that is given the time.
 pub(crate) struct Script(redis::Script);
 
-const TEXT: [&str; 5] = [
+const TEXT: [&str; 6] = [
     include_str!("../../../src/redis/script/prelude.lua"),
     include_str!("../../../src/redis/script/log.lua"),
     include_str!("../../../src/redis/script/cells.lua"),
+    include_str!("../../../src/redis/script/gcra.lua"),
     include_str!("../../../src/redis/script/leases.lua"),
     include_str!("../../../src/redis/script/counters.lua"),
 ];
@@ -19,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) key: String,
     pub(crate) counting: Counting,
     pub(crate) limit: u64,
+    /// The time per permit of a bucket, in halves of a nanosecond.
+    pub(crate) permit: u64,
     /// Of a log, or the width of a cell.
     pub(crate) window: u64,
     pub(crate) permits: u64,
@@ -43,10 +46,20 @@ impl Asked {
             key: key.into(),
             counting: Counting::Log,
             limit,
+            permit: 0,
             window,
             permits: 1,
             shadow: 0,
             receipt: (0, 0),
+        }
+    }
+
+    /// A bucket, which the script is told by its burst and the time per permit.
+    pub(crate) fn gcra(key: &str, limit: u64, burst: u64, window: u64) -> Self {
+        Self {
+            counting: Counting::Gcra(burst),
+            permit: (window * 2000).div_ceil(limit),
+            ..Self::log(key, burst, window)
         }
     }
 
@@ -97,6 +110,7 @@ impl Script {
             let (by, cells) = match part.counting {
                 Counting::Log => ("log", 0),
                 Counting::Cells(cells) => ("cells", cells),
+                Counting::Gcra(_) => ("gcra", 0),
                 other => unreachable!("{other:?}"),
             };
             call.key(&part.key)
@@ -108,6 +122,7 @@ impl Script {
             call.arg(part.permits).arg(part.shadow);
             // Nothing is left alone.
             call.arg(part.receipt.0).arg(part.receipt.1).arg(0);
+            call.arg(part.permit / 2000).arg(part.permit % 2000);
         }
         call.arg(now / 1_000_000).arg(now % 1_000_000);
         call.invoke(client).expect("the script runs")
@@ -146,6 +161,7 @@ impl Script {
     ) -> Option<u64> {
         let (by, cells) = match part.counting {
             Counting::Cells(cells) => ("cells", cells),
+            Counting::Gcra(_) => ("gcra", 0),
             _ => ("log", 0),
         };
         let [sequence, begins, cap, want, term] = question;
@@ -160,6 +176,7 @@ impl Script {
             .arg(part.window)
             .arg(cells);
         call.arg(part.permits).arg(&[0, 0, 0, 0]);
+        call.arg(part.permit / 2000).arg(part.permit % 2000);
         call.arg(sequence).arg(begins).arg(1).arg(cap).arg(want).arg(term);
         call.arg(now / 1_000_000).arg(now % 1_000_000);
         let answer: Vec<i64> = call.invoke(client).expect("the script runs");

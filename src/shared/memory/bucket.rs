@@ -1,0 +1,77 @@
+//! The token bucket of a counter of a store in memory, by the generic cell rate algorithm.
+
+use core::time::Duration;
+
+use crate::shared::store::CounterRequest;
+
+/// A token bucket. Times are in halves of a nanosecond.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bucket {
+    /// The theoretical arrival time, at which the bucket is empty again.
+    empty_at: u128,
+    /// Whether the last change was a refund.
+    refunded: bool,
+}
+
+/// The units of time in a nanosecond.
+const UNITS: u128 = 2;
+
+/// The units of a time.
+fn units(now: u64) -> u128 {
+    u128::from(now) * UNITS
+}
+
+/// The time of this number of permits.
+fn time_of(request: &CounterRequest, permits: u64) -> u128 {
+    u128::from(permits) * u128::from(request.time_per_permit())
+}
+
+impl Bucket {
+    /// Whether it is as full as a new one.
+    pub(super) fn is_expired(&self, now: u64) -> bool {
+        self.empty_at <= units(now)
+    }
+
+    /// The permits that the bucket has.
+    pub(super) fn free(&self, request: &CounterRequest, now: u64) -> u64 {
+        let ahead = self.empty_at.saturating_sub(units(now));
+        let room = time_of(request, request.capacity()).saturating_sub(ahead);
+        let free = room / u128::from(request.time_per_permit().max(1));
+        u64::try_from(free).unwrap_or(u64::MAX)
+    }
+
+    /// The time until the bucket has this number of permits. `None`: it never has.
+    pub(super) fn wait(&self, request: &CounterRequest, permits: u64, now: u64) -> Option<Duration> {
+        if permits > request.capacity() {
+            return None;
+        }
+        let after = self.empty_at + time_of(request, permits);
+        let ready = after.saturating_sub(time_of(request, request.capacity()));
+        let wait = ready.saturating_sub(units(now)).div_ceil(UNITS);
+        Some(Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
+    }
+
+    /// Charges permits, whether it has them or not, and returns a receipt.
+    pub(super) fn charge(&mut self, request: &CounterRequest, permits: u64, now: u64) -> (u64, u64) {
+        self.empty_at = self.empty_at.max(units(now)) + time_of(request, permits);
+        self.refunded = false;
+        self.receipt()
+    }
+
+    fn receipt(&self) -> (u64, u64) {
+        let high = u64::try_from(self.empty_at >> 64).unwrap_or(u64::MAX);
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+        let low = self.empty_at as u64;
+        (high, low)
+    }
+
+    /// Refunds while nothing was charged or refunded since: later charges began where this one ended.
+    pub(super) fn refund(&mut self, request: &CounterRequest, receipt: (u64, u64)) -> u64 {
+        if self.refunded || self.receipt() != receipt {
+            return 0;
+        }
+        let before = self.empty_at.saturating_sub(time_of(request, request.permits()));
+        (self.empty_at, self.refunded) = (before, true);
+        request.permits()
+    }
+}

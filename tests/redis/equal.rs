@@ -1,0 +1,89 @@
+//! The scripts decide as the store in memory and a limiter of one process do, at equal times: permits left and waits too.
+
+use core::slice::from_ref;
+
+use ringgate::shared::Counting;
+
+use crate::equal_histories::{CASES, Step, follow};
+use crate::scripts::{Asked, far_ahead, give_back, judge};
+use crate::server::Server;
+
+#[test]
+fn scripts_decide_as_one_process_does() {
+    let Some(server) = Server::start() else { return };
+    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let origin = far_ahead(&mut client);
+    for (seed, &case) in (1..).zip(CASES) {
+        let (counting, limit, window) = case;
+        let key = format!("equal {seed}");
+        let part = match counting {
+            Counting::Cells(cells) => Asked::cells(&key, limit, cells, window / cells),
+            Counting::Gcra(burst) => Asked::gcra(&key, limit, burst, window),
+            _ => Asked::log(&key, limit, window),
+        };
+        let mut receipt = (0, 0);
+        follow(case, seed, 1_500, |now, step| {
+            let now = origin + now;
+            match step {
+                Step::Take(permits) => {
+                    let asked = Asked {
+                        permits,
+                        ..part.clone()
+                    };
+                    let (admitted, found) = judge.judge(&mut client, now, "charge", from_ref(&asked));
+                    if admitted {
+                        receipt = found[0].receipt;
+                    }
+                    let wait = u64::try_from(found[0].wait).ok();
+                    Some((admitted, found[0].remaining, wait))
+                }
+                Step::Refund(permits) => {
+                    let asked = Asked {
+                        permits,
+                        receipt,
+                        ..part.clone()
+                    };
+                    let given = undo.give_back(&mut client, now, from_ref(&asked))[0];
+                    Some((given == permits, 0, None))
+                }
+            }
+        });
+    }
+}
+
+/// A clock that goes back makes a bucket stricter for as long as its burst is refilled, and no longer.
+#[test]
+fn a_bucket_that_is_ahead_is_full_from_now() {
+    let Some(server) = Server::start() else { return };
+    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let late = far_ahead(&mut client);
+    let early = late - 3_600_000_000;
+    // Ten permits in ten seconds.
+    let part = Asked::gcra("ahead", 10, 10, 10_000_000);
+    let all = Asked {
+        permits: 10,
+        ..part.clone()
+    };
+    let (admitted, found) = judge.judge(&mut client, late, "charge", from_ref(&all));
+    assert!(admitted);
+    let receipt = Asked {
+        receipt: found[0].receipt,
+        ..all.clone()
+    };
+    let (_, looked) = judge.judge(&mut client, early, "peek", from_ref(&all));
+    let (admitted, refused) = judge.judge(&mut client, early, "charge", from_ref(&all));
+    assert!(!admitted);
+    assert_eq!((looked[0].remaining, refused[0].remaining), (0, 0));
+    assert_eq!((looked[0].wait, refused[0].wait), (10_000_000, 10_000_000));
+    assert_eq!(undo.give_back(&mut client, early, from_ref(&receipt)), [0]);
+    assert!(
+        !judge
+            .judge(&mut client, early + 9_999_999, "charge", from_ref(&all))
+            .0
+    );
+    assert!(
+        judge
+            .judge(&mut client, early + 10_000_000, "charge", from_ref(&all))
+            .0
+    );
+}
