@@ -2,7 +2,7 @@
 //!
 //! | task | page |
 //! |---|---|
-//! | choose an algorithm | [`choosing`] |
+//! | choose an algorithm, read the remaining permits, test with a manual clock | [`choosing`] |
 //! | make millions of decisions per second | [`hot_path`] |
 //! | limit the messages or bytes of a connection | [`per_connection`] |
 //! | limit each client, also during a flood of made-up clients | [`keys`] |

@@ -409,7 +409,7 @@ proptest! {
     /// Restarts at any moments of a history: no window of a key holds more than the bound, whether its own entry or the
     /// catch-all has decided, before or after.
     #[test]
-    fn a_restart_gives_nothing_away(
+    fn a_restart_gives_no_fresh_budget(
         which in 0..9_usize,
         limit in 1..12_u64,
         steps in prop::collection::vec((0..300_u64, 0..20_u64, 0..4_u64, 0..=1_000_u64, 0..40_u64), 0..200),

@@ -1,6 +1,6 @@
-//! Nodes in one process, and all at once that could break a lease: requests for several permits, what is given back, few
-//! leases for many keys, deciders that sleep between reading the clock and the exchange, nodes whose decisions are all
-//! the server's, and rules in different modes.
+//! Nodes in one process, under everything at once that could break a lease: requests for several permits, refunds,
+//! few leases for many keys, threads that stall between the clock reading and the exchange, nodes that only the
+//! server decides for, and rules in different modes.
 
 use core::cell::Cell;
 use core::hash::Hash;
@@ -37,11 +37,11 @@ fn costs() -> Cost<Asked> {
 }
 
 thread_local! {
-    /// Where the clock puts its readers to sleep: not in the flusher.
+    /// Whether the clock stalls the current thread. It does not stall the flusher.
     static RANDOM: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// A number below this one, in a thread that has some.
+/// A pseudo-random number below this one, from a state of the thread.
 fn below(bound: u64) -> Option<u64> {
     let next = RANDOM
         .get()?
@@ -51,7 +51,7 @@ fn below(bound: u64) -> Option<u64> {
     Some((next >> 33) % bound)
 }
 
-/// A clock after whose reading some sleep, for longer than a lease is kept.
+/// A clock after whose reading some threads stall, for longer than a lease is kept.
 #[derive(Clone, Debug)]
 struct Sleepy(Instant);
 
@@ -74,7 +74,7 @@ struct Attack {
     refunds: bool,
 }
 
-/// The loop of each caller until it is stopped: its calls that were admitted and not given back, by user.
+/// The loop of each caller, until it is stopped. Returns the admitted calls that were not refunded, by user.
 fn calls(
     rules: &SharedRules<Asked>,
     runtime: &tokio::runtime::Handle,
@@ -88,7 +88,7 @@ fn calls(
     let (mut calls, mut unused) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let asked = Asked {
-            // Some more than others.
+            // Some users get more requests than others.
             user: u8::try_from(draw(attack.users).min(draw(attack.users))).expect("few"),
             permits: 1 + draw(attack.most),
         };
@@ -113,7 +113,7 @@ fn calls(
             Err(_) if draw(4) == 0 => std::thread::sleep(Duration::from_micros(draw(1000))),
             Err(_) => {}
         }
-        // At once, or later, when it is being charged or was.
+        // Refunds at once or later, while the charge is pending or after it.
         if draw(8) == 0 {
             for passed in unused.drain(..) {
                 runtime
@@ -125,7 +125,7 @@ fn calls(
     calls
 }
 
-/// Lets two callers of each node ask for so long, and says what each user has got.
+/// Runs two callers per node for this time, and returns the admissions of each user.
 fn attack(nodes: &[SharedRules<Asked>], attack: Attack, length: Duration) -> Vec<(u8, Turn)> {
     let runtime = tokio::runtime::Handle::current();
     let (origin, stop) = (Instant::now(), AtomicBool::new(false));
@@ -145,7 +145,7 @@ fn attack(nodes: &[SharedRules<Asked>], attack: Attack, length: Duration) -> Vec
     })
 }
 
-/// The most that any user got in a window.
+/// The most permits of any user in a window.
 fn most(calls: &[(u8, Turn)]) -> u64 {
     let window = u64::try_from(WINDOW.as_micros()).expect("a window");
     let of = |user| -> Vec<Turn> {
@@ -171,7 +171,7 @@ fn node(mode: Mode, clock: &Sleepy) -> SharedRulesBuilder<Asked> {
         .term_clock(clock.clone())
 }
 
-/// Three nodes with leases, and one without; all of it at once, for few users and for many.
+/// Three nodes with leases and one without, under all attacks, for few users and for many.
 fn all_at_once(mode: Mode, bound: u64) {
     let Some(server) = Server::start() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -217,12 +217,12 @@ fn leases_under_attack() {
 #[test]
 fn syncs_under_attack() {
     let period = Duration::from_millis(4);
-    // The fourth has no budget.
+    // The fourth node has no budget.
     all_at_once(Mode::Sync { period, pending: 10 }, 40 + 3 * 10);
 }
 
-/// Rules in all modes, judged as one: what one refuses is charged to none that can still give it back, and what is
-/// admitted is charged to all.
+/// Rules in all modes are decided as one. If one denies, the others are refunded where their algorithm can refund. An
+/// admission is charged to all.
 #[test]
 fn modes_together_are_all_or_nothing() {
     let Some(server) = Server::start() else { return };
@@ -251,7 +251,7 @@ fn modes_together_are_all_or_nothing() {
             .period(period);
         nodes.push(rules.build(store).expect("rules"));
     }
-    // Until the server is old enough to have forgotten nothing.
+    // Until the server has run long enough to grant leases.
     std::thread::sleep(Duration::from_millis(3300));
     let asks = Attack {
         users: 1,
@@ -271,7 +271,7 @@ fn modes_together_are_all_or_nothing() {
     );
     if began.elapsed() < window {
         assert_eq!(strict, admitted);
-        // More only by what could not be given back.
+        // The excess is only permits that could not be refunded.
         assert!((admitted..=3000).contains(&lease), "{lease}");
         assert!((admitted..=3000 + 2 * 50).contains(&sync), "{sync}");
     } else {

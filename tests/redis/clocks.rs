@@ -1,4 +1,5 @@
-//! A server's clock that goes back: what is stored is newer than TIME, and is repaired, strictly.
+//! A server clock that goes back. The stored state is then newer than TIME, and is repaired so that limits become
+//! stricter.
 
 use core::slice::from_ref;
 
@@ -17,7 +18,8 @@ fn both(limit: u64) -> [Asked; 2] {
     ]
 }
 
-/// Permits that were spent before the clock went back count for a whole window after, and no longer than a window and a cell.
+/// Permits that were spent before the clock went back count for a whole window afterwards, and for at most a window
+/// and a cell.
 #[test]
 fn charges_ahead_of_the_clock_count_from_now() {
     let Some(server) = Server::start() else { return };
@@ -36,7 +38,7 @@ fn charges_ahead_of_the_clock_count_from_now() {
         assert_eq!(refused, looked, "{asked:?}");
         let wait = u64::try_from(refused[0].wait).expect("a wait");
         assert!((10 * SECOND..=12 * SECOND).contains(&wait), "{wait}");
-        // Neither before, nor later.
+        // The permits expire neither earlier nor later.
         assert!(
             !judge
                 .judge(&mut client, early + wait - 1, "charge", from_ref(&asked))
@@ -45,7 +47,7 @@ fn charges_ahead_of_the_clock_count_from_now() {
         let (admitted, found) = judge.judge(&mut client, early + wait, "charge", from_ref(&asked));
         assert!(admitted);
         assert_eq!(found[0].remaining, 4);
-        // Nothing that is ahead of the present time is left.
+        // No permit ahead of the current time is left.
         let all: Vec<String> = match asked.key.as_str() {
             "log" => redis::cmd("ZRANGEBYSCORE")
                 .arg("log")
@@ -64,7 +66,7 @@ fn charges_ahead_of_the_clock_count_from_now() {
     }
 }
 
-/// A flood of refusals does not carry what is ahead along with it.
+/// A flood of denials does not move the permits ahead of the clock.
 #[test]
 fn denials_do_not_prolong_repaired_charges() {
     let Some(server) = Server::start() else { return };
@@ -104,7 +106,7 @@ fn a_repaired_charge_is_not_refunded() {
             3
         );
         if matches!(asked.counting, Counting::Cells(_)) {
-            // Nor when the clock has reached that cell again, and another request was charged to it.
+            // Also not when the clock has reached that cell again, and another request was charged to it.
             assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
             assert_eq!(undo.give_back(&mut client, late, from_ref(&receipt)), [0]);
         }
@@ -140,7 +142,7 @@ async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
         .query(&mut client)
         .expect("an answer");
     let refused = limiter.check("alice").await;
-    // The first may have left its window meanwhile, the two others not.
+    // The first may have left its window meanwhile, but not the two others.
     let stamp = match &refused {
         Ok(passed) => passed.at(),
         Err(refused) => refused.at(),

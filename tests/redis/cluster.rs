@@ -1,4 +1,4 @@
-//! Three nodes, and requests over several slots of them.
+//! Three nodes, and requests over several of their slots.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Three masters, each with a third of the slots.
+    /// Three primaries, each with a third of the slots.
     pub(crate) async fn start() -> Option<Self> {
         let mut nodes = Vec::new();
         for _ in 0..3 {
@@ -86,7 +86,7 @@ impl Cluster {
             .collect()
     }
 
-    /// How often anything was changed in any node.
+    /// The number of changes in all nodes.
     fn changes(&self) -> u64 {
         let changes = |node: &Server| -> u64 {
             let info: String = redis::cmd("INFO")
@@ -179,7 +179,7 @@ async fn a_key_has_one_slot() {
     for address in 0..50 {
         let passed = rules.check(&Request::of("alice", address)).await.expect("room");
         assert_eq!(passed.statuses().count(), 3);
-        // Of one script: one time.
+        // The answers of one script have one time.
         assert_eq!(rules.refund(passed).await.expect("an answer"), Settled::Exact);
         rules.check(&Request::of("alice", address)).await.expect("room");
     }
@@ -191,7 +191,8 @@ async fn a_key_has_one_slot() {
     assert_eq!(nodes.len(), 3);
 }
 
-/// Rules by several keys, in several slots: none is charged for a request that another refuses, and all are named.
+/// Rules by several keys, in several slots. A request that one rule denies is charged to none, and all violated rules
+/// are named.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_slots_are_all_or_nothing() {
     let Some(cluster) = Cluster::start().await else {
@@ -265,8 +266,8 @@ async fn several_slots_are_all_or_nothing() {
     }
 }
 
-/// Many at once, over slots that refuse one another: no rule admits more than its limit, what lost a race is given
-/// back, and in the end nothing is missing.
+/// Many requests at the same time, over slots that deny each other. No rule admits more than its limit, lost races
+/// are refunded, and at the end no permit is missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn charges_of_lost_races_are_refunded() {
     let Some(cluster) = Cluster::start().await else {
@@ -323,7 +324,8 @@ async fn charges_of_lost_races_are_refunded() {
     }
 }
 
-/// A slot moves to another node and back while callers go on: no window holds more, and what was spent moves along.
+/// A slot moves to another node and back while callers continue. No window exceeds the limit, and charges move with
+/// the slot.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_moves_under_load() {
     let Some(cluster) = Cluster::start().await else {
@@ -366,7 +368,7 @@ async fn a_slot_moves_under_load() {
     }
 }
 
-/// A node is lost, with its slots: calls end, with an error; and are decided again when it is back.
+/// A node is lost with its slots. Calls to it end with an error, and succeed again when it is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_lost() {
     let Some(mut cluster) = Cluster::start().await else {
@@ -400,6 +402,6 @@ async fn a_node_is_lost() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let calls = load.end().await;
-    // Its permits were lost with it.
+    // The permits of this node were lost with it.
     assert!(most_by_calls(&calls, Duration::from_millis(500)) <= 120);
 }

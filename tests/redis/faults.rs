@@ -1,5 +1,5 @@
-//! Faults of servers and networks, while callers continue: no call hangs, nothing panics, and no more is admitted
-//! than is documented.
+//! Faults of servers and networks, while callers continue. No call hangs, nothing panics, and no window exceeds the
+//! documented bound.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -22,17 +22,17 @@ fn limiter(store: Arc<RedisStore>, log: bool) -> Arc<SharedLimiter> {
     Arc::new(builder.build(store).expect("a limiter"))
 }
 
-/// With the times that users get.
+/// With the default timeouts.
 fn store(url: &str) -> RedisStoreBuilder {
     RedisStore::builder(url)
 }
 
-/// Where time does not matter.
+/// With long timeouts, where time does not matter.
 fn calm(url: &str) -> RedisStoreBuilder {
     patient(store(url))
 }
 
-/// Waits until calls are decided by the server again.
+/// Waits until the server decides calls again.
 async fn comes_back(limiter: &SharedLimiter) {
     let began = std::time::Instant::now();
     while call(limiter).await.at.is_none() {
@@ -87,7 +87,7 @@ async fn the_server_is_killed_and_comes_back_empty() {
     comes_back(&limiter).await;
     let calls = load.end().await;
     assert!(errors(&calls, StoreErrorKind::Down) > 0);
-    // Forgotten up to three times; in each run the limit holds.
+    // The server lost its state up to three times. In each run in between, the limit holds.
     assert!(most_by_calls(&calls, WINDOW) <= 4 * LIMIT);
     assert!(store.health().connections >= 4);
 }
@@ -169,7 +169,7 @@ async fn a_read_only_replica() {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
-    // Charged twice in all, and by none of the calls in between.
+    // Charged twice in total, and not by the calls in between.
     assert_eq!(
         passed.statuses().map(|look| look.remaining()).collect::<Vec<_>>(),
         [3, 8]
@@ -205,7 +205,7 @@ async fn out_of_memory() {
     }
 }
 
-/// The connection is cut when half of a reply has come: the call was executed, once, and is an error.
+/// The connection is cut after half of a reply. The call was executed once, and returns an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_connection_is_cut_within_a_reply() {
     let Some(server) = Server::start() else { return };
@@ -247,7 +247,7 @@ async fn the_connection_is_cut_within_a_reply() {
     );
 }
 
-/// Calls are swallowed without an error.
+/// The network discards all data, without an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_discards_all_data() {
     let Some(server) = Server::start() else { return };
@@ -267,7 +267,7 @@ async fn a_connection_discards_all_data() {
     assert!(most_by_calls(&calls, WINDOW) <= LIMIT);
 }
 
-/// The loss of an idle connection is noticed before a request needs it, and so is its return.
+/// The store notices the loss of an idle connection, and its return, before a request needs the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_is_lost() {
     let Some(mut server) = Server::start() else { return };
@@ -288,12 +288,12 @@ async fn an_idle_connection_is_lost() {
     assert_eq!(store.health().calls, 0);
 }
 
-/// Callers with a shorter timeout than the store's notice the failure, too.
+/// If callers have a shorter timeout than the store, the store still notices the failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_give_up_before_the_store_does() {
     let Some(server) = Server::start() else { return };
     let proxy = Proxy::before(server.port()).await;
-    // By the callers alone.
+    // Only the timeouts of the callers end the calls.
     let store = ready(store(&proxy.url()).heartbeat(Duration::from_secs(60))).await;
     let limiter = limiter(store.clone(), false);
     comes_back(&limiter).await;
@@ -340,7 +340,7 @@ async fn the_server_is_busy() {
     comes_back(&limiter).await;
 }
 
-/// The server comes back with what it had, and says that it is loading until it has it.
+/// The server restarts with its data, and replies that it is loading until it has read it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_is_loading() {
     let Some(mut server) = Server::start() else { return };
@@ -384,7 +384,7 @@ async fn the_server_is_loading() {
     );
 }
 
-/// A store that is dropped ends its connection, and the task that makes others.
+/// A store that is dropped ends its connection, and the task that opens connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_store_leaves_nothing() {
     let Some(server) = Server::start() else { return };
@@ -410,7 +410,7 @@ async fn a_dropped_store_leaves_nothing() {
     .await;
 }
 
-/// A server that asks for a password, and is given it, none, or a wrong one.
+/// A server that requires a password, and a store with the right password, none, or a wrong one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_needed() {
     let Some(server) = Server::guarded("secret") else {
@@ -429,7 +429,7 @@ async fn a_password_is_needed() {
     assert!(!format!("{error:?} {wrong:?}").contains(":wrong"), "{wrong:?}");
 }
 
-/// No more calls are on their way than allowed, and those over it end at once.
+/// No more calls than allowed are pending at the same time. Further calls fail at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_calls_are_bounded() {
     let Some(server) = Server::start() else { return };
@@ -458,7 +458,7 @@ async fn pending_calls_are_bounded() {
     assert_eq!(store.health().in_flight, 0);
 }
 
-/// When half of the calls fail, none is made for a while; and one at a time after it.
+/// If half of the calls fail, no call is made for a while, and then one at a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_breaker_opens_and_closes() {
     let Some(server) = Server::start() else { return };
@@ -476,7 +476,7 @@ async fn the_breaker_opens_and_closes() {
     let calls = store.health().calls;
     let unsent = store.health().unsent;
     until("nothing is sent", || store.health().unsent > unsent + 20).await;
-    // One that was let through before.
+    // One call was made before the breaker opened.
     assert!(store.health().calls <= calls + 8);
     let _: () = memory("0").query(&mut client).expect("an answer");
     until("the breaker closes", || {
@@ -488,7 +488,8 @@ async fn the_breaker_opens_and_closes() {
     comes_back(&limiter).await;
 }
 
-/// Another program keeps data under the name: an error of this key, which opens no breaker and ends no connection.
+/// Another program keeps other data under the name. That is an error of this key only. It opens no breaker and ends
+/// no connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_is_taken() {
     let Some(server) = Server::start() else { return };

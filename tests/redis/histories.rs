@@ -1,4 +1,4 @@
-//! Random histories, decided by the scripts in a real server and by the plainest limiter there is.
+//! Random histories, decided by the scripts in a real server and by a simple reference.
 
 use core::slice::from_ref;
 
@@ -12,11 +12,11 @@ use crate::server::Server;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// So much later.
+    /// Advances the time by this much.
     Wait(u64),
-    /// So many permits, under this limit.
+    /// Requests this number of permits, under this limit.
     Take(u64, u64),
-    /// Refunds the admission of so many admissions ago, if it was not refunded.
+    /// Refunds the admission with this index, counted from the newest, if it was not refunded.
     GiveBack(usize),
 }
 
@@ -28,7 +28,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// An admission: when, how many permits, the receipt, and whether it was refunded.
+/// An admission: its time, permits and receipt, and whether it was refunded.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     at: u64,
@@ -37,7 +37,7 @@ struct Taken {
     given: bool,
 }
 
-/// Sums by going through all that was ever taken.
+/// The reference: it sums all charges for each decision.
 struct Plain {
     asked: Asked,
     taken: Vec<Taken>,
@@ -46,7 +46,7 @@ struct Plain {
 const WINDOW: u64 = 100;
 
 impl Plain {
-    /// When something that was taken at this time no longer counts.
+    /// The time at which a charge of this time expires.
     fn leaves(&self, at: u64) -> u64 {
         match self.asked.counting {
             Counting::Cells(cells) => (at / self.asked.window + cells + 1) * self.asked.window,
@@ -62,7 +62,7 @@ impl Plain {
         counted.map(|taken| taken.permits).sum()
     }
 
-    /// The first time from now on at which so many permits have room.
+    /// The first time from now on at which this number of permits has room.
     fn ready(&self, now: u64, permits: u64, limit: u64) -> Option<u64> {
         let moments = self.taken.iter().map(|taken| self.leaves(taken.at));
         let moments = moments.filter(|&at| at > now).chain([now]);
@@ -94,7 +94,7 @@ fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked:
                 let left = limit.saturating_sub(spent);
                 assert_eq!(looked.1[0].remaining, left);
                 assert_eq!(found[0].remaining, if admitted { left - permits } else { left });
-                // Honest to the microsecond: then, and not before.
+                // The retry time is right to the microsecond: the request is admitted then, and not earlier.
                 let wait = plain
                     .ready(now, permits, limit)
                     .and_then(|at| i64::try_from(at - now).ok());
@@ -133,7 +133,7 @@ fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked:
             }
         }
     }
-    // Under one limit for all, no true window holds more.
+    // If the limit did not change, no window holds more than it.
     if ops
         .iter()
         .all(|op| !matches!(op, Op::Take(_, limit) if *limit > 8))
@@ -165,7 +165,8 @@ fn scripts_decide_as_a_plain_limiter_does() {
         .expect("every history");
 }
 
-/// Memory is bounded whatever is asked: a log holds no more members than its limit, a hash no more fields than cells.
+/// The memory is bounded for any requests: a log has no more members than its limit, and a hash no more fields than
+/// cells.
 #[test]
 fn the_stored_data_is_bounded() {
     let Some(server) = Server::start() else { return };

@@ -1,4 +1,4 @@
-//! The limiters that decide when the server does not answer, and what they know.
+//! The limiters of a node, which decide when the server does not answer, and the permits that they count.
 
 use alloc::sync::Arc;
 use core::num::NonZeroU32;
@@ -18,10 +18,10 @@ fn nodes(nodes: u32) -> NonZeroU32 {
     NonZeroU32::new(nodes).expect("not zero")
 }
 
-/// A server that answers no longer, and a store that knows.
+/// A server that does not answer any more, and a store that has noticed it.
 async fn lost(server: &mut Server, store: &Arc<RedisStore>) {
     server.kill();
-    // The end of a connection is seen when something is sent.
+    // The end of a connection is noticed when data is sent.
     until("the loss is noticed", || !store.health().connected).await;
 }
 
@@ -39,7 +39,7 @@ async fn passes(limiter: &SharedLimiter, key: &str, by: DecidedBy) -> u32 {
     passed
 }
 
-/// Each choice, without and with what the server has admitted before: the node's limiters know of it at once.
+/// Each `OnError`, with and without earlier admissions by the server, which the limiters of the node count at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_server_a_node_decides_by_its_own_counts() {
     let Some(mut server) = Server::start() else { return };
@@ -62,13 +62,13 @@ async fn without_the_server_a_node_decides_by_its_own_counts() {
             }
             limiter.check_n("busy", 12).await.expect("room");
         }
-        // The last of the old connection.
+        // The end of the old connection.
         server.kill();
         let _ = limiters[0].check("other").await;
         lost(&mut server, &store).await;
         for (limiter, [known, busy, new]) in limiters.iter().zip([
             [17, 8, 20],
-            // A quarter of the limit is five. A user with more than that gets nothing.
+            // A quarter of the limit is five. A user with more charged permits than that gets none.
             [2, 0, 5],
             [0, 0, 0],
             [100, 100, 100],
@@ -84,14 +84,14 @@ async fn without_the_server_a_node_decides_by_its_own_counts() {
         server.restart();
         until("there is a connection", || store.health().connected).await;
         for limiter in &limiters {
-            // With nothing of what it had.
+            // The server has no state.
             assert_eq!(passes(limiter, "new", DecidedBy::Store).await, 20);
         }
     }
 }
 
-/// Four nodes, each cut off and let back on its own, over and over: no window holds more than the
-/// store's limit and what the nodes may admit.
+/// Four nodes, each disconnected and reconnected again and again. No window holds more than the limit of the store
+/// and the permits that the nodes may admit.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_without_the_server_keep_their_bound() {
     let Some(server) = Server::start() else { return };
@@ -147,7 +147,7 @@ async fn nodes_without_the_server_keep_their_bound() {
     }
 }
 
-/// A denial says that the store did not answer, and why.
+/// A denial states that the store did not answer, and the reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_has_its_reason() {
     let store = Arc::new(
@@ -165,7 +165,7 @@ async fn a_denial_has_its_reason() {
         .build(store)
         .expect("rules");
     for _ in 0..3 {
-        // The user's rule is charged nothing by it, so it is not the one that refuses.
+        // The rule by user is charged nothing for the request, so it is not the rule that denies.
         let refused = rules
             .check(&Request::of("alice", 1))
             .await
@@ -192,7 +192,7 @@ async fn a_denial_has_its_reason() {
     assert_eq!((denied("user"), denied("all")), (0, 3));
 }
 
-/// A rules file says it, rule by rule.
+/// A rules file sets `on_error` for each rule.
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_sets_on_error() {
@@ -222,7 +222,7 @@ async fn a_file_sets_on_error() {
     }
 }
 
-/// The node's own limiters are all-or-nothing as well, and rules that admit every request take no part.
+/// The limiters of a node also charge all rules or none. Rules with `OnError::Admit` take no part.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_node_charges_all_or_none() {
     let store = Arc::new(

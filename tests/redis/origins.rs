@@ -1,4 +1,4 @@
-//! The histories of `tests/origins.rs` that people write in Redis, done here under the same numbers.
+//! The histories of `tests/origins.rs` that are usually implemented in Redis, under the same numbers.
 
 use alloc::sync::Arc;
 use core::slice::from_ref;
@@ -11,14 +11,15 @@ use crate::rules::{Request, by_address, by_user, shared};
 use crate::scripts::{Asked, far_ahead, judge};
 use crate::server::{Server, until};
 
-/// Both ways of counting. Without an answer of the server, requests are denied.
+/// Both representations. Without an answer of the server, requests are denied.
 fn both(quota: &str) -> [SharedLimiterBuilder; 2] {
     let builder =
         || SharedLimiter::builder("origin", quota.parse().expect("a quota")).on_error(OnError::Deny);
     [builder().log(), builder().cells(5)]
 }
 
-/// 15 calls at once, 10 per 3 s: calls 0-9 pass, 10-14 are limited; after a pause of 4 s the next passes.
+/// 15 calls at once, with 10 per 3 s. Calls 0 to 9 are admitted, and 10 to 14 are denied. After a pause of 4 s the
+/// next call is admitted.
 #[tokio::test(flavor = "multi_thread")]
 async fn o1_sorted_set_log() {
     let Some(server) = Server::start() else { return };
@@ -36,14 +37,15 @@ async fn o1_sorted_set_log() {
     }
 }
 
-/// 100 per 60 s, a thousand calls of many clients: exactly a hundred pass, and no two are taken for one.
+/// 100 per 60 s, and a thousand calls of many clients. Exactly a hundred are admitted, and no two of them count as
+/// one.
 #[tokio::test(flavor = "multi_thread")]
 async fn o2_atomic_script() {
     let Some(server) = Server::start() else { return };
     for (number, builder) in (0..).zip([0, 1]) {
         let mut clients = Vec::new();
         for _ in 0..8 {
-            // Each with a connection of its own, as eight machines.
+            // Each client has a separate connection, like eight machines.
             let store = server.store().await;
             let builder = both("100/60s").into_iter().nth(builder).expect("one of two");
             clients.push(Arc::new(builder.build(store).expect("a limiter")));
@@ -60,7 +62,7 @@ async fn o2_atomic_script() {
     }
 }
 
-/// The atomic script admits exactly its limit when all requests carry one microsecond.
+/// The atomic script admits exactly its limit if all requests have the same microsecond.
 #[test]
 fn o2_atomic_script_in_one_instant() {
     let Some(server) = Server::start() else { return };
@@ -95,8 +97,8 @@ fn o2_atomic_script_in_one_instant() {
     }
 }
 
-/// A user limited to 2 per second on an endpoint limited to 50 per 10 s and 100 per 60 s: the third call in a second
-/// is refused, and charges no rule.
+/// A user is limited to 2 per second, on an endpoint limited to 50 per 10 s and 100 per 60 s. The third call in a
+/// second is denied, and charged to no rule.
 #[tokio::test(flavor = "multi_thread")]
 async fn o4_several_rules_in_one_script() {
     let Some(server) = Server::start() else { return };
@@ -117,7 +119,7 @@ async fn o4_several_rules_in_one_script() {
             }
         };
         for _ in 0..20 {
-            // Refused, or the second is over.
+            // The request is denied, or the second has passed.
             let _ = rules.check(&alice).await;
         }
         let violated: Vec<_> = refused.violations().map(|violation| violation.rule()).collect();
@@ -142,13 +144,13 @@ async fn o4_several_rules_in_one_script() {
         let spent: Vec<_> = looks.iter().filter(|look| look.rule() == "endpoint").collect();
         assert_eq!(spent.len(), 2);
         for look in spent {
-            // Those that passed since the last reset, and not one more.
+            // The requests admitted since the last reset, and no others.
             assert!(look.limit() - look.remaining() <= passed);
             if passed == 2 {
                 assert_eq!(look.limit() - look.remaining(), 2);
             }
         }
-        // Another user has a limit of its own.
+        // Another user has a separate limit.
         assert!(rules.check(&Request { user: "bob", ..alice }).await.is_ok());
     }
 }
@@ -181,7 +183,7 @@ fn o4_a_denial_charges_no_rule() {
                 assert!(spent.iter().all(|&spent| spent <= 2), "{spent:?}");
                 assert_eq!(admitted, found.iter().all(|found| found.room));
             }
-            // In whichever order they are asked.
+            // In any order of the rules.
             parts.reverse();
         }
     }
@@ -231,8 +233,8 @@ async fn o4_by_address_and_by_all() {
     }
 }
 
-/// 5 in 10 s: arrivals at 1.0 and 2.8 s and three more before 8 s pass; at 8 s refused; 100 more before 11 s refused;
-/// at 11.1 s passes.
+/// 5 in 10 s. Requests arrive at 1.0 and 2.8 s, and three more before 8 s, which are admitted. A request at 8 s, and
+/// 100 more before 11 s, are denied. A request at 11.1 s is admitted.
 #[test]
 fn o7_oldest_of_n() {
     let Some(server) = Server::start() else { return };
@@ -256,7 +258,7 @@ fn o7_oldest_of_n() {
     assert!(!check(11_100));
 }
 
-/// The key is gone once its window has passed with no call, and not before.
+/// The key expires after a window without calls, and not earlier.
 #[tokio::test(flavor = "multi_thread")]
 async fn o10_no_key_outlives_its_window() {
     let Some(server) = Server::start() else { return };
@@ -266,7 +268,7 @@ async fn o10_no_key_outlives_its_window() {
         .into_iter()
         .zip(["log", "cells"])
         .map(|(limiter, name)| {
-            // A window, and for cells up to one cell more.
+            // After a window, and for cells up to one cell later.
             (
                 limiter,
                 name,

@@ -1,4 +1,4 @@
-//! Rules over one store: what they say of a request is what is asked of it.
+//! Rules over one store: the store applies all settings of a rule.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) fn quota(text: &str) -> Quota {
     text.parse().expect("a quota")
 }
 
-/// A rule by a key, and one for all requests. Without an answer of the server, requests are denied.
+/// A rule by a key, and a rule for all requests. Without an answer of the server, requests are denied.
 pub(crate) fn shared(
     log: bool,
     own: &str,
@@ -84,7 +84,7 @@ async fn several_permits_are_charged_together_or_not_at_all() {
             permits,
             ..Request::of("alice", 1)
         };
-        // More than one call of ZADD takes.
+        // More permits than one call of ZADD accepts.
         assert!(rules.check(&asks(2100)).await.is_ok());
         let refused = rules.check(&asks(401)).await.expect_err("400 are left");
         let look = refused.violations().next().expect("a rule");
@@ -99,7 +99,7 @@ async fn several_permits_are_charged_together_or_not_at_all() {
         assert!(rules.check(&asks(u64::MAX)).await.is_err());
         let passed = rules.check(&asks(400)).await.expect("they are left");
         assert_eq!(passed.statuses().next().expect("a rule").remaining(), 0);
-        // Nothing is free of charge when it costs nothing.
+        // A request for zero permits costs nothing.
         let free = rules.check(&asks(0)).await.expect("nothing");
         assert_eq!(free.decided_by(), DecidedBy::Rules);
         assert!(rules.check(&asks(1)).await.is_err());
@@ -113,7 +113,7 @@ async fn several_permits_are_charged_together_or_not_at_all() {
     }
 }
 
-/// Conditions, tiers, lists, shadows: said by the rule, as in a rule set of one process.
+/// Conditions, tiers, lists and shadow rules apply as in a rule set of one process.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_setting_of_a_rule_applies_in_the_store() {
     let Some(server) = Server::start() else { return };
@@ -166,7 +166,7 @@ async fn every_setting_of_a_rule_applies_in_the_store() {
         ["user"]
     );
     let counts = |name| rules.counts().find(|(rule, _)| *rule == name).expect("a rule").1;
-    // Of ten calls by bob it would have refused nine; five of these were refused anyway.
+    // Of ten calls by bob the rule would have denied nine. Five of these were denied by another rule.
     assert_eq!((counts("even").admitted, counts("even").shadow_denied), (1, 9));
     assert_eq!(counts("even").denied, 0);
     assert_eq!(
@@ -175,7 +175,7 @@ async fn every_setting_of_a_rule_applies_in_the_store() {
     );
 }
 
-/// A rule in the shadow takes nothing when one of its quotas has no room, as if it had refused.
+/// A shadow rule is not charged if one of its quotas has no room, as if it had denied.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shadow_rule_is_charged_as_one_rule() {
     let Some(server) = Server::start() else { return };
@@ -208,7 +208,7 @@ async fn a_shadow_rule_is_charged_as_one_rule() {
     assert_eq!(counts, [(5, 0), (2, 3), (2, 3)]);
 }
 
-/// Two rules, one refused: none charged; and all violated rules are named, with the longest wait.
+/// One of two rules denies. No rule is charged. All violated rules are named, with the longest wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denied_request_charges_nothing_and_names_all_rules() {
     let Some(server) = Server::start() else { return };
@@ -245,7 +245,7 @@ async fn a_denied_request_charges_nothing_and_names_all_rules() {
     assert_eq!(spent("carol").await, [0, 3, 3]);
 }
 
-/// The text of a key is not its name: what clients send is neither stored nor told.
+/// The text of a key is not its name in the store: text of clients is neither stored nor reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_names_reveal_no_client() {
     let Some(server) = Server::start() else { return };
@@ -280,7 +280,7 @@ async fn stored_names_reveal_no_client() {
     }
 }
 
-/// Another limit holds at once, with what was spent under the old one.
+/// Another limit applies at once, with the permits spent under the old limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_limit_keeps_the_counts() {
     let Some(server) = Server::start() else { return };

@@ -1,4 +1,4 @@
-//! The bound, with many clients at once and the server's own clock.
+//! The bound, with many concurrent clients and the server's own clock.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -22,7 +22,7 @@ fn kinds(text: &str) -> [SharedLimiterBuilder; 3] {
     ]
 }
 
-/// A thousand calls from eight clients, in as little time as they take: exactly the limit passes.
+/// A thousand concurrent calls from eight clients: exactly the limit is admitted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_calls_at_once() {
     let Some(server) = Server::start() else { return };
@@ -51,7 +51,7 @@ async fn a_thousand_calls_at_once() {
     }
 }
 
-/// Window after window, all that is asked for: no true window holds more, and none of a log's is wasted.
+/// In each window, as many requests as possible. No window holds more than the limit, and a log wastes no permit.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_window_holds_more_than_the_limit() {
     let Some(server) = Server::start() else { return };
@@ -70,7 +70,7 @@ async fn no_window_holds_more_than_the_limit() {
     }
 }
 
-/// A charge from before a reset is not refunded after it: others have used the permits since.
+/// A charge from before a reset is not refunded after it, because other requests have used the permits since.
 #[tokio::test]
 async fn a_charge_from_before_a_reset_is_not_refunded() {
     let Some(server) = Server::start() else { return };
@@ -85,7 +85,7 @@ async fn a_charge_from_before_a_reset_is_not_refunded() {
     }
 }
 
-/// Refunded permits are admitted again, and never more than those: by the stamps of all charges that were kept.
+/// Refunded permits are admitted again, and no more than these, by the stamps of all charges that were kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn refunds_are_exact() {
     let Some(server) = Server::start() else { return };
@@ -113,7 +113,7 @@ async fn refunds_are_exact() {
     }
 }
 
-/// A retry at the time that a refusal says is admitted, by the server's clock.
+/// A retry at the retry time of a denial is admitted, by the server's clock.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retry_at_the_retry_time_is_admitted() {
     let Some(server) = Server::start() else { return };
@@ -133,7 +133,7 @@ async fn a_retry_at_the_retry_time_is_admitted() {
                 !after.is_zero() && after <= Duration::from_millis(600),
                 "{after:?}"
             );
-            // Of the server's time; sleeping is never shorter.
+            // In the server's time. A sleep is never shorter than requested.
             tokio::time::sleep(after).await;
             let passed = limiter.check("key").await.expect("it was said so");
             assert!(passed.at() >= refused.at().map(|at| at + 1));
@@ -143,7 +143,7 @@ async fn a_retry_at_the_retry_time_is_admitted() {
     }
 }
 
-/// Futures go from thread to thread, whatever the request is.
+/// Futures can be sent between threads, whatever the type of the request.
 #[tokio::test]
 async fn futures_are_send() {
     fn send<T: Send>(it: T) -> T {

@@ -237,7 +237,7 @@ proptest! {
 
     /// Restarts at any moments of a history: no window of any rule holds more than its bound.
     #[test]
-    fn a_restart_gives_nothing_away(
+    fn a_restart_gives_no_fresh_budget(
         steps in prop::collection::vec((0..4_000_u64, 0..30_u64, 0..=1_000_u64, 0..40_u64), 0..300),
         full in any::<bool>(),
     ) {

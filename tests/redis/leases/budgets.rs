@@ -1,5 +1,5 @@
-//! Syncs: nodes that spend budgets of their own, and push what they have spent. Each node but one may admit as much as it
-//! may have pending beyond the limit, and no more.
+//! The mode `Sync`: nodes spend budgets without the server and charge them later. Each node but one may exceed the
+//! limit by its pending permits, and no window holds more than that.
 
 use crate::scenes;
 

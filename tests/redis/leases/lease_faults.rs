@@ -1,5 +1,5 @@
-//! Faults of servers and networks while nodes decide by themselves: decisions go on, none hangs, nothing panics,
-//! and no window holds more than is documented.
+//! Faults of servers and networks while nodes decide by themselves. Decisions continue, no call hangs, nothing
+//! panics, and no window exceeds the documented bound.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -38,7 +38,7 @@ struct Crew {
 }
 
 impl Crew {
-    /// With the times that users get, each by its own way to the server; and with leases that decide.
+    /// With the default timeouts, each node with a separate connection, and leases that decide.
     async fn new(sync: bool, urls: &[String]) -> Self {
         let mut stores = Vec::new();
         for url in urls {
@@ -60,7 +60,7 @@ impl Crew {
         crew
     }
 
-    /// Waits until each node has admitted something by itself from now on.
+    /// Waits until each node has admitted a request by itself.
     async fn decides(&self) {
         for load in &self.loads {
             let before = load.here();
@@ -68,7 +68,7 @@ impl Crew {
         }
     }
 
-    /// Ends the load, and judges it: what went on between `began` and `ended` beside the rest.
+    /// Ends the load and checks it, including the calls between `began` and `ended`.
     async fn judge(self, what: &str, (began, ended): (Instant, Instant), losses: usize) {
         self.decides().await;
         let calls = end_all(self.loads).await;
@@ -98,7 +98,7 @@ impl Crew {
     }
 }
 
-/// Of the decisions that were made at once, the longest but one in a thousand.
+/// The duration that 99.9 % of the immediate decisions did not exceed.
 fn slow(calls: &[&Call]) -> Duration {
     let at_once = calls.iter().filter(|call| call.at_once);
     let mut took: Vec<Duration> = at_once.map(|call| call.ended - call.began).collect();
@@ -194,7 +194,7 @@ async fn out_of_memory() {
     .await;
 }
 
-/// Each way to the server is cut by turns, in the middle of answers, or swallows all.
+/// Each connection to the server in turn is cut within replies, or discards all data.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_are_cut() {
     let one = async |sync| {
@@ -225,13 +225,13 @@ async fn connections_are_cut() {
     tokio::join!(one(false), one(true));
 }
 
-/// A request that was executed but not answered is sent again, and charged once: the server has counted what was
-/// admitted, to the last.
+/// A report that was executed and not answered is sent again, and charged once. The server has counted exactly the
+/// admitted permits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_request_counts_once() {
     let one = async |sync| {
         let Some(server) = Server::start() else { return };
-        // Until the server is old enough to have forgotten nothing.
+        // Until the server has run long enough to grant leases.
         tokio::time::sleep(Duration::from_millis(3400)).await;
         let proxy = Proxy::before(server.port()).await;
         let store = RedisStore::builder(&proxy.url()).breaker(100, 1_000_000, WINDOW, WINDOW);
@@ -279,8 +279,8 @@ async fn a_lease_request_counts_once() {
     tokio::join!(one(false), one(true));
 }
 
-/// Nodes that are cut off by turns, and decide for themselves when their leases have nothing left: no window holds more
-/// than the mode's bound and what the nodes may admit without the store.
+/// Nodes are disconnected in turn, and decide by themselves when their leases are spent. No window holds more than
+/// the bound of the mode and the permits that nodes may admit without the store.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_decide_for_themselves() {
     let one = async |sync, choice, alone: usize| {
@@ -339,7 +339,7 @@ async fn nodes_decide_for_themselves() {
     );
 }
 
-/// A slot moves to another node and back while callers go on: what is held there moves along.
+/// A slot moves to another node and back while callers continue. The leases in it move, too.
 #[cfg(feature = "redis-cluster")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_moves() {

@@ -1,4 +1,4 @@
-//! Leases: nodes that spend what the server keeps free for them. No window holds more than the limit.
+//! The mode `Lease`: nodes spend permits that the server has registered. No window holds more than the limit.
 
 use crate::scenes;
 

@@ -1,4 +1,4 @@
-//! Nodes in processes of their own, and what their calls have come to.
+//! Nodes in separate processes, and the results of their calls.
 
 use alloc::sync::Arc;
 use std::ffi::OsString;
@@ -12,15 +12,15 @@ use crate::node::{ORDERS, Orders};
 use crate::server::PATIENCE;
 use crate::shim::Clocks;
 
-/// Some decisions of one caller, between two looks at the server's clock.
+/// Decisions of one caller between two readings of the server's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) before: u64,
     pub(crate) after: u64,
     pub(crate) admitted: u64,
-    /// How many of these by the node itself.
+    /// The number of these that the node decided.
     pub(crate) here: u64,
-    /// Whether it would have had more.
+    /// Whether the caller would have made more requests.
     pub(crate) refused: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// One that is ready, and does not ask yet.
+    /// A node that is ready, and makes no requests yet.
     pub(crate) fn start(orders: &Orders, clocks: &Clocks) -> Self {
         let this = std::env::current_exe().expect("this program");
         let mut words = clocks.words.iter().map(OsString::from).chain([this.into()]);
@@ -79,24 +79,26 @@ impl Node {
         node
     }
 
-    /// Has its callers ask for all that they can have.
+    /// Makes its callers request as much as possible.
     pub(crate) fn go(&mut self) {
         self.tell("go");
     }
 
-    /// Has them leave most of what the node holds, until it was stopped and goes on: then they ask for all of it, at once.
+    /// Makes its callers leave most of the node's leases unspent. When the process was stopped and continues, they
+    /// request everything at once.
     pub(crate) fn go_quietly(&mut self) {
         self.tell("quiet");
     }
 
-    /// Ends its callers; how many decisions were made at once, and how long these took, in nanoseconds: in the middle, of
-    /// a thousand all but one, and the longest.
+    /// Ends its callers. Returns the number of immediate decisions, and their median, 99.9 % and longest durations in
+    /// nanoseconds.
     pub(crate) fn stop(&mut self) -> [u64; 4] {
         self.tell("stop");
         self.answer("local")
     }
 
-    /// Charges and gives back what it has: whether that worked, and what is uncharged and held after it.
+    /// Charges the use and returns the leases. Returns whether that succeeded, and the permits that are then
+    /// uncharged and leased.
     pub(crate) fn flush(&mut self) -> [u64; 3] {
         self.tell("flush");
         self.answer("flushed")
@@ -107,7 +109,7 @@ impl Node {
         writeln!(input, "{order}").expect("it listens");
     }
 
-    /// The numbers that it answers.
+    /// The numbers in its answer.
     fn answer<const N: usize>(&mut self, word: &str) -> [u64; N] {
         let began = Instant::now();
         loop {
@@ -135,7 +137,7 @@ impl Node {
         assert!(status.is_ok_and(|status| status.success()), "kill {signal}");
     }
 
-    /// At once, and without a word.
+    /// Kills the process at once.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -185,12 +187,14 @@ impl SpendResult {
     }
 }
 
-/// The most that was admitted in any window, of turns that lie wholly within it: sound whatever nodes' clocks say.
+/// The most admissions in any window, of turns that lie within it. The count holds whatever the clocks of the nodes
+/// are.
 pub(crate) fn most_in_a_window(turns: &[Turn], window: u64) -> u64 {
     let mut by_end: Vec<&Turn> = turns.iter().collect();
     by_end.sort_by_key(|turn| turn.after);
     let ends: Vec<u64> = by_end.iter().map(|turn| turn.after).collect();
-    // Sums of those that end as the first, as the first two, and so on: a tree of sums, over what was begun since.
+    // A tree of sums: of the turns that end first, of the first two, and so on, over the turns that have started
+    // since.
     let mut sums = vec![0; ends.len() + 1];
     let mut by_start: Vec<usize> = (0..by_end.len()).collect();
     by_start.sort_by_key(|&at| core::cmp::Reverse(by_end[at].before));
@@ -234,7 +238,7 @@ fn turns_count_that_lie_within() {
         [7, 10, 10, 11, 20]
     );
     assert_eq!(most_in_a_window(&[], 31), 0);
-    // By going through all.
+    // By adding all turns.
     let mut random = 1_u64;
     let mut next = |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

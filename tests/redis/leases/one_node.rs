@@ -1,4 +1,5 @@
-//! LeaseStore of one node: what it decides by itself, what it asks for, and what it gives back.
+//! The leases of one node: the requests that it decides, the permits that it requests, and the permits that it
+//! returns.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -13,7 +14,7 @@ use ringgate::{Rule, Settled};
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, until};
 
-/// With terms so short that a server grants leases soon after it was started.
+/// With terms so short that a new server grants leases soon.
 fn limiter(name: &str, quota: &str) -> SharedLimiterBuilder {
     SharedLimiter::builder(name, quota.parse().expect("a quota"))
         .term(Duration::from_millis(400))
@@ -21,7 +22,7 @@ fn limiter(name: &str, quota: &str) -> SharedLimiterBuilder {
         .on_error(OnError::Deny)
 }
 
-/// Asks until leases decide.
+/// Makes requests until leases decide.
 async fn warm(limiter: &SharedLimiter, key: &str) {
     let began = Instant::now();
     loop {
@@ -34,12 +35,12 @@ async fn warm(limiter: &SharedLimiter, key: &str) {
     }
 }
 
-/// Waits until leases are as they should be.
+/// Waits until the leases are in this state.
 async fn stands(limiter: &SharedLimiter, what: &str, is: impl Fn(&LeaseStats) -> bool) {
     until(what, || is(&limiter.lease_stats())).await;
 }
 
-/// Once it is hot, hardly any request is a call, and what was admitted is charged in the end, no more and no less.
+/// A hot key needs hardly any call. At the end, exactly the admitted permits are charged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hot_key_is_decided_on_the_node() {
     let Some(server) = Server::start() else { return };
@@ -109,7 +110,7 @@ async fn a_budget_is_spent_to_the_last_permit() {
     stands(&limiter, "all is charged", |it| it.uncharged == 0).await;
     let left = limiter.peek("key").await.expect("an answer");
     assert_eq!(left[0].remaining(), 0);
-    // More than a budget ever is: the store decides.
+    // More permits than a budget ever has, so the store decides.
     let refused = limiter
         .check_n("other", 501)
         .await
@@ -124,7 +125,7 @@ async fn a_budget_is_spent_to_the_last_permit() {
     );
 }
 
-/// One node by itself admits all of the limit before it refuses, and not one permit more, whatever it holds.
+/// A single node is admitted exactly the limit, whatever its leases are.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_is_exact() {
     let Some(server) = Server::start() else { return };
@@ -134,7 +135,7 @@ async fn a_lease_is_exact() {
         let limiter = builder.build(server.store().await).expect("a limiter");
         assert_eq!(limiter.max_overshoot(7), Some(0));
         let (mut by_lease, first) = (0, Instant::now());
-        // Until leases are granted: the server was just started. And until it is done in less than a window.
+        // Until leases are granted, because the server was just started, and until the loop ends within a window.
         for number in 0_u32.. {
             assert!(first.elapsed() < 3 * PATIENCE, "no lease decides");
             let (key, began, mut admitted) = (format!("key {number}"), Instant::now(), 0);
@@ -177,7 +178,7 @@ async fn an_idle_lease_is_given_back() {
     assert!(store.health().calls - calls <= 1, "and it is renewed no more");
 }
 
-/// A lease is not there for requests that the store decides: to them it is spent.
+/// For requests that the store decides, the permits of a lease count as spent.
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_requests_see_leases() {
     let Some(server) = Server::start() else { return };
@@ -199,7 +200,7 @@ async fn strict_requests_see_leases() {
         let before = lease.lease_stats();
         let left = strict.peek("key").await.expect("an answer")[0].remaining();
         let after = lease.lease_stats();
-        // As long as nothing was asked meanwhile, and nothing has left the window.
+        // If no report was sent meanwhile, and no charge has left the window.
         if (before.held, before.uncharged) == (after.held, after.uncharged)
             && began.elapsed() < Duration::from_secs(1)
         {
@@ -213,7 +214,7 @@ async fn strict_requests_see_leases() {
     }
 }
 
-/// Several modes in one request: when the server refuses, what was taken of leases is given back.
+/// A request with several modes: if the server denies, the permits taken from leases are returned.
 #[tokio::test(flavor = "multi_thread")]
 async fn permits_taken_for_a_denied_request_are_returned() {
     let Some(server) = Server::start() else { return };
@@ -221,7 +222,7 @@ async fn permits_taken_for_a_denied_request_are_returned() {
         .rule(
             Rule::new("address", quota("100000/s"))
                 .by(&by_address())
-                // So long that nothing is asked about meanwhile.
+                // So long that no report is sent meanwhile.
                 .mode(Mode::Sync {
                     period: Duration::from_secs(60),
                     pending: 1000,
@@ -236,7 +237,7 @@ async fn permits_taken_for_a_denied_request_are_returned() {
         assert_eq!(passed.decided_by(), DecidedBy::Store);
     }
     assert_eq!(rules.lease_stats().uncharged, 50);
-    // Few enough that the lease does not request more.
+    // So few that the node requests no larger lease.
     for _ in 0..300 {
         let refused = rules.check(&Request::of("alice", 1)).await.expect_err("spent");
         let named: Vec<_> = refused.violations().map(|look| look.rule().to_owned()).collect();
@@ -249,7 +250,7 @@ async fn permits_taken_for_a_denied_request_are_returned() {
         (charged("address"), charged("here"), charged("user")),
         (50, 50, 50)
     );
-    // A thousand a window are this node's own, of which these have taken fifty.
+    // The node has a thousand permits per window for itself, of which fifty are spent.
     for user in 0..19 {
         let user: &'static str = format!("user {user}").leak();
         for _ in 0..50 {
@@ -267,7 +268,7 @@ async fn permits_taken_for_a_denied_request_are_returned() {
     );
 }
 
-/// Rules that are all this node's own need no store, and no await.
+/// Rules in the mode `Local` need no store and no await.
 #[tokio::test(flavor = "multi_thread")]
 async fn local_rules_make_no_call() {
     let store = crate::server::ready_or_not("redis://127.0.0.1:1");
@@ -300,7 +301,7 @@ async fn local_rules_make_no_call() {
     );
 }
 
-/// A rule of several quotas has a lease for each, and none of them is passed over, though one state stands in for all.
+/// A rule with several quotas has a lease for each, and checks all of them, although one state represents them.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_quota_has_a_lease() {
     let Some(server) = Server::start() else { return };
@@ -332,7 +333,7 @@ async fn every_quota_has_a_lease() {
     assert_eq!(left[1].remaining(), 0, "{left:?}");
 }
 
-/// Permits of a lease that were spent, and are in no request on its way, can be refunded once.
+/// Spent permits of a lease that are in no pending report can be refunded once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_returns_permits_that_it_has_not_reported() {
     let Some(server) = Server::start() else { return };
@@ -372,7 +373,7 @@ async fn a_reset_forgets_uncharged_permits() {
     assert_eq!(left[0].remaining(), 100);
 }
 
-/// More keys than there is room for: what has no lease is the store's, and none loses what it owes.
+/// More keys than leases. The store decides for keys without a lease, and no charge is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn more_keys_than_leases() {
     let Some(server) = Server::start() else { return };
@@ -396,7 +397,7 @@ async fn more_keys_than_leases() {
     }
 }
 
-/// The store goes away: a lease is spent until its term is over, and no longer.
+/// Without the store, a lease is spent until the end of its term, and not longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_term_ends_without_the_store() {
     let Some(mut server) = Server::start() else { return };
@@ -412,7 +413,7 @@ async fn a_term_ends_without_the_store() {
         let _ = limiter.check("key").await;
     }
     server.kill();
-    // Longer than the term, whatever was heard last.
+    // Longer than the term, whatever the last answer was.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let stats = limiter.lease_stats();
     if stats.held > stats.uncharged {
@@ -430,7 +431,7 @@ async fn a_term_ends_without_the_store() {
     limiter.flush().await.expect_err("no server");
 }
 
-/// And then this node's own limiter decides, which knows what the lease has admitted.
+/// After the term, the limiter of the node decides, which counts the admissions by leases.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fallback_counts_admissions_by_leases() {
     let Some(mut server) = Server::start() else { return };
@@ -456,7 +457,7 @@ async fn the_fallback_counts_admissions_by_leases() {
     assert_eq!(60 + by_lease + by_node, 100);
 }
 
-/// A store that only decides.
+/// A store that grants no leases.
 #[derive(Debug)]
 struct Plain;
 
@@ -524,7 +525,7 @@ fn leases_need_a_runtime() {
     assert_eq!(error.error.field, "runtime");
 }
 
-/// A file says how far nodes decide.
+/// A rules file sets the mode.
 #[cfg(feature = "config")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_sets_the_mode() {

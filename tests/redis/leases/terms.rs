@@ -1,4 +1,4 @@
-//! When a lease may no longer be spent, and when none is granted.
+//! The end of a lease's term, and the times at which no lease is granted.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -12,7 +12,8 @@ use crate::proxy::{LATE, Proxy, Route};
 use crate::rules::{Request, by_address, by_user, quota};
 use crate::server::{PATIENCE, Server, patient, ready, until};
 
-/// a lease that was a budget's, which may be spent for long, is a lease's now, which may not.
+/// A budget may be spent for a long time. When the mode changes from `Sync` to `Lease`, its term becomes that of a
+/// lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_term_ends_with_its_key() {
     let Some(server) = Server::start() else { return };
@@ -42,12 +43,12 @@ async fn a_term_ends_with_its_key() {
         .leases(1)
         .build(store.clone())
         .expect("rules");
-    // All leases are budgets', and nothing of these is uncharged.
+    // All leases are of the mode `Sync`, and all their permits are charged.
     for address in 0..8 {
         rules.check(&Request::of("budget", address)).await.expect("room");
     }
     rules.flush().await.expect("the server answers");
-    // Requests continue until the server is stopped, so that unspent permits are always held.
+    // Requests continue until the server is stopped, so that there are always unspent permits.
     let (asks, here) = (AtomicBool::new(true), AtomicU64::new(0));
     let asking = async {
         while asks.load(Ordering::Relaxed) {
@@ -73,7 +74,7 @@ async fn a_term_ends_with_its_key() {
     assert!(!matches!(late, Some(Ok(_))), "the term is over: {late:?}");
 }
 
-/// A term begins when its question is sent, and not with the answer, which may come late.
+/// A term begins when its report is sent, and not with the answer, which may be late.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_term_begins_with_its_request() {
     let Some(server) = Server::start() else { return };
@@ -87,7 +88,7 @@ async fn a_term_begins_with_its_request() {
         .on_error(OnError::Deny)
         .build(store)
         .expect("a limiter");
-    // Requests continue until nothing arrives any more, so that unspent permits are always held.
+    // Requests continue until no data arrives, so that there are always unspent permits.
     let began = Instant::now();
     let mut here = 0;
     while here < 900 {
@@ -111,7 +112,7 @@ async fn a_term_begins_with_its_request() {
         );
     }
     proxy.go(Route::Swallow);
-    // Requests from before may be answered, and later ones are not.
+    // Earlier reports may be answered, but later ones are not.
     let cut = Instant::now();
     while cut.elapsed() < term {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -128,8 +129,7 @@ async fn a_term_begins_with_its_request() {
     }
 }
 
-/// After a restart with nothing of what there was, no lease is granted before all has left every window that may have been
-/// forgotten.
+/// After a restart without state, the server grants no lease before all forgotten permits have left every window.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_lease_is_granted_soon_after_a_restart() {
     let Some(mut server) = Server::start() else { return };
@@ -155,7 +155,7 @@ async fn no_lease_is_granted_soon_after_a_restart() {
                 limiter.lease_stats()
             );
         }
-        // Servers know in whole seconds when they were started.
+        // Servers know their start time in whole seconds.
         let since = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .expect("after 1970");
@@ -164,7 +164,7 @@ async fn no_lease_is_granted_soon_after_a_restart() {
         server.kill();
         let began = Instant::now();
         server.restart();
-        // Permits that were held before may be spent for so long.
+        // Permits of earlier leases may be spent for this long.
         tokio::time::sleep(term).await;
         while !decides().await {
             assert!(
@@ -179,7 +179,8 @@ async fn no_lease_is_granted_soon_after_a_restart() {
     }
 }
 
-/// Nor after a failover: the replica has run for long, and what it was not told of in time it does not know.
+/// After a failover, too, no lease is granted early: the replica has run for long, and may not have received all
+/// writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_lease_is_granted_soon_after_a_failover() {
     let (Some(mut primary), Some(replica)) = (Server::start(), Server::start()) else {
@@ -217,7 +218,7 @@ async fn no_lease_is_granted_soon_after_a_failover() {
         .expect("an answer");
     let limiter = at(&primary).await;
     granted(&limiter).await;
-    // The note of the era has come over, as all that was written before it.
+    // The replica has received the note of the era, as all earlier writes.
     until("the note has come over", || {
         let keys: Vec<String> = redis::cmd("KEYS").arg("*:era").query(&mut client).expect("keys");
         keys.len() == 1
@@ -232,7 +233,7 @@ async fn no_lease_is_granted_soon_after_a_failover() {
     assert!(waited >= term + window, "{waited:?}");
 }
 
-/// A refund takes back only unreported permits, and nothing that other requests have spent since.
+/// A refund returns only unreported permits, and none that other requests have spent since.
 #[tokio::test(flavor = "multi_thread")]
 async fn charged_permits_are_not_returned() {
     let Some(server) = Server::start() else { return };
@@ -259,7 +260,7 @@ async fn charged_permits_are_not_returned() {
                 continue;
             }
             until("it is charged", || limiter.lease_stats().uncharged == 0).await;
-            // Another request spends as much.
+            // Another request spends as many permits.
             if !matches!(limiter.check_now("key"), Some(Ok(_))) {
                 continue;
             }
@@ -274,7 +275,8 @@ fn sync() -> Mode {
     Mode::Sync { period, pending: 100 }
 }
 
-/// Ends, resets and requests at once, and a server that stops in between: each ends, and in the end nothing is held.
+/// Ends, resets and requests run concurrently, while a server stops. Each call ends, and at the end nothing is
+/// leased.
 #[tokio::test(flavor = "multi_thread")]
 async fn ends_do_not_wait_for_one_another() {
     let Some(server) = Server::start() else { return };

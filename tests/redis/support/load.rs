@@ -1,4 +1,4 @@
-//! Callers that go on whatever happens, and what became of each call.
+//! Callers that continue whatever happens, and the results of their calls.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct Call {
     pub(crate) by: DecidedBy,
     /// Whether it was decided without a wait.
     pub(crate) at_once: bool,
-    /// The server's stamp, if it has decided.
+    /// The time of the decision by the server's clock, if the server decided.
     pub(crate) at: Option<u64>,
     pub(crate) error: Option<StoreErrorKind>,
 }
@@ -30,11 +30,11 @@ pub(crate) struct Load {
     tasks: Vec<tokio::task::JoinHandle<Vec<Call>>>,
 }
 
-/// Longer than any call may take: a call that takes so long hangs.
+/// The time after which a call counts as hanging.
 const HANGS: Duration = Duration::from_secs(10);
 
 impl Load {
-    /// So many callers, all with one key.
+    /// Starts this number of callers, all with one key.
     pub(crate) fn new(callers: usize, limiter: &Arc<SharedLimiter>) -> Self {
         let (stop, here) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let task = || {
@@ -47,7 +47,7 @@ impl Load {
                     let by_lease = call.admitted && call.by == DecidedBy::Local;
                     here.fetch_add(u64::from(by_lease), Ordering::Relaxed);
                     if !call.admitted {
-                        // Refusals and errors come at once, and more of them prove no more.
+                        // Denials and errors come at once, and more of them would test nothing new.
                         tokio::time::sleep(Duration::from_millis(1)).await;
                     }
                 }
@@ -58,7 +58,7 @@ impl Load {
         Self { stop, here, tasks }
     }
 
-    /// How many calls leases have admitted so far.
+    /// The number of calls that leases have admitted so far.
     pub(crate) fn here(&self) -> u64 {
         self.here.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! A node in a process of its own: this very program, started again by [`crate::nodes`]. It says what it does on its
-//! standard output, and is told what to do on its input.
+//! A node in a separate process, which is the test program itself, started by [`crate::nodes`]. It reports on its
+//! standard output, and reads commands from its standard input.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -12,20 +12,20 @@ use ringgate::shared::{DecidedBy, OnError, SharedLimiter};
 
 use crate::server::{PATIENCE, patient};
 
-/// The variable with its orders.
+/// The environment variable with the configuration.
 pub(crate) const ORDERS: &str = "RINGGATE_NODE";
 
 /// The configuration of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
-    /// Where the store is, maybe by way of a proxy, and where the server is for sure.
+    /// The address of the store, perhaps through a proxy, and the direct address of the server.
     pub(crate) url: String,
     pub(crate) server: String,
-    /// Whether the store waits for as long as it takes.
+    /// Whether the store has no timeout.
     pub(crate) patient: bool,
     pub(crate) quota: String,
     pub(crate) log: bool,
-    /// The permits that may be held; or, in a sync, pending.
+    /// The permits of a lease, or the pending permits in the mode `Sync`.
     pub(crate) permits: u64,
     pub(crate) sync: bool,
     pub(crate) term: Duration,
@@ -62,7 +62,7 @@ impl Orders {
         }
     }
 
-    /// The limiter of all nodes.
+    /// The limiter of each node.
     pub(crate) fn limiter(&self, store: Arc<RedisStore>) -> SharedLimiter {
         let builder = SharedLimiter::builder("nodes", self.quota.parse().expect("a quota"));
         let builder = builder
@@ -82,10 +82,10 @@ impl Orders {
     }
 }
 
-/// Of one turn of a caller: no more decisions than these between two looks at the server's clock.
+/// The most decisions of a caller between two readings of the server's clock.
 const AT_ONCE: u64 = 8;
 
-/// A caller that has slept for this long was stopped, and continues as fast as it can.
+/// A caller that was not scheduled for this long counts as stopped, and then continues as fast as possible.
 const STOPPED: Duration = Duration::from_millis(250);
 
 /// A caller that makes requests until it is told to stop.
@@ -94,9 +94,9 @@ struct Caller {
     runtime: tokio::runtime::Handle,
     clock: redis::Connection,
     stop: Arc<AtomicBool>,
-    /// Whether it leaves most of what it could have, until it was stopped and goes on.
+    /// Whether the caller leaves most permits unspent until the process was stopped and continues.
     quiet: bool,
-    /// How long decisions took that were made at once, in nanoseconds.
+    /// The durations of immediate decisions, in nanoseconds.
     local: Vec<u64>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn time(client: &mut redis::Connection) -> u64 {
     seconds * 1_000_000 + micros
 }
 
-/// The outcome of a request: whether it was admitted, whether by the node itself, and whether at once.
+/// The result of a request: whether it was admitted, whether the node decided, and whether at once.
 fn decide(limiter: &SharedLimiter, runtime: &tokio::runtime::Handle) -> (bool, bool, bool) {
     let (answer, at_once) = match limiter.check_now("key") {
         Some(answer) => (answer, true),
@@ -150,7 +150,7 @@ impl Caller {
     }
 }
 
-/// A line of its own, whatever the harness has written before.
+/// On a new line, whatever the test harness has written before.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(format!("\n@{line}\n").as_bytes());
@@ -164,7 +164,7 @@ fn quantiles(mut local: Vec<u64>) -> String {
     format!("local {} {} {} {last}", local.len(), at(500), at(999))
 }
 
-/// Not a test, but what a node does.
+/// Not a test: the main function of a node.
 #[test]
 #[ignore = "other tests start it, in processes of its own"]
 fn entry() {

@@ -1,8 +1,8 @@
-//! The bounds of admissions, by the server's own stamps or by the calls' own times.
+//! Bounds of admissions, by the stamps of the server or by the times of the calls.
 
 pub(crate) use crate::windows::most_in_a_window;
 
-/// The most calls that lie wholly within any interval of one window: sound whatever clocks say.
+/// The most calls that begin and end within any interval of one window. The count holds whatever the clocks are.
 pub(crate) fn most_calls_in_a_window(
     calls: &[(std::time::Instant, std::time::Instant)],
     window: core::time::Duration,

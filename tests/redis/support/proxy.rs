@@ -1,4 +1,4 @@
-//! A proxy that stands in the way, as a network does.
+//! A proxy between client and server, which applies faults of networks.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -14,13 +14,13 @@ pub(crate) enum Route {
     Pass,
     /// Bytes of clients are dropped, on connections that stay open.
     Swallow,
-    /// Requests arrive at once, and replies are late, also if the fault has changed by then.
+    /// Requests arrive at once, and replies are late, even if the fault has changed by then.
     DelayReplies,
     /// Requests arrive. One byte of the reply comes back, and the connection ends.
     CutReplies,
 }
 
-/// How late answers come.
+/// The delay of replies.
 pub(crate) const LATE: core::time::Duration = core::time::Duration::from_millis(120);
 
 pub(crate) struct Proxy {
@@ -33,12 +33,12 @@ struct Inside {
     upstream: u16,
     way: AtomicU8,
     cut: AtomicU64,
-    /// Raised to end all connections.
+    /// Set to end all connections.
     ended: watch::Sender<u64>,
 }
 
 impl Proxy {
-    /// Before the server at this port.
+    /// A proxy for the server at this port.
     pub(crate) async fn before(upstream: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = listener.local_addr().expect("its address").port();
@@ -65,7 +65,7 @@ impl Proxy {
         self.inside.way.store(way as u8, Ordering::SeqCst);
     }
 
-    /// How many replies were cut.
+    /// The number of replies that were cut.
     pub(crate) fn cut(&self) -> u64 {
         self.inside.cut.load(Ordering::SeqCst)
     }
@@ -89,7 +89,7 @@ impl Inside {
         let (mut sent, mut answered) = ([0; 65536], [0; 65536]);
         let (mut from_client, mut to_client) = client.split();
         let (mut from_server, mut to_server) = server.split();
-        // Ends both connections, however it ends.
+        // Ends both connections, whatever the cause.
         loop {
             tokio::select! {
                 _ = ended.changed() => return,

@@ -1,5 +1,4 @@
-//! Faults of nodes in processes of their own, in either mode: in every case no window holds more than the
-//! mode's bound.
+//! Faults of nodes in separate processes, in either mode. In every case no window exceeds the bound of the mode.
 
 use core::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::server::Server;
 use crate::shim::{Clocks, Shim, ahead};
 use crate::watch::{NODES, Outcome, Watch, counted, hammer, limit, window};
 
-/// Many a window, so that nodes decide by themselves.
+/// So many per window that nodes decide by themselves.
 pub(crate) fn orders(server: &Server, sync: bool, log: bool) -> Orders {
     Orders {
         url: server.url(),
@@ -28,7 +27,7 @@ pub(crate) fn orders(server: &Server, sync: bool, log: bool) -> Orders {
     }
 }
 
-/// How much more than the limit so many nodes may admit in a window.
+/// The permits by which this number of nodes may exceed the limit in a window.
 fn beyond(orders: &Orders, nodes: u64) -> u64 {
     match orders.sync {
         true => (nodes - 1) * orders.permits.min(limit(orders)),
@@ -57,9 +56,9 @@ fn judge(what: &str, orders: &Orders, nodes: u64, outcome: &Outcome) {
     assert!(outcome.here() > 0, "{what}: nodes decide");
 }
 
-/// The limit is used, too: of the windows that can be judged, in the middle one.
+/// The nodes also use the limit, in the median of the windows that can be checked.
 fn is_used(orders: &Orders, outcome: &Outcome, part: u64) {
-    // When leases were granted for a while.
+    // After leases were granted for a while.
     let term = u64::try_from(orders.term.as_micros()).expect("a term");
     let mut used = outcome.used(outcome.span.0 + 2 * window(orders) + term, window(orders));
     used.sort_unstable();
@@ -88,7 +87,7 @@ fn wait(windows: u32) {
     std::thread::sleep(windows * Duration::from_millis(500));
 }
 
-/// Nothing happens, but that all ask for more than there is, for so many windows and as long as it takes until holds are
+/// Without faults: all nodes request more than the limit, for this number of windows and the time until leases are
 /// granted.
 pub(crate) fn windows(sync: bool, log: bool, windows: u32) {
     let Some(server) = Server::start() else { return };
@@ -98,12 +97,12 @@ pub(crate) fn windows(sync: bool, log: bool, windows: u32) {
         wait(windows + 2);
     });
     judge("windows", &orders, NODES as u64, &outcome);
-    // Of cells, one of 21 is always over, and counts on.
+    // One of 21 cells is always expired, and still counts.
     is_used(&orders, &outcome, if log { 90 } else { 85 });
 }
 
-/// Wall clocks are hours apart, and monotonic clocks begin at other times: of two nodes those that libraries know, of two
-/// those of the system, of which one counts suspensions, too.
+/// Wall clocks differ by hours, and monotonic clocks start at other times. For two nodes a library changes the
+/// clocks, and for two nodes the system. One of the latter counts suspensions, too.
 pub(crate) fn clocks_are_hours_apart(sync: bool) {
     const HOUR: i64 = 3_600_000_000_000;
 
@@ -126,8 +125,8 @@ pub(crate) fn clocks_are_hours_apart(sync: bool) {
     is_used(&orders, &outcome, 90);
 }
 
-/// One is killed in the middle of it, and another takes its place; and all stand still now and then, for less than a
-/// term, and for more than a lease is kept.
+/// One node is killed, and another replaces it. All nodes stop at times: for less than a term, and for longer than a
+/// lease is kept.
 pub(crate) fn nodes_die_and_freeze(sync: bool) {
     let Some(server) = Server::start() else { return };
     let orders = orders(&server, sync, true);
@@ -147,13 +146,13 @@ pub(crate) fn nodes_die_and_freeze(sync: bool) {
         }
         wait(1);
     });
-    // The one that took the other's place counts as well.
+    // The node that replaced the other counts, too.
     judge("nodes die and freeze", &orders, NODES as u64 + 1, &outcome);
 }
 
-/// Nodes stand still with nearly all of their leases unspent, for longer than these are kept, and others are given them;
-/// then they go on at once, and the store cannot be asked. For one of them it is as if its machine had been suspended: its
-/// monotonic clock has stood still, too, as that of most systems does.
+/// Nodes stop with nearly all of their leases unspent, for longer than the leases are kept, and other nodes get these
+/// permits. Then the stopped nodes continue, without a connection to the store. For one of them the monotonic clock
+/// has stopped, too, as when a machine is suspended.
 pub(crate) fn nodes_wake_with_leases(sync: bool) {
     let Some(server) = Server::start() else { return };
     let Some(shim) = Shim::build() else { return };
@@ -175,13 +174,13 @@ pub(crate) fn nodes_wake_with_leases(sync: bool) {
     });
     let all = [by_proxy.clone(), by_proxy, straight.clone(), straight.clone()];
     let outcome = hammer(&server, &all, &clocks, |nodes, _| {
-        // Until leases are granted, and what the nodes ask for is known.
+        // Until leases are granted, and the demand of the nodes is known.
         nodes[..2].iter_mut().for_each(Node::go_quietly);
         std::thread::sleep(Duration::from_millis(2300));
         nodes[..2].iter().for_each(|node| node.signal("-STOP"));
         proxy.go(Route::Swallow);
         nodes[2..].iter_mut().for_each(Node::go);
-        // Others are given what was held, and spend it.
+        // Other nodes get the permits that were leased, and spend them.
         let slept = straight.term + Duration::from_millis(1100);
         std::thread::sleep(slept);
         shim.shift(0, 0, -i64::try_from(slept.as_nanos()).expect("not long"));
@@ -193,8 +192,8 @@ pub(crate) fn nodes_wake_with_leases(sync: bool) {
     judge("nodes wake with leases", &straight, NODES as u64, &outcome);
 }
 
-/// An orderly end leaves nothing uncharged and no lease: the server has counted what was admitted, to the last, and all
-/// that is left is free for other requests.
+/// After an orderly end no permit is uncharged and no lease is left. The server has counted exactly the admitted
+/// permits, and all others are free for other requests.
 pub(crate) fn nothing_is_left_behind(sync: bool) {
     let Some(server) = Server::start() else { return };
     let mut client = server.client();
@@ -204,7 +203,7 @@ pub(crate) fn nothing_is_left_behind(sync: bool) {
         ..orders(&server, sync, false)
     };
     let mut nodes: Vec<Node> = (0..NODES).map(|_| Node::start(&orders, &NORMAL[0])).collect();
-    // Until the server is old enough to have forgotten nothing.
+    // Until the server has run long enough to grant leases.
     std::thread::sleep(Duration::from_millis(3400));
     let (began, watch) = (time(&mut client), Watch::new(&server));
     go(&mut nodes);
@@ -213,7 +212,7 @@ pub(crate) fn nothing_is_left_behind(sync: bool) {
         node.stop();
         assert_eq!(node.flush(), [1, 0, 0]);
     }
-    // Released permits stay released while the nodes run without requests.
+    // Released permits remain released while the nodes run without requests.
     std::thread::sleep(5 * orders.period);
     let turns: Vec<Turn> = nodes.iter().flat_map(Node::turns).collect();
     let admitted: u64 = turns.iter().map(|turn| turn.admitted).sum();

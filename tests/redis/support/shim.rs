@@ -1,5 +1,5 @@
-//! Clocks that are hours apart: for processes, by a library that stands before the system's, and by clocks that the
-//! system itself shifts for a process.
+//! Clocks of processes that differ by hours: by a preloaded library, and by clocks that the system shifts for a
+//! process.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -8,22 +8,22 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The environment with which a process is started, for clocks of its own.
+/// The environment of a process with shifted clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clocks {
     /// The command before the program.
     pub(crate) words: Vec<String>,
-    /// Variables of its environment.
+    /// The environment variables.
     pub(crate) variables: Vec<(&'static str, String)>,
 }
 
-/// The library, and a file for each process that says by how much its clocks are shifted.
+/// The library, and a file for each process that states the shift of its clocks.
 pub(crate) struct Shim {
     folder: TempDir,
 }
 
 impl Shim {
-    /// `None`, and a line that says so, where there is no compiler, or no such library.
+    /// Without a compiler or such a library, prints a line and returns `None`.
     pub(crate) fn build() -> Option<Self> {
         if cfg!(not(target_os = "linux")) {
             println!("not run: clocks are shifted on Linux alone");
@@ -49,7 +49,7 @@ impl Shim {
         self.folder.path().join(format!("{process}"))
     }
 
-    /// Shifts the wall clock and the monotonic one of a process by so many nanoseconds from what they would be.
+    /// Shifts the wall clock and the monotonic clock of a process by this number of nanoseconds.
     pub(crate) fn shift(&self, process: usize, wall: i64, monotonic: i64) {
         let file = OpenOptions::new()
             .write(true)
@@ -76,8 +76,8 @@ impl Shim {
     }
 }
 
-/// The command that starts a program whose monotonic clock, and the one that counts suspensions too, are ahead by so many seconds;
-/// `None`, and a line that says so, where the system does not do that, or not for us.
+/// The command that starts a program whose monotonic clock and boot-time clock are ahead by this number of seconds.
+/// If the system does not support or allow that, prints a line and returns `None`.
 pub(crate) fn ahead(seconds: u64) -> Option<Clocks> {
     let words = |seconds: u64| -> Vec<String> {
         let (monotonic, boottime) = (format!("--monotonic={seconds}"), format!("--boottime={seconds}"));

@@ -1,5 +1,5 @@
-//! Nodes in processes of their own that ask for one key without end, and what came of it: by their calls, and by
-//! what the server has counted.
+//! Nodes in separate processes that continuously make requests with one key, and the results: by their calls, and by
+//! the counts of the server.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::nodes::{Node, Turn, most_in_a_window};
 use crate::server::Server;
 use crate::shim::Clocks;
 
-/// The permits that the server has counted in the windows of some names, at this moment: of logs, and of cells.
+/// The permits that the server counts now in the windows of these names, in logs and in cells.
 const COUNTED: &str = "
     local time = redis.call('TIME')
     local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -35,7 +35,7 @@ const COUNTED: &str = "
     end
     return counted";
 
-/// The permits that the server has counted by all rules of this name; of all names: `*`.
+/// The permits that the server counts for all rules of this name, or of all names (`*`).
 pub(crate) fn counted(client: &mut redis::Connection, rule: &str) -> u64 {
     redis::cmd("EVAL")
         .arg(COUNTED)
@@ -45,10 +45,10 @@ pub(crate) fn counted(client: &mut redis::Connection, rule: &str) -> u64 {
         .expect("a number")
 }
 
-/// How many nodes there are.
+/// The number of nodes.
 pub(crate) const NODES: usize = 4;
 
-/// Looks at the server's counts, over and over.
+/// Reads the server's counts repeatedly.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<u64>,
@@ -69,18 +69,18 @@ impl Watch {
         Self { stop, thread }
     }
 
-    /// The most that it has seen.
+    /// The highest count so far.
     pub(crate) fn end(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("no panic")
     }
 }
 
-/// The outcome of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) turns: Vec<Vec<Turn>>,
-    /// The most that was admitted in a window, by the calls.
+    /// The most admissions in a window, by the calls.
     pub(crate) most: u64,
     /// The most that the server has counted in a window.
     pub(crate) counted: u64,
