@@ -40,7 +40,7 @@ class Browser:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             text=True,
-            env={**os.environ, "TMPDIR": self._folder, "HOME": self._folder},
+            env={**os.environ, "TMPDIR": self._folder, "HOME": self._folder, "TZ": "Asia/Kathmandu"},
         )
         self._session = ""
         try:

@@ -25,6 +25,16 @@ class Report(Looks):
             self.fits(1100)
             self.contrasts(scheme)
             self.shoot(pictures, f"{scheme}")
+        for width in (1400, 2560):
+            for scheme in ("light", "dark"):
+                self.load(width, 1300, prefers_color_scheme=scheme)
+                self.fits(width)
+                self.contrasts(scheme)
+                self.shoot(pictures, f"{scheme}-{width}")
+            self.spread(width)
+        self.attempt(self.zones)
+        self.load(390, 844, phone=True, prefers_color_scheme="dark")
+        self.fits(390)
         self.load(360, 740, phone=True, prefers_color_scheme="light")
         self.fits(360)
         self.stacks()

@@ -120,6 +120,38 @@ class Looks(Says):
         self.equal(small, [], "what is too small for a finger")
         self.browser.run("for (const each of document.querySelectorAll('details')) each.open = false")
 
+    def spread(self, width):
+        """A wide screen is used: the first chart has nearly all of it."""
+        chart = self.browser.run("return document.getElementById('traffic').clientWidth")
+        least = 0.88 * width if width >= 1600 else 1100
+        self.expect(least < chart < width, f"the chart is {chart} px wide on a screen of {width} px")
+
+    def zones(self):
+        """All times are said in UTC, or in the zone of the browser, and back."""
+        self.load()
+        times = "return [...document.querySelectorAll('time')].map((time) => [time.dateTime, time.textContent])"
+        zones = "return [...document.querySelectorAll('.zone')].map((zone) => zone.textContent)"
+        traffic = "return document.getElementById('traffic-readout').textContent"
+        utc = self.browser.run(times), self.browser.run(zones), self.browser.run(traffic)
+        self.expect(set(utc[1]) == {"UTC"} and " UTC: " in utc[2], f"zones: {utc[1:]}")
+        choose = (
+            "const radio = document.querySelector(`input[name=zone][value=${arguments[0]}]`); radio.checked = true;"
+            "radio.dispatchEvent(new Event('input', { bubbles: true }))"
+        )
+        self.browser.run(choose, "local")
+        zone = self.browser.run("return Intl.DateTimeFormat().resolvedOptions().timeZone")
+        wanted = self.browser.run(
+            "return [...document.querySelectorAll('time')].map((time) =>"
+            "new Date(time.dateTime).toLocaleString('sv-SE'))"
+        )
+        local = self.browser.run(times), self.browser.run(zones), self.browser.run(traffic)
+        self.equal([text for _, text in local[0]], wanted, "times of the time zone")
+        self.equal(set(local[1]), {zone}, "the name of the time zone")
+        self.expect(f" {zone}: " in local[2], f"the readout: {local[2]!r}")
+        self.browser.run(choose, "utc")
+        again = self.browser.run(times), self.browser.run(zones), self.browser.run(traffic)
+        self.equal(again, utc, "times after the switch and back")
+
     def stacks(self):
         """On a narrow screen, each figure of a table has its column header, and several figures share a line."""
         for name in ("#keys", "#rules", "#compare"):

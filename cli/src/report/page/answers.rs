@@ -1,7 +1,7 @@
 //! The key that was denied most, when, and the limit that denies at most one percent of the requests.
 
 use super::copy;
-use super::text::{append, duration, key, number, percent, plain, quota, span, time};
+use super::text::{UTC, append, duration, key, number, percent, plain, quota, span, time};
 use crate::report::{Report, RuleReport, WhatIfReport};
 
 /// The number of rules with an answer.
@@ -52,7 +52,7 @@ pub(super) fn answers(data: &Report) -> String {
                     ),
                 );
                 if let Some((at, _)) = data.charts()[0].and_then(|index| data.chosen[index].peak()) {
-                    append(&mut html, format_args!(", up to {}\u{a0}UTC", time(at)));
+                    append(&mut html, format_args!(", up to {}\u{a0}{UTC}", time(at)));
                 }
                 html.push('.');
             }

@@ -33,7 +33,9 @@ function timeTicks(from, to, width, room) {
   const step = TIME_STEPS.find((candidate) => candidate >= least) || Math.ceil(least / (365 * DAY)) * 365 * DAY;
   const ticks = [];
   let said = '';
-  for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+  // A day begins at midnight of the time zone.
+  const shift = behind(from);
+  for (let at = Math.ceil((from - shift) / step) * step + shift; at <= to; at += step) {
     const today = day(at);
     const lines = step >= DAY ? [today] : [step < MINUTE ? clock(at, step < SECOND) : clock(at).slice(0, 5)];
     if (step < DAY && today !== said) lines.push(today);

@@ -101,7 +101,7 @@ function drawSliding() {
     at: (index) => chart.toX(moments[index]),
     nearest,
     say: (index) =>
-      `${duration(window)} up to ${instant(moments[index], window < 10 * SECOND)} UTC: ${number(countAt(asked, moments[index]))} asked for, ` +
+      `${duration(window)} up to ${instant(moments[index], window < 10 * SECOND)} ${zone()}: ${number(countAt(asked, moments[index]))} asked for, ` +
       `${number(countAt(admitted, moments[index]))} admitted`,
   });
 }
@@ -158,7 +158,7 @@ function drawWhatIf() {
       `${percent(denied[0], requests)} down to ${percent(denied[denied.length - 1], requests)}. The slider below reads it.`,
   });
   const { left, right, top, bottom } = chart.inner;
-  chart.add('text', { x: right, y: bottom + 33, 'text-anchor': 'end' }, 'limits that were tried');
+  chart.add('text', { x: right, y: bottom + 33, 'text-anchor': 'end' }, 'limits that were tried, evenly spaced');
   const line = (counts, whole) =>
     counts.map((part, at) => `${at === 0 ? 'M' : 'L'}${chart.toX(at)} ${chart.toY(height(part, whole))}`).join('');
   const one = chart.toY(1);
@@ -249,6 +249,13 @@ function prepareKeys() {
   table.after(button);
 }
 
+// Says all times in UTC or in the reader's time zone.
+function sayTimes() {
+  isLocal = document.querySelector('input[name="zone"]:checked').value === 'local';
+  for (const time of document.querySelectorAll('time')) time.textContent = instant(Date.parse(time.dateTime));
+  for (const name of document.querySelectorAll('.zone')) name.textContent = zone();
+}
+
 function start() {
   document.documentElement.classList.add('js');
   prepareKeys();
@@ -261,6 +268,12 @@ function start() {
   };
   draw();
   const on = (id, action) => place(id) && place(id).addEventListener('input', action);
+  for (const radio of document.querySelectorAll('input[name="zone"]')) {
+    radio.addEventListener('input', () => {
+      sayTimes();
+      draw();
+    });
+  }
   on('traffic-rule', drawTraffic);
   on('sliding-key', () => choose(place('sliding-key').value));
   for (const radio of document.querySelectorAll('input[name="sliding-time"]')) radio.addEventListener('input', () => choose(place('sliding-key').value));

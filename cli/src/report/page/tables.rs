@@ -46,7 +46,7 @@ pub(super) fn keys(data: &Report) -> String {
         }
         table.row(&attributes, &cells);
     }
-    let caption = "In order of denials, then of peak demand; times in UTC. “Peak demand” is the most permits that were requested in any window.";
+    let caption = "In order of denials, then of peak demand; times in <span class=\"zone\">UTC</span>. “Peak demand” is the most permits that were requested in any window.";
     table.html("keys", caption, if several { 2 } else { 1 })
 }
 

@@ -18,13 +18,26 @@ function percent(part, whole) {
   return tenths >= 1000 ? '>\u00a099.9\u00a0%' : (tenths / 10).toFixed(1) + '\u00a0%';
 }
 
-// An instant in UTC: its day, and its time to the second, or to the millisecond when that is `fine` enough to matter.
+// Whether times are those of the reader's time zone instead of UTC.
+let isLocal = false;
+
+// The milliseconds by which the time zone is behind UTC at an instant.
+function behind(ms) {
+  return isLocal ? new Date(ms).getTimezoneOffset() * MINUTE : 0;
+}
+
+// An instant: its day, and its time to the second, or to the millisecond when that is `fine` enough to matter.
 function day(ms) {
-  return new Date(ms).toISOString().slice(0, -14);
+  return new Date(ms - behind(ms)).toISOString().slice(0, -14);
 }
 
 function clock(ms, fine) {
-  return new Date(ms).toISOString().slice(-13, fine ? -1 : -5);
+  return new Date(ms - behind(ms)).toISOString().slice(-13, fine ? -1 : -5);
+}
+
+// The name of the time zone, as in UTC or Europe/Vienna.
+function zone() {
+  return isLocal ? Intl.DateTimeFormat().resolvedOptions().timeZone || 'local time' : 'UTC';
 }
 
 function instant(ms, fine) {
@@ -33,7 +46,7 @@ function instant(ms, fine) {
 
 // The time from one instant to another, the day said once.
 function interval(from, to, fine) {
-  return `${instant(from, fine)} to ${day(from) === day(to) ? clock(to, fine) : instant(to, fine)} UTC`;
+  return `${instant(from, fine)} to ${day(from) === day(to) ? clock(to, fine) : instant(to, fine)} ${zone()}`;
 }
 
 // A window as words: 60 s, 5 min, 36 h, 2 d.

@@ -112,12 +112,15 @@ pub(super) fn time(ms: i64) -> String {
     )
 }
 
+/// The name of the time zone, which the script replaces.
+pub(super) const UTC: &str = r#"<span class="zone">UTC</span>"#;
+
 /// Two instants in UTC, or one if they are in the same second.
 pub(super) fn span(first: i64, last: i64) -> String {
     if first.div_euclid(1000) == last.div_euclid(1000) {
-        format!("at {} UTC", time(first))
+        format!("at {} {UTC}", time(first))
     } else {
-        format!("between {} and {} UTC", time(first), time(last))
+        format!("between {} and {} {UTC}", time(first), time(last))
     }
 }
 
