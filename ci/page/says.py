@@ -173,6 +173,18 @@ class Says(Page):
                 self.text("#sliding-caption").startswith(self.text(f"{row} bdi")),
                 "the chart is not named after its key",
             )
+            details = self.browser.run(
+                "return [...document.querySelectorAll('#sliding-details table')].filter((table) => table.offsetHeight > 0)"
+                ".map((table) => [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent)))"
+            )
+            self.equal(
+                [[figure for _, figure in rows] for rows in details],
+                [[number(count) for _, count in report["denied"]] for report in chosen["details"]],
+                "denied requests by path, status and agent",
+            )
+            for rows, report in zip(details, chosen["details"]):
+                for (text, _), (value, _) in zip(rows, report["denied"]):
+                    self.expect(text[:100] == value[:100] or not value.isascii(), f"{text!r} where {value!r} was expected")
             count = max(count for _, count in chosen["asked"])
             peak = next(at for at, other in chosen["asked"] if other == count)
             said = self.text("#sliding-readout").split("UTC: ")[1]

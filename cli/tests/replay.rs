@@ -15,6 +15,8 @@ mod agreement;
 mod answers;
 #[path = "replay/commands.rs"]
 mod commands;
+#[path = "replay/details.rs"]
+mod details;
 #[path = "replay/formats.rs"]
 mod formats;
 #[path = "replay/input.rs"]

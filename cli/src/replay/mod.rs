@@ -1,6 +1,7 @@
 //! A replay: reading the inputs, evaluating the rules, and the report.
 
 pub(crate) mod by_key;
+pub(crate) mod details;
 mod evaluator;
 mod findings;
 mod key_request;
@@ -27,6 +28,7 @@ use crate::input::time::calendar::millis;
 use crate::key_names::KeyNames;
 use crate::progress::Progress;
 use crate::replay::by_key::ByKey;
+use crate::replay::details::Details;
 use crate::replay::evaluator::{Evaluated, evaluate};
 use crate::replay::lowest::Search;
 use crate::replay::requests::Inputs;
@@ -73,7 +75,8 @@ pub(crate) fn replay(
 ) -> Result<(Report, Vec<String>), Failure> {
     let sources = inputs.sources.iter().map(|source| source.name()).collect();
     let mut requests = {
-        let layout = plan.fields.layout();
+        let mut layout = plan.fields.layout();
+        layout.details = depth.charts;
         inputs.read(&layout, progress)?
     };
     let mut notes = requests.findings.notes();
@@ -130,7 +133,7 @@ pub(crate) fn replay(
     top.truncate(LISTED);
     list(&mut report, plan, &mut requests.names, &top)?;
     if depth.charts {
-        curves(&mut report, plan, &mut evaluated, &top, span)?;
+        curves(&mut report, plan, &mut evaluated, (&top, &requests.details), span)?;
     }
     report.warnings = warnings;
     report.notes = notes;
@@ -329,7 +332,7 @@ fn curves(
     report: &mut Report,
     plan: &Plan,
     evaluated: &mut Evaluated,
-    top: &[(usize, KeySummary)],
+    (top, details): (&[(usize, KeySummary)], &Details),
     span: Span,
 ) -> Result<(), Failure> {
     let keys: Vec<(usize, u64)> = top
@@ -338,8 +341,9 @@ fn curves(
         .map(|(place, found)| (*place, found.key))
         .collect();
     let curves = sliding_counts(evaluated, &plan.entries, &keys, span)?;
-    let shown = report.keys.iter().zip(keys).zip(curves);
-    let chosen = shown.map(|((shown, (place, _)), curves)| {
+    let details = details.of_keys(evaluated, &plan.entries, &keys)?;
+    let shown = report.keys.iter().zip(keys).zip(curves).zip(details);
+    let chosen = shown.map(|(((shown, (place, _)), curves), details)| {
         let quota = plan.entries[place].quota;
         ChosenReport {
             rule: shown.rule.clone(),
@@ -349,6 +353,7 @@ fn curves(
             asked: curves.whole.asked,
             admitted: curves.whole.admitted,
             near: curves.near,
+            details,
         }
     });
     report.chosen = chosen.collect();

@@ -9,13 +9,14 @@ use crate::input::choice::Choice;
 use crate::input::client;
 use crate::input::format::{Parsed, WantedFields};
 use crate::input::lines::{Line, Lines};
-use crate::input::open;
+use crate::input::open::{self, Opened};
 use crate::input::row::{Row, Unreadable, shown};
 use crate::input::source::Source;
 use crate::input::time::calendar;
 use crate::input::time::timestamp::TimestampParser;
 use crate::key_names::KeyNames;
 use crate::progress::Progress;
+use crate::replay::details::{Details, FIELDS};
 use crate::replay::findings::{Findings, Location};
 use crate::replay::span::Span;
 use crate::rules::key::name;
@@ -37,6 +38,7 @@ pub(crate) struct Requests {
     /// The formats of the inputs, with the reason for each.
     pub(crate) formats: Vec<String>,
     pub(crate) findings: Findings,
+    pub(crate) details: Details,
 }
 
 /// Lines that could not be parsed.
@@ -103,7 +105,8 @@ impl Inputs {
         };
         let mut collector = Collector {
             layout,
-            row: Row::new(wanted.fields.len() + 1),
+            row: Row::new(wanted.fields.len() + 1 + FIELDS.len()),
+            details: Details::default(),
             record: Vec::with_capacity(layout.words()),
             events: Sorter::new(layout.words()),
             names: KeyNames::new(),
@@ -155,6 +158,9 @@ impl Inputs {
             true => Failure::new(format!("{}: {failure}", source.name())),
             false => failure,
         })?;
+        if collector.layout.details && opened.format.takes_fields() {
+            opened = self.with_details(start, wanted, opened);
+        }
         collector
             .formats
             .push(format!("{}{}", input.replace(", ", ": "), opened.chosen));
@@ -241,6 +247,19 @@ impl Inputs {
         Ok(())
     }
 
+    /// The format with those of the fields for details that it has.
+    fn with_details(&self, start: &[u8], wanted: &WantedFields, mut opened: Opened) -> Opened {
+        let mut wanted = wanted.clone();
+        for (field, place) in FIELDS.into_iter().zip(wanted.time_place + 1..) {
+            wanted.fields.push((field.to_owned(), place));
+            match open::open(&self.choice, start, &wanted) {
+                Ok(more) => opened.format = more.format,
+                Err(_) => drop(wanted.fields.pop()),
+            }
+        }
+        opened
+    }
+
     fn is_cut(&self, time: i64) -> bool {
         self.from.is_some_and(|from| time < from) || self.to.is_some_and(|to| time >= to)
     }
@@ -250,6 +269,7 @@ impl Inputs {
 struct Collector<'l> {
     layout: &'l RecordLayout,
     row: Row,
+    details: Details,
     record: Vec<u64>,
     events: Sorter,
     names: KeyNames,
@@ -286,6 +306,10 @@ impl Collector<'_> {
         }
         for (field, seen) in self.seen.iter_mut().enumerate() {
             *seen = *seen || self.row.get(field).is_some();
+        }
+        if self.layout.details {
+            let start = self.layout.fields.len() + 1;
+            self.record.push(self.details.word(&self.row, start));
         }
         let time = self.record[0];
         self.findings.out_of_order += u64::from(self.last.is_some_and(|last| time < last));
@@ -328,6 +352,7 @@ impl Collector<'_> {
             last: time_of_word(last),
             formats: self.formats,
             findings: self.findings,
+            details: self.details,
             events,
         })
     }

@@ -6,6 +6,7 @@ pub(crate) mod tables;
 use serde::Serialize;
 use serde_json::Number;
 
+use crate::replay::details::FieldReport;
 use crate::replay::sliding_counts::{Point, SlidingCounts};
 
 /// The version of the object. Added fields keep it, renamed fields change it.
@@ -118,6 +119,8 @@ pub(crate) struct ChosenReport {
     /// With too many points, those above are the largest and the last of each stretch of time, and these are the points
     /// around the peak of the requests.
     pub(crate) near: Option<SlidingCounts>,
+    /// Paths, status codes and user agents of its denied requests, where the log has them.
+    pub(crate) details: Vec<FieldReport>,
 }
 
 #[derive(Debug, Serialize)]

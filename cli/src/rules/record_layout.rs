@@ -56,6 +56,8 @@ pub(crate) struct RecordLayout {
     costs: HashMap<String, (usize, Cost<Event>)>,
     conditions: HashMap<String, (Place, Condition<Event>)>,
     tiers_of: HashMap<String, TierOf<Event>>,
+    /// Whether a last word has the details of a request.
+    pub(crate) details: bool,
     /// The fields of names that are not fields.
     aliases: HashMap<String, String>,
 }
@@ -73,7 +75,7 @@ impl RecordLayout {
 
     /// The words of a record.
     pub(crate) fn words(&self) -> usize {
-        COLUMNS + self.columns.len()
+        COLUMNS + self.columns.len() + usize::from(self.details)
     }
 
     /// The word of a record with this key.

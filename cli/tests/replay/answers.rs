@@ -86,7 +86,9 @@ fn the_json_object_has_these_fields() {
     assert!(output.starts_with(expected), "{output}");
     assert!(
         output.ends_with(concat!(
-            r#""asked":[[1582932600000,2]],"admitted":[[1582932600000,1]],"near":null}],"#,
+            r#""asked":[[1582932600000,2]],"admitted":[[1582932600000,1]],"near":null,"details":["#,
+            r#"{"field":"path","denied":[["/a\\\"b",1]]},{"field":"status","denied":[["200",1]]},"#,
+            r#"{"field":"agent","denied":[["agent",1]]}]}],"#,
             r#""what_if":[{"rule":"1/s","limits":[1,2,3],"denied":[4,1,0],"keys_denied":[3,1,0],"requests":7,"keys":3}],"#,
             r#""compare":[],"warnings":[],"notes":["clients may be host names, as \"b\" in line 1"],"truncated":false}"#,
             "\n"

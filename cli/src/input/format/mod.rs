@@ -76,6 +76,11 @@ pub(crate) trait LogFormat: Debug {
         String::new()
     }
 
+    /// Whether further wanted fields leave the meaning of each line as it is.
+    fn takes_fields(&self) -> bool {
+        true
+    }
+
     /// Ends the input.
     ///
     /// # Errors

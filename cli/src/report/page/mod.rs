@@ -12,7 +12,7 @@ mod tables;
 use self::answers::{answers, whom};
 use self::tables::{compare, keys, limits, rules};
 use self::text::{UTC, append, duration, embedded, key, number, plain, quota, span};
-use crate::report::{Report, WhatIfReport};
+use crate::report::{ChosenReport, Report, WhatIfReport};
 
 const PAGE: &str = include_str!("page.html");
 const SLIDING: &str = include_str!("sliding.html");
@@ -27,7 +27,7 @@ const SCRIPT: &str = concat!(
     "})();\n",
 );
 /// The hash of the script, the only one that the page allows; `ci/page.sh` prints it after a change.
-const SCRIPT_HASH: &str = "sha256-6QINKHBlyxOs3sAvBk7tsxUJk4sFndeSbQQ3R3mpD7E=";
+const SCRIPT_HASH: &str = "sha256-efTNYCJPIWVoZn5B9piuu5upHz8WfNdqLmzp5UvUvqs=";
 
 /// Renders a report, which the page carries as JSON.
 pub(crate) fn render(data: &Report, json: &str) -> String {
@@ -140,7 +140,38 @@ fn sliding(data: &Report) -> String {
         }
         options.push_str("</option>");
     }
-    fill(SLIDING, |_| options.clone())
+    fill(SLIDING, |name| match name {
+        "options" => options.clone(),
+        _ => data.chosen.iter().enumerate().map(details).collect(),
+    })
+}
+
+/// A table for each field of the denied requests of a key.
+fn details((index, chosen): (usize, &ChosenReport)) -> String {
+    let mut html = String::new();
+    for report in &chosen.details {
+        let title = match report.field.as_str() {
+            "path" => "Denied, by path",
+            "status" => "Denied, by status in the log",
+            _ => "Denied, by user agent",
+        };
+        append(
+            &mut html,
+            format_args!(r#"<table data-of="{index}" hidden><caption>{title}</caption><tbody>"#),
+        );
+        for (value, denied) in &report.denied {
+            append(
+                &mut html,
+                format_args!(
+                    r#"<tr><th class="name" scope="row">{}</th><td>{}</td></tr>"#,
+                    key(value),
+                    number(*denied)
+                ),
+            );
+        }
+        html.push_str("</tbody></table>\n");
+    }
+    html
 }
 
 fn what_if(data: &Report) -> String {

@@ -117,6 +117,7 @@ function sayChosen() {
   caption.replaceChildren(name, `, limited to ${quota(chosen.limit, chosen.window)}; ` +
     `its peak is ${number(peakOf(chosen)[1])} in one window.` +
     (isWhole() && chosen.near ? ' Of each short time, the chart has the largest count and the last.' : ''));
+  for (const table of document.querySelectorAll('#sliding-details table')) table.hidden = table.dataset.of !== value;
   for (const other of document.querySelectorAll('#keys tr[data-chosen]')) {
     other.toggleAttribute('aria-current', other === row);
     if (other === row) other.setAttribute('aria-current', 'true');

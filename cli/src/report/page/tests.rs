@@ -20,7 +20,7 @@ fn report(name: &str) -> String {
         "chosen": [{
             "rule": name, "key": name, "limit": 2, "window": 60_000,
             "asked": [[1_431_857_100_000_i64, 1], [1_431_857_103_000_i64, 23], [1_431_857_104_000_i64, 23]],
-            "admitted": [[1_431_857_100_000_i64, 1]],
+            "admitted": [[1_431_857_100_000_i64, 1]], "details": [{"field": "path", "denied": [[name, 20]]}],
         }],
         "what_if": [{
             "rule": name, "limits": [1, 2, 7, 9], "denied": [40, 20, 10, 9], "keys_denied": [1, 1, 1, 1], "requests": 1_000,
@@ -101,7 +101,7 @@ fn reports_without_denials_or_good_limits_are_rendered() {
     let html = render(&report.to_string());
     assert!(html.contains("No request was denied."));
     assert!(
-        !html.contains("<input") && !html.contains("<table class=\"stack\" id=\"keys\""),
+        !html.contains("type=\"range\"") && !html.contains("<table class=\"stack\" id=\"keys\""),
         "charts of nothing"
     );
 }

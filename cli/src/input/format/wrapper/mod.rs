@@ -182,6 +182,11 @@ impl LogFormat for Wrapped {
             .max(self.envelope.time_kind())
     }
 
+    fn takes_fields(&self) -> bool {
+        // A field of a message makes lines without one unreadable.
+        matches!(self.message, Some((_, true)))
+    }
+
     fn finish(&mut self) -> Result<(), Unreadable> {
         if let Some((format, true)) = &mut self.message {
             format.finish()?;

@@ -1,0 +1,71 @@
+//! Paths, status codes and user agents of denied requests: counted as in the log, and without an effect on decisions.
+
+use serde_json::{Value, json};
+
+use crate::tool::{json as object, on_pipe, tool};
+use crate::truth::clock;
+
+fn details(args: &str, log: &str) -> Value {
+    let report = object(&on_pipe(
+        &mut tool(&format!("--json --quiet --rule 10/60s {args}"), None),
+        log,
+    ));
+    assert_eq!(report["denied"], 10, "{report}");
+    report["chosen"][0]["details"].clone()
+}
+
+/// Twenty requests of which the last ten are denied: six of /a, four of /b, and three with status 404.
+fn log(line: impl Fn(&str, &str, u32) -> String) -> String {
+    let lines = (0..20).map(|number: usize| {
+        let path = if number % 5 < 3 { "/a" } else { "/b" };
+        line(&clock(number), path, if number > 16 { 404 } else { 200 }) + "\n"
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_details_of_denied_requests_are_counted() {
+    let path = json!({"field": "path", "denied": [["/a", 6], ["/b", 4]]});
+    let status = json!({"field": "status", "denied": [["200", 7], ["404", 3]]});
+    let agent = json!({"field": "agent", "denied": [["curl \"x\"", 10]]});
+    let common = log(|time, path, status| {
+        format!("1.2.3.4 - - [17/May/2015:{time} +0000] \"GET {path}?q HTTP/1.1\" {status} 5")
+    });
+    assert_eq!(details("", &common), json!([path, status]));
+    let combined = common.replace(" 5\n", " 5 \"-\" \"curl \\\"x\\\"\"\n");
+    let escaped = json!({"field": "agent", "denied": [["curl \\\"x\\\"", 10]]});
+    assert_eq!(details("", &combined), json!([path, status, escaped]));
+    // A rule may name the fields, too.
+    let mut command = tool("--json --quiet --rule 10/60s", None);
+    let output = on_pipe(
+        command.args(["--rule", "90/60s by path,status when agent as other"]),
+        &combined,
+    );
+    assert_eq!(
+        object(&output)["chosen"][0]["details"],
+        json!([path, status, escaped])
+    );
+    let lines = log(|time, path, status| {
+        format!(
+            "{{\"time\":\"2015-05-17T{time}Z\",\"client\":\"a\",\"path\":\"{path}\",\"status\":{status},\
+             \"agent\":\"curl \\\"x\\\"\"}}"
+        )
+    });
+    assert_eq!(details("", &lines), json!([path, status, agent]));
+    let csv = "time,client,path,status\n".to_owned()
+        + &log(|time, path, status| format!("2015-05-17T{time}Z,a,{path},{status}"));
+    assert_eq!(details("", &csv), json!([path, status]));
+    let w3c = "#Fields: date time c-ip cs-uri-stem sc-status\n".to_owned()
+        + &log(|time, path, status| format!("2015-05-17 {time} 1.2.3.4 {path} {status}"));
+    assert_eq!(details("", &w3c), json!([path, status]));
+    // Formats without the fields, and messages that need not be requests.
+    let without = log(|time, _, _| format!("{{\"time\":\"2015-05-17T{time}Z\",\"client\":\"a\"}}"));
+    assert_eq!(details("", &without), json!([]));
+    let syslog = log(|time, path, _| match path {
+        "/a" => format!(
+            "2015-05-17T{time}Z web nginx: 1.2.3.4 - - [17/May/2015:{time} +0000] \"GET /a HTTP/1.1\" 200 5"
+        ),
+        _ => format!("2015-05-17T{time}Z web cron: ready"),
+    });
+    assert_eq!(details("--key host", &syslog), json!([]));
+}
