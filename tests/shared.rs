@@ -19,3 +19,5 @@ mod many;
 mod memory;
 #[path = "shared/pausing.rs"]
 mod pausing;
+#[path = "shared/refusing.rs"]
+mod refusing;

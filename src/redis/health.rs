@@ -35,4 +35,7 @@ pub struct Health {
     pub stale: Option<Duration>,
     /// The last error.
     pub last_error: Option<StoreError>,
+    /// The reason why the server registers no leases, if it does not: it does not tell this user by `INFO server` when its
+    /// run began. Then the server decides about each request. With the feature `observe` one error is logged.
+    pub lease_error: Option<StoreError>,
 }

@@ -151,6 +151,9 @@ impl RedisStore {
         let names = script::renewal_names(self.supervisor.prefix(), self.in_cluster(), requests);
         let arguments = script::renewals(requests);
         let reply = self.supervisor.run(&self.renew, &names, &arguments).await?;
+        if requests.iter().any(LeaseRequest::is_registered) {
+            self.supervisor.note_leases(!script::is_start_unknown(&reply));
+        }
         script::grants(&reply, requests.len())
     }
 

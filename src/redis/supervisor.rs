@@ -60,7 +60,14 @@ struct Counts {
 struct Last {
     answer: Option<Instant>,
     error: Option<StoreError>,
+    leases: Option<StoreError>,
+    /// Whether the error of leases was logged.
+    #[cfg(feature = "observe")]
+    logged: bool,
 }
+
+const NO_START: &str = "it registers no leases, and decides about each request: INFO server does not tell this user run_id and \
+                        uptime_in_seconds (ACL SETUSER <user> +info)";
 
 impl Supervisor {
     pub(super) fn new(target: Target, settings: Settings) -> Self {
@@ -273,9 +280,23 @@ impl Supervisor {
         });
     }
 
+    /// Notes whether the server registers leases.
+    pub(super) fn note_leases(&self, are_registered: bool) {
+        let error = StoreError::new(StoreErrorKind::UnexpectedReply, NO_START);
+        let error = (!are_registered).then_some(error);
+        #[cfg(feature = "observe")]
+        if let Some(error) = &error
+            && !self.last(|last| core::mem::replace(&mut last.logged, true))
+        {
+            tracing::error!("{error}");
+        }
+        self.last(|last| last.leases = error);
+    }
+
     pub(super) fn health(&self) -> Health {
         let now = Instant::now();
-        let (answer, last_error) = self.last(|last| (last.answer, last.error.clone()));
+        let (answer, last_error, lease_error) =
+            self.last(|last| (last.answer, last.error.clone(), last.leases.clone()));
         Health {
             connected: self.link.borrow().is_some(),
             breaker: self.breaker.state(now),
@@ -290,6 +311,7 @@ impl Supervisor {
             connections: self.counts.connections.get(),
             stale: answer.map(|answer| now.saturating_duration_since(answer)),
             last_error,
+            lease_error,
         }
     }
 }

@@ -488,6 +488,23 @@ async fn the_breaker_opens_and_closes() {
     comes_back(&limiter).await;
 }
 
+/// The rest of the breaker is longer than the test.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_connection_ends_the_rest_of_the_breaker() {
+    let Some(server) = Server::start() else { return };
+    let minute = Duration::from_secs(60);
+    let builder = store(&server.url()).breaker(1, 1, minute, minute);
+    let store = ready(builder.heartbeat(Duration::from_millis(10))).await;
+    let limiter = limiter(store.clone(), false);
+    server.signal("-STOP");
+    call(&limiter).await;
+    assert_eq!(store.health().breaker, BreakerState::Open);
+    until("the loss is noticed", || !store.health().connected).await;
+    server.signal("-CONT");
+    comes_back(&limiter).await;
+    assert!(store.health().connections >= 2);
+}
+
 /// Another program keeps other data under the name. That is an error of this key only. It opens no breaker and ends
 /// no connection.
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,7 @@ const LIMIT: u64 = 10;
 const EACH: u64 = 14;
 
 /// The time of tokio since an instant.
-struct Paused(Instant);
+pub(crate) struct Paused(pub(crate) Instant);
 
 impl Clock for Paused {
     fn now(&self) -> Nanos {

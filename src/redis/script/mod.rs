@@ -192,6 +192,14 @@ pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
     arguments
 }
 
+/// Whether the server registers no lease since it does not tell when its run began, by a reply of `renew.lua`.
+pub(super) fn is_start_unknown(reply: &Value) -> bool {
+    let Value::Array(numbers) = reply else {
+        return false;
+    };
+    numbers.chunks_exact(4).any(|grant| grant[3] == Value::Int(-2))
+}
+
 /// Reads the reply of `renew.lua`.
 pub(super) fn grants(reply: &Value, requests: usize) -> Result<Vec<LeaseGrant>, StoreError> {
     let numbers = numbers(reply, 4 * requests)?;

@@ -1,7 +1,8 @@
 -- Renews leases. KEYS: those of `counters.lua`, the key of each lease, and the key of the era. ARGV: those of the counters,
 -- whose permits are the charges, and then for each lease: the sequence of the request, 1 if the lease is new, 1 if it is
 -- registered, the cap, the wanted permits, and its term in microseconds. The reply, for each lease: 1 if it is known, the
--- permits granted, the permits left to others, and the wait in microseconds until there are more (-1: unknown).
+-- permits granted, the permits left to others, and the wait in microseconds until there are more (-1: unknown; -2: unknown,
+-- and no lease is registered since the server does not tell when its run began).
 local fields = 6
 local base = 1 + fields_each * #counters
 local era_key = KEYS[#KEYS]
@@ -13,14 +14,19 @@ local started, run, noted_until
 local longer = string.find(era_key, '{', 1, true) and 0 or 86400000000
 local function era_start(keep)
     if not started then
-        local info = redis.call('INFO', 'server')
+        -- The user may have no right to it, and servers that are not Redis may leave out what is needed.
+        local info = redis.pcall('INFO', 'server')
+        info = type(info) == 'string' and info or ''
         run = string.match(info, 'run_id:(%x+)')
+        local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or '')
+        if not run or not uptime then
+            return nil
+        end
         local noted = redis.call('GET', era_key)
         local noted_run, at, ends = string.match(noted or '', '^(%x+) (%d+) (%d+)$')
         started, noted_until = tonumber(at), tonumber(ends)
         if not noted then
             -- The difference of two times in whole seconds may be one second too long.
-            local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)'))
             started, noted_until = now - 1000000 * math.max(uptime - 1, 0), 0
         elseif noted_run ~= run or not started or started > now then
             started, noted_until = now, 0
@@ -51,11 +57,11 @@ for at, counter in ipairs(counters) do
             own = nil
         end
     end
-    if not own and (not is_new or is_registered and now < server_era + keep) then
+    if not own and (not is_new or is_registered and (not server_era or now < server_era + keep)) then
         answer[#answer + 1] = 0
         answer[#answer + 1] = 0
         answer[#answer + 1] = 0
-        answer[#answer + 1] = -1
+        answer[#answer + 1] = server_era and -1 or -2
     else
         own = own or { granted = 0, sequence = 0, held = 0 }
         counter.held = counter.held - own.held

@@ -77,7 +77,13 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let (mut failures, ended) = {
             let inner = table.lock();
-            (inner.managers[at].failures(), inner.error_at_end.clone())
+            // The next copy of a request that failed is sent in the next period, and this request does not wait for it.
+            let is_failing = inner.managers[at].is_failing();
+            let failed = inner.error.clone().filter(|_| is_failing);
+            (
+                inner.managers[at].failures(),
+                inner.error_at_end.clone().or(failed),
+            )
         };
         if let Some(ended) = ended {
             return LeaseOutcome::Failed(ended);

@@ -191,3 +191,40 @@ async fn missing_parts_are_named() {
         assert!(error.to_string().contains("redis-tls"), "{error}");
     }
 }
+
+/// A server that does not tell when its run began cannot say whether it has forgotten leases, so it registers none.
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_need_the_right_to_info() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.client();
+    let mut allow = |rule: &str| {
+        let mut command = redis::cmd("ACL");
+        command.arg("SETUSER").arg("default").arg(rule);
+        let _: () = command.query(&mut client).expect("an answer");
+    };
+    allow("-info");
+    let store = server.store().await;
+    let limiter = SharedLimiter::builder("info", "1000000/s".parse().expect("a quota"));
+    let period = Duration::from_millis(10);
+    let limiter = limiter
+        .lease(100)
+        .term(20 * period)
+        .period(period)
+        .on_error(OnError::Deny);
+    let limiter = limiter.build(store.clone()).expect("a limiter");
+    let check = async || limiter.check("key").await.expect("there is room").decided_by();
+    while store.health().lease_error.is_none() {
+        assert_eq!(check().await, DecidedBy::Store);
+    }
+    for _ in 0..100 {
+        assert_eq!(check().await, DecidedBy::Store);
+    }
+    let error = store.health().lease_error.expect("it was told").to_string();
+    assert!(error.contains("INFO") && error.contains("run_id"), "{error}");
+    assert_eq!(store.health().unexpected_replies, 0);
+    assert_eq!(limiter.lease_stats().held, 0);
+    // With the right, nodes decide again.
+    allow("+info");
+    while check().await == DecidedBy::Store {}
+    assert!(store.health().lease_error.is_none());
+}

@@ -38,6 +38,7 @@ pub(crate) struct LeaseManager {
     requested_at: u64,
     answered_at: u64,
     failures: u64,
+    failing: bool,
     /// Whether the store began no lease at the last request: it has not run for long enough to register one.
     backing_off: bool,
     /// Whether the next request gives everything back. That request takes the mark, so no caller has to clear it.
@@ -69,7 +70,13 @@ impl LeaseManager {
 
     /// Whether a request should wait for an answer about the lease.
     pub(crate) fn is_worth_waiting(&self, state: &LeaseState) -> bool {
-        state.balance().budget() > 0 || self.demand >= WORTH_A_LEASE && !self.backing_off
+        let is_expected = self.demand >= WORTH_A_LEASE && !self.backing_off;
+        !self.failing && (state.balance().budget() > 0 || is_expected)
+    }
+
+    /// Whether the last copy of the pending request failed. The next copy waits for the period.
+    pub(crate) const fn is_failing(&self) -> bool {
+        self.failing
     }
 
     /// Whether an answer is awaited.
@@ -167,7 +174,7 @@ impl LeaseManager {
     }
 
     /// The request to send now, if there is one: the pending one again, or a new one. With the permits that the fallback
-    /// limiter is to be charged. `dirty`: the request need not wait for the period.
+    /// limiter is to be charged. `dirty`: the request need not wait for the period. A copy of one that failed waits for it.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -176,7 +183,7 @@ impl LeaseManager {
         new_id: impl FnOnce() -> u128,
     ) -> Option<(LeaseRequest, u64)> {
         let lease = self.lease.as_ref()?;
-        if self.sent {
+        if self.sent || self.failing && dirty {
             return None;
         }
         let mut fallback = 0;
@@ -300,7 +307,7 @@ impl LeaseManager {
         let Some(pending) = self.pending.take() else {
             return false;
         };
-        self.sent = false;
+        (self.sent, self.failing) = (false, false);
         if pending.releases {
             // The demand that the lease has met is over. New demand is counted from here on.
             self.demand = 0;
@@ -340,7 +347,7 @@ impl LeaseManager {
     /// Notes that a request was not answered.
     pub(super) fn fail(&mut self, request: &LeaseRequest) {
         if request.lease_id == self.lease_id && request.sequence == self.sequence {
-            self.sent = false;
+            (self.sent, self.failing) = (false, true);
             self.failures += 1;
         }
     }

@@ -72,3 +72,30 @@ fn the_use_of_an_ended_budget_is_charged() {
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 9));
     assert_eq!(manager.reported(), 0);
 }
+
+/// A store that answers each request with an error is not asked faster than once in a period, however many callers wait.
+#[test]
+fn a_request_that_failed_waits_for_the_period() {
+    let state = LeaseState::new();
+    let mut manager = spent(&state);
+    state.note_shortage(1);
+    let (request, _) = manager
+        .request(&state, 3 * PERIOD, true, || 8)
+        .expect("it is due");
+    manager.fail(&request);
+    for _ in 0..100 {
+        state.note_shortage(1);
+        assert!(manager.is_failing() && !manager.is_worth_waiting(&state));
+        assert!(manager.request(&state, 3 * PERIOD, true, || 8).is_none());
+    }
+    let (copy, _) = manager
+        .request(&state, 4 * PERIOD, false, || 8)
+        .expect("the period is over");
+    assert_eq!(
+        (copy.lease_id(), copy.sequence()),
+        (request.lease_id(), request.sequence())
+    );
+    let answer = (&copy, LeaseGrant::of(4));
+    assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
+    assert!(!manager.is_failing());
+}
