@@ -109,7 +109,7 @@ Rules:
   keys, costs, conditions and tiers name fields in the same way. --alias maps other names to fields.
 
   Cells and fixed windows begin at multiples of the window since 1970-01-01T00:00:00Z (of all windows, if they have a
-  common multiple of at most 400 days, or else of the longest). A log may span 20 years, less two windows. Times are
+  common multiple of at most 400 days, or else of the longest). A log may span 15 years, less two windows. Times are
   rounded so that no more is admitted: cells to whole nanoseconds, gcra to half a nanosecond a permit, log to a unit
   that grows with the limit (0.5 ms at a million).
 

@@ -7,8 +7,8 @@ use ringgate::{Algorithm, Nanos, Receipt};
 pub(crate) use super::subjects::{Kind, Ring, limit, nanos, quota, ring, several, subject, window};
 use crate::common::{Any, Log, State};
 
-/// Twenty years of 365 days in nanoseconds, which every representation can hold.
-pub(crate) const HORIZON: u64 = 20 * 365 * 24 * 3600 * 1_000_000_000;
+/// Fifteen years of 365 days in nanoseconds, which every representation can hold.
+pub(crate) const HORIZON: u64 = 15 * 365 * 24 * 3600 * 1_000_000_000;
 
 /// The number of cases of each property.
 pub(crate) fn config() -> Config {

@@ -61,8 +61,8 @@ fn alone() -> impl Strategy<Value = Alone> {
 
 fn reading() -> impl Strategy<Value = u64> {
     const HOUR: u64 = 3_600_000_000_000;
-    // After 20 years an algorithm may have no more ticks.
-    const YEARS: u64 = 19 * 366 * 24 * HOUR;
+    // The time of a token bucket ends after 15 years. The retry time of a denial is up to two windows later.
+    const YEARS: u64 = 12 * 366 * 24 * HOUR;
     prop_oneof![
         8 => HOUR..HOUR + 5_000_000_000,
         4 => HOUR..HOUR + 100_000_000_000,

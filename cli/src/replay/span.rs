@@ -15,8 +15,8 @@ pub(crate) struct Span {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooLong(pub(crate) u64);
 
-/// Twenty years in nanoseconds, which every algorithm can represent, its window included.
-const HORIZON: u64 = 20 * 366 * DAY;
+/// Fifteen years in nanoseconds. Every algorithm can represent times up to this one; a token bucket, none after it.
+const HORIZON: u64 = 15 * 366 * DAY;
 
 /// The largest common multiple of the windows that is used. The clock starts at most so long before the first request.
 const COMMON: u64 = 400 * DAY;
@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_windows_leave_eighteen_years() -> Result<(), TooLong> {
+    fn the_longest_windows_leave_thirteen_years() -> Result<(), TooLong> {
         let year = i64::try_from(366 * DAY).unwrap_or(i64::MAX);
-        let span = Span::new(-1, 18 * year - 2, [year].into_iter())?;
+        let span = Span::new(-1, 13 * year - 2, [year].into_iter())?;
         assert_eq!(
-            span.reading(18 * year - 2),
-            Nanos::new(366 * DAY - 1 + 18 * 366 * DAY - 1)
+            span.reading(13 * year - 2),
+            Nanos::new(366 * DAY - 1 + 13 * 366 * DAY - 1)
         );
-        assert!(Span::new(-1, 18 * year + 1, [year].into_iter()).is_err());
+        assert!(Span::new(-1, 13 * year + 1, [year].into_iter()).is_err());
         assert!(Span::new(i64::MIN, i64::MAX, [1].into_iter()).is_err());
         Ok(())
     }
