@@ -21,3 +21,5 @@ mod memory;
 mod pausing;
 #[path = "shared/refusing.rs"]
 mod refusing;
+#[path = "shared/third.rs"]
+mod third;

@@ -1,0 +1,301 @@
+//! A store that is written with the public interface alone, as another crate would write one: the kit accepts it.
+//!
+//! It keeps every charge with its time in a list, and adds up what counts.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use ringgate::shared::{
+    CheckResult, CounterRequest, CounterStatus, CounterStore, Counting, LeaseFuture, LeaseGrant,
+    LeaseRequest, LeaseStore, StoreError, StoreErrorKind, StoreFuture, conformance,
+};
+use ringgate::{Clock, ManualClock};
+
+#[derive(Debug)]
+struct Ledger {
+    clock: Arc<ManualClock>,
+    counters: Mutex<HashMap<String, Counter>>,
+}
+
+/// Times are in nanoseconds.
+#[derive(Debug, Default)]
+struct Counter {
+    /// The time, the permits, and the number of each charge.
+    charges: Vec<(u128, u64, u64)>,
+    /// The time at which a bucket is empty, in halves of a nanosecond.
+    empty_at: u128,
+    /// The number of charges and refunds so far.
+    changes: u64,
+    leases: HashMap<u128, Lease>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lease {
+    granted: u64,
+    sequence: u64,
+    ends: u128,
+    held: u64,
+    held_until: u128,
+}
+
+impl Counter {
+    fn held(&self, now: u128) -> u64 {
+        let current = self.leases.values().filter(|lease| lease.held_until > now);
+        current.map(|lease| lease.held).sum()
+    }
+
+    /// When a charge of this time no longer counts.
+    fn leaves(request: &CounterRequest, at: u128) -> u128 {
+        let window = request.window().as_nanos();
+        match request.counting() {
+            Counting::Cells(cells) => {
+                let width = window.div_ceil(u128::from(cells));
+                (at / width + u128::from(cells) + 1) * width
+            }
+            _ => at + window,
+        }
+    }
+
+    /// The permits that are free at a time, without any reserve.
+    fn free(&self, request: &CounterRequest, now: u128) -> u64 {
+        let free = match request.counting() {
+            Counting::Gcra(burst) => {
+                let permit = u128::from(request.time_per_permit());
+                let ahead = self.empty_at.saturating_sub(2 * now);
+                let free = (u128::from(burst) * permit).saturating_sub(ahead) / permit;
+                u64::try_from(free).expect("at most the burst")
+            }
+            _ => {
+                let counted = self
+                    .charges
+                    .iter()
+                    .filter(|charge| Self::leaves(request, charge.0) > now);
+                request
+                    .limit()
+                    .saturating_sub(counted.map(|charge| charge.1).sum())
+            }
+        };
+        free.saturating_sub(self.held(now))
+    }
+
+    fn status(&self, request: &CounterRequest, now: u128) -> CounterStatus {
+        let left = |at| self.free(request, at).saturating_sub(request.reserve());
+        if request.permits() <= left(now) {
+            return CounterStatus::with_room(left(now));
+        }
+        let permit = u128::from(request.time_per_permit());
+        let needed = u128::from(request.permits().saturating_sub(left(now)));
+        let leaves = self.charges.iter().map(|charge| Self::leaves(request, charge.0));
+        let ends = self.leases.values().map(|lease| lease.held_until);
+        // A bucket is refilled in even steps. This many of them are enough.
+        let refills = [(self.empty_at.max(2 * now) + needed * permit).div_ceil(2)];
+        let times = leaves.chain(ends).chain(refills).filter(|&at| at > now);
+        let first = times.filter(|&at| request.permits() <= left(at)).min();
+        let after = first.map(|at| Duration::from_nanos(u64::try_from(at - now).expect("a wait")));
+        let is_possible = request.permits() <= request.capacity();
+        CounterStatus::without_room(left(now), after.filter(|_| is_possible))
+    }
+
+    fn charge(&mut self, request: &CounterRequest, permits: u64, now: u128) -> (u64, u64) {
+        self.changes += 1;
+        self.charges.push((now, permits, self.changes));
+        let time = u128::from(permits) * u128::from(request.time_per_permit());
+        self.empty_at = self.empty_at.max(2 * now) + time;
+        (self.changes, 0)
+    }
+
+    fn refund(&mut self, request: &CounterRequest, receipt: (u64, u64)) -> u64 {
+        let permits = request.permits();
+        let is_last = self.changes == receipt.0;
+        let charge = self.charges.iter_mut().find(|charge| charge.2 == receipt.0);
+        match charge {
+            Some(charge) if is_last || !matches!(request.counting(), Counting::Gcra(_)) => {
+                charge.1 -= permits;
+                self.empty_at -= u128::from(permits) * u128::from(request.time_per_permit());
+                self.changes += 1;
+                permits
+            }
+            _ => 0,
+        }
+    }
+
+    fn renew(&mut self, request: &LeaseRequest, now: u128) -> LeaseGrant {
+        let known = self.leases.get(&request.lease_id()).copied();
+        let known = known.filter(|lease| lease.ends > now);
+        if known.is_none() && !request.is_new() {
+            return LeaseGrant::unknown();
+        }
+        // The permits of a lease that has ended stay under another number.
+        if known.is_none()
+            && let Some(ended) = self.leases.remove(&request.lease_id())
+        {
+            self.leases.insert(!request.lease_id(), ended);
+        }
+        let mut lease = known.unwrap_or_default();
+        self.leases.remove(&request.lease_id());
+        if request.sequence() > lease.sequence {
+            if request.charge() > 0 {
+                self.charge(request.counter(), request.charge(), now);
+            }
+            let covered = lease.granted.min(request.cap()).saturating_sub(request.charge());
+            let free = self.free(request.counter(), now).div_ceil(2);
+            lease.granted = covered.max(request.wanted().min(free));
+            lease.sequence = request.sequence();
+        }
+        lease.ends = now + request.term().as_nanos();
+        lease.held_until = lease.ends + request.counter().window().as_nanos();
+        lease.held = if request.is_registered() { lease.granted } else { 0 };
+        let left = self.free(request.counter(), now).saturating_sub(lease.granted);
+        self.leases.insert(request.lease_id(), lease);
+        LeaseGrant::of(lease.granted).with_remaining(left, Duration::ZERO)
+    }
+}
+
+impl Ledger {
+    fn at_once<T>(
+        &self,
+        act: impl FnOnce(&mut dyn FnMut(&CounterRequest, &mut dyn FnMut(&mut Counter)), u128) -> T,
+    ) -> Result<T, StoreError> {
+        let poisoned = |_| StoreError::new(StoreErrorKind::Refused, "a call has panicked");
+        let mut counters = self.counters.lock().map_err(poisoned)?;
+        let now = u128::from(self.clock.now().get());
+        let mut with = |request: &CounterRequest, act: &mut dyn FnMut(&mut Counter)| {
+            let (key, rule, index) = (request.key_hash(), request.rule(), request.quota_index());
+            let (counting, window) = (request.counting(), request.window());
+            let name = format!("{key} {rule} {index} {counting:?} {window:?}");
+            act(counters.entry(name).or_default());
+        };
+        Ok(act(&mut with, now))
+    }
+
+    fn check(&self, requests: &[CounterRequest], charges: bool) -> Result<CheckResult, StoreError> {
+        self.at_once(|with, now| {
+            let mut statuses = Vec::new();
+            for request in requests {
+                with(request, &mut |counter| {
+                    statuses.push(counter.status(request, now))
+                });
+            }
+            let is_full = |at: usize| !statuses[at].has_room();
+            let all = 0..requests.len();
+            let admitted = !all.clone().any(|at| requests[at].is_enforced() && is_full(at));
+            let shadow_full = |rule: &str| {
+                let mut same = all
+                    .clone()
+                    .filter(|&at| !requests[at].is_enforced() && requests[at].rule() == rule);
+                same.any(is_full)
+            };
+            let skipped: Vec<bool> = all
+                .clone()
+                .map(|at| !requests[at].is_enforced() && shadow_full(requests[at].rule()))
+                .collect();
+            for at in all {
+                let request = &requests[at];
+                if skipped[at] && statuses[at].has_room() {
+                    statuses[at] = statuses[at].not_charged();
+                } else if statuses[at].has_room() && admitted && charges {
+                    let left = statuses[at].remaining() - request.permits();
+                    with(request, &mut |counter| {
+                        let receipt = counter.charge(request, request.permits(), now);
+                        statuses[at] = CounterStatus::with_room(left).with_receipt(receipt.0, receipt.1);
+                    });
+                }
+            }
+            let micros = u64::try_from(now / 1_000).expect("a time");
+            match admitted {
+                true => CheckResult::admitted(micros, statuses),
+                false => CheckResult::denied(micros, statuses),
+            }
+        })
+    }
+}
+
+impl CounterStore for Ledger {
+    fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        Box::pin(async move { self.check(requests, true) })
+    }
+
+    fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
+        Box::pin(async move { self.check(requests, false) })
+    }
+
+    fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.at_once(|with, now| {
+                for request in requests {
+                    with(request, &mut |counter| {
+                        counter.charge(request, request.permits(), now);
+                    });
+                }
+            })
+        })
+    }
+
+    fn refund<'a>(
+        &'a self,
+        requests: &'a [CounterRequest],
+        charged: &'a CheckResult,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            self.at_once(|with, _| {
+                let mut lost = 0;
+                for (request, status) in requests.iter().zip(charged.statuses()) {
+                    if charged.is_admitted() && status.is_charged() {
+                        with(request, &mut |counter| {
+                            lost += request.permits() - counter.refund(request, status.receipt());
+                        });
+                    }
+                }
+                lost
+            })
+        })
+    }
+
+    fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.at_once(|with, _| {
+                for request in requests {
+                    with(request, &mut |counter| {
+                        counter.charges.clear();
+                        counter.empty_at = 0;
+                        counter.changes += 1;
+                    });
+                }
+            })
+        })
+    }
+
+    fn leases(&self) -> Option<&dyn LeaseStore> {
+        Some(self)
+    }
+}
+
+impl LeaseStore for Ledger {
+    fn renew<'a>(&'a self, requests: &'a [LeaseRequest]) -> LeaseFuture<'a> {
+        Box::pin(async move {
+            let one = |request: &LeaseRequest| {
+                self.at_once(|with, now| {
+                    let mut grant = LeaseGrant::unknown();
+                    with(request.counter(), &mut |counter| {
+                        grant = counter.renew(request, now)
+                    });
+                    grant
+                })
+            };
+            requests.iter().map(one).collect()
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_another_crate_keeps_every_promise() {
+    let clock = Arc::new(ManualClock::new());
+    let store = Ledger {
+        clock: Arc::clone(&clock),
+        counters: Mutex::default(),
+    };
+    let checked = conformance::check(&store, async |time| clock.advance(time)).await;
+    checked.unwrap_or_else(|broken| panic!("{broken}"));
+}
