@@ -122,7 +122,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             Some(entry) => {
                 if let Some(now) = insertion.enter(entry)
                     && let Some(decision) =
-                        decider.decide_by_words(entry, key, SeenWord::fresh(), now, permits)
+                        decider.decide_by_words(entry, key, SeenWord::known(0), now, permits)
                 {
                     return decision;
                 }
@@ -148,7 +148,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         };
         let insertion = decider.insertion(key, now);
         if let Some(outcome) = insertion.insert_beyond(on_full == OnFull::Forget)
-            && let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, permits)
+            && let Some(decision) = decider.decide_by_outcome(outcome, key, now, permits)
         {
             return decision;
         }
@@ -173,7 +173,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         let insertion = decider.insertion(key, now);
         loop {
             let outcome = insertion.find_or_insert(on_full == OnFull::Forget);
-            if let Some(decision) = decider.decide_by_outcome(&insertion, outcome, key, permits) {
+            if let Some(decision) = decider.decide_by_outcome(outcome, key, now, permits) {
                 return decision;
             }
         }
@@ -183,27 +183,59 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     #[inline(always)]
     fn decide_by_outcome(
         self,
-        insertion: &Insertion<'a, A>,
         outcome: InsertOutcome<'a>,
         key: u64,
+        reading: Nanos,
         permits: u64,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
         match outcome {
             InsertOutcome::Occupied(entry, now) => self.decide_by_entry(entry, key, now, permits),
-            InsertOutcome::Entered(entry, now) => {
-                self.decide_by_words(entry, key, SeenWord::fresh(), now, permits)
+            InsertOutcome::Entered(entry, first, now) => {
+                self.decide_by_words(entry, key, SeenWord::known(first), now, permits)
+            }
+            InsertOutcome::Full(_) | InsertOutcome::Barred(..) => Self::overflow_decision(
+                self.store,
+                self.algorithm,
+                self.on_full,
+                key,
+                reading,
+                permits,
+                outcome,
+            ),
+        }
+    }
+
+    /// Decides for a key that gets no entry. `None`: the key has one by now. The parts of the decider are separate arguments:
+    /// a reference to it, or to the insertion, would keep both in memory during the search.
+    #[inline(never)]
+    fn overflow_decision(
+        store: &'a Store,
+        algorithm: &'a A,
+        on_full: OnFull,
+        key: u64,
+        reading: Nanos,
+        permits: u64,
+        outcome: InsertOutcome<'a>,
+    ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
+        let decider = Decider {
+            store,
+            algorithm,
+            on_full,
+        };
+        let insertion = &decider.insertion(key, reading);
+        match outcome {
+            InsertOutcome::Barred(now, until) => {
+                decider.decide_by_overflow(insertion, StateRef::Denied(Some(until)), key, now, permits)
             }
             InsertOutcome::Full(now) => {
-                self.decide_by_overflow(insertion, self.overflow(insertion), key, now, permits)
+                decider.decide_by_overflow(insertion, decider.overflow(insertion), key, now, permits)
             }
-            InsertOutcome::Barred(now, until) => {
-                self.decide_by_overflow(insertion, StateRef::Denied(Some(until)), key, now, permits)
-            }
+            // The key has an entry.
+            InsertOutcome::Occupied(..) | InsertOutcome::Entered(..) => None,
         }
     }
 
     /// Decides with the state that stands in for the key's entry. `None`: the key has one by now.
-    #[inline(never)]
     fn decide_by_overflow(
         self,
         insertion: &Insertion<'a, A>,

@@ -2,9 +2,9 @@ use core::hint;
 use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
-use super::entry::Entry;
+use super::entry::{Entry, EntryMemory, Line};
 use super::layout::WAYS;
-use crate::sync::{self, AtomicU64};
+use crate::sync;
 
 /// Words of a cache line. (For the model checker, which pays for every word, there are no lines.)
 pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
@@ -16,20 +16,19 @@ pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64
 /// more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
-    /// The fingerprints, then the first words.
-    line: &'a [AtomicU64; 2 * WAYS],
-    /// The further words, and what follows them in memory: a length of its own would be checked once more.
-    further: &'a [AtomicU64],
-    /// Words of one state.
-    words: usize,
+    memory: &'a EntryMemory,
+    line: &'a Line,
 }
 
 impl<'a> Bucket<'a> {
-    /// The bucket of states of `words` words each with which `memory` begins.
     #[inline(always)]
-    pub(super) fn new(memory: &'a [AtomicU64], words: usize) -> Self {
-        let (line, further) = memory.split_first_chunk().expect("a bucket has a line");
-        Self { line, further, words }
+    pub(super) const fn new(memory: &'a EntryMemory, line: &'a Line) -> Self {
+        Self { memory, line }
+    }
+
+    #[inline(always)]
+    pub(super) const fn line(self) -> &'a Line {
+        self.line
     }
 
     /// The entry whose fingerprint is `key`.
@@ -41,6 +40,12 @@ impl<'a> Bucket<'a> {
             found = hint::select_unpredictable(self.fingerprint(way) == key, way, found);
         }
         (found < WAYS).then(|| self.entry(found))
+    }
+
+    /// Whether some entry has the fingerprint `key`.
+    #[inline(always)]
+    pub(super) fn has_key(self, key: u64) -> bool {
+        (0..WAYS).any(|way| self.fingerprint(way) == key)
     }
 
     /// The fingerprint of one entry.
@@ -65,13 +70,7 @@ impl<'a> Bucket<'a> {
 
     #[inline(always)]
     pub(super) fn entry(self, way: usize) -> Entry<'a> {
-        let way = way % WAYS;
-        Entry::new(
-            &self.line[way],
-            &self.line[WAYS + way],
-            self.further,
-            way * (self.words - 1),
-        )
+        Entry::new(self.memory, self.line, way)
     }
 
     /// The entries, in index order.

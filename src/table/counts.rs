@@ -44,14 +44,8 @@ pub struct TableCounts {
 #[derive(Debug)]
 pub(crate) struct Counts(Box<[CachePadded<Stripe>; STRIPES]>);
 
-#[derive(Debug, Default)]
-struct Stripe {
-    filled: Tally,
-    emptied: Tally,
-    reclaimed: Tally,
-    overflowed: Tally,
-    forgotten: Tally,
-}
+/// A tally for each [`Event`].
+type Stripe = [Tally; 5];
 
 /// An event of an entry, or of a key without one.
 #[derive(Clone, Copy, Debug)]
@@ -82,24 +76,21 @@ impl Counts {
             reason = "the low bits, whatever the others are"
         )]
         let stripe = &self.0[key as usize % STRIPES];
-        match event {
-            Event::Filled => stripe.filled.add_one(),
-            Event::Emptied => stripe.emptied.add_one(),
-            Event::Reclaimed => stripe.reclaimed.add_one(),
-            Event::Overflowed => stripe.overflowed.add_one(),
-            Event::Forgotten => stripe.forgotten.add_one(),
-        }
+        stripe[event as usize].add_one();
     }
 
     pub(crate) fn sum(&self) -> TableCounts {
-        let sum = |pick: fn(&Stripe) -> &Tally| self.0.iter().map(|stripe| pick(stripe).get()).sum::<u64>();
+        let sum = |event: Event| {
+            let tallies = self.0.iter().map(|stripe| &stripe[event as usize]);
+            tallies.map(Tally::get).sum::<u64>()
+        };
         // Read first, so that no key is seen to leave before it entered; a key may enter in between.
-        let emptied = sum(|stripe| &stripe.emptied);
+        let emptied = sum(Event::Emptied);
         TableCounts {
-            tracked: sum(|stripe| &stripe.filled).saturating_sub(emptied),
-            reclaimed: sum(|stripe| &stripe.reclaimed),
-            overflowed: sum(|stripe| &stripe.overflowed),
-            forgotten: sum(|stripe| &stripe.forgotten),
+            tracked: sum(Event::Filled).saturating_sub(emptied),
+            reclaimed: sum(Event::Reclaimed),
+            overflowed: sum(Event::Overflowed),
+            forgotten: sum(Event::Forgotten),
         }
     }
 }

@@ -1,20 +1,32 @@
+use alloc::boxed::Box;
 use core::fmt;
+use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
 use super::entry_word::{EntryState, EntryWord};
+use super::layout::WAYS;
 use crate::sync::AtomicU64;
+
+/// The fingerprints of a bucket, then the first words of their states.
+pub(super) type Line = [AtomicU64; 2 * WAYS];
+
+/// The memory of all entries of a table.
+pub(super) struct EntryMemory {
+    pub(super) words: Box<[AtomicU64]>,
+    /// Words of a state.
+    pub(super) state: usize,
+}
 
 /// An entry of the table: the fingerprint of the key that owns it, and the words of that key's state.
 ///
 /// Each method is one event of [the protocol](super), or one read.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
-    fingerprint: &'a AtomicU64,
-    /// The first word of the state.
-    first: &'a AtomicU64,
-    /// Where the further words of the state are, from the word numbered `at` on.
-    further: &'a [AtomicU64],
-    at: usize,
+    memory: &'a EntryMemory,
+    /// The line of its bucket.
+    line: &'a Line,
+    /// Its number in the bucket.
+    way: usize,
 }
 
 impl<'a> Entry<'a> {
@@ -35,32 +47,36 @@ impl<'a> Entry<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn new(
-        fingerprint: &'a AtomicU64,
-        first: &'a AtomicU64,
-        further: &'a [AtomicU64],
-        at: usize,
-    ) -> Self {
+    pub(super) fn new(memory: &'a EntryMemory, line: &'a Line, way: usize) -> Self {
         Self {
-            fingerprint,
-            first,
-            further,
-            at,
+            memory,
+            line,
+            way: way % WAYS,
         }
+    }
+
+    #[inline(always)]
+    fn owner(self) -> &'a AtomicU64 {
+        &self.line[self.way % WAYS]
+    }
+
+    #[inline(always)]
+    fn first(self) -> &'a AtomicU64 {
+        &self.line[WAYS + self.way % WAYS]
     }
 
     /// Returns a number that no other entry of the table has. The numbers of a bucket are in index order.
     #[inline]
     pub(crate) fn number(self) -> usize {
-        core::ptr::from_ref(self.fingerprint).addr()
+        core::ptr::from_ref(self.owner()).addr()
     }
 
     /// A word of the state.
     #[inline(always)]
     pub(super) fn word(self, index: usize) -> &'a AtomicU64 {
         match index {
-            0 => self.first,
-            index => &self.further[self.at + index - 1],
+            0 => self.first(),
+            index => self.memory.further_word(self.line, self.way, index),
         }
     }
 
@@ -69,7 +85,7 @@ impl<'a> Entry<'a> {
     pub(super) fn fingerprint(self) -> u64 {
         // Acquire: pairs with the Release in `enter` and `rename`; a reader that finds the entry of another key sees the
         // time at which its own key has lost it.
-        self.fingerprint.load(Ordering::Acquire)
+        self.owner().load(Ordering::Acquire)
     }
 
     /// The first word of the state, if `key` owns the entry and may decide with it.
@@ -94,7 +110,7 @@ impl<'a> Entry<'a> {
     #[inline(always)]
     pub(crate) fn still_is(self, word: u64) -> bool {
         // Relaxed: orders nothing; after the Acquire of the fingerprint it is no older than that.
-        self.first.load(Ordering::Relaxed) == word
+        self.first().load(Ordering::Relaxed) == word
     }
 
     /// The first word, and then the fingerprint. If that is newer than the word, an exchange that expects the word fails.
@@ -107,16 +123,16 @@ impl<'a> Entry<'a> {
     pub(super) fn first_word(self) -> EntryWord {
         // Acquire: pairs with the Release in `exchange` and `publish`; the fingerprint that is read next is the one that this
         // word was written for, or a later one. Exchanges by decisions continue the release sequence.
-        EntryWord::decode(self.first.load(Ordering::Acquire))
+        EntryWord::decode(self.first().load(Ordering::Acquire))
     }
 
     /// *enter*: fingerprint `VACANT` → `key`. An error is the fingerprint that stands there instead.
     #[inline]
     pub(super) fn enter(self, key: u64) -> Result<(), u64> {
-        // Release: pairs with the Acquire in `fingerprint` and `Bucket::matches`; publishes that the key's entry before this
+        // Release: pairs with the Acquire in `fingerprint` and `Bucket::fingerprint`; publishes that the key's entry before this
         // one, if there was one, is lost, and the time of that.
         // Acquire on failure: pairs with the Release of the same exchange; the winner's entry is looked at next.
-        self.fingerprint
+        self.owner()
             .compare_exchange(Self::VACANT, key, Ordering::Release, Ordering::Acquire)
             .map(|_| ())
     }
@@ -128,15 +144,15 @@ impl<'a> Entry<'a> {
 
     /// *rename*: writes the fingerprint. Only for the thread that has claimed the entry.
     pub(super) fn rename(self, fingerprint: u64) {
-        // Release: pairs with the Acquire in `fingerprint` and `Bucket::matches`; publishes the time of the eviction.
-        self.fingerprint.store(fingerprint, Ordering::Release);
+        // Release: pairs with the Acquire in `fingerprint` and `Bucket::fingerprint`; publishes the time of the eviction.
+        self.owner().store(fingerprint, Ordering::Release);
     }
 
     /// *publish*: `{ claimed, w }` → `{ tentative, w }`. Only for the thread that has claimed the entry.
     pub(super) fn publish(self, claimed: EntryWord) -> EntryWord {
         let tentative = claimed.at(EntryState::Tentative);
         // Release: pairs with the Acquire in `first_word`; publishes the fingerprint.
-        self.first.store(tentative.raw(), Ordering::Release);
+        self.first().store(tentative.raw(), Ordering::Release);
         tentative
     }
 
@@ -156,10 +172,29 @@ impl<'a> Entry<'a> {
         // Acquire: pairs with the same Release; a thread that claims an entry writes its fingerprint after the one before did.
         // Acquire on failure: pairs with the same Release; the loser looks again, and then sees an entry that the winner has
         // published for the same key.
-        self.first
+        self.first()
             .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
             .then_some(new)
+    }
+}
+
+impl EntryMemory {
+    /// A word of a state but the first one, which is on the `line` of its bucket.
+    #[inline(always)]
+    pub(super) fn further_word(&self, line: &Line, way: usize, index: usize) -> &AtomicU64 {
+        // The number of the bucket is not kept beside its line: most states have no further words.
+        let start = (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>();
+        &self.words[start + line.len() + way * (self.state - 1) + index - 1]
+    }
+}
+
+impl fmt::Debug for EntryMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EntryMemory")
+            .field("words", &self.words.len())
+            .field("state", &self.state)
+            .finish()
     }
 }
 

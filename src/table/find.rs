@@ -54,7 +54,6 @@ mod tests {
     use crate::algorithm::Gcra;
     use crate::quota::Quota;
     use crate::sync::{Ordering, Words};
-    use crate::table::bucket::Bucket;
     use crate::table::insert::{InsertOutcome, Insertion};
     use crate::table::layout::WAYS;
     use crate::table::words::{OccupiedWords, SeenWord};
@@ -68,7 +67,7 @@ mod tests {
         let primary = |key| Probe::new(&table, key).primary().entry(0).number();
         let insert = |key| match Insertion::new(&table, &bucket, key, Nanos::new(1_000)).find_or_insert(false)
         {
-            InsertOutcome::Entered(entry, _) => entry.number(),
+            InsertOutcome::Entered(entry, ..) => entry.number(),
             outcome => panic!("room for {key}: {outcome:?}"),
         };
         let mut keys = (1..).filter(|&key| primary(key) == primary(1));
@@ -89,7 +88,7 @@ mod tests {
         for state in [1, 2, 7] {
             let table = Table::new(1_000, state, false).expect("a table");
             for key in [1, 77, Entry::UNUSED - 1] {
-                let table_entries = || Probe::new(&table, key).buckets().flat_map(Bucket::entries);
+                let table_entries = || Probe::new(&table, key).entries().map(|seen| seen.entry);
                 for (other, entry) in (1_000_000..).zip(table_entries()) {
                     entry.rename(key);
                     assert_eq!(table.find(key).expect("its entry").number(), entry.number());
@@ -111,7 +110,7 @@ mod tests {
         assert!(entry.enter(5).is_ok());
         let found = table.find(5).expect("its entry");
         assert!(SeenWord::read(found, 5).is_none());
-        let seen = SeenWord::fresh();
+        let seen = SeenWord::known(0);
         let words = OccupiedWords::new(found, 5, &seen);
         let exchanged = words.exchange(0, 0, 9, Ordering::AcqRel, Ordering::Acquire);
         assert!(exchanged.is_ok() && !words.are_valid());

@@ -3,13 +3,16 @@ use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
 use super::layout::WAYS;
 use super::memory::Table;
-use super::probe::{Probe, Seen};
+use super::probe::{Lines, NO_ENTRY, Probe, Seen};
 use super::region::Region;
 use super::words::{OccupiedWords, SeenWord};
 use crate::algorithm::{Attempt, Reclaim};
 use crate::time::Nanos;
 
 /// Gives one key its entry: [the protocol](super), by a thread whose reading is `now`.
+///
+/// Functions that are not inlined get its parts, not a reference: that would keep all of it in memory, where each Acquire makes
+/// the others read it again.
 pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
     pub(super) algorithm: &'a A,
@@ -20,11 +23,11 @@ pub(crate) struct Insertion<'a, A> {
 /// How the search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, in which a decision was made before, or which has passed to it from another key; and the time for the
-    /// next decision.
+    /// The key's entry, in which a decision was made before; and the time for the next decision.
     Occupied(Entry<'a>, Nanos),
-    /// The key's entry, in which no decision was made yet. The first one is made at this time or later.
-    Entered(Entry<'a>, Nanos),
+    /// The key's entry, in which no decision was made yet, and its first word. The first decision is made at this time or
+    /// later.
+    Entered(Entry<'a>, u64, Nanos),
     /// The key has no entry, and no entry can be had. With the reading, or the newer time at which the key may have lost
     /// an entry.
     Full(Nanos),
@@ -38,6 +41,15 @@ pub(crate) enum InsertOutcome<'a> {
 pub(super) struct Evictable<'a> {
     pub(super) seen: Seen<'a>,
     pub(super) event: Event,
+}
+
+/// The result of a [search for an idle entry](Insertion::find_idle).
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Idle<'a> {
+    Found(Seen<'a>),
+    /// A step of another thread may have to be finished before an entry is idle.
+    Unknown,
+    None,
 }
 
 impl<'a, A: Reclaim> Insertion<'a, A> {
@@ -93,8 +105,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     /// *scan* and *enter*: the key's own entry, or else the first vacant one, in index order.
     #[inline(always)]
     fn try_insert(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+        let lines = &self.probe.lines();
         for choice in self.probe.front() {
-            let bucket = self.probe.bucket(choice);
+            let bucket = self.probe.bucket_at(lines[choice]);
             for way in 0..WAYS {
                 let mut owner = bucket.fingerprint(way);
                 if owner != self.probe.key && owner != Entry::VACANT {
@@ -116,15 +129,42 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }
         }
         // From here on no thread enters the key by a vacant entry: both buckets stay full.
-        self.insert_beyond(forget)
+        self.insert_full(lines, forget)
+    }
+
+    /// [`find_or_insert`](Self::find_or_insert) where the front was full of other keys, in the common cases: the key has an entry
+    /// in the backyard, or takes over an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
+    #[inline(always)]
+    pub(crate) fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
+        let lines = &self.probe.lines();
+        for choice in self.probe.backyard() {
+            let bucket = self.probe.bucket_at(lines[choice]);
+            if bucket.has_key(self.probe.key) {
+                // The decision validates it.
+                return bucket
+                    .entry_of(self.probe.key)
+                    .map(|entry| InsertOutcome::Occupied(entry, self.now));
+            }
+            if bucket.has_vacancy() {
+                return None;
+            }
+        }
+        match self.find_idle(lines) {
+            Idle::Found(idle) => self.take_over(lines, idle, Event::Reclaimed),
+            Idle::None if !forget => Some(InsertOutcome::Full(self.begin_time())),
+            Idle::None | Idle::Unknown => None,
+        }
     }
 
     /// *scan* of the backyard, and *evict*, where the front was full of other keys. `None`: start over.
     #[inline(always)]
-    pub(crate) fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
-        match self.look_in_backyard() {
-            Ok(own) => self.take_own(own),
-            Err(vacant) => self.evict(vacant, forget),
+    fn insert_full(&self, lines: &Lines<'a>, forget: bool) -> Option<InsertOutcome<'a>> {
+        if let Some(own) = self.probe.own_in(lines, self.probe.backyard(), NO_ENTRY) {
+            return self.take_own(own);
+        }
+        match self.find_evictable(lines, forget, true) {
+            Some(Evictable { seen, event }) => self.take_over(lines, seen, event),
+            None => Some(InsertOutcome::Full(self.begin_time())),
         }
     }
 
@@ -145,20 +185,26 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         match own.word.state() {
             EntryState::Open if own.word == EntryWord::UNBEGUN => Some(self.begin(own.entry)),
             EntryState::Open => Some(InsertOutcome::Occupied(own.entry, self.now)),
-            EntryState::Tentative => self.resolve_own(own),
+            EntryState::Tentative => {
+                let overflow = self.region().rendezvous(self.probe.key);
+                Self::resolve(
+                    self.table,
+                    self.algorithm,
+                    self.probe.key,
+                    own.entry.number(),
+                    own.word,
+                    Nanos::ZERO,
+                    overflow,
+                )
+                .then_some(InsertOutcome::Occupied(own.entry, self.now))
+            }
             // The key is about to lose it.
             EntryState::Claimed => None,
         }
     }
 
-    /// [`resolve`](Self::resolve) for an entry that was found tentative.
-    #[cold]
-    #[inline(never)]
-    fn resolve_own(&self, own: Seen<'a>) -> Option<InsertOutcome<'a>> {
-        self.resolve(own.entry, own.word, Nanos::ZERO)
-    }
-
     /// The entry and the time for the first decision of a key that was entered; or `Barred`.
+    #[inline(always)]
     fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
         self.table.meet_inheritance();
         let now = self.begin_time();
@@ -167,7 +213,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         } else {
             None
         };
-        barred.unwrap_or(InsertOutcome::Entered(entry, now))
+        barred.unwrap_or(InsertOutcome::Entered(entry, EntryWord::UNBEGUN.word(), now))
     }
 
     /// The time at which a state of the key begins. It is read after a scan found no other entry of the key.
@@ -177,85 +223,119 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.now.max(self.region().reclaimed())
     }
 
-    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one.
-    /// `None`: start over.
+    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one. `event` is counted if
+    /// a key loses it. `None`: start over.
     #[inline(always)]
-    fn evict(&self, vacant: Option<Entry<'a>>, forget: bool) -> Option<InsertOutcome<'a>> {
-        let evictable = self.find_evictable(vacant, forget, |seen| self.finish(seen));
+    fn take_over(&self, lines: &Lines<'a>, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
         let now = self.begin_time();
-        let Some(Evictable { seen, event }) = evictable else {
-            return Some(InsertOutcome::Full(now));
-        };
         let Some(word) = self.algorithm.advance(seen.word.word(), now) else {
             return Some(InsertOutcome::Full(now));
         };
         if let Some(barred) = self.barred(word, now) {
             return Some(barred);
         }
-        if Entry::is_key(seen.owner) {
+        let has_owner = Entry::is_key(seen.owner);
+        if has_owner {
             // Before the claim: a thread that sees the key gone must see the time, too. It is the reading by which the
             // key was idle, and not a newer time that other keys brought, so that one wild reading stays in its region.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
         let claimed = seen.entry.claim(seen.word, word)?;
+        let event = if has_owner { event } else { Event::Filled };
         self.table.counts().add(self.probe.key, event);
         seen.entry.rename(self.probe.key);
-        self.resolve(seen.entry, seen.entry.publish(claimed), now)
+        let tentative = seen.entry.publish(claimed);
+        // The entry is published. Of two threads that have published one, the later one sees the other's.
+        let overflow = self.region().rendezvous(self.probe.key);
+        let has_other = self.probe.has_other(lines, seen.entry.number());
+        if !has_other && self.is_current(tentative, now, overflow) {
+            // *resolve*, where the key has no other entry.
+            let is_open = seen.entry.open(tentative);
+            return is_open.then_some(InsertOutcome::Entered(seen.entry, word, now));
+        }
+        Self::resolve(
+            self.table,
+            self.algorithm,
+            self.probe.key,
+            seen.entry.number(),
+            tentative,
+            now,
+            overflow,
+        )
+        .then_some(InsertOutcome::Entered(seen.entry, word, now))
     }
 
-    /// *rendezvous* and *resolve*: agrees with every thread that inserts the key on one entry, and opens it: the one with
-    /// the lowest number of those that are tentative, unless one is open already. `None`: start over.
-    ///
-    /// `begun` is a time that the state of the entry is no older than.
-    #[inline(always)]
-    fn resolve(&self, entry: Entry<'a>, tentative: EntryWord, begun: Nanos) -> Option<InsertOutcome<'a>> {
-        let (mut entry, mut tentative, mut begun) = (entry, tentative, begun);
+    /// *resolve*: agrees with every thread that inserts the key on one entry, and opens it: the one with the lowest number of
+    /// those that are tentative, unless one is open already. Returns whether this thread has opened the entry with the number
+    /// `number`, which is tentative. `begun` is a time that its state is no older than, and `overflow` was read by the
+    /// *rendezvous*.
+    #[cold]
+    #[inline(never)]
+    fn resolve(
+        table: &'a Table,
+        algorithm: &'a A,
+        key: u64,
+        number: usize,
+        tentative: EntryWord,
+        begun: Nanos,
+        overflow: Nanos,
+    ) -> bool {
+        let this = Self::new(table, algorithm, key, begun);
+        let lines = this.probe.lines();
+        let mut entries = this
+            .probe
+            .all()
+            .flat_map(|choice| this.probe.bucket(choice).entries());
+        let Some(mut entry) = entries.find(|entry| entry.number() == number) else {
+            return false;
+        };
+        let (mut tentative, mut begun, mut overflow) = (tentative, begun, overflow);
         loop {
-            // The entry is published. Of two threads that have published one, the later one sees the other's.
-            let overflow = self.region().rendezvous(self.probe.key);
-            if let Some(other) = self.probe.own(entry.number()) {
-                match other.word.state() {
-                    EntryState::Open => {
-                        self.withdraw(entry, tentative);
-                        // No decision was made in the other entry: the search starts over, and finds it.
-                        return (other.word != EntryWord::UNBEGUN)
-                            .then_some(InsertOutcome::Occupied(other.entry, self.now));
-                    }
-                    EntryState::Tentative if other.entry.number() < entry.number() => {
-                        self.withdraw(entry, tentative);
-                        (entry, tentative, begun) = (other.entry, other.word, Nanos::ZERO);
-                    }
-                    EntryState::Tentative => {
-                        self.withdraw(other.entry, other.word);
-                    }
-                    // Not published: its rendezvous comes after this one, and its thread sees this entry.
-                    EntryState::Claimed => {}
+            let Some(other) = this.probe.own_in(&lines, this.probe.all(), entry.number()) else {
+                if this.is_current(tentative, begun, overflow) {
+                    return entry.open(tentative) && entry.number() == number;
                 }
-                continue;
-            }
-            let latest = overflow.max(self.region().reclaimed());
-            if latest > begun && self.algorithm.latest_time(tentative.word()) < self.begin_of(latest) {
                 // Admissions of the key, by the catch-all or in an entry that it has lost since, may still count at the
                 // time of the entry.
-                self.withdraw(entry, tentative);
-                return None;
+                Self::withdraw(table, key, entry, tentative);
+                return false;
+            };
+            match other.word.state() {
+                EntryState::Open => {
+                    Self::withdraw(table, key, entry, tentative);
+                    return false;
+                }
+                EntryState::Tentative if other.entry.number() < entry.number() => {
+                    Self::withdraw(table, key, entry, tentative);
+                    (entry, tentative, begun) = (other.entry, other.word, Nanos::ZERO);
+                }
+                EntryState::Tentative => {
+                    Self::withdraw(table, key, other.entry, other.word);
+                }
+                // Not published: its rendezvous comes after this one, and its thread sees this entry.
+                EntryState::Claimed => {}
             }
-            let decided_at = self.now.max(begun);
-            return entry
-                .open(tentative)
-                .then_some(InsertOutcome::Occupied(entry, decided_at));
+            overflow = this.region().rendezvous(key);
         }
+    }
+
+    /// Whether a tentative state is no older than the key's past: than the end of its mark, `overflow`, and than the newest loss of
+    /// an entry. `begun` is a time that the state is no older than.
+    #[inline(always)]
+    fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow: Nanos) -> bool {
+        let latest = overflow.max(self.region().reclaimed());
+        latest <= begun || self.algorithm.latest_time(tentative.word()) >= self.begin_of(latest)
     }
 
     /// *withdraw*: takes a tentative entry from the key; false if another thread has opened or withdrawn it.
     #[cold]
     #[inline(never)]
-    fn withdraw(&self, entry: Entry<'_>, tentative: EntryWord) -> bool {
+    fn withdraw(table: &Table, key: u64, entry: Entry<'_>, tentative: EntryWord) -> bool {
         let Some(claimed) = entry.withdraw(tentative) else {
             return false;
         };
         entry.rename(Entry::UNUSED);
-        self.table.counts().add(self.probe.key, Event::Emptied);
+        table.counts().add(key, Event::Emptied);
         entry.open(claimed);
         true
     }
@@ -266,7 +346,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             let first = own.word.word();
             let now = self.now.max(self.algorithm.latest_time(first));
             let Some(word) = self.algorithm.advance(first, now) else {
-                if !self.finish(&own) {
+                if !self.finish(own) {
                     // No step was begun: time has ended.
                     return false;
                 }
@@ -284,7 +364,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
 
     /// Finishes a step of several exchanges that another thread has begun, by an attempt at a request that is never admitted.
     /// False if no step was begun.
-    fn finish(&self, seen: &Seen<'_>) -> bool {
+    pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);
             self.algorithm.attempt(words, self.now, u64::MAX) == Attempt::Retry

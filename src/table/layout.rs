@@ -27,6 +27,9 @@ const BACKYARD_PART: usize = 12;
 /// Buckets of the backyard that a key may have its entry in.
 const BACKYARD_CHOICES: usize = 3;
 
+/// The most buckets that a key may have its entry in: [`TableLayout::choices`], but in the model checker's small tables.
+pub(super) const CHOICES: usize = if sync::MODELLED { 3 } else { 2 + BACKYARD_CHOICES };
+
 // Odd numbers without a pattern: the bits of the golden ratio and of square roots of small primes, after the point.
 const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
 const BACKYARD: [u64; BACKYARD_CHOICES] = [

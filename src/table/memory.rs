@@ -5,6 +5,7 @@ use core::mem::size_of;
 
 use super::bucket::{Bucket, LINE};
 use super::counts::Counts;
+use super::entry::EntryMemory;
 use super::layout::{TableLayout, WAYS};
 use super::region::Region;
 use crate::error::ConfigError;
@@ -13,14 +14,12 @@ use crate::sync::{self, AtomicU64};
 /// Entries of inline states in one flat piece of memory, which the operating system provides when a line is first
 /// written.
 pub(crate) struct Table {
-    words: Box<[AtomicU64]>,
+    memory: EntryMemory,
     /// Where the first line begins.
     first: usize,
     pub(super) layout: TableLayout,
     /// Words of a bucket.
     bucket: usize,
-    /// Words of a state.
-    state: usize,
     /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
     pub(super) inherits: bool,
     regions: Box<[AtomicU64]>,
@@ -67,11 +66,10 @@ impl Table {
         let entries = layout.buckets().checked_mul(WAYS)?;
         let regions = sync::zeroed(Region::WORDS * entries.div_ceil(ENTRIES_PER_REGION))?;
         Some(Self {
-            words,
+            memory: EntryMemory { words, state },
             first,
             layout,
             bucket,
-            state,
             inherits,
             regions,
             counts: Counts::new(),
@@ -85,7 +83,7 @@ impl Table {
 
     /// Bytes of all entries and regions, touched or not.
     pub(crate) const fn bytes(&self) -> usize {
-        size_of::<u64>() * (self.words.len() + self.regions.len())
+        size_of::<u64>() * (self.memory.words.len() + self.regions.len())
     }
 
     pub(crate) const fn counts(&self) -> &Counts {
@@ -94,11 +92,11 @@ impl Table {
 
     /// Makes every entry vacant, and gives the memory back.
     pub(crate) fn clear(&mut self) {
-        match Self::allocate(self.layout, self.state, self.inherits) {
+        match Self::allocate(self.layout, self.memory.state, self.inherits) {
             Some(fresh) => *self = fresh,
             // There is no memory for a second table, so this one is wiped.
             None => {
-                for word in self.words.iter_mut().chain(&mut self.regions) {
+                for word in self.memory.words.iter_mut().chain(&mut self.regions) {
                     *word = AtomicU64::new(0);
                 }
                 self.counts = Counts::new();
@@ -108,7 +106,15 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn bucket(&self, number: usize) -> Bucket<'_> {
-        Bucket::new(&self.words[self.first + number * self.bucket..], self.state)
+        let start = self.first + number * self.bucket;
+        let line = self.memory.words[start..].first_chunk();
+        Bucket::new(&self.memory, line.expect("a bucket has a line"))
+    }
+
+    /// The memory of all entries.
+    #[inline(always)]
+    pub(super) const fn memory(&self) -> &EntryMemory {
+        &self.memory
     }
 
     #[inline(always)]
@@ -118,12 +124,12 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn region_at(&self, index: usize) -> Region<'_> {
-        Region::new(&self.regions[Region::WORDS * index..][..Region::WORDS])
+        Region::new(&self.regions.as_chunks().0[index])
     }
 
     #[cfg(feature = "std")]
     pub(super) fn regions(&self) -> impl Iterator<Item = Region<'_>> {
-        self.regions.chunks_exact(Region::WORDS).map(Region::new)
+        self.regions.as_chunks().0.iter().map(Region::new)
     }
 
     /// Orders the entry that this thread has made before its next reads of the region.

@@ -1,19 +1,23 @@
 use core::ops::Range;
 
 use super::bucket::Bucket;
-use super::entry::Entry;
+use super::entry::{Entry, Line};
 use super::entry_word::{EntryState, EntryWord};
-use super::layout::{KeyBits, WAYS};
+use super::layout::{CHOICES, KeyBits, WAYS};
 use super::memory::Table;
 use super::region::Region;
 
-/// The buckets that one key may have its entry in.
+/// Where one key may have its entry.
 #[derive(Clone, Copy)]
 pub(super) struct Probe<'a> {
     table: &'a Table,
     pub(super) key: u64,
     bits: KeyBits,
 }
+
+/// The lines of the buckets that one key may have its entry in, in the order in which the key goes to them. (The model
+/// checker's small tables have fewer buckets: then the last one is here again.)
+pub(super) type Lines<'a> = [&'a Line; CHOICES];
 
 /// No entry has this number.
 pub(super) const NO_ENTRY: usize = 0;
@@ -38,7 +42,23 @@ impl<'a> Probe<'a> {
         self.table.bucket(self.table.layout.primary(self.bits))
     }
 
-    /// The numbers of the primary and the alternate bucket among the key's.
+    /// The key's bucket with a number: in the order in which the key goes to them.
+    #[inline(always)]
+    pub(super) fn bucket(&self, choice: usize) -> Bucket<'a> {
+        self.table.bucket(self.table.layout.choice(self.bits, choice))
+    }
+
+    #[inline(always)]
+    pub(super) fn lines(&self) -> Lines<'a> {
+        let last = self.table.layout.choices() - 1;
+        let mut lines = [self.primary().line(); CHOICES];
+        for (choice, line) in lines.iter_mut().enumerate().skip(1) {
+            *line = self.bucket(choice.min(last)).line();
+        }
+        lines
+    }
+
+    /// The numbers of the buckets of the front among the key's.
     #[inline(always)]
     pub(super) const fn front(&self) -> Range<usize> {
         0..self.table.layout.front_choices()
@@ -50,21 +70,42 @@ impl<'a> Probe<'a> {
         self.table.layout.front_choices()..self.table.layout.choices()
     }
 
-    /// The key's bucket with a number: in the order in which the key goes to them.
+    /// The numbers of all buckets of the key.
     #[inline(always)]
-    pub(super) fn bucket(&self, choice: usize) -> Bucket<'a> {
-        self.table.bucket(self.table.layout.choice(self.bits, choice))
+    pub(super) const fn all(&self) -> Range<usize> {
+        0..self.table.layout.choices()
     }
 
-    /// All buckets, in the order in which the key goes to them.
-    pub(super) fn buckets(&self) -> impl Iterator<Item = Bucket<'a>> + use<'a> {
-        let probe = *self;
-        (0..self.table.layout.choices()).map(move |choice| probe.bucket(choice))
+    #[inline(always)]
+    pub(super) const fn bucket_at(&self, line: &'a Line) -> Bucket<'a> {
+        Bucket::new(self.table.memory(), line)
     }
 
     /// Every entry that the key may have, as it is now.
-    pub(super) fn all(&self) -> impl Iterator<Item = Seen<'a>> + use<'a> {
-        self.buckets().flat_map(Bucket::entries).map(Seen::new)
+    pub(super) fn entries(&self) -> impl Iterator<Item = Seen<'a>> + use<'a> {
+        let probe = *self;
+        let buckets = self.all().map(move |choice| probe.bucket(choice));
+        buckets.flat_map(Bucket::entries).map(Seen::new)
+    }
+
+    /// The first entry of some buckets that the key owns or is about to own, other than the one with the number `except`.
+    #[inline(always)]
+    pub(super) fn own_in(&self, lines: &Lines<'a>, choices: Range<usize>, except: usize) -> Option<Seen<'a>> {
+        for choice in choices {
+            let bucket = self.bucket_at(lines[choice]);
+            for way in 0..WAYS {
+                if bucket.fingerprint(way) == self.key {
+                    let entry = bucket.entry(way);
+                    if entry.number() != except {
+                        let seen = Seen::new(entry);
+                        if seen.is_of(self.key) {
+                            return Some(seen);
+                        }
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// The record that the key shares with others.
@@ -73,40 +114,31 @@ impl<'a> Probe<'a> {
         self.table.region_at(self.bits.region(self.table.regions_len()))
     }
 
-    /// The first entry of a bucket that the key owns or is about to own, other than the one with the number `except`.
+    /// Whether an entry other than the one with the number `except` has the key's fingerprint.
     #[inline(always)]
-    pub(super) fn own_in(&self, bucket: Bucket<'a>, except: usize) -> Option<Seen<'a>> {
-        for way in 0..WAYS {
-            if bucket.fingerprint(way) == self.key {
-                let entry = bucket.entry(way);
-                if entry.number() != except {
-                    let seen = Seen::new(entry);
-                    if seen.is_of(self.key) {
-                        return Some(seen);
-                    }
+    pub(super) fn has_other(&self, lines: &Lines<'a>, except: usize) -> bool {
+        for choice in self.all() {
+            let bucket = self.bucket_at(lines[choice]);
+            for way in 0..WAYS {
+                if bucket.fingerprint(way) == self.key && is_other(bucket.entry(way).number(), except) {
+                    return true;
                 }
             }
         }
-        None
-    }
-
-    /// The first entry of all that the key owns or is about to own, other than the one with the number `except`.
-    #[inline(always)]
-    pub(super) fn own(&self, except: usize) -> Option<Seen<'a>> {
-        for choice in 0..self.table.layout.choices() {
-            let own = self.own_in(self.bucket(choice), except);
-            if own.is_some() {
-                return own;
-            }
-        }
-        None
+        false
     }
 
     /// The open entry that the key owns.
     pub(super) fn own_entry(&self) -> Option<Seen<'a>> {
-        self.all()
+        self.entries()
             .find(|seen| seen.owner == self.key && seen.word.state() == EntryState::Open)
     }
+}
+
+/// Compares two numbers of entries. (Not inlined: the compiler would do it for each entry, before it compares the fingerprint.)
+#[inline(never)]
+fn is_other(number: usize, except: usize) -> bool {
+    number != except
 }
 
 impl<'a> Seen<'a> {
@@ -118,7 +150,7 @@ impl<'a> Seen<'a> {
 
     /// Whether `key` owns the entry, or is about to own it.
     #[inline(always)]
-    pub(super) fn is_of(&self, key: u64) -> bool {
+    pub(super) fn is_of(self, key: u64) -> bool {
         self.owner == key && self.word.state() != EntryState::Claimed
     }
 }

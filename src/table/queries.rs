@@ -1,11 +1,9 @@
-use core::ops::Range;
-
 use super::counts::Event;
 use super::entry::Entry;
 use super::entry_word::{EntryState, EntryWord};
-use super::insert::{Evictable, InsertOutcome, Insertion};
+use super::insert::{Evictable, Idle, InsertOutcome, Insertion};
 use super::layout::WAYS;
-use super::probe::{NO_ENTRY, Seen};
+use super::probe::{Lines, NO_ENTRY, Seen};
 use super::words::{OccupiedWords, SeenWord};
 use crate::algorithm::Reclaim;
 use crate::time::Nanos;
@@ -33,14 +31,12 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 _ => View::Entry(own.entry, self.probe.key, self.now),
             };
         }
-        let evictable = if self
-            .probe
-            .front()
-            .any(|choice| self.probe.bucket(choice).has_vacancy())
-        {
+        let lines = self.probe.lines();
+        let has_vacancy = |choice: usize| self.probe.bucket_at(lines[choice]).has_vacancy();
+        let evictable = if self.probe.front().any(has_vacancy) {
             None
         } else {
-            match self.find_evictable(self.look_in_backyard().err().flatten(), forget, |_| false) {
+            match self.find_evictable(&lines, forget, false) {
                 Some(evictable) => Some(evictable),
                 None => return View::Full(now),
             }
@@ -59,99 +55,86 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe.own_entry().map(|own| own.entry)
     }
 
-    /// Returns an entry that the key may take over when the front has no vacant one. The choices are, in this order: `vacant`,
-    /// an entry of the backyard; the first idle entry in the order of the key's buckets; with `forget`, the entry in which least
-    /// is spent. `finish` finishes a step that another thread has begun in an entry.
+    /// Returns an entry that the key may take over when the front has no vacant one. The choices are, in this order: a vacant
+    /// entry of the backyard; the first idle entry in the order of the key's buckets; with `forget`, the entry in which least
+    /// is spent. With `finish`, a step that another thread has begun in an entry is finished.
     #[inline(always)]
     pub(super) fn find_evictable(
         &self,
-        vacant: Option<Entry<'a>>,
+        lines: &Lines<'a>,
         forget: bool,
-        finish: impl Fn(&Seen<'a>) -> bool,
+        finish: bool,
     ) -> Option<Evictable<'a>> {
-        let vacant = vacant
-            .map(Seen::new)
-            .filter(|seen| seen.word == EntryWord::UNBEGUN);
-        let idle = vacant.or_else(|| self.idle_in(0..self.table.layout.choices(), &finish));
-        match idle {
-            None if forget => self
-                .least_spent()
-                .map(|seen| self.evictable(seen, Event::Forgotten)),
-            idle => idle.map(|seen| self.evictable(seen, Event::Reclaimed)),
+        if let Some(vacant) = self.vacant_in_backyard(lines) {
+            return Some(Evictable {
+                seen: vacant,
+                event: Event::Filled,
+            });
+        }
+        match self.probe.entries().find_map(|seen| self.if_idle(seen, finish)) {
+            None if forget => self.least_spent().map(|seen| Evictable {
+                seen,
+                event: Event::Forgotten,
+            }),
+            idle => idle.map(|seen| Evictable {
+                seen,
+                event: Event::Reclaimed,
+            }),
         }
     }
 
-    /// The key's own entry in the backyard; or, as the error, the first vacant entry in the emptiest of its buckets there.
-    #[inline(always)]
-    pub(super) fn look_in_backyard(&self) -> Result<Seen<'a>, Option<Entry<'a>>> {
-        let mut emptiest = None;
-        for choice in self.probe.backyard() {
-            let bucket = self.probe.bucket(choice);
-            if let Some(own) = self.probe.own_in(bucket, NO_ENTRY) {
-                return Ok(own);
-            }
-            if bucket.has_vacancy() {
-                let first = bucket.first_vacancy();
-                if emptiest.is_none_or(|(least, _)| first < least) {
-                    emptiest = Some((first, bucket));
-                }
-            }
-        }
-        Err(emptiest.map(|(first, bucket)| bucket.entry(first)))
+    /// The first vacant entry in the emptiest bucket of the backyard.
+    fn vacant_in_backyard(&self, lines: &Lines<'a>) -> Option<Seen<'a>> {
+        let buckets = self
+            .probe
+            .backyard()
+            .map(|choice| self.probe.bucket_at(lines[choice]));
+        let vacant = buckets.filter(|bucket| bucket.has_vacancy());
+        let first = vacant.map(|bucket| (bucket, bucket.first_vacancy()));
+        let (bucket, way) = first.min_by_key(|&(_, way)| way)?;
+        let seen = Seen::new(bucket.entry(way));
+        (seen.word == EntryWord::UNBEGUN).then_some(seen)
     }
 
+    /// Searches the key's buckets, in their order, for an entry that the key may take over. It stops at an entry in which another
+    /// thread may have begun a step.
     #[inline(always)]
-    fn idle_in(&self, choices: Range<usize>, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
-        for choice in choices {
-            let bucket = self.probe.bucket(choice);
+    pub(super) fn find_idle(&self, lines: &Lines<'a>) -> Idle<'a> {
+        for choice in self.probe.all() {
+            let bucket = self.probe.bucket_at(lines[choice]);
             for way in 0..WAYS {
-                let idle = self.if_idle(Seen::new(bucket.entry(way)), finish);
-                if idle.is_some() {
-                    return idle;
+                let seen = Seen::new(bucket.entry(way));
+                if self.is_idle(seen) {
+                    return Idle::Found(seen);
+                }
+                if self.is_unfinished(seen) {
+                    return Idle::Unknown;
                 }
             }
         }
-        None
+        Idle::None
     }
 
-    #[inline(always)]
-    fn evictable(&self, seen: Seen<'a>, event: Event) -> Evictable<'a> {
-        // No key loses an entry that has no owner.
-        let event = if Entry::is_key(seen.owner) {
-            event
-        } else {
-            Event::Filled
-        };
-        Evictable { seen, event }
-    }
-
-    /// The entry, if its words as they were read allow an eviction.
-    #[inline(always)]
-    fn if_idle(&self, seen: Seen<'a>, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
-        if self.is_idle(&seen) {
+    /// The entry, if the key may take it over. With `finish`, a step that another thread has begun in it is finished.
+    fn if_idle(&self, seen: Seen<'a>, finish: bool) -> Option<Seen<'a>> {
+        if self.is_idle(seen) {
             return Some(seen);
         }
-        let is_unfinished = seen.word.state() == EntryState::Open
-            && self.algorithm.advance(seen.word.word(), self.now).is_none();
-        if is_unfinished {
-            // A thread was suspended in the middle of a step, and its key may never be requested again.
-            return self.if_finished(seen, finish);
+        if finish && self.is_unfinished(seen) && self.finish(seen) {
+            let seen = Seen::new(seen.entry);
+            return self.is_idle(seen).then_some(seen);
         }
         None
     }
 
-    #[cold]
-    #[inline(never)]
-    fn if_finished(&self, seen: Seen<'a>, finish: &impl Fn(&Seen<'a>) -> bool) -> Option<Seen<'a>> {
-        if !finish(&seen) {
-            return None;
-        }
-        let seen = Seen::new(seen.entry);
-        self.is_idle(&seen).then_some(seen)
+    /// Whether a thread may have been suspended in the middle of a step in the entry. Its key may never be requested again.
+    #[inline(always)]
+    fn is_unfinished(&self, seen: Seen<'a>) -> bool {
+        seen.word.state() == EntryState::Open && self.algorithm.advance(seen.word.word(), self.now).is_none()
     }
 
     #[inline(always)]
-    fn is_idle(&self, seen: &Seen<'a>) -> bool {
+    fn is_idle(&self, seen: Seen<'a>) -> bool {
         if seen.word.state() != EntryState::Open || seen.owner == self.probe.key {
             return false;
         }
@@ -175,7 +158,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 && seen.owner != self.probe.key
                 && self.algorithm.advance(seen.word.word(), self.now).is_some()
         };
-        self.probe.all().filter(can_be_had).min_by_key(|seen| {
+        self.probe.entries().filter(can_be_had).min_by_key(|seen| {
             SeenWord::read(seen.entry, seen.owner).map_or(0, |first| {
                 let words = OccupiedWords::new(seen.entry, seen.owner, &first);
                 self.algorithm.spent(words, self.now)
@@ -190,13 +173,16 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             // It is about to change: the time is not known.
             EntryState::Claimed | EntryState::Tentative => Some(self.now),
         };
-        let all = self.probe.all().map(from);
+        let all = self.probe.entries().map(from);
         all.min_by_key(|time| time.unwrap_or(Nanos::MAX)).flatten()
     }
 
     /// Whether the key has an entry or is about to get one, or has lost one at a reading later than `now`.
     pub(crate) fn is_entered_since(&self, now: Nanos) -> bool {
-        self.probe.own(NO_ENTRY).is_some() || self.region().reclaimed() > now
+        self.probe
+            .own_in(&self.probe.lines(), self.probe.all(), NO_ENTRY)
+            .is_some()
+            || self.region().reclaimed() > now
     }
 
     /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all may have admitted the key, and the admission still counts at

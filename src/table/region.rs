@@ -77,7 +77,7 @@ impl<'a> Region<'a> {
     pub(super) const WORDS: usize = 2;
 
     #[inline(always)]
-    pub(super) fn new(words: &'a [AtomicU64]) -> Self {
+    pub(super) fn new(words: &'a [AtomicU64; 2]) -> Self {
         Self {
             overflow: &words[0],
             reclaimed: &words[1],

@@ -27,11 +27,11 @@ impl SeenWord {
     /// The word when the key does not own the entry: no word of an open entry.
     const LOST: u64 = u64::MAX;
 
-    /// The word of an entry in which no decision was made yet.
+    /// The word that the caller has read, or written, while the key owned the entry.
     #[inline(always)]
-    pub(crate) const fn fresh() -> Self {
+    pub(crate) const fn known(first: u64) -> Self {
         Self {
-            first: Cell::new(0),
+            first: Cell::new(first),
             unread: Cell::new(true),
         }
     }
@@ -39,10 +39,7 @@ impl SeenWord {
     /// `None` if `key` does not own the entry, or no state was begun in it.
     #[inline(always)]
     pub(crate) fn read(entry: Entry<'_>, key: u64) -> Option<Self> {
-        entry.decidable_word(key).map(|first| Self {
-            first: Cell::new(first),
-            unread: Cell::new(true),
-        })
+        entry.decidable_word(key).map(Self::known)
     }
 }
 

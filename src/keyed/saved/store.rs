@@ -131,7 +131,7 @@ impl Store {
         let key = Self::fingerprint(key);
         let insertion = Insertion::new(&self.table, algorithm, key, now);
         let (entry, first) = match insertion.find_or_insert(false) {
-            InsertOutcome::Entered(entry, _) => (entry, Some(SeenWord::fresh())),
+            InsertOutcome::Entered(entry, first, _) => (entry, Some(SeenWord::known(first))),
             InsertOutcome::Occupied(entry, _) => (entry, SeenWord::read(entry, key)),
             InsertOutcome::Full(_) | InsertOutcome::Barred(..) => return false,
         };
