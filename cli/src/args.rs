@@ -11,7 +11,7 @@ use crate::input::choice::FormatArg;
 use crate::input::time::timestamp::TimestampFormat;
 use crate::redis_check::RedisCommand;
 
-/// Replay logs against rate limits, and check servers that keep them
+/// Replay logs against rate limits, and check Redis servers
 #[derive(Parser)]
 #[command(version)]
 pub(crate) struct Args {
@@ -143,7 +143,7 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) format: FormatArg,
 
-    /// String of nginx's log_format, as in '$remote_addr [$time_local]'
+    /// Value of nginx's log_format, as in '$remote_addr [..]'
     #[arg(long, value_name = "STRING", conflicts_with = "pattern")]
     pub(crate) log_format: Option<String>,
 
@@ -271,7 +271,7 @@ pub(crate) enum AlgorithmName {
     Classic,
     /// As classic, with a share of the limit for each cell
     Even,
-    /// Token bucket with the limit as burst: at most twice the limit
+    /// Token bucket, the limit as burst: at most twice the limit
     Gcra,
     /// Fixed window: at most twice the limit
     Fixed,
@@ -326,5 +326,40 @@ impl fmt::Display for AlgorithmName {
             Self::Gcra => "gcra",
             Self::Fixed => "fixed",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Args;
+
+    /// The help lines of a command, of its options and their values, and of its subcommands.
+    fn phrases(command: &clap::Command) -> Vec<String> {
+        let mut lines: Vec<String> = command.get_about().map(ToString::to_string).into_iter().collect();
+        for argument in command.get_arguments() {
+            lines.extend(argument.get_help().map(ToString::to_string));
+            let values = argument.get_possible_values();
+            lines.extend(
+                values
+                    .iter()
+                    .filter_map(|value| Some(value.get_help()?.to_string())),
+            );
+        }
+        lines.extend(command.get_subcommands().flat_map(phrases));
+        lines
+    }
+
+    #[test]
+    fn help_lines_are_short_phrases() {
+        let all = phrases(&Args::command());
+        assert!(all.len() > 60, "{}", all.len());
+        for line in all {
+            let is_short = line.chars().count() <= 60;
+            let is_sentence = line.ends_with('.') && !line.ends_with("..");
+            assert!(is_short && !is_sentence, "{line}");
+            assert!(!line.starts_with(char::is_lowercase), "{line}");
+        }
     }
 }

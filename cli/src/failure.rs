@@ -126,7 +126,12 @@ impl fmt::Display for Failure {
                     0 => f.write_str(
                         "no requests in the input: it has no lines (expected one request a line)",
                     )?,
-                    _ => write!(f, "no requests in the input ({unreadable} unreadable lines)")?,
+                    _ => f.write_str("no requests in the input")?,
+                }
+                match unreadable {
+                    0 => {}
+                    1 => f.write_str(" (1 unreadable line)")?,
+                    _ => write!(f, " ({unreadable} unreadable lines)")?,
                 }
                 if *cut > 0 {
                     write!(f, "; {cut} requests are outside of --from and --to")?;

@@ -17,6 +17,8 @@ mod answers;
 mod commands;
 #[path = "replay/details.rs"]
 mod details;
+#[path = "replay/errors.rs"]
+mod errors;
 #[path = "replay/formats.rs"]
 mod formats;
 #[path = "replay/input.rs"]

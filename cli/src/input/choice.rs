@@ -8,7 +8,7 @@ pub(crate) enum FormatArg {
     /// Detected from the first lines of each input
     #[default]
     Auto,
-    /// Apache, nginx: address ident user [time] "request" status size
+    /// Apache, nginx: address ident user [time] "request" ..
     Common,
     /// As common, followed by "referer" "user-agent"
     Combined,
@@ -16,9 +16,9 @@ pub(crate) enum FormatArg {
     Vhost,
     /// One object a line, with named fields
     Json,
-    /// Values separated by commas, tabs, semicolons or bars; names in the first line
+    /// Values between commas, tabs, semicolons or bars; a header
     Csv,
-    /// Names with values, as in time=2015-05-17T10:05:03Z ip=1.2.3.4
+    /// Names with values, as in time=1431857103 ip=1.2.3.4
     Logfmt,
     /// IIS, CloudFront: values named by #Fields
     W3c,

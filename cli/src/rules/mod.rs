@@ -118,7 +118,10 @@ impl Plan {
         let extractors = Extractors::new().resolver(fields.clone());
         let rules = RuleSetBuilder::from_file(path, &extractors)?;
         if rules.rules().is_empty() {
-            return Err(Failure::new(format!("no rules in {}", path.display())));
+            return Err(Failure::new(format!(
+                "no rules in {} (expected one or more)",
+                path.display()
+            )));
         }
         Ok(Self::new(rules, false, fields))
     }

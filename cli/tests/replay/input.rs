@@ -205,6 +205,7 @@ fn an_input_without_a_request_is_an_error() {
         assert!(said.starts_with("error: no requests in the input"), "{said}");
         let reason = match unreadable {
             0 => ": it has no lines (expected one request a line)\n".to_owned(),
+            1 => " (1 unreadable line); --format, --log-format or --pattern say".to_owned(),
             _ => format!(" ({unreadable} unreadable lines); --format, --log-format or --pattern say"),
         };
         assert!(said.contains(&reason), "{said}");

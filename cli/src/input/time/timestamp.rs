@@ -14,7 +14,7 @@ pub(crate) enum TimestampFormat {
     Auto,
     /// 17/May/2015:10:05:03 +0000, optionally in brackets
     Clf,
-    /// 2015-05-17T10:05:03.123+00:00; T may be a space, the zone missing
+    /// 2015-05-17T10:05:03.123+00:00, also without the zone
     Rfc3339,
     /// Seconds since 1970, as in 1431857103.123
     #[value(name = "s")]

@@ -35,7 +35,7 @@ impl Common {
     pub(crate) fn new(wanted: &WantedFields, layout: Layout) -> Result<Self, Failure> {
         if let Some(time) = &wanted.time {
             return Err(Failure::new(format!(
-                "invalid --time-field: {time:?} (the common and the combined format have a fixed time field)"
+                "invalid --time-field: {time:?} (expected none: the time of the common and the combined format has a fixed place)"
             )));
         }
         let known = wanted
