@@ -14,7 +14,10 @@ const KEYS: u64 = 1_000_000;
 const ROUNDS: u32 = 5;
 
 fn main() -> Result<(), Box<dyn core::error::Error>> {
-    println!("{KEYS} keys            bytes     save  restore");
+    println!(
+        "{:<16} {:>8} {:>12} {:>8} {:>8}",
+        "", "entries", "bytes", "save", "restore"
+    );
     let quota = Quota::per_minute(100)?;
     measure("gcra", Gcra::new(quota)?)?;
     measure("3 cells", CounterRing::builder(quota).cells(3).build()?)?;
@@ -34,7 +37,7 @@ fn measure<A: Reclaim + Clone>(name: &str, algorithm: A) -> Result<(), Box<dyn c
         let _ = limiter.check(&key);
     }
     let mut file = Vec::new();
-    let (mut save, mut restore) = (Duration::MAX, Duration::MAX);
+    let (mut save, mut restore, mut entries) = (Duration::MAX, Duration::MAX, 0);
     for _ in 0..ROUNDS {
         file.clear();
         let start = Instant::now();
@@ -45,10 +48,10 @@ fn measure<A: Reclaim + Clone>(name: &str, algorithm: A) -> Result<(), Box<dyn c
             .clone()
             .restore_with(ManualClock::new(), keys(), &*file, Duration::ZERO)?;
         restore = restore.min(start.elapsed());
-        assert_eq!(restored.len(), limiter.len());
+        entries = restored.len();
     }
     println!(
-        "{name:<16} {:>12} {:>5} ms {:>5} ms",
+        "{name:<16} {entries:>8} {:>12} {:>5} ms {:>5} ms",
         file.len(),
         save.as_millis(),
         restore.as_millis()

@@ -183,7 +183,7 @@ pub use algorithm::{Algorithm, AnyAlgorithm, CounterRing, Gcra, TimestampRing};
 pub use clock::QuantaClock;
 #[doc(inline)]
 pub use clock::{Clock, DefaultClock, ManualClock};
-pub use decision::{Admitted, Denied, Peek};
+pub use decision::{Admitted, Denied, OwnedDenied, Peek};
 pub use error::ConfigError;
 #[doc(inline)]
 pub use keyed::KeyedRateLimiter;

@@ -1,6 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use super::owned_denied::{OwnedDenied, never};
 use super::peek::Peek;
 use crate::algorithm::Algorithm;
 use crate::time::Nanos;
@@ -12,24 +13,8 @@ use crate::time::Nanos;
 /// and documents their cost.
 ///
 /// The retry time is computed by [`retry_after`](Self::retry_after), so a denial borrows the limiter. To return an error that
-/// borrows nothing, convert it:
-///
-/// ```
-/// use core::time::Duration;
-/// use ringgate::{Algorithm, Denied};
-///
-/// #[derive(Debug)]
-/// enum ApiError {
-///     /// The rate limit was reached, with the time to wait. `None` if the request is never admitted.
-///     Limited(Option<Duration>),
-/// }
-///
-/// impl<A: Algorithm> From<Denied<'_, A>> for ApiError {
-///     fn from(denied: Denied<'_, A>) -> Self {
-///         Self::Limited(denied.retry_after())
-///     }
-/// }
-/// ```
+/// borrows nothing, convert it into an [`OwnedDenied`]: by [`into_owned`](Self::into_owned), or by `?` in
+/// a function that returns one.
 pub struct Denied<'a, A> {
     peek: Peek<'a, A>,
     permits: u64,
@@ -86,6 +71,29 @@ impl<A: Algorithm> Denied<'_, A> {
     pub fn retry_after(&self) -> Option<Duration> {
         self.peek.retry_after(self.permits)
     }
+
+    /// Returns the denial as an error that borrows nothing. Computes the retry time, and reads the state once more.
+    ///
+    /// # Concurrency
+    ///
+    /// Both include permits that were taken or refunded since the decision.
+    #[must_use]
+    pub fn into_owned(self) -> OwnedDenied {
+        OwnedDenied {
+            permits: self.permits,
+            at: self.at(),
+            remaining: self.remaining(),
+            retry_after: self.retry_after(),
+            is_overflow: self.is_overflow(),
+            max_request: self.peek.algorithm().max_request(),
+        }
+    }
+}
+
+impl<A: Algorithm> From<Denied<'_, A>> for OwnedDenied {
+    fn from(denied: Denied<'_, A>) -> Self {
+        denied.into_owned()
+    }
 }
 
 impl<A> fmt::Debug for Denied<'_, A> {
@@ -107,15 +115,3 @@ impl<A: Algorithm> fmt::Display for Denied<'_, A> {
 }
 
 impl<A: Algorithm> core::error::Error for Denied<'_, A> {}
-
-/// Writes why a request for `permits` is never admitted.
-pub(crate) fn never(f: &mut fmt::Formatter<'_>, permits: u64, max_request: u64) -> fmt::Result {
-    if permits > max_request {
-        write!(
-            f,
-            "{permits} permits at once are never admitted; at most {max_request} are"
-        )
-    } else {
-        f.write_str("rate limit reached until the limiter's time ends")
-    }
-}

@@ -3,14 +3,16 @@
 mod admitted;
 mod answer;
 mod denied;
+mod owned_denied;
 mod peek;
 mod state_ref;
 
 pub use admitted::Admitted;
 pub use denied::Denied;
+pub use owned_denied::OwnedDenied;
 pub use peek::Peek;
 
 pub(crate) use answer::{answer, take_up_to};
 #[cfg(feature = "striped")]
-pub(crate) use denied::never;
+pub(crate) use owned_denied::never;
 pub(crate) use state_ref::{NextEntry, StateRef};

@@ -8,6 +8,7 @@
 //! | limit each client, also during a flood of made-up clients | [`keys`] |
 //! | apply several limits to one request, from a file that is reloaded | [`rules`] |
 //! | wait for a permit instead of being denied | [`waiting`] |
+//! | limit the tokens of a language model | [`token_budgets`] |
 //! | limit a server of axum, tonic or hyper | [`servers`] |
 //! | share a limit between machines | [`redis`] |
 //! | implement a clock, an algorithm or a store | [`extending`] |
@@ -57,6 +58,9 @@ pub mod rules {}
     doc = include_str!("waiting.md")
 )]
 pub mod waiting {}
+
+#[doc = include_str!("token_budgets.md")]
+pub mod token_budgets {}
 
 // Its examples need axum and tonic, so tests/servers compiles them.
 #[cfg_attr(not(doctest), doc = include_str!("servers.md"))]

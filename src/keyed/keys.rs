@@ -143,6 +143,32 @@ impl<S> fmt::Debug for AnyKey<S> {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// The type of a closure cannot be named in a struct. To store such a limiter, implement [`Keys`] for a type of your own:
+///
+/// ```
+/// use ringgate::keyed::{AnyKey, Keys};
+/// use ringgate::{CounterRing, KeyedRateLimiter};
+///
+/// struct Users {
+///     known: Vec<String>,
+///     keys: AnyKey,
+/// }
+///
+/// impl Keys<str> for Users {
+///     fn hash(&self, name: &str) -> u64 {
+///         self.keys.hash(name)
+///     }
+///
+///     fn tier(&self, name: &str) -> usize {
+///         usize::from(!self.known.iter().any(|known| known == name))
+///     }
+/// }
+///
+/// struct Service {
+///     limiter: KeyedRateLimiter<CounterRing, ringgate::ManualClock, Users>,
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Tiers<F, S = SeededState> {
     resolver: F,

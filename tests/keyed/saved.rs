@@ -156,6 +156,23 @@ fn a_smaller_table_gives_no_fresh_budget() {
     }
 }
 
+/// Each key of a table that is as full as its capacity gets an entry again.
+#[test]
+fn a_full_table_has_an_entry_for_each_key_again() {
+    let keys = 100_000_u64;
+    let bucket = Any::from(Gcra::new(quota("10/h")).expect("a bucket"));
+    let table = || builder(bucket.clone(), keys, OnFull::Share);
+    let seeded = || AnyKey::with_seeds([1, 2, 3, 4]);
+    let before = table().build_with(ManualClock::new(), seeded()).expect("a table");
+    for key in 0..keys {
+        assert!(!before.check(&key).expect("an entry").is_overflow());
+    }
+    let after = table().restore_with(ManualClock::new(), seeded(), &*saved(&before), Duration::ZERO);
+    let after = after.expect("the same algorithm");
+    let found = (0..keys).filter(|key| after.peek(key).spent() == 1 && !after.peek(key).is_overflow());
+    assert_eq!((found.count() as u64, after.len()), (keys, keys));
+}
+
 /// A state that is ahead of the clock counts until the same time has passed.
 #[test]
 fn a_state_ahead_of_its_clock_is_restored_ahead() {

@@ -84,3 +84,35 @@ fn threads_together_take_exactly_the_limit() {
         assert_eq!(taken, limit);
     }
 }
+
+/// A denial that borrows nothing says the same, and outlives its limiter.
+#[test]
+fn an_owned_denial_says_the_same() {
+    fn is_portable<T: core::error::Error + Send + Sync + 'static>(_: &T) {}
+
+    for Subject { name, algorithm, .. } in subjects(quota("10/s")) {
+        let (limiter, _clock) = by_hand(algorithm);
+        while limiter.check().is_ok() {}
+        for permits in [1, 11] {
+            let denied = limiter.check_n(permits).expect_err("nothing is left");
+            let text = denied.to_string();
+            let said = (
+                denied.at(),
+                denied.permits(),
+                denied.remaining(),
+                denied.retry_after(),
+            );
+            let owned = denied.into_owned();
+            is_portable(&owned);
+            assert_eq!(owned.to_string(), text, "{name}");
+            let owned_said = (
+                owned.at(),
+                owned.permits(),
+                owned.remaining(),
+                owned.retry_after(),
+            );
+            assert_eq!(owned_said, said, "{name}");
+            assert!(!owned.is_overflow());
+        }
+    }
+}

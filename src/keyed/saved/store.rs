@@ -1,3 +1,4 @@
+use alloc::vec::Vec;
 use core::time::Duration;
 use std::io::{self, Read, Write};
 
@@ -56,12 +57,22 @@ impl Store {
         to: &mut Writer<impl Write>,
     ) -> io::Result<u64> {
         let mut keys = 0;
+        // Keys come last that are not in their primary bucket. In another order they would take entries from keys that are,
+        // and more of these would find no entry in a full table.
+        let mut others = Vec::new();
         for (entry, key) in self.table.owned_entries() {
             let state = Self::state_of(entry, key, algorithm, now);
             if let Some(state) = state.filter(|state| state.spent() > 0) {
-                to.put_key(key, state)?;
                 keys += 1;
+                if self.table.find_in_primary(key).is_some() {
+                    to.put_key(key, state)?;
+                } else {
+                    others.push((key, state));
+                }
             }
+        }
+        for (key, state) in others {
+            to.put_key(key, state)?;
         }
         to.put(&0_u64.to_le_bytes())?;
         to.put_record(SavedState::of(algorithm, Shared::new(self.catch_all.get()), now))?;
