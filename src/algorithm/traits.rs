@@ -1,5 +1,6 @@
 //! The traits of algorithms, and their contracts.
 
+use alloc::format;
 use core::time::Duration;
 
 use super::attempt::Attempt;
@@ -161,6 +162,18 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
     Some(ready.saturating_add(algorithm.window().saturating_mul(windows)))
 }
 
+/// Checks a limit that is to replace the limit `current`.
+pub(super) fn lowered_limit(limit: u64, current: u64) -> Result<(), ConfigError> {
+    if (1..=current).contains(&limit) {
+        return Ok(());
+    }
+    Err(ConfigError::new(
+        "limit",
+        format!("{limit}"),
+        format!("1 to {current} permits, the limit that is lowered"),
+    ))
+}
+
 /// An algorithm whose words can be reused for another key while threads still access them, as in a table of keys.
 ///
 /// The table reuses the words of an idle key by one exchange of word 0, from the value that it has read to
@@ -264,8 +277,7 @@ pub trait Reclaim: Algorithm {
     ///
     /// # Errors
     ///
-    /// - `limit`: zero, or more than the limit of this algorithm. A [`TimestampRing`](crate::TimestampRing) accepts only
-    ///   its current limit, since it has one slot per permit.
+    /// - `limit`: zero, or more than the limit of this algorithm.
     /// - `windows`: the algorithm has more than one, so it is not clear which one the limit is for.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError>
     where

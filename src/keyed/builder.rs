@@ -108,8 +108,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// # Errors
     ///
     /// - `capacity`: zero or more than 2^32 keys, or more than there is memory for;
-    /// - `limit`: a tier's, zero or above the algorithm's, or any other than its own for a
-    ///   [`TimestampRing`](crate::TimestampRing); `windows`: a tier of a ring of several windows
+    /// - `limit`: a tier's, zero or above the algorithm's; `windows`: a tier of a ring of several windows
     ///   ([`Reclaim::with_limit`]);
     /// - `algorithm`: a custom one that has no words, or admits [`u64::MAX`] permits at once.
     pub fn build_with<C: Clock, K>(

@@ -14,6 +14,7 @@ mod saved;
 mod seeded_state;
 mod settle;
 mod store;
+mod with_limit;
 
 pub use crate::table::TableCounts;
 pub use builder::KeyedBuilder;
@@ -27,6 +28,7 @@ pub use saved::SeededKeys;
 pub use seeded_state::SeededState;
 #[cfg(all(feature = "rules", feature = "quanta"))]
 pub(crate) use seeded_state::random_seeds;
+pub use with_limit::WithLimit;
 
 #[cfg(feature = "rules")]
 pub(crate) use decider::Decider;

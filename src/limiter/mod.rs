@@ -11,14 +11,20 @@ use crate::clock::DefaultClock;
 use crate::clock::QuantaClock;
 use crate::decision::{Admitted, Denied, Peek, StateRef, answer};
 use crate::own_words::OwnWords;
-use crate::receipt::{ChargedTo, Receipt, Settled};
+use crate::receipt::{Receipt, Settled};
 use crate::sync::{Exclusive, Shared};
 use crate::time::Nanos;
 
+mod lowered;
 mod partial;
 mod saved;
+mod settle;
+mod with_limit;
 
 pub use saved::SavedState;
+pub use with_limit::WithLimit;
+
+use settle::settle;
 
 /// A rate limiter for one service, connection or other resource.
 ///
@@ -273,22 +279,7 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// The excess is refunded as by [`refund`](Self::refund). Until the settlement, other requests are decided by the
     /// estimate.
     pub fn settle(&self, taken: impl Into<Receipt>, actual: u64) -> Settled {
-        let receipt = taken.into();
-        let words = Shared::new(self.words.get());
-        let is_ours = receipt.charged_to() == ChargedTo::Limiter(self.words.number());
-        if let Some(excess) = receipt.permits().checked_sub(actual) {
-            if excess == 0 || is_ours && self.algorithm.refund(words, &receipt, excess) {
-                Settled::Exact
-            } else {
-                Settled::Forfeited(excess)
-            }
-        } else {
-            let debt = actual - receipt.permits();
-            match debt - self.algorithm.charge(words, self.clock.now(), debt) {
-                0 => Settled::Exact,
-                forgiven => Settled::Forgiven(forgiven),
-            }
-        }
+        settle(&self.algorithm, &self.words, &self.clock, &taken.into(), actual)
     }
 
     /// Returns the spent permits in a form that outlives the process.

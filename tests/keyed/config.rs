@@ -73,18 +73,18 @@ fn a_tier_with_a_higher_limit_is_an_error() {
 }
 
 #[test]
-fn tiers_of_a_log_or_of_several_windows_are_an_error() {
+fn a_log_has_tiers_and_several_windows_have_none() {
     let log = || TimestampRing::new(quota("10/s")).expect("a log");
-    let (field, text) = error(builder(log()).tier(5));
+    let (field, text) = error(builder(log()).tier(11));
     assert_eq!(field, "limit");
     assert!(
-        text.starts_with("invalid limit: 5 (expected 10 permits"),
+        text.starts_with("invalid limit: 11 (expected 1 to 10 permits"),
         "{text}"
     );
     assert!(
         builder(log())
             .capacity(1)
-            .tier(10)
+            .tier(5)
             .build_with(ManualClock::new(), Plain)
             .is_ok()
     );

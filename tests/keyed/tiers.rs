@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 
 use ringgate::keyed::{KeyedBuilder, Tiers};
-use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock};
+use ringgate::{Algorithm, CounterRing, Gcra, KeyedRateLimiter, ManualClock, TimestampRing};
 
 use super::{built, quota};
 use crate::common::Any;
@@ -39,13 +39,14 @@ fn drain<F: Fn(&u64) -> usize>(limiter: &Tiered<F>, key: u64) -> u64 {
     (0..).take_while(|_| limiter.check(&key).is_ok()).count() as u64
 }
 
-fn rings() -> [Any; 4] {
+fn rings() -> [Any; 5] {
     let builder = || CounterRing::builder(quota("10/s")).cells(5);
     [
         built(builder()).into(),
         built(builder().unpacked()).into(),
         built(builder().classic()).into(),
         CounterRing::fixed_window(quota("10/s")).expect("a ring").into(),
+        TimestampRing::new(quota("10/s")).expect("a log").into(),
     ]
 }
 

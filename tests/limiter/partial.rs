@@ -1,5 +1,8 @@
 //! Partial admission: as many permits as there is capacity for.
 
+#[path = "with_limit.rs"]
+mod with_limit;
+
 use core::time::Duration;
 use std::thread;
 

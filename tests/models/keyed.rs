@@ -461,6 +461,34 @@ fn keyed_full_share_two() {
     .run(BOUNDED);
 }
 
+/// Two threads decide about a key with different limits. The lower one is 1, so it admits nothing after another admission.
+#[test]
+fn keyed_with_limit() {
+    with_limit(packed(2, 1));
+    with_limit(TimestampRing::new(Quota::new(2, Duration::from_nanos(W)).unwrap()).unwrap());
+}
+
+fn with_limit<A: Reclaim + Clone + Send + Sync + 'static>(it: A) {
+    BOUNDED.explore(move || {
+        let limiter = Arc::new(
+            KeyedBuilder::new(it.clone())
+                .capacity(1)
+                .build_with(ManualClock::new(), Plain)
+                .unwrap(),
+        );
+        let now = Nanos::new(W);
+        let other = Arc::clone(&limiter);
+        let own_limit = thread::spawn(move || other.check_at(&1, now, 1).is_ok());
+        let lowered = limiter.with_limit(1).unwrap();
+        let admitted = [(); 2].map(|()| lowered.check_at(&1, now, 1).is_ok());
+        assert!(own_limit.join().unwrap(), "at most one of two is spent");
+        // Its own admission is in the window, too.
+        assert!(!admitted[1]);
+        limiter.clock().set(now);
+        assert_eq!(limiter.peek(&1).spent(), 1 + u64::from(admitted[0]));
+    });
+}
+
 /// Two keys that find the table full share one limit.
 #[test]
 fn keyed_full_shared_limit() {

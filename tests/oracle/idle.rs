@@ -148,7 +148,8 @@ fn a_limit_is_lowered_within_its_range() {
     assert_eq!(error.field, "windows");
     let log = TimestampRing::new(quota("10/s")).expect("a ring");
     assert!(log.with_limit(10).is_ok());
-    assert_eq!(log.with_limit(5).expect_err("ten slots").field, "limit");
+    assert_eq!(log.with_limit(5).expect("five of ten").bound(), 5);
+    assert_eq!(log.with_limit(11).expect_err("ten slots").field, "limit");
     let bucket = Gcra::token_bucket(quota("10/s"), 5).expect("a bucket");
     assert_eq!(bucket.with_limit(0).expect_err("no permits").field, "limit");
     assert_eq!(bucket.with_limit(11).expect_err("more").field, "limit");

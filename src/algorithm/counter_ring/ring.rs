@@ -1,11 +1,12 @@
 use alloc::format;
+#[cfg(feature = "rules")]
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
 use crate::algorithm::packed_ring::PackedRing;
-use crate::algorithm::traits::{Algorithm, Reclaim, earliest};
+use crate::algorithm::traits::{Algorithm, Reclaim, earliest, lowered_limit};
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -118,24 +119,17 @@ impl CounterRing {
 
     /// This ring with a lower limit for each window, over the same words.
     pub(crate) fn with_limits(&self, limits: &[u64]) -> Result<Self, ConfigError> {
-        let current = self.limits();
-        if current.len() != limits.len() {
+        let current = || self.cell_windows().map(CellWindow::limit);
+        let windows = current().count();
+        if windows != limits.len() {
             return Err(ConfigError::new(
                 "windows",
-                format!("{}", current.len()),
+                format!("{windows}"),
                 "one window for a ring whose limit is lowered",
             ));
         }
-        if let Some((limit, current)) = limits
-            .iter()
-            .zip(current)
-            .find(|&(&limit, current)| limit == 0 || limit > current)
-        {
-            return Err(ConfigError::new(
-                "limit",
-                format!("{limit}"),
-                format!("1 to {current} permits, the limit that is lowered"),
-            ));
+        for (&limit, current) in limits.iter().zip(current()) {
+            lowered_limit(limit, current)?;
         }
         let repr = match &self.repr {
             Repr::Packed(packed) => Repr::Packed(packed.with_limit(limits[0])),
@@ -148,11 +142,17 @@ impl CounterRing {
     }
 
     /// The limit of each window.
+    #[cfg(feature = "rules")]
     pub(crate) fn limits(&self) -> Vec<u64> {
-        match &self.repr {
-            Repr::Packed(packed) => alloc::vec![packed.cell_window().limit()],
-            Repr::Wide(wide) => wide.cell_windows().map(CellWindow::limit).collect(),
-        }
+        self.cell_windows().map(CellWindow::limit).collect()
+    }
+
+    fn cell_windows(&self) -> impl Iterator<Item = &CellWindow> {
+        let (packed, wide) = match &self.repr {
+            Repr::Packed(packed) => (Some(packed.cell_window()), None),
+            Repr::Wide(wide) => (None, Some(wide.cell_windows())),
+        };
+        packed.into_iter().chain(wide.into_iter().flatten())
     }
 
     /// The capacity left in the window with the index `window`.

@@ -1,10 +1,9 @@
-use alloc::format;
 use core::time::Duration;
 
 use super::state::Word;
 use super::{Gcra, LARGEST, LAST, UNITS};
 use crate::algorithm::attempt::Attempt;
-use crate::algorithm::traits::Reclaim;
+use crate::algorithm::traits::{Reclaim, lowered_limit};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -64,13 +63,7 @@ impl Reclaim for Gcra {
     /// The burst is lowered in proportion to the limit, rounded down, but not below one permit.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         let current = self.quota.limit();
-        if limit == 0 || limit > current {
-            return Err(ConfigError::new(
-                "limit",
-                format!("{limit}"),
-                format!("1 to {current} permits, the limit that is lowered"),
-            ));
-        }
+        lowered_limit(limit, current)?;
         let quota = Quota::new(limit, self.quota.window())?;
         #[expect(clippy::cast_possible_truncation, reason = "at most the burst")]
         let burst = (u128::from(self.burst) * u128::from(limit) / u128::from(current)) as u64;

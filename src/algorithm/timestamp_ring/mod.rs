@@ -118,6 +118,12 @@ impl TimestampRing {
         State::new(words, self.layout)
     }
 
+    /// The slots that a limit below their number leaves unused: so many of the oldest recorded times must be old, too.
+    #[inline]
+    const fn unused(&self) -> u64 {
+        self.layout.slots() - self.quota.limit()
+    }
+
     /// The time at which a query or a decision is made, rounded down.
     #[inline]
     fn decision_time(&self, now: Nanos, head: HeadWord) -> u64 {
@@ -158,20 +164,27 @@ impl TimestampRing {
         }
     }
 
-    /// The latest time in the next `permits` slots. The request is admitted if it is at least one window old. `None`: start
-    /// over.
+    /// The latest time in the next `permits` slots, and in the slots that a lower limit leaves unused. The request is admitted
+    /// if it is at least one window old. `None`: start over.
     #[inline]
     fn latest<W: Words>(&self, state: State<W>, head: HeadWord, permits: u64) -> Option<u64> {
-        let mut latest = 0;
-        for offset in 0..permits {
+        let time_in = |offset| {
             let position = self.layout.after(head.position(), offset);
-            latest = latest.max(state.filled(head, position)?.time());
+            state.filled(head, position).map(SlotWord::time)
+        };
+        // No claim records a time before that of an earlier claim, so the last of the unused slots has the latest time.
+        let mut latest = match self.unused() {
+            0 => 0,
+            unused => time_in(permits + unused - 1)?,
+        };
+        for offset in 0..permits {
+            latest = latest.max(time_in(offset)?);
         }
         Some(latest)
     }
 
-    /// Decides once, about one permit. `Retry`: the claim of the slot is not stored, another thread changed the head, or the
-    /// request is for several permits.
+    /// Decides once, about one permit. `Retry`: the claim of the slot is not stored, another thread changed the head, the
+    /// request is for several permits, or the limit is lower than the number of slots.
     #[inline(always)]
     fn attempt_one<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt<u64> {
         let state = self.state(words);
@@ -180,7 +193,8 @@ impl TimestampRing {
         let position = head.position();
         let slot = state.slot(position);
         let young = slot.time() + self.window > decided_at;
-        if permits != 1 || !slot.is_due(position.lap) || (young && state.head() != head) {
+        if permits != 1 || self.unused() != 0 || !slot.is_due(position.lap) || (young && state.head() != head)
+        {
             return Attempt::Retry;
         }
         if young {
@@ -296,11 +310,12 @@ impl Algorithm for TimestampRing {
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
-        let permits = usize::try_from(permits)
-            .ok()
-            .filter(|&permits| permits < self.words())?;
+        if permits == 0 || permits > self.quota.limit() {
+            return (permits == 0).then_some(now);
+        }
+        let judged = usize::try_from(permits + self.unused()).ok()?;
         self.observe(words, |head, times| {
-            let Some(latest) = times.take(permits).max() else {
+            let Some(latest) = times.take(judged).max() else {
                 return Some(now);
             };
             let ready = latest + self.window;
@@ -315,7 +330,8 @@ impl Algorithm for TimestampRing {
     fn remaining<W: Words>(&self, words: W, now: Nanos) -> u64 {
         self.observe(words, |head, times| {
             let decided_at = self.decision_time(now, head);
-            times.take_while(|time| time + self.window <= decided_at).count() as u64
+            let old = times.take_while(|time| time + self.window <= decided_at).count() as u64;
+            old.saturating_sub(self.unused())
         })
     }
 

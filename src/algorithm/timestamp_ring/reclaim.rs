@@ -1,10 +1,10 @@
-use alloc::format;
 use core::time::Duration;
 
 use super::TimestampRing;
 use crate::algorithm::attempt::{Attempt, opaque_copy};
-use crate::algorithm::traits::Reclaim;
+use crate::algorithm::traits::{Reclaim, lowered_limit};
 use crate::error::ConfigError;
+use crate::quota::Quota;
 use crate::receipt::Receipt;
 use crate::sync::Words;
 use crate::time::Nanos;
@@ -53,17 +53,12 @@ impl Reclaim for TimestampRing {
         self.instant(self.layout.decode(first).newest().saturating_sub(1))
     }
 
+    /// The ring keeps its slots. A decision about one permit then reads two slots instead of one.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        if limit == self.quota.limit() {
-            return Ok(self.clone());
-        }
-        Err(ConfigError::new(
-            "limit",
-            format!("{limit}"),
-            format!(
-                "{} permits for this timestamp ring, which has a slot for each",
-                self.quota.limit()
-            ),
-        ))
+        lowered_limit(limit, self.quota.limit())?;
+        Ok(Self {
+            quota: Quota::new(limit, self.quota.window())?,
+            ..self.clone()
+        })
     }
 }

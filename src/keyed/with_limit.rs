@@ -1,0 +1,154 @@
+use super::decider::Decider;
+use super::keys::Keys;
+use super::limiter::KeyedRateLimiter;
+use crate::algorithm::Reclaim;
+use crate::clock::Clock;
+use crate::decision::{Admitted, Denied, Peek};
+use crate::error::ConfigError;
+use crate::receipt::{Receipt, Settled};
+use crate::time::Nanos;
+
+/// Decisions of a [`KeyedRateLimiter`] with a lower limit, made by [`KeyedRateLimiter::with_limit`].
+#[derive(Clone, Debug)]
+#[must_use = "a limit takes effect by the decisions that are made with it"]
+pub struct WithLimit<'a, A, C, K> {
+    limiter: &'a KeyedRateLimiter<A, C, K>,
+    algorithm: A,
+}
+
+impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
+    /// Returns this limiter with a lower limit, for the decisions that are made with the result.
+    ///
+    /// The limit may differ from key to key and from request to request, as a limit from a database or from the claims of a
+    /// token does. It replaces the limit of the key's tier. All decisions about a key count in the same entry. So a lower
+    /// limit takes effect at once: nothing is admitted by it while the key's window holds more than it.
+    ///
+    /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until a bucket is full stays what
+    /// it is, so a bucket that is used up remains so, and is refilled at the lower rate.
+    ///
+    /// # Errors
+    ///
+    /// `limit` or `windows`: a limit of zero or above the limiter's own, or several windows, as listed at
+    /// [`Reclaim::with_limit`].
+    ///
+    /// # Cost
+    ///
+    /// A decision costs as much as one of the limiter. The result is a copy of the algorithm, without its words. Keep it if
+    /// many decisions have the same limit. A `TimestampRing` reads one slot more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::keyed::{AnyKey, KeyedBuilder};
+    /// use ringgate::{CounterRing, ManualClock, Quota};
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// // No customer has more than 1,000 per minute. The database has the limit of each.
+    /// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_minute(1_000)?)?)
+    ///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
+    /// assert!(limiter.with_limit(50)?.check_n("ann", 50).is_ok());
+    /// assert!(limiter.with_limit(50)?.check("ann").is_err());
+    /// // Her new plan holds from the next request on.
+    /// assert!(limiter.with_limit(500)?.check("ann").is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn with_limit(&self, limit: u64) -> Result<WithLimit<'_, A, C, K>, ConfigError> {
+        Ok(WithLimit {
+            limiter: self,
+            algorithm: self.algorithm().with_limit(limit)?,
+        })
+    }
+}
+
+impl<A: Reclaim, C: Clock, K> WithLimit<'_, A, C, K> {
+    /// Takes one permit of `key` if there is capacity for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key has no capacity left, or finds no entry and [`OnFull`](super::OnFull) denies it. Nothing is
+    /// charged then.
+    #[inline(always)]
+    pub fn check<Q: ?Sized>(&self, key: &Q) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        self.check_n(key, 1)
+    }
+
+    /// Takes `permits` permits of `key` if there is capacity for all of them. Zero permits are always admitted.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key has not enough capacity, or finds no entry and [`OnFull`](super::OnFull) denies it. Nothing is
+    /// charged then.
+    #[inline(always)]
+    pub fn check_n<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        let fingerprint = self.limiter.fingerprint(key);
+        self.decider()
+            .decide(fingerprint, || self.limiter.clock.now(), permits)
+    }
+
+    /// Takes `permits` permits of `key` at the time `now`, a reading of the limiter's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] as by [`check_n`](Self::check_n).
+    #[inline(always)]
+    pub fn check_at<Q: ?Sized>(
+        &self,
+        key: &Q,
+        now: Nanos,
+        permits: u64,
+    ) -> Result<Admitted<'_, A>, Denied<'_, A>>
+    where
+        K: Keys<Q>,
+    {
+        self.decider()
+            .decide(self.limiter.fingerprint(key), || now, permits)
+    }
+
+    /// Returns a view of the state of `key` with this limit, at the current time. Does not insert the key.
+    pub fn peek<Q: ?Sized>(&self, key: &Q) -> Peek<'_, A>
+    where
+        K: Keys<Q>,
+    {
+        self.decider()
+            .peek(self.limiter.fingerprint(key), self.limiter.clock.now())
+    }
+
+    /// Refunds the permits of a receipt to `key`, under the conditions of [`KeyedRateLimiter::refund`].
+    ///
+    /// A receipt of a [`Gcra`](crate::Gcra) can be refunded by the limit that it was admitted with. With another limit its
+    /// permits are forfeited. Receipts of other algorithms can be refunded with any limit, and by the limiter itself.
+    pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
+    where
+        K: Keys<Q>,
+    {
+        self.settle(key, taken, 0)
+    }
+
+    /// Settles an estimate for `key` at its actual cost, as [`KeyedRateLimiter::settle`] does, under the conditions of
+    /// [`refund`](Self::refund).
+    pub fn settle<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>, actual: u64) -> Settled
+    where
+        K: Keys<Q>,
+    {
+        let now = || self.limiter.clock.now();
+        self.decider()
+            .settle(self.limiter.fingerprint(key), &taken.into(), actual, now)
+    }
+
+    #[inline(always)]
+    const fn decider(&self) -> Decider<'_, A> {
+        Decider {
+            store: &self.limiter.store,
+            algorithm: &self.algorithm,
+            on_full: self.limiter.on_full,
+        }
+    }
+}

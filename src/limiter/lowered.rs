@@ -1,0 +1,52 @@
+use super::RateLimiter;
+use super::with_limit::WithLimit;
+use crate::algorithm::Reclaim;
+use crate::clock::Clock;
+use crate::error::ConfigError;
+
+impl<A: Reclaim, C: Clock> RateLimiter<A, C> {
+    /// Returns this limiter with a lower limit, for the decisions that are made with the result.
+    ///
+    /// The limit may differ from request to request, as a limit from a database or from the claims of a token does. All
+    /// decisions count in the same words. So a lower limit takes effect at once: nothing is admitted by it while the window
+    /// holds more than it. Decisions of the limiter itself still use its own limit.
+    ///
+    /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until its bucket is full stays what
+    /// it is, so a bucket that is used up remains so, and is refilled at the lower rate.
+    ///
+    /// # Errors
+    ///
+    /// `limit` or `windows`: a limit of zero or above the limiter's own, or several windows, as listed at
+    /// [`Reclaim::with_limit`].
+    ///
+    /// # Cost
+    ///
+    /// A decision costs as much as one of the limiter. The result is a copy of the algorithm, without its words. Keep it if
+    /// many decisions have the same limit. A `TimestampRing` reads one slot more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringgate::{CounterRing, ManualClock, Quota, RateLimiter};
+    ///
+    /// # fn main() -> Result<(), ringgate::ConfigError> {
+    /// let limiter = RateLimiter::with_clock(CounterRing::new(Quota::per_minute(100)?)?, ManualClock::new());
+    /// assert!(limiter.check_n(30).is_ok());
+    /// // The plan of the customer was changed to 20 per minute.
+    /// assert!(limiter.with_limit(20)?.check().is_err());
+    /// let raised = limiter.with_limit(50)?;
+    /// assert_eq!(raised.check().expect("30 of 50 are spent").remaining(), 19);
+    /// let error = limiter.with_limit(101).expect_err("more than the limiter's own");
+    /// assert_eq!(error.to_string(), "invalid limit: 101 (expected 1 to 100 permits, the limit that is lowered)");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn with_limit(&self, limit: u64) -> Result<WithLimit<'_, A, C>, ConfigError> {
+        Ok(WithLimit {
+            algorithm: self.algorithm.with_limit(limit)?,
+            words: &self.words,
+            clock: &self.clock,
+        })
+    }
+}
