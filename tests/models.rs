@@ -7,8 +7,8 @@
 //!
 //! - *bound*: no window holds more than the bound, by the times of the receipts.
 //! - *order*: the answers equal those of the same calls in some sequential order that keeps the order within each
-//! thread. The reference is the same algorithm over plain cells. Entering a cell counts as a separate step. Models in
-//! which a helping thread may store a later time do not assert this property.
+//!   thread. The reference is the same algorithm over plain cells. Entering a cell counts as a separate step. Models in
+//!   which a helping thread may store a later time do not assert this property.
 //! - *rest*: after eight windows of silence, the state admits the whole limit again, and no more.
 
 extern crate alloc;

@@ -7,7 +7,7 @@
 //!
 //! - *bound*: no window holds more permits of a key than the bound, whether its own entry or the catch-all decided;
 //! - *books*: the spent permits in a key's own entry at the end are those that the key was admitted there, so no
-//! permit was charged to another key, and none was lost;
+//!   permit was charged to another key, and none was lost;
 //! - *one entry*: as many entries are in use as keys have one;
 //! - *room*: after a long silence, a new key can get every entry.
 

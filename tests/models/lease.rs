@@ -4,11 +4,11 @@
 //! `src/shared/protocol.md`. After the threads have ended, each execution asserts:
 //!
 //! - *cover*: at each answer and at the end, the spent permits that are not charged never exceed the permits that the
-//! store holds for them;
+//!   store holds for them;
 //! - *once*: the spent permits are those that were charged, those that are still in the lease, and those that ended
-//! with a lease, each once;
+//!   with a lease, each once;
 //! - *end*: no permit is spent at a reading after the end of the term, from a lease that has ended, or from the lease
-//! of another key.
+//!   of another key.
 
 use ringgate::sync::{AtomicU64, Ordering};
 

@@ -5,7 +5,7 @@
 //!
 //! - *bound*: the window that ends then holds at most the limit, by the readings at the beginning of the calls;
 //! - *conservation*: it holds exactly the limit, unless the model states how much may be charged late. A permit that
-//! is charged twice would be missing, and a permit that is never charged would be admitted in excess;
+//!   is charged twice would be missing, and a permit that is never charged would be admitted in excess;
 //! - *sleeper*: a thread that the model marks is never denied.
 
 use core::time::Duration;
