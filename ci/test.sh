@@ -6,4 +6,4 @@ source "$(dirname "$0")/common.sh"
 # Without a server, the tests of a store pass without running.
 command -v valkey-server >/dev/null || needs redis-server redis-server
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1}
-cargo test --locked --workspace --all-features
+cargo test --locked --workspace --all-features --no-fail-fast

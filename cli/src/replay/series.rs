@@ -94,7 +94,7 @@ mod tests {
             (499 * MILLI, 1, 500),
             (500 * MILLI, 2, 251),
             (86_400_000 * MILLI, 300_000, 289),
-            (19 * 366 * 86_400_000 * MILLI, 14 * 86_400_000, 497),
+            (14 * 366 * 86_400_000 * MILLI, 14 * 86_400_000, 367),
         ] {
             for first in [-MILLI - 1, 0, 7] {
                 let span = Span::new(first, first + length, [1_000].into_iter())?;

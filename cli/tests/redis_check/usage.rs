@@ -59,7 +59,7 @@ fn invalid_arguments_are_named() {
         ),
         (
             "check rediss://127.0.0.1:1",
-            &["url", "redis://", "TLS is not built in"],
+            &["url", "redis://", "TLS, which is not built in"],
         ),
         ("check 127.0.0.1:6379", &["url", "redis://"]),
     ] {
