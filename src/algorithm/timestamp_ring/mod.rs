@@ -60,6 +60,9 @@ pub struct TimestampRing {
     /// The time of the clock's origin, in units: one window and one unit. So the times 0, of a zeroed slot, and 1 are at
     /// least one window old.
     first: u64,
+    /// The slots that a limit below their number leaves unused. As many more of the oldest recorded times must be at least
+    /// one window old.
+    unused: u64,
 }
 
 impl TimestampRing {
@@ -96,6 +99,7 @@ impl TimestampRing {
             unit: Divider::new(unit),
             window,
             first: window + 1,
+            unused: 0,
         })
     }
 
@@ -116,12 +120,6 @@ impl TimestampRing {
 
     fn state<W: Words>(&self, words: W) -> State<W> {
         State::new(words, self.layout)
-    }
-
-    /// The slots that a limit below their number leaves unused: so many of the oldest recorded times must be old, too.
-    #[inline]
-    const fn unused(&self) -> u64 {
-        self.layout.slots() - self.quota.limit()
     }
 
     /// The time at which a query or a decision is made, rounded down.
@@ -173,7 +171,7 @@ impl TimestampRing {
             state.filled(head, position).map(SlotWord::time)
         };
         // No claim records a time before that of an earlier claim, so the last of the unused slots has the latest time.
-        let mut latest = match self.unused() {
+        let mut latest = match self.unused {
             0 => 0,
             unused => time_in(permits + unused - 1)?,
         };
@@ -193,8 +191,8 @@ impl TimestampRing {
         let position = head.position();
         let slot = state.slot(position);
         let young = slot.time() + self.window > decided_at;
-        if permits != 1 || self.unused() != 0 || !slot.is_due(position.lap) || (young && state.head() != head)
-        {
+        let several = (permits ^ 1) | self.unused != 0;
+        if several || !slot.is_due(position.lap) || (young && state.head() != head) {
             return Attempt::Retry;
         }
         if young {
@@ -313,7 +311,7 @@ impl Algorithm for TimestampRing {
         if permits == 0 || permits > self.quota.limit() {
             return (permits == 0).then_some(now);
         }
-        let judged = usize::try_from(permits + self.unused()).ok()?;
+        let judged = usize::try_from(permits + self.unused).ok()?;
         self.observe(words, |head, times| {
             let Some(latest) = times.take(judged).max() else {
                 return Some(now);
@@ -331,7 +329,7 @@ impl Algorithm for TimestampRing {
         self.observe(words, |head, times| {
             let decided_at = self.decision_time(now, head);
             let old = times.take_while(|time| time + self.window <= decided_at).count() as u64;
-            old.saturating_sub(self.unused())
+            old.saturating_sub(self.unused)
         })
     }
 
