@@ -6,14 +6,14 @@ use super::entry::{Entry, EntryMemory, Line};
 use super::layout::WAYS;
 use crate::sync;
 
-/// Words of a cache line. (For the model checker, which pays for every word, there are no lines.)
+/// Words of a cache line. The model checker uses lines of one word, because each further word costs it time.
 pub(super) const LINE: usize = if sync::MODELLED { 1 } else { 64 / size_of::<u64>() };
 
 /// Four entries: the fingerprints and the first words of their states on one cache line, further words of the states on
 /// the lines after it.
 ///
-/// So a lookup and a decision by an algorithm of one word read one line; one by a counter ring of several words reads one
-/// more.
+/// With an algorithm of one word, a lookup and its decision read one line. With a counter ring of several words, they
+/// read one line more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
     memory: &'a EntryMemory,
@@ -36,7 +36,7 @@ impl<'a> Bucket<'a> {
     pub(super) fn entry_of(self, key: u64) -> Option<Entry<'a>> {
         let mut found = WAYS;
         for way in (0..WAYS).rev() {
-            // Which entry it is cannot be predicted, so nothing branches before all of them are compared.
+            // The way of a key cannot be predicted, so all fingerprints are compared before the first branch.
             found = hint::select_unpredictable(self.fingerprint(way) == key, way, found);
         }
         (found < WAYS).then(|| self.entry(found))
@@ -55,7 +55,7 @@ impl<'a> Bucket<'a> {
         self.line[way % WAYS].load(Ordering::Acquire)
     }
 
-    /// Whether some entry was vacant: the last one, since entries are filled in index order.
+    /// Whether some entry was vacant. Entries are filled in index order, so only the last one is read.
     #[inline(always)]
     pub(super) fn has_vacancy(self) -> bool {
         self.fingerprint(WAYS - 1) == Entry::VACANT
@@ -79,7 +79,7 @@ impl<'a> Bucket<'a> {
         (0..WAYS).map(move |way| self.entry(way))
     }
 
-    /// Words of memory for one bucket of states of `words` words: whole lines.
+    /// The size in words of a bucket whose states have `words` words each, in whole lines.
     pub(super) const fn size(words: usize) -> usize {
         (WAYS * (1 + words)).next_multiple_of(LINE)
     }

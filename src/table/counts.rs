@@ -6,8 +6,8 @@ use crate::sync::Tally;
 
 /// How full a table of keys is, and what has happened in it since it was made or cleared.
 ///
-/// Each number is exact when no other thread uses the table. Under load they may be of slightly different
-/// instants, and a key that two threads are entering at once may be counted twice until they agree.
+/// Each number is exact when no other thread uses the table. Under load the numbers may be of slightly different
+/// instants. A key that two threads insert at once may be counted twice until they agree on one entry.
 ///
 /// # Examples
 ///
@@ -30,7 +30,7 @@ use crate::sync::Tally;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableCounts {
-    /// Keys that have an entry, also those that have been idle for long and were not replaced yet.
+    /// Keys that have an entry. An idle key counts until another key takes over its entry.
     pub tracked: u64,
     /// Entries that passed from an idle key to another one.
     pub reclaimed: u64,
@@ -40,7 +40,7 @@ pub struct TableCounts {
     pub forgotten: u64,
 }
 
-/// Counts, spread over several lines so that threads seldom meet.
+/// Counts, spread over several cache lines so that two threads seldom write the same line.
 #[derive(Debug)]
 pub(crate) struct Counts(Box<[CachePadded<Stripe>; STRIPES]>);
 
@@ -50,15 +50,15 @@ type Stripe = [Tally; 5];
 /// An event of an entry, or of a key without one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// An entry that was no key's became a key's.
+    /// An entry without a key was given to a key.
     Filled,
-    /// A key's entry became no key's.
+    /// An entry was taken from its key, and no other key got it.
     Emptied,
     /// An entry passed from an idle key to another.
     Reclaimed,
-    /// A key had no entry, and the rule for that decided.
+    /// [`OnFull`](crate::keyed::OnFull) decided for a key without an entry.
     Overflowed,
-    /// An entry passed to another key, and the window of its own still ran.
+    /// An entry passed to another key while the window of its former key still ran.
     Forgotten,
 }
 
@@ -84,7 +84,8 @@ impl Counts {
             let tallies = self.0.iter().map(|stripe| &stripe[event as usize]);
             tallies.map(Tally::get).sum::<u64>()
         };
-        // Read first, so that no key is seen to leave before it entered; a key may enter in between.
+        // Read first, so that `Filled` includes every key that `Emptied` counts. Keys that enter in between are
+        // counted.
         let emptied = sum(Event::Emptied);
         TableCounts {
             tracked: sum(Event::Filled).saturating_sub(emptied),

@@ -23,9 +23,9 @@ pub(super) struct EntryMemory {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
     memory: &'a EntryMemory,
-    /// The line of its bucket.
+    /// The line of the bucket.
     line: &'a Line,
-    /// Its number in the bucket.
+    /// The number of the entry in the bucket.
     way: usize,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Entry<'a> {
         core::ptr::from_ref(self.owner()).addr()
     }
 
-    /// A word of the state.
+    /// A word of the state, by its index.
     #[inline(always)]
     pub(super) fn word(self, index: usize) -> &'a AtomicU64 {
         match index {
@@ -80,7 +80,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The fingerprint, whatever the state.
+    /// The fingerprint, in any state of the entry.
     #[inline(always)]
     pub(super) fn fingerprint(self) -> u64 {
         // Acquire: pairs with the Release in `enter` and `rename`; a reader that finds the entry of another key sees the
@@ -92,8 +92,9 @@ impl<'a> Entry<'a> {
     #[inline(always)]
     pub(super) fn decidable_word(self, key: u64) -> Option<u64> {
         let word = self.first_word();
-        // If the fingerprint is newer than the word, the key has lost the entry, and perhaps come back to it. Then the word
-        // was claimed and does not come back: an exchange that expects it fails, and `still_is` says no.
+        // If the fingerprint is newer than the word, the key has lost the entry since, and may have got it again. Then
+        // the word was claimed and does not come back. So an exchange that expects the word fails, and `still_is`
+        // returns false.
         (word.is_decidable() && self.fingerprint() == key).then_some(word.word())
     }
 
@@ -101,19 +102,21 @@ impl<'a> Entry<'a> {
     #[inline(always)]
     pub(super) fn open_word(self, key: u64) -> Option<u64> {
         let word = self.first_word();
-        // As in `decidable_word`.
+        // The fingerprint may be newer than the word, as in `decidable_word`.
         (word.state() == EntryState::Open && self.fingerprint() == key).then_some(word.word())
     }
 
-    /// Whether `word`, which [`decidable_word`](Self::decidable_word) has returned, is still the first word: then the key
-    /// owned the entry when the fingerprint was read.
+    /// Whether `word`, which [`decidable_word`](Self::decidable_word) has returned, is still the first word. If so, the
+    /// key owned the entry when the fingerprint was read.
     #[inline(always)]
     pub(crate) fn still_is(self, word: u64) -> bool {
-        // Relaxed: orders nothing; after the Acquire of the fingerprint it is no older than that.
+        // Relaxed: publishes nothing. The Acquire load of the fingerprint comes first, so this load is no older than
+        // it.
         self.first().load(Ordering::Relaxed) == word
     }
 
-    /// The first word, and then the fingerprint. If that is newer than the word, an exchange that expects the word fails.
+    /// Reads the first word, and then the fingerprint. If the fingerprint is newer, an exchange that expects the word
+    /// fails.
     #[inline(always)]
     pub(super) fn observe(self) -> (EntryWord, u64) {
         (self.first_word(), self.fingerprint())
@@ -126,12 +129,12 @@ impl<'a> Entry<'a> {
         EntryWord::decode(self.first().load(Ordering::Acquire))
     }
 
-    /// *enter*: fingerprint `VACANT` → `key`. An error is the fingerprint that stands there instead.
+    /// *enter*: fingerprint `VACANT` → `key`. If the entry is not vacant, the error is its fingerprint.
     #[inline]
     pub(super) fn enter(self, key: u64) -> Result<(), u64> {
-        // Release: pairs with the Acquire in `fingerprint` and `Bucket::fingerprint`; publishes that the key's entry before this
-        // one, if there was one, is lost, and the time of that.
-        // Acquire on failure: pairs with the Release of the same exchange; the winner's entry is looked at next.
+        // Release: pairs with the Acquire in `fingerprint` and `Bucket::fingerprint`; publishes the loss of the key's
+        // earlier entry, if it had one, and the time of that loss. Acquire on failure: pairs with the Release of the
+        // same exchange; this thread reads the winner's entry next.
         self.owner()
             .compare_exchange(Self::VACANT, key, Ordering::Release, Ordering::Acquire)
             .map(|_| ())
@@ -169,9 +172,9 @@ impl<'a> Entry<'a> {
     #[inline]
     fn exchange(self, seen: EntryWord, new: EntryWord) -> Option<EntryWord> {
         // Release: pairs with the Acquire in `first_word`; publishes the fingerprint, and the time of an eviction.
-        // Acquire: pairs with the same Release; a thread that claims an entry writes its fingerprint after the one before did.
-        // Acquire on failure: pairs with the same Release; the loser looks again, and then sees an entry that the winner has
-        // published for the same key.
+        // Acquire: pairs with the same Release; a thread that claims an entry writes the fingerprint after the previous
+        // claiming thread did. Acquire on failure: pairs with the same Release; the losing thread scans again, and then
+        // sees an entry that the winning thread has published for the same key.
         self.first()
             .compare_exchange(seen.raw(), new.raw(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
@@ -180,10 +183,11 @@ impl<'a> Entry<'a> {
 }
 
 impl EntryMemory {
-    /// A word of a state but the first one, which is on the `line` of its bucket.
+    /// A word of a state, by its index from 1. The first word, 0, is on the `line` of the bucket.
     #[inline(always)]
     pub(super) fn further_word(&self, line: &Line, way: usize, index: usize) -> &AtomicU64 {
-        // The number of the bucket is not kept beside its line: most states have no further words.
+        // The position follows from the address of the line. An `Entry` does not store the number of its bucket,
+        // because most states have no further words.
         let start = (line.as_ptr().addr() - self.words.as_ptr().addr()) / size_of::<AtomicU64>();
         &self.words[start + line.len() + way * (self.state - 1) + index - 1]
     }

@@ -2,30 +2,30 @@ use core::fmt;
 
 use crate::algorithm::FIRST_WORD_BITS;
 
-/// Whether the key beside an entry's first word may decide with it.
+/// The state of an entry: whether the key of the fingerprint may decide with the first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryState {
     /// The key of the fingerprint owns the entry, and decides with the word.
     Open = 0,
-    /// One thread has exclusive right to the entry, to change its key.
+    /// One thread has the exclusive right to change the key of the entry.
     Claimed = 1,
     /// The key of the fingerprint will own the entry, unless it has another one.
     Tentative = 2,
 }
 
-/// An algorithm's first word, and the state of the entry that it is in.
+/// The first word of an entry: the state of the entry, and the first word of the algorithm's state.
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
 /// | 2 | `state` | an [`EntryState`] |
-/// | 62 | `word` | the algorithm's first word; 0: no decision has begun with it |
+/// | 62 | `word` | the algorithm's first word; 0 before the first decision |
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryWord(u64);
 
 impl EntryWord {
     const WORD: u64 = (1 << FIRST_WORD_BITS) - 1;
 
-    /// `{ open, 0 }`: an entry whose state was never begun.
+    /// `{ open, 0 }`: no decision was charged to the entry yet.
     pub(crate) const UNBEGUN: Self = Self(0);
 
     #[inline]
@@ -49,12 +49,12 @@ impl EntryWord {
         match self.0 >> FIRST_WORD_BITS {
             0 => EntryState::Open,
             2 => EntryState::Tentative,
-            // 3 is never written; a reader of it would leave the entry alone.
+            // The code 3 is never written.
             _ => EntryState::Claimed,
         }
     }
 
-    /// Whether a key may decide with the word: open, and begun.
+    /// Whether a key may decide with the word: the entry is open, and the word is not 0.
     #[inline(always)]
     pub(super) const fn is_decidable(self) -> bool {
         // One comparison: 0 becomes the largest number.
@@ -66,7 +66,7 @@ impl EntryWord {
         self.0 & Self::WORD
     }
 
-    /// `{ state, word }` with the word of this one.
+    /// This word with another state of the entry.
     #[inline]
     pub(super) const fn at(self, state: EntryState) -> Self {
         Self::new(state, self.word())

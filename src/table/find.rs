@@ -34,14 +34,14 @@ impl Table {
         None
     }
 
-    /// *prefetch*: reads the line that [`find`](Self::find) would read first, so that it is on its way from memory.
+    /// *prefetch*: reads the line that [`find`](Self::find) would read first, so that it arrives from memory meanwhile.
     #[inline(always)]
     pub(crate) fn prefetch(&self, key: u64) {
-        // The answer is not waited for.
+        // The result is not used, so the thread does not wait for the load.
         core::hint::black_box(Probe::new(self, key).primary().entry(0).fingerprint());
     }
 
-    /// The record that `key` shares with others.
+    /// The region that `key` shares with other keys.
     #[inline]
     pub(crate) fn region(&self, key: u64) -> Region<'_> {
         Probe::new(self, key).region()
@@ -81,8 +81,7 @@ mod tests {
         assert_eq!(table.counts().sum().tracked, 1 + WAYS as u64);
     }
 
-    /// A key is found in any of its entries, with any other keys in the entries before it. The front is full with its last
-    /// entry.
+    /// A key is found in any of its entries, with other keys in all entries before it.
     #[test]
     fn a_key_is_found_wherever_it_is() {
         for state in [1, 2, 7] {
@@ -123,7 +122,7 @@ mod tests {
         found.rename(6);
         assert!(found.open(claimed));
         assert!(SeenWord::read(found, 5).is_none());
-        // The first read was given before; the second finds another key.
+        // The first load returned the word of `seen`. This load reads the entry, which has another key.
         assert_eq!(words.load(0, Ordering::Acquire), 0);
         let exchanged = words.exchange(0, 0, 11, Ordering::AcqRel, Ordering::Acquire);
         assert!(exchanged.is_err() && !words.are_valid());

@@ -19,8 +19,8 @@ impl Table {
         sync::fence(sync::Ordering::SeqCst);
     }
 
-    /// Calls `key` with the fingerprint of every key that owns an entry, or is about to. Keys that come or go meanwhile may be
-    /// missed, or passed twice.
+    /// Calls `key` with the fingerprint of every key that owns an entry, or is about to. Keys that get or lose an entry
+    /// meanwhile may be left out, or passed twice.
     #[cfg(feature = "rules")]
     pub(crate) fn for_each_key(&self, mut key: impl FnMut(u64)) {
         for (_, owner) in self.owned_entries() {
@@ -38,21 +38,21 @@ impl Table {
         })
     }
 
-    /// The first word of the state of a key that owns an entry, 0 if it owns none.
+    /// The first word of the key's state, or 0 if the key owns no entry.
     #[cfg(feature = "rules")]
     pub(crate) fn first_word(&self, key: u64) -> u64 {
         let own = Probe::new(self, key).own_entry();
         own.map_or(0, |own| own.word.word())
     }
 
-    /// Makes `now` the earliest time at which a key enters from now on.
+    /// Makes every key that enters later begin at `now` or later.
     #[cfg(feature = "rules")]
     pub(crate) fn begin_after(&self, now: Nanos) {
         self.begin_alone_after(now);
         self.publish_inheritance();
     }
 
-    /// Makes `now` the earliest time at which a key enters from now on, in a table that one thread has alone.
+    /// Makes every key that enters later begin at `now` or later, in a table that no other thread uses.
     pub(crate) fn begin_alone_after(&self, now: Nanos) {
         for region in self.regions() {
             region.reclaim_at(now);
@@ -69,8 +69,8 @@ impl Table {
         self.regions().map(move |region| region.marks(now))
     }
 
-    /// Marks keys until `end`, in a table that one thread has alone. They have these marks in the region `index` of a table
-    /// with so many regions.
+    /// Marks keys until `end`, in a table that no other thread uses. They had the marks `marks` in the region `index`
+    /// of a table with `regions` regions.
     pub(crate) fn restore_marks(&self, index: u32, regions: u32, marks: u16, now: Nanos, end: Nanos) {
         let same = regions_of_same_keys(index, regions, self.regions_count());
         for region in self.regions().take(same.end).skip(same.start) {
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// Marks the keys that `from` has marks for until `end`.
+    /// Marks every key that has a mark in `from`. The new marks hold until `end`.
     #[cfg(feature = "rules")]
     pub(crate) fn inherit_marks(&self, from: &Self, now: Nanos, end: Nanos) {
         let [here, there] = [self, from].map(Self::regions_count);
@@ -92,11 +92,12 @@ impl Table {
     }
 }
 
-/// The regions, of `there`, that the keys of a region of `here` have; perhaps one more.
+/// The regions that the keys of one region have in another table. The range may include one more region.
 ///
-/// Both tables divide the same hashes evenly.
+/// The keys are in the region `index` of `here` regions, and the other table has `there` regions. The hashes of the
+/// keys are divided evenly in both.
 fn regions_of_same_keys(index: u32, here: u32, there: u32) -> Range<usize> {
-    // In 64 bits: the product of two numbers of regions needs more than a `usize` of 32.
+    // In 64 bits, because the product of two numbers of regions may not fit in a `usize` of 32 bits.
     let first = |index| u64::from(index) * u64::from(there) / u64::from(here);
     #[expect(clippy::cast_possible_truncation, reason = "no more than there are regions")]
     let regions = |number: u64| number.min(u64::from(there)) as usize;
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use crate::table::layout::KeyBits;
 
-    /// Holds for two tables of any sizes, up to the largest.
+    /// The region of a key in one table is in the range computed from its region in another, for tables of any sizes.
     #[test]
     fn the_regions_of_a_key_in_two_tables_belong_together() {
         let most = 1_u32 << 27;

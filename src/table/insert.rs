@@ -9,10 +9,10 @@ use super::words::{OccupiedWords, SeenWord};
 use crate::algorithm::{Attempt, Reclaim};
 use crate::time::Nanos;
 
-/// Gives one key its entry: [the protocol](super), by a thread whose reading is `now`.
+/// Finds or inserts one key by [the protocol](super). `now` is the thread's reading of the clock.
 ///
-/// Functions that are not inlined get its parts, not a reference: that would keep all of it in memory, where each Acquire makes
-/// the others read it again.
+/// A function that is not inlined gets the fields as arguments, not a reference. A reference would keep all fields in
+/// memory, and the inlined functions would load them again after each Acquire.
 pub(crate) struct Insertion<'a, A> {
     pub(super) table: &'a Table,
     pub(super) algorithm: &'a A,
@@ -23,16 +23,16 @@ pub(crate) struct Insertion<'a, A> {
 /// How the search for a key's entry ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InsertOutcome<'a> {
-    /// The key's entry, in which a decision was made before; and the time for the next decision.
+    /// The key's entry, which may have had decisions before, and the time for the next decision.
     Occupied(Entry<'a>, Nanos),
     /// The key's entry, in which no decision was made yet, and its first word. The first decision is made at this time or
     /// later.
     Entered(Entry<'a>, u64, Nanos),
-    /// The key has no entry, and no entry can be had. With the reading, or the newer time at which the key may have lost
+    /// The key has no entry and can get none. The time is the reading, or a newer time at which the key may have lost
     /// an entry.
     Full(Nanos),
-    /// There is an entry, but the catch-all may have admitted the key. With the time of [`Full`](Self::Full), and the time at
-    /// which the key can have the entry.
+    /// The key cannot have an entry yet, because the catch-all may have admitted it. The first time is that of
+    /// [`Full`](Self::Full). At the second time the key can have an entry.
     Barred(Nanos, Nanos),
 }
 
@@ -128,19 +128,19 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 }
             }
         }
-        // From here on no thread enters the key by a vacant entry: both buckets stay full.
+        // From here on no thread can enter the key into a vacant entry, because both buckets stay full.
         self.insert_full(lines, forget)
     }
 
-    /// [`find_or_insert`](Self::find_or_insert) where the front was full of other keys, in the common cases: the key has an entry
-    /// in the backyard, or takes over an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
+    /// [`find_or_insert`](Self::find_or_insert) in the common cases of a front that is full of other keys: the key has
+    /// an entry in the backyard, or takes over an idle one. `None`: use [`find_or_insert`](Self::find_or_insert).
     #[inline(always)]
     pub(crate) fn insert_beyond(&self, forget: bool) -> Option<InsertOutcome<'a>> {
         let lines = &self.probe.lines();
         for choice in self.probe.backyard() {
             let bucket = self.probe.bucket_at(lines[choice]);
             if bucket.has_key(self.probe.key) {
-                // The decision validates it.
+                // The decision validates the entry.
                 return bucket
                     .entry_of(self.probe.key)
                     .map(|entry| InsertOutcome::Occupied(entry, self.now));
@@ -198,7 +198,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 )
                 .then_some(InsertOutcome::Occupied(own.entry, self.now))
             }
-            // The key is about to lose it.
+            // The key is about to lose the entry.
             EntryState::Claimed => None,
         }
     }
@@ -236,8 +236,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
-            // Before the claim: a thread that sees the key gone must see the time, too. It is the reading by which the
-            // key was idle, and not a newer time that other keys brought, so that one wild reading stays in its region.
+            // Before the claim, because a thread that finds the key gone must also see the time. The time is the
+            // reading at which the key was idle, not the newer `now` of the inserted key's region. So a reading far
+            // ahead of the clock affects one region only.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
         let claimed = seen.entry.claim(seen.word, word)?;
@@ -245,7 +246,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.table.counts().add(self.probe.key, event);
         seen.entry.rename(self.probe.key);
         let tentative = seen.entry.publish(claimed);
-        // The entry is published. Of two threads that have published one, the later one sees the other's.
+        // Of two threads that have each published an entry for the key, the one with the later rendezvous sees the
+        // other's entry.
         let overflow = self.region().rendezvous(self.probe.key);
         let has_other = self.probe.has_other(lines, seen.entry.number());
         if !has_other && self.is_current(tentative, now, overflow) {
@@ -265,10 +267,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         .then_some(InsertOutcome::Entered(seen.entry, word, now))
     }
 
-    /// *resolve*: agrees with every thread that inserts the key on one entry, and opens it: the one with the lowest number of
-    /// those that are tentative, unless one is open already. Returns whether this thread has opened the entry with the number
-    /// `number`, which is tentative. `begun` is a time that its state is no older than, and `overflow` was read by the
-    /// *rendezvous*.
+    /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key
+    /// select the same one: the open entry if there is one, otherwise the tentative entry with the lowest number.
+    /// Returns whether this thread has opened the entry `number`, which was tentative with the word `tentative`. The
+    /// state of that entry is no older than `begun`. `overflow` was read by the *rendezvous*.
     #[cold]
     #[inline(never)]
     fn resolve(
@@ -295,8 +297,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 if this.is_current(tentative, begun, overflow) {
                     return entry.open(tentative) && entry.number() == number;
                 }
-                // Admissions of the key, by the catch-all or in an entry that it has lost since, may still count at the
-                // time of the entry.
+                // Admissions of the key may still count at the time of this entry. They were made by the catch-all, or
+                // in an entry that the key has lost since.
                 Self::withdraw(table, key, entry, tentative);
                 return false;
             };
@@ -312,22 +314,22 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
                 EntryState::Tentative => {
                     Self::withdraw(table, key, other.entry, other.word);
                 }
-                // Not published: its rendezvous comes after this one, and its thread sees this entry.
+                // The other entry is not published yet. Its thread has its rendezvous later, and then sees this entry.
                 EntryState::Claimed => {}
             }
             overflow = this.region().rendezvous(key);
         }
     }
 
-    /// Whether a tentative state is no older than the key's past: than the end of its mark, `overflow`, and than the newest loss of
-    /// an entry. `begun` is a time that the state is no older than.
+    /// Whether a tentative state is no older than the end of the key's mark, `overflow`, and no older than the newest
+    /// loss of an entry. The state is no older than `begun`.
     #[inline(always)]
     fn is_current(&self, tentative: EntryWord, begun: Nanos, overflow: Nanos) -> bool {
         let latest = overflow.max(self.region().reclaimed());
         latest <= begun || self.algorithm.latest_time(tentative.word()) >= self.begin_of(latest)
     }
 
-    /// *withdraw*: takes a tentative entry from the key; false if another thread has opened or withdrawn it.
+    /// *withdraw*: takes a tentative entry from the key. Returns false if another thread has opened or withdrawn it.
     #[cold]
     #[inline(never)]
     fn withdraw(table: &Table, key: u64, entry: Entry<'_>, tentative: EntryWord) -> bool {
@@ -340,14 +342,14 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         true
     }
 
-    /// *reset*: takes the key's entry from it; false if it has none.
+    /// *reset*: takes the key's entry from it. Returns false if it has none.
     pub(crate) fn reset(&self) -> bool {
         while let Some(own) = self.probe.own_entry() {
             let first = own.word.word();
             let now = self.now.max(self.algorithm.latest_time(first));
             let Some(word) = self.algorithm.advance(first, now) else {
                 if !self.finish(own) {
-                    // No step was begun: time has ended.
+                    // No thread has begun a step, so the word is at the end of the algorithm's time.
                     return false;
                 }
                 continue;
@@ -362,8 +364,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         false
     }
 
-    /// Finishes a step of several exchanges that another thread has begun, by an attempt at a request that is never admitted.
-    /// False if no step was begun.
+    /// Finishes a step of several exchanges that another thread has begun. To do so, it attempts a request that is
+    /// never admitted. Returns false if no step was begun.
     pub(super) fn finish(&self, seen: Seen<'_>) -> bool {
         SeenWord::read(seen.entry, seen.owner).is_some_and(|first| {
             let words = OccupiedWords::new(seen.entry, seen.owner, &first);

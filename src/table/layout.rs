@@ -1,18 +1,18 @@
 use crate::sync;
 
-/// Entries of a bucket. (One for the model checker, which tries every interleaving of their reads.)
+/// Entries of a bucket. The model checker has one, because it tries every interleaving of their reads.
 pub(super) const WAYS: usize = if sync::MODELLED { 1 } else { 4 };
 
 /// How many buckets a table has, and which of them are a key's.
 ///
-/// A key has a *primary* and an *alternate* bucket in the *front* of the table, and three in the *backyard*, a
-/// twelfth of it. It goes to the alternate only when the primary is full, and to the backyard only when both are.
-/// With as many keys as were asked for, 82 % of them are in their primary bucket, 11 % in their alternate one, 7 % in
-/// the backyard, and none finds all five buckets full.
+/// A key has a *primary* and an *alternate* bucket in the *front* of the table, and three buckets in the *backyard*.
+/// The backyard is a twelfth of the table. A key goes to the alternate bucket only when the primary one is full, and to
+/// the backyard only when both are full. In a table with as many keys as its capacity, 82 % of the keys are in their
+/// primary bucket, 11 % in their alternate one and 7 % in the backyard. No key finds all five buckets full.
 ///
-/// (Buckets of a cache line with an overflow area: Arbitman, Naor and Segev, "Backyard Cuckoo Hashing", FOCS 2010; but
-/// nothing is ever moved here. The primary bucket first, so that most lookups read one line: Breslow and others,
-/// "Horton Tables", USENIX ATC 2016.)
+/// Buckets of a cache line with an overflow area are from Arbitman, Naor and Segev, "Backyard Cuckoo Hashing", FOCS
+/// 2010. Unlike there, no key is ever moved. A primary bucket, so that most lookups read one line, is from Breslow and
+/// others, "Horton Tables", USENIX ATC 2016.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableLayout {
     /// At least two (for the model checker, one).
@@ -27,7 +27,7 @@ const BACKYARD_PART: usize = 12;
 /// Buckets of the backyard that a key may have its entry in.
 const BACKYARD_CHOICES: usize = 3;
 
-/// The most buckets that a key may have its entry in: [`TableLayout::choices`], but in the model checker's small tables.
+/// The most buckets that a key can have. In the model checker's small tables, [`TableLayout::choices`] is smaller.
 pub(super) const CHOICES: usize = if sync::MODELLED { 3 } else { 2 + BACKYARD_CHOICES };
 
 // Odd numbers without a pattern: the bits of the golden ratio and of square roots of small primes, after the point.
@@ -55,7 +55,7 @@ impl KeyBits {
         Self((low ^ (product >> 64) as u64).wrapping_mul(SECOND))
     }
 
-    /// The number of the key's region, of so many.
+    /// The number of the key's region in a table with `regions` regions.
     #[inline(always)]
     pub(super) const fn region(self, regions: usize) -> usize {
         scale(self.0.wrapping_mul(REGION), regions)
@@ -63,10 +63,10 @@ impl KeyBits {
 }
 
 impl TableLayout {
-    /// As many buckets as hold `keys` and a quarter more, at least; `None` when they cannot be numbered.
+    /// A layout with entries for at least `keys` keys and a quarter more. `None` if a `usize` cannot number them.
     pub(super) fn of(keys: u64) -> Option<Self> {
         if sync::MODELLED {
-            // Exactly as many as asked for: most models need one or two.
+            // One bucket for each key: most models need one or two.
             let back = usize::from(keys > 2);
             let front = usize::try_from(keys).ok()? - back;
             return Some(Self { front, back });
@@ -114,7 +114,7 @@ impl TableLayout {
         scale(bits.0, self.front)
     }
 
-    /// Another bucket than the primary one (the same one, where the front is a single bucket).
+    /// A bucket of the front other than the primary one. If the front is a single bucket, it is that bucket.
     #[inline(always)]
     pub(super) const fn alternate(self, bits: KeyBits) -> usize {
         let distance = 1 + scale(bits.0.rotate_left(32), self.front - 1);
@@ -162,7 +162,8 @@ mod tests {
         .count()
     }
 
-    /// Numbers as they are, in the upper half, pairs of them, bytes turned round.
+    /// The hashes are small numbers, shifted numbers, multiples, pairs of numbers, and numbers with reversed bytes or
+    /// bits.
     #[test]
     fn keys_of_a_plain_hasher_find_room_too() {
         let count = if cfg!(miri) { 100 } else { 10_000 };

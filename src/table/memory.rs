@@ -11,14 +11,14 @@ use super::region::Region;
 use crate::error::ConfigError;
 use crate::sync::{self, AtomicU64};
 
-/// Entries of inline states in one flat piece of memory, which the operating system provides when a line is first
-/// written.
+/// The entries with their states inline, in one flat allocation. The operating system provides its pages when they are
+/// first written.
 pub(crate) struct Table {
     memory: EntryMemory,
     /// Where the first line begins.
     first: usize,
     pub(super) layout: TableLayout,
-    /// Words of a bucket.
+    /// The size of a bucket in words.
     bucket: usize,
     /// Whether times and marks may come from another table. A thread that begins a state then reads them after a fence.
     pub(super) inherits: bool,
@@ -26,15 +26,16 @@ pub(crate) struct Table {
     counts: Counts,
 }
 
-/// Entries that share a region: a sixty-fourth of 16 bytes is what it adds to an entry.
+/// Entries that share a region. A region of 16 bytes adds a quarter of a byte to each entry.
 const ENTRIES_PER_REGION: usize = 64;
 
 impl Table {
     /// The largest capacity in keys.
     pub(crate) const MAX_KEYS: u64 = 1 << 32;
 
-    /// A table for `keys` keys of `state` words each: with a quarter more entries than that, so that nearly every key finds
-    /// one vacant (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it may take over times and marks of another.
+    /// Makes a table for `keys` keys of `state` words each. It has a quarter more entries than keys, so that nearly
+    /// every key finds a vacant one (`most_keys_find_an_entry` in `tests/keyed`). With `inherits` it can inherit the
+    /// times and marks of another table.
     pub(crate) fn new(keys: u64, state: usize, inherits: bool) -> Result<Self, ConfigError> {
         if keys == 0 || keys > Self::MAX_KEYS {
             return Err(ConfigError::new(
@@ -59,9 +60,9 @@ impl Table {
     fn allocate(layout: TableLayout, state: usize, inherits: bool) -> Option<Self> {
         let bucket = Bucket::size(state);
         let size = layout.buckets().checked_mul(bucket)?;
-        // Room for moving the beginning to a line's.
+        // One line more, so that the first bucket can begin where a cache line does.
         let words: Box<[AtomicU64]> = sync::zeroed(size.checked_add(LINE)?)?;
-        // An interpreter may decline to say where a line begins; any place will do there.
+        // An interpreter may return no offset. Then the first bucket can begin anywhere.
         let first = words.as_ptr().align_offset(64).min(LINE);
         let entries = layout.buckets().checked_mul(WAYS)?;
         let regions = sync::zeroed(Region::WORDS * entries.div_ceil(ENTRIES_PER_REGION))?;
@@ -94,7 +95,7 @@ impl Table {
     pub(crate) fn clear(&mut self) {
         match Self::allocate(self.layout, self.memory.state, self.inherits) {
             Some(fresh) => *self = fresh,
-            // There is no memory for a second table, so this one is wiped.
+            // There is no memory for a second table, so this one is set to zero in place.
             None => {
                 for word in self.memory.words.iter_mut().chain(&mut self.regions) {
                     *word = AtomicU64::new(0);

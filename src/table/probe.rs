@@ -7,7 +7,7 @@ use super::layout::{CHOICES, KeyBits, WAYS};
 use super::memory::Table;
 use super::region::Region;
 
-/// Where one key may have its entry.
+/// The buckets in which one key may have its entry.
 #[derive(Clone, Copy)]
 pub(super) struct Probe<'a> {
     table: &'a Table,
@@ -15,8 +15,8 @@ pub(super) struct Probe<'a> {
     bits: KeyBits,
 }
 
-/// The lines of the buckets that one key may have its entry in, in the order in which the key goes to them. (The model
-/// checker's small tables have fewer buckets: then the last one is here again.)
+/// The lines of a key's buckets, in the order of the probe. In the model checker's small tables a key has fewer
+/// buckets, and the last line is repeated.
 pub(super) type Lines<'a> = [&'a Line; CHOICES];
 
 /// No entry has this number.
@@ -42,7 +42,7 @@ impl<'a> Probe<'a> {
         self.table.bucket(self.table.layout.primary(self.bits))
     }
 
-    /// The key's bucket with a number: in the order in which the key goes to them.
+    /// A bucket of the key, by its number in the order of the probe.
     #[inline(always)]
     pub(super) fn bucket(&self, choice: usize) -> Bucket<'a> {
         self.table.bucket(self.table.layout.choice(self.bits, choice))
@@ -108,7 +108,7 @@ impl<'a> Probe<'a> {
         None
     }
 
-    /// The record that the key shares with others.
+    /// The region that the key shares with other keys.
     #[inline(always)]
     pub(super) fn region(&self) -> Region<'a> {
         self.table.region_at(self.bits.region(self.table.regions_len()))
@@ -135,7 +135,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Compares two numbers of entries. (Not inlined: the compiler would do it for each entry, before it compares the fingerprint.)
+/// Compares two numbers of entries. It is not inlined, because the compiler would then compare the numbers of every
+/// entry before the fingerprints.
 #[inline(never)]
 fn is_other(number: usize, except: usize) -> bool {
     number != except

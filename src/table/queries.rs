@@ -55,9 +55,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.probe.own_entry().map(|own| own.entry)
     }
 
-    /// Returns an entry that the key may take over when the front has no vacant one. The choices are, in this order: a vacant
-    /// entry of the backyard; the first idle entry in the order of the key's buckets; with `forget`, the entry in which least
-    /// is spent. With `finish`, a step that another thread has begun in an entry is finished.
+    /// Returns an entry that the key may take over when the front has no vacant one. The choices are, in this order: a
+    /// vacant entry of the backyard; the first idle entry in the order of the key's buckets; with `forget`, the entry
+    /// with the fewest spent permits. With `finish`, this thread first finishes a step that another thread has begun in
+    /// an entry.
     #[inline(always)]
     pub(super) fn find_evictable(
         &self,
@@ -115,7 +116,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         Idle::None
     }
 
-    /// The entry, if the key may take it over. With `finish`, a step that another thread has begun in it is finished.
+    /// The entry, if it is idle so that the key may take it over. With `finish`, this thread first finishes a step that
+    /// another thread has begun in the entry.
     fn if_idle(&self, seen: Seen<'a>, finish: bool) -> Option<Seen<'a>> {
         if self.is_idle(seen) {
             return Some(seen);
@@ -139,19 +141,19 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             return false;
         }
         if seen.word == EntryWord::UNBEGUN {
-            // Nothing counts in it, whatever the algorithm and the time.
+            // No permit counts in it, with any algorithm and at any time.
             return true;
         }
         let first = seen.word.word();
         if seen.owner == Entry::UNUSED {
-            // A state that was not used is fresh as soon as a later word is not ahead of time.
+            // An unused state is fresh as soon as it can advance to a word that is not ahead of the clock.
             let later = self.algorithm.advance(first, self.now);
             return later.is_some_and(|later| self.algorithm.latest_time(later) <= self.now);
         }
         self.algorithm.is_idle(first, self.now)
     }
 
-    /// The entry in which least is spent, of those that are not ahead of time.
+    /// The entry with the fewest spent permits, of those that can advance at this time.
     fn least_spent(&self) -> Option<Seen<'a>> {
         let can_be_had = |seen: &Seen<'a>| {
             seen.word.state() == EntryState::Open
@@ -170,7 +172,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     pub(crate) fn evictable_at(&self) -> Option<Nanos> {
         let from = |seen: Seen<'a>| match seen.word.state() {
             EntryState::Open => self.algorithm.idle_from(seen.word.word()),
-            // It is about to change: the time is not known.
+            // The entry is about to change, so its time is not known.
             EntryState::Claimed | EntryState::Tentative => Some(self.now),
         };
         let all = self.probe.entries().map(from);

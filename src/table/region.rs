@@ -6,8 +6,8 @@ use crate::time::Nanos;
 /// The record that the keys of 64 entries share: when one of them last lost its entry, and which of them the catch-all
 /// may have admitted.
 ///
-/// Both words hold times that only grow. Another key's time can bar a key for longer, or make it begin later: both
-/// make it stricter.
+/// Both words hold times that only grow. The time of one key can bar another key for longer, or make its state begin
+/// later. Both are stricter for that key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region<'a> {
     overflow: &'a AtomicU64,
@@ -19,14 +19,14 @@ pub(crate) struct Region<'a> {
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
-/// | 51 | `until` | the end of the last admission's time, in 4,096 ns, rounded up |
-/// | 13 | `marks` | one of them for each key, by its hash |
+/// | 51 | `until` | the latest time at which an admission counts, in units of 4,096 ns, rounded up |
+/// | 13 | `marks` | one bit for each key, chosen by its hash |
 #[derive(Clone, Copy)]
 struct OverflowFilter(u64);
 
 impl OverflowFilter {
     const MARKS: u32 = 13;
-    /// log₂ of the unit: 2^51 of them are as long as time is.
+    /// log₂ of the unit in nanoseconds: 2^51 units cover every `Nanos`.
     const UNIT: u32 = 12;
 
     const fn mark(key: u64) -> u64 {
@@ -43,7 +43,7 @@ impl OverflowFilter {
         Nanos::new((self.0 >> Self::MARKS) << Self::UNIT)
     }
 
-    /// Until when an admission of `key` may count.
+    /// The time until which an admission of `key` may count.
     #[inline(always)]
     const fn until_of(self, key: u64) -> Nanos {
         if self.0 == 0 || self.0 & Self::mark(key) == 0 {
@@ -84,29 +84,30 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// *rendezvous*: reads until when an admission of `key` by the catch-all may count. Of two threads that each published
-    /// something before their rendezvous, the later one sees what the other published.
+    /// *rendezvous*: reads the time until which an admission of `key` by the catch-all may count. Of two threads that
+    /// each published something before their rendezvous, the later one sees what the other published.
     pub(super) fn rendezvous(self, key: u64) -> Nanos {
         // AcqRel: pairs with itself and with the one in `mark_overflow`. Every change of this word is a read-modify-write,
         // so each synchronizes with all before it.
         OverflowFilter(self.overflow.fetch_or(0, Ordering::AcqRel)).until_of(key)
     }
 
-    /// Until when an admission of `key` by the catch-all may count, as far as is seen without a rendezvous.
+    /// The time until which an admission of `key` by the catch-all may count, read without a rendezvous.
     #[inline(always)]
     pub(crate) fn overflow_until(self, key: u64) -> Nanos {
         // Relaxed: only a guess, which `rendezvous` (or the fence of a table that inherits) validates.
         OverflowFilter(self.overflow.load(Ordering::Relaxed)).until_of(key)
     }
 
-    /// *mark*: records that the catch-all has admitted `key` at `now`, which counts until `end`; a rendezvous too.
+    /// *mark*: records that the catch-all has admitted `key` at `now`. The admission counts until `end`. It is a
+    /// rendezvous, too.
     pub(crate) fn mark_overflow(self, key: u64, now: Nanos, end: Nanos) {
         // Relaxed: only a guess, which the exchange validates.
         let mut seen = self.overflow.load(Ordering::Relaxed);
         loop {
             let filter = OverflowFilter(seen);
             if filter.is_expired(now) {
-                // The keys whose marks are dropped must not come back to a time at which they counted.
+                // A key whose mark is dropped must not begin a state at a time at which its admission counted.
                 self.reclaim_at(filter.until());
             }
             // AcqRel: pairs with the one in `rendezvous`. Relaxed on failure: the loop tries again.
@@ -141,17 +142,19 @@ impl<'a> Region<'a> {
     /// The newest time at which a key of this region has lost its entry.
     #[inline]
     pub(super) fn reclaimed(self) -> Nanos {
-        // Relaxed: a thread that has seen its key lose an entry (the Acquire in `Entry::fingerprint`) reads the time that was
-        // written before, or a later one; no other thread depends on it.
+        // Relaxed: a thread that has seen its key lose an entry (the Acquire in `Entry::fingerprint`) reads the time
+        // that was written before, or a later one. No other thread relies on the value.
         Nanos::new(self.reclaimed.load(Ordering::Relaxed))
     }
 
     /// Records that a key of this region is about to lose its entry, or its mark, at `now`.
     pub(super) fn reclaim_at(self, now: Nanos) {
-        // A word that is as new already is not written, so that evictions at one reading share its cache line.
+        // A word that is already as new is not written, so that the cache line stays shared among evictions at one
+        // reading.
         if self.reclaimed() < now {
-            // Relaxed: published by the Release of the exchange that follows (`Entry::claim`, `mark_overflow`). If it was not
-            // written, that exchange publishes the read above: a later read returns no older time.
+            // Relaxed: published by the Release of the exchange that follows (`Entry::claim`, `mark_overflow`). If
+            // nothing was written, the exchange publishes the load above: a thread that acquires it loads no older
+            // time.
             self.reclaimed.fetch_max(now.get(), Ordering::Relaxed);
         }
     }
@@ -195,7 +198,7 @@ mod tests {
         let filter = OverflowFilter(0).with(one, Nanos::new(5_000), Nanos::new(9_000));
         assert_eq!(filter.until_of(one), Nanos::new(3 * 4_096));
         assert_eq!(filter.until_of(other), Nanos::ZERO);
-        // A shorter one of another key takes nothing back.
+        // A shorter admission of another key does not move the end back.
         let both = filter.with(other, Nanos::new(6_000), Nanos::new(7_000));
         assert_eq!(both.until_of(one), Nanos::new(3 * 4_096));
         assert_eq!(both.until_of(other), Nanos::new(3 * 4_096));

@@ -6,8 +6,8 @@ use crate::sync::Words;
 
 /// The state words of an entry for as long as one key owns it.
 ///
-/// Once the key has lost the entry the words are constant zeros that cannot be exchanged: an algorithm's answer about them
-/// means nothing, and they are not [valid](Self::are_valid).
+/// Once the key has lost the entry, the words are constant zeros that cannot be exchanged. Then they are not
+/// [valid](Self::are_valid), and an algorithm's answer about them means nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OccupiedWords<'a> {
     entry: Entry<'a>,
@@ -19,15 +19,16 @@ pub(crate) struct OccupiedWords<'a> {
 #[derive(Debug)]
 pub(crate) struct SeenWord {
     first: Cell<u64>,
-    /// Whether the algorithm has not read the word yet: it then gets the one by which the key was seen to own the entry.
+    /// Whether the algorithm has yet to read the word. Its first read returns `first`, which was read while the key
+    /// owned the entry.
     unread: Cell<bool>,
 }
 
 impl SeenWord {
-    /// The word when the key does not own the entry: no word of an open entry.
+    /// Stands for the word of an entry that the key has lost. No open entry has this word.
     const LOST: u64 = u64::MAX;
 
-    /// The word that the caller has read, or written, while the key owned the entry.
+    /// The first word that the caller has read or written while the key owned the entry.
     #[inline(always)]
     pub(crate) const fn known(first: u64) -> Self {
         Self {
@@ -50,7 +51,7 @@ impl<'a> OccupiedWords<'a> {
         Self { entry, key, seen }
     }
 
-    /// Whether an answer that changed nothing was about the key's own state: the first word is still there.
+    /// Whether an answer that changed nothing was about the key's own state. It was if the first word is unchanged.
     #[inline(always)]
     pub(crate) fn are_valid(self) -> bool {
         let first = self.seen.first.get();
