@@ -66,7 +66,7 @@ impl<A: Reclaim> KeyedBuilder<A> {
         }
     }
 
-    /// Sets how many keys there is room for at once, 1 to 2^32.
+    /// Sets the number of keys that have room in the table at once, 1 to 2^32.
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = keys;
         self
@@ -103,14 +103,14 @@ impl<A: Reclaim> KeyedBuilder<A> {
         self.build_with(QuantaClock::new(), AnyKey::random())
     }
 
-    /// Builds the limiter with the given clock and way of telling keys apart.
+    /// Builds the limiter with the given clock, and with `keys` to tell keys apart.
     ///
     /// # Errors
     ///
     /// - `capacity`: zero or more than 2^32 keys, or more than there is memory for;
-    /// - `limit`: a tier's, zero or above the algorithm's; `windows`: a tier of a ring of several windows
+    /// - `limit`: the limit of a tier is zero or above the algorithm's; `windows`: a ring of several windows has a tier
     ///   ([`Reclaim::with_limit`]);
-    /// - `algorithm`: a custom one that has no words, or admits [`u64::MAX`] permits at once.
+    /// - `algorithm`: a custom algorithm has no words, or admits [`u64::MAX`] permits at once.
     pub fn build_with<C: Clock, K>(
         self,
         clock: C,

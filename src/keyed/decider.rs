@@ -7,7 +7,7 @@ use crate::sync::Shared;
 use crate::table::{Entry, Event, InsertOutcome, Insertion, OccupiedWords, SeenWord, View};
 use crate::time::Nanos;
 
-/// A store, an algorithm, and what happens to keys without an entry: what decides about keys.
+/// Decides about keys: a store, an algorithm, and a policy for keys without an entry.
 #[derive(Debug)]
 pub(crate) struct Decider<'a, A> {
     pub(crate) store: &'a Store,
@@ -37,13 +37,13 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: impl FnOnce() -> Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        // Reading the clock waits for what was begun before it, and lets nothing begin that comes after. So the entry is
-        // asked for before, and memory that is far away arrives meanwhile.
+        // Reading the clock waits for earlier instructions and holds back later ones. So the lookup is begun before it,
+        // and an entry that is far away in memory arrives meanwhile.
         let found = self.store.table.find_in_primary(key);
         self.decide_with(found, key, now(), permits)
     }
 
-    /// Takes `permits` of `key`, all or none of them, where the key's entry was perhaps found before.
+    /// Takes `permits` of `key`, all or none of them. `found` is the key's entry, if the caller has found one.
     #[inline(always)]
     pub(crate) fn decide_with(
         self,
@@ -60,7 +60,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Self::insert(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
-    /// Decides with an entry. `None` if the key has lost it, or another thread was faster.
+    /// Decides with an entry. `None` if the key has lost the entry, or another thread has changed the state first.
     #[inline(always)]
     fn decide_by_entry(
         self,
@@ -72,7 +72,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         self.decide_by_words(entry, key, SeenWord::read(entry, key)?, now, permits)
     }
 
-    /// Decides with the words of an entry, of which `seen` is the first. `None` as above.
+    /// Decides with the words of an entry, of which `seen` is the first. `None` as by `decide_by_entry`.
     #[inline(always)]
     fn decide_by_words(
         self,
@@ -96,8 +96,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Some(answer(self.algorithm, state, now, permits, receipt))
     }
 
-    /// Decides for a key that was not found in its primary bucket, or that several threads ask for. The parts of the
-    /// decider are separate arguments: every decision would store a decider that is passed whole to memory.
+    /// Decides for a key that was not found in its primary bucket, or whose state another thread has changed meanwhile.
+    /// The fields of the decider are separate arguments. If it were one argument, every decision would store it to
+    /// memory.
     #[cold]
     #[inline(never)]
     fn insert(
@@ -131,7 +132,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Self::insert_anywhere(store, algorithm, on_full, key, now, permits)
     }
 
-    /// [`insert`](Self::insert) where the front was full of other keys, so that it need not be scanned again.
+    /// [`insert`](Self::insert) for a key whose front was full of other keys, so that it need not be scanned again.
     #[inline(never)]
     fn insert_beyond(
         store: &'a Store,
@@ -179,7 +180,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Decides as the search for the key's entry has ended. `None`: it has to begin anew.
+    /// Decides by the outcome of the search for the key's entry. `None`: the search has to start over.
     #[inline(always)]
     fn decide_by_outcome(
         self,
@@ -205,8 +206,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Decides for a key that gets no entry. `None`: the key has one by now. The parts of the decider are separate arguments:
-    /// a reference to it, or to the insertion, would keep both in memory during the search.
+    /// Decides for a key that gets no entry. `None`: the key has one by now. The fields of the decider are separate
+    /// arguments, because a reference to it, or to the insertion, would keep both in memory during the search.
     #[inline(never)]
     fn overflow_decision(
         store: &'a Store,
@@ -235,7 +236,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Decides with the state that stands in for the key's entry. `None`: the key has one by now.
+    /// Decides with the state that replaces the key's entry. `None`: the key has an entry by now.
     fn decide_by_overflow(
         self,
         insertion: &Insertion<'a, A>,
@@ -275,7 +276,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// The state that decides in place of an entry, for a key that gets none.
     fn overflow(self, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match self.on_full {
-            // Forget comes here when every entry is changing hands at this instant.
+            // With `Forget` this happens only if no entry of the key can change its owner at this instant.
             OnFull::Share | OnFull::Forget => {
                 StateRef::Shared(self.store.catch_all.get(), NextEntry::UNKNOWN)
             }
@@ -284,8 +285,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// The state that denies the key, with the time at which a key that is barred gets an entry. No other key is worse off
-    /// with an entry than with the catch-all.
+    /// The state that denies the key. For a barred key, it includes the time at which the key can get an entry. For any
+    /// other key, an entry is never stricter than the catch-all, so the state needs no such time.
     fn with_next_entry(self, state: StateRef<'a>, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match (state, insertion.barred_until()) {
             (StateRef::Shared(words, _), Some(entered)) => {
@@ -305,7 +306,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Decides for a key that gets no entry; `Retry`: it has one by now.
+    /// Decides for a key that gets no entry. `Retry`: the key has one by now.
     fn decide_without_entry(
         self,
         insertion: &Insertion<'_, A>,
@@ -327,14 +328,15 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         decision
     }
 
-    /// Decides by the catch-all. The key gets no entry of its own before the admission has stopped
-    /// counting; if it got one meanwhile, the admission is refunded.
+    /// Decides by the catch-all. The key gets no entry of its own before the admission has stopped counting. If it got
+    /// one meanwhile, the admission is refunded.
     fn decide_with_others(self, insertion: &Insertion<'_, A>, key: u64, now: Nanos, permits: u64) -> Attempt {
         let algorithm = self.algorithm;
         let words = Shared::new(self.store.catch_all.get());
         let receipt = algorithm.decide(words, now, permits);
         if let Some(receipt) = &receipt {
-            // Before the look: a thread that is inserting the key sees this, or is seen.
+            // Before the lookup of an entry: a thread that inserts the key sees this mark, or the lookup finds its
+            // entry.
             let end = receipt.at().saturating_add(algorithm.span());
             self.store.table.region(key).mark_overflow(key, now, end);
         }
@@ -353,7 +355,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Attempt::Retry
     }
 
-    /// Looks at the state of `key`, and changes nothing: it is not entered.
+    /// Returns a view of the state of `key`. Changes nothing, and does not enter the key.
     pub(crate) fn peek(self, key: u64, now: Nanos) -> Peek<'a, A> {
         let insertion = self.insertion(key, now);
         let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {
@@ -365,14 +367,14 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Peek::new(self.algorithm, state, now)
     }
 
-    /// Keeps a key without an entry from having one for as long as what is charged now counts.
+    /// Bars a key without an entry from getting one, as long as a charge at `now` counts.
     #[cfg(feature = "rules")]
     pub(crate) fn bar(self, key: u64, now: Nanos) {
         let end = now.saturating_add(self.algorithm.span());
         self.store.table.region(key).mark_overflow(key, now, end);
     }
 
-    /// Takes the key's entry from it; false if it has none.
+    /// Takes the key's entry from it. Returns false if it has none.
     pub(crate) fn reset(self, key: u64, now: Nanos) -> bool {
         self.insertion(key, now).reset()
     }

@@ -4,10 +4,11 @@ use core::sync::atomic::Ordering;
 use crate::algorithm::Reclaim;
 use crate::sync::Words;
 
-/// Words whose first one never returns to an earlier time: for refunds in a table whose entries pass on while they count.
+/// State words whose first word never returns to an earlier time. Refunds use them in a table whose entries may pass to
+/// another key while permits count.
 ///
-/// An entry that passes on goes to a word above the present one. A refund that took time back would leave higher words
-/// behind, and the next key could write one of them again: then the exchange of a thread that has slept since before the
+/// An entry that passes to another key gets a word above the current one. If a refund could lower the word, the next
+/// key could write one of the higher words again. Then the exchange of a thread that was suspended since before the
 /// refund would succeed on the next key's state.
 ///
 /// Once an exchange was refused, the words are constant zeros that cannot be exchanged.

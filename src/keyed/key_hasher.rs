@@ -5,8 +5,8 @@ use ahash::AHasher;
 
 /// The hasher of keys. A [`SeededState`](crate::keyed::SeededState) builds it, and a rule passes it to the closure of a key.
 ///
-/// Two requests have one key if they feed it equal values. Tuples, and several values one after the other, make a key
-/// of several parts.
+/// Two requests have the same key if they write equal values to it. To make a key of several parts, write a tuple, or
+/// several values one after the other.
 #[derive(Clone)]
 pub struct KeyHasher(pub(super) AHasher);
 

@@ -18,8 +18,8 @@ use crate::time::Nanos;
 ///
 /// For each key, at most [`bound`](Self::bound) permits are admitted in any interval of one window, by the
 /// readings that the decisions used. This holds for any number of other keys: a key keeps its entry and its
-/// spent permits until its window is over. ([`OnFull::Admit`] and [`OnFull::Forget`] make exceptions;
-/// [`counts`](Self::counts) returns how often.)
+/// spent permits until its window is over. [`OnFull::Admit`] and [`OnFull::Forget`] make exceptions.
+/// [`counts`](Self::counts) returns how often they did.
 ///
 /// A key is identified by 64 bits of a seeded hash, and is not stored. Two keys with equal bits share one
 /// limiter, which is stricter for them. Among a million keys, the probability that any two do is one in
@@ -27,15 +27,16 @@ use crate::time::Nanos;
 ///
 /// # Cost
 ///
-/// A decision for a key that has an entry is one hash, one reading of the clock, and what the algorithm needs: no lock, no
-/// allocation, no count of references. It writes nothing but the entry, and a denial writes nothing. With an algorithm of one
-/// word it touches one cache line for 82 % of the keys, two for 11 %, and up to five for the rest, in a table with as many keys
-/// as were asked for. The first decision of a key takes two exchanges where an entry is vacant, and five where it takes over
-/// the entry of an idle key; it waits for no other thread.
+/// A decision for a key that has an entry is one hash, one reading of the clock, and what the algorithm needs: no lock,
+/// no allocation, no reference count. An admission writes only the entry, and a denial writes nothing. With an
+/// algorithm of one word, in a table with as many keys as its capacity, a decision reads one cache line for 82 % of the
+/// keys, two for 11 %, and up to five for the rest. The first decision of a key takes two exchanges if an entry is
+/// vacant, and five if it takes over the entry of an idle key. It waits for no other thread.
 ///
 /// Memory is fixed when the limiter is made, and provided by the operating system when it is first used. An entry takes 16 bytes
-/// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells, 512 with
-/// the 60 cells of its default, and 0.25 for what entries share. There are five entries for every four keys of the capacity.
+/// with an algorithm of one word, 64 with a [counter ring](crate::CounterRing) of several words and up to five cells,
+/// and 512 with the 60 cells of its default. The words that entries share add 0.25 bytes. There are five entries for
+/// every four keys of the capacity.
 ///
 /// # Examples
 ///
@@ -58,7 +59,7 @@ use crate::time::Nanos;
 /// # fn main() {}
 /// ```
 pub struct KeyedRateLimiter<A = CounterRing, C = DefaultClock, K = AnyKey> {
-    /// One for each tier, over the same words.
+    /// One algorithm for each tier. All of them use the same words.
     pub(super) algorithms: Box<[A]>,
     pub(super) store: Store,
     pub(super) on_full: OnFull,
@@ -119,7 +120,7 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Concurrency
     ///
     /// One atomic instruction takes the permits, and no other caller gets them. If other requests of the key take capacity
-    /// meanwhile, the limiter tries again with what they have left, each time for fewer permits. Permits that are refunded
+    /// meanwhile, the limiter tries again with the rest, each time for fewer permits. Permits that are refunded
     /// meanwhile may stay free.
     pub fn take_up_to<Q: ?Sized>(&self, key: &Q, permits: u64) -> Result<Admitted<'_, A>, Denied<'_, A>>
     where

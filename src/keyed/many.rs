@@ -4,7 +4,7 @@ use crate::algorithm::Reclaim;
 use crate::clock::Clock;
 use crate::decision::{Admitted, Denied};
 
-/// Keys whose lines are on the way at once: about as many as a core can wait for.
+/// Keys whose lines are prefetched at once: about as many loads as a core can have outstanding.
 const AHEAD: usize = 16;
 
 impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
@@ -53,8 +53,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
         let mut keys = keys.into_iter();
         let mut ahead = [const { None }; AHEAD];
         loop {
-            // In steps of their own: a core looks ahead by a number of instructions, so the fewer there are between two reads
-            // of memory, the more of them are on their way at once.
+            // Hashing, prefetching and deciding are separate loops. A core looks ahead by a limited number of
+            // instructions, so fewer instructions between two loads let more loads run at once.
             let mut count = 0;
             for (slot, key) in ahead.iter_mut().zip(&mut keys) {
                 *slot = Some((key, self.fingerprint(key)));

@@ -29,8 +29,8 @@ pub enum OnFull {
     ///
     /// A key that it has admitted gets an entry of its own only when that admission no longer
     /// counts, and is denied in between, so the bound holds for every key. (One in 13 of the other new
-    /// keys of the same 64 entries may have to wait as well.) A retry time is the catch-all's, or
-    /// that of the key's own entry if the catch-all no longer decides by then; an entry may come free earlier.
+    /// keys of the same 64 entries may have to wait as well.) The retry time of a denial is the catch-all's, or that of
+    /// the key's own entry if the catch-all no longer decides by then. An entry may come free earlier.
     #[default]
     Share,
     /// Such keys are denied until an entry comes free.
@@ -42,7 +42,7 @@ pub enum OnFull {
     /// anew, so it may exceed the bound by the permits that it had spent. An entry changes its owner in
     /// this way at most once in a cell. If no entry can, the key shares the catch-all.
     ///
-    /// A refund is forfeited where it would take time back, as by [`Gcra`](crate::Gcra) (the entry may pass on before
-    /// that time has come).
+    /// A refund is forfeited if it would move the state back in time, as a refund by [`Gcra`](crate::Gcra) does. The
+    /// entry may pass to another key before that time has come.
     Forget,
 }

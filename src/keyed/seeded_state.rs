@@ -11,7 +11,7 @@ use super::key_hasher::KeyHasher;
 #[derive(Clone)]
 pub struct SeededState {
     hasher: RandomState,
-    /// For saved tables: the hasher does not tell them.
+    /// Kept for saved tables, because the hasher does not return its seeds.
     #[cfg(feature = "std")]
     seeds: [u64; 4],
 }

@@ -1,4 +1,4 @@
-//! Refunds and settlement of what a key was charged.
+//! Refunds and settlements of the permits that a key was charged.
 
 use super::decider::Decider;
 use super::forward::Forward;
@@ -10,7 +10,7 @@ use crate::table::{Entry, OccupiedWords, SeenWord};
 use crate::time::Nanos;
 
 impl<'a, A: Reclaim> Decider<'a, A> {
-    /// Gives back what was taken of `key`; false if that can no longer be done.
+    /// Refunds `permits` of the receipt to `key`. Returns false if that is no longer possible.
     pub(crate) fn refund(self, key: u64, receipt: &Receipt, permits: u64) -> bool {
         match receipt.charged_to() {
             _ if permits == 0 => true,
@@ -22,7 +22,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             }
             ChargedTo::Entry(number, generation) => {
                 let own = self.insertion(key, receipt.at()).own_entry();
-                // A key that has begun anew elsewhere, or after all was cleared, has not paid for it.
+                // The charge is gone if the key has begun anew in another entry, or since the table was cleared.
                 let paid =
                     own.filter(|entry| (number, generation) == (entry.number(), self.store.generation));
                 paid.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))
@@ -46,7 +46,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Replaces the charge of a receipt by the `actual` cost, as far as that can be done.
+    /// Replaces the charge of a receipt by the `actual` cost, as far as possible.
     pub(crate) fn settle(
         self,
         key: u64,

@@ -20,12 +20,12 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Room for `capacity` keys of `words` words each.
+    /// Makes a store for `capacity` keys of `words` words each.
     pub(crate) fn new(capacity: u64, words: usize) -> Result<Self, ConfigError> {
         Self::with_table(Table::new(capacity, words, false)?, words)
     }
 
-    /// Room for `capacity` keys of `words` words each, which may take over what another store has counted.
+    /// Makes a store for `capacity` keys of `words` words each, which can inherit the counts of another store.
     #[cfg(feature = "rules")]
     pub(crate) fn inheriting(capacity: u64, words: usize) -> Result<Self, ConfigError> {
         Self::with_table(Table::new(capacity, words, true)?, words)
@@ -39,7 +39,7 @@ impl Store {
         })
     }
 
-    /// Makes the store as new.
+    /// Makes the store as empty as a new one.
     pub(crate) fn clear(&mut self) {
         self.table.clear();
         self.catch_all = OwnWords::new(self.catch_all.len());
@@ -50,20 +50,20 @@ impl Store {
         &self.table
     }
 
-    /// Hands over the fingerprint of every key that has an entry.
+    /// Calls `key` with the fingerprint of every key that has an entry.
     #[cfg(feature = "rules")]
     pub(crate) fn for_each(&self, key: impl FnMut(u64)) {
         self.table.for_each_key(key);
     }
 
-    /// From now on no key begins earlier than at `now`, whatever reading it comes with.
+    /// Makes every key that enters later begin at `now` or later, even if its reading is older.
     #[cfg(feature = "rules")]
     pub(crate) fn begin_after(&self, now: Nanos) {
         self.table.begin_after(now);
     }
 
-    /// Charges the catch-all what that of `from` has counted, and bars the keys that may have spent it from
-    /// entries of their own until that no longer counts here.
+    /// Charges the catch-all the permits that count in the catch-all of `from`. The keys that may have spent them get
+    /// no entry of their own until the permits no longer count here.
     #[cfg(feature = "rules")]
     pub(crate) fn inherit_overflow(
         &self,
@@ -73,7 +73,7 @@ impl Store {
         old: &AnyAlgorithm,
         now: Nanos,
     ) -> Inherited {
-        // Relaxed: what the caller is to see of it was seen before.
+        // Relaxed: the caller has synchronized with every thread whose charges it needs.
         let first = from.catch_all.get()[0].load(Ordering::Relaxed);
         let at = match old {
             AnyAlgorithm::Gcra(_) => now,
@@ -92,19 +92,19 @@ impl Store {
         }
     }
 
-    /// Whether the key may have been admitted by the catch-all, as far as that still counts.
+    /// Whether the catch-all may have admitted the key, and the admission still counts.
     #[cfg(feature = "rules")]
     pub(crate) fn is_marked(&self, key: u64, now: Nanos) -> bool {
         self.table.region(key).overflow_until(key) > now
     }
 
-    /// The first word of the key's state, 0 if it has none.
+    /// The first word of the key's state, or 0 if the key has none.
     #[cfg(feature = "rules")]
     pub(crate) fn first_word(&self, key: u64) -> u64 {
         self.table.first_word(key)
     }
 
-    /// The key's bits as the table knows them: never those that stand for no key.
+    /// The fingerprint of a key with the hash `hash`. A hash that stands for no key in the table becomes 1.
     #[inline]
     pub(crate) const fn fingerprint(hash: u64) -> u64 {
         match hash {

@@ -20,11 +20,11 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Returns this limiter with a lower limit, for the decisions that are made with the result.
     ///
     /// The limit may differ from key to key and from request to request, as a limit from a database or from the claims of a
-    /// token does. It replaces the limit of the key's tier. All decisions about a key count in the same entry. So a lower
-    /// limit takes effect at once: nothing is admitted by it while the key's window holds more than it.
+    /// token does. It replaces the limit of the key's tier. All decisions about a key count in the same entry. So a
+    /// lower limit takes effect at once: it admits nothing while the key's window holds more permits than the limit.
     ///
-    /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until a bucket is full stays what
-    /// it is, so a bucket that is used up remains so, and is refilled at the lower rate.
+    /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until a bucket is full does
+    /// not change. So an empty bucket stays empty, and is refilled at the lower rate.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ pub enum RestoreError {
         /// The checksum of the bytes before it.
         expected: u32,
     },
-    /// The file goes on after its end.
+    /// The file has more bytes after its last checksum.
     Trailing,
     /// The file was saved with another algorithm, quota, list of rules, hash function or kind of keys.
     Mismatch {

@@ -9,7 +9,7 @@ pub(super) const VERSION: u32 = 1;
 /// Bytes that are read or written at once.
 pub(super) const BUFFER: usize = 1 << 16;
 
-/// The origin of a saved state, which is compared before it is restored.
+/// The origin of a saved state. A restore compares it with the limiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The algorithm and its quotas, or the rules, as text.

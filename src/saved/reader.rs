@@ -12,18 +12,18 @@ use crate::limiter::SavedState;
 pub(crate) struct Reader<R> {
     from: R,
     buffer: Box<[u8]>,
-    /// The bytes of the buffer that were taken, and those that are in it.
+    /// How many bytes of the buffer were taken, and how many it holds.
     taken: usize,
     filled: usize,
-    /// The bytes of the buffer that the checksum counts, or does not need to count.
+    /// How many bytes of the buffer the checksum has included or skipped.
     counted: usize,
     checksum: crc32fast::Hasher,
-    /// The bytes that were read in all.
+    /// How many bytes were read in total.
     read: u64,
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins a saved state.
+    /// Reads the header of a saved state.
     pub(crate) fn new(from: R) -> Result<(Self, Header), RestoreError> {
         let mut reader = Self {
             from,
@@ -46,7 +46,7 @@ impl<R: Read> Reader<R> {
         if version != VERSION {
             return Err(RestoreError::Version(version));
         }
-        // Grows only with the bytes that there are: the length is not verified yet.
+        // The length is not verified yet, so memory grows only with the bytes that the file has.
         let mut of = Vec::new();
         for _ in 0..self.take_u32()? {
             of.push(self.take::<1>()?[0]);
@@ -113,7 +113,7 @@ impl<R: Read> Reader<R> {
         Ok(bytes)
     }
 
-    /// Reads until there are `least` bytes that were not taken.
+    /// Reads until the buffer holds at least `least` bytes that were not taken.
     #[cold]
     fn fill(&mut self, least: usize) -> Result<(), RestoreError> {
         self.count();
@@ -134,7 +134,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Counts the bytes that were taken.
+    /// Adds the bytes that were taken to the checksum.
     fn count(&mut self) {
         self.checksum.update(&self.buffer[self.counted..self.taken]);
         self.counted = self.taken;
@@ -145,7 +145,7 @@ impl<R: Read> Reader<R> {
         self.count();
         let expected = self.checksum.clone().finalize();
         let found = self.take_u32()?;
-        // Not a part of what is counted.
+        // A checksum is not part of later checksums.
         self.counted = self.taken;
         if found == expected {
             Ok(())

@@ -13,7 +13,7 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a saved state.
+    /// Writes the header of a saved state.
     pub(crate) fn new(to: W, header: &Header) -> io::Result<Self> {
         let mut writer = Self {
             to,
@@ -68,7 +68,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the checksum of all bytes before, which does not count itself.
+    /// Writes the checksum of all bytes before it, except earlier checksums.
     fn put_checksum(&mut self) -> io::Result<()> {
         self.write()?;
         self.to.write_all(&self.checksum.clone().finalize().to_le_bytes())

@@ -147,8 +147,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
         self.restore_with(QuantaClock::new(), AnyKey::with_seeds([0; 4]), from, elapsed)
     }
 
-    /// Builds the limiter with the given clock and way of telling keys apart, which gets the seeds of the file, and charges
-    /// each key the permits that [`KeyedRateLimiter::save`] has written.
+    /// Builds the limiter with the given clock and keys, and charges each key the permits that
+    /// [`KeyedRateLimiter::save`] has written. The keys get the seeds of the file.
     ///
     /// See [`restore`](Self::restore).
     ///
@@ -213,7 +213,7 @@ impl Header {
             return Err(mismatch(field, &self.of, of));
         }
         if self.seeds != keys.seeds() {
-            // They are a secret.
+            // The seeds are a secret, so the error does not show them.
             return Err(mismatch(
                 "kind of keys",
                 "with seeds",

@@ -13,7 +13,7 @@ use crate::time::Nanos;
 impl SavedState {
     /// The permits that count at `now`.
     pub(crate) fn of<A: Reclaim>(algorithm: &A, words: impl Words, now: Nanos) -> Self {
-        // The permits first: a charge in between makes them count for longer, not shorter.
+        // The permits are read before the time, so a charge in between makes them count for longer, not shorter.
         let spent = algorithm.spent(words, now);
         let idle_at = algorithm.idle_at(words, now).unwrap_or(Nanos::MAX);
         Self::new(spent, idle_at.saturating_since(now))
@@ -22,15 +22,16 @@ impl SavedState {
     /// The time at which the permits are charged in another process, whose clock shows `now`.
     fn charged_at<A: Reclaim>(&self, algorithm: &A, now: Nanos) -> Nanos {
         if self.idle_after() > algorithm.span() {
-            // A state that was ahead of its clock: no permit was admitted later than it would have become idle.
+            // The state was ahead of its clock. No permit was admitted later than the time at which it would have
+            // become idle.
             now.saturating_add(self.idle_after())
         } else {
             now
         }
     }
 
-    /// Charges the permits, `elapsed` after they were saved, to words that one thread has alone. Returns the time at which
-    /// they no longer count; `None` if none counts.
+    /// Charges the permits, `elapsed` after they were saved, to words that no other thread uses. Returns the time at
+    /// which they no longer count, or `None` if none counts.
     pub(crate) fn charge<A: Reclaim>(
         &self,
         algorithm: &A,
@@ -49,7 +50,7 @@ impl SavedState {
 }
 
 impl Store {
-    /// Writes what counts at `now` for each key, and for keys without an entry. Returns the number of keys.
+    /// Writes the permits that count at `now`, for each key and for the catch-all. Returns the number of keys.
     pub(crate) fn save<A: Reclaim>(
         &self,
         algorithm: &A,
@@ -57,8 +58,8 @@ impl Store {
         to: &mut Writer<impl Write>,
     ) -> io::Result<u64> {
         let mut keys = 0;
-        // Keys come last that are not in their primary bucket. In another order they would take entries from keys that are,
-        // and more of these would find no entry in a full table.
+        // Keys outside of their primary bucket come last. In another order they would take entries that other keys have
+        // in their primary bucket, and more keys would find no entry in a full table.
         let mut others = Vec::new();
         for (entry, key) in self.table.owned_entries() {
             let state = Self::state_of(entry, key, algorithm, now);
@@ -83,7 +84,7 @@ impl Store {
         Ok(keys)
     }
 
-    /// The state of a key that owns the entry; `None` if it has lost it, or no decision was charged to it.
+    /// The state of a key that owns the entry. `None` if the key has lost it, or no decision was charged to it.
     fn state_of<A: Reclaim>(entry: Entry<'_>, key: u64, algorithm: &A, now: Nanos) -> Option<SavedState> {
         let first = SeenWord::read(entry, key)?;
         // If the key loses the entry now, its state was idle, or was reset. The words are then those of a moment before, or zeros.
@@ -94,7 +95,8 @@ impl Store {
         ))
     }
 
-    /// Charges what [`save`](Self::save) has written, `elapsed` ago, to a fresh store that one thread has alone.
+    /// Charges the permits that [`save`](Self::save) has written, `elapsed` ago, to a fresh store that no other thread
+    /// uses.
     pub(crate) fn restore<A: Reclaim>(
         &self,
         algorithm: &A,
@@ -102,7 +104,7 @@ impl Store {
         elapsed: Duration,
         from: &mut Reader<impl Read>,
     ) -> Result<(), RestoreError> {
-        // A key that is not charged has permits that count no longer now, but perhaps at an older reading.
+        // The permits of a key that is not charged no longer count now, but they may count at an older reading.
         self.table.begin_alone_after(now);
         let catch_all = Shared::new(self.catch_all.get());
         while let Some((key, state)) = from.take_key()? {
@@ -129,7 +131,7 @@ impl Store {
         Ok(())
     }
 
-    /// Charges a key in an entry of its own; false if it gets none.
+    /// Charges a key in an entry of its own. Returns false if it gets none.
     #[inline]
     fn charge_key<A: Reclaim>(
         &self,
