@@ -47,8 +47,8 @@ pub(super) fn remote_status((planned, status): (&PlannedQuota<'_>, &CounterStatu
     }
 }
 
-/// The time after which no permit of now counts any more, by the store: a window, and a cell of a counter; of a bucket,
-/// the time that its burst is refilled in.
+/// The time after which the store no longer counts a permit of now. For a log it is a window, and for a counter a
+/// window and a cell. For a bucket it is the time in which the burst is refilled.
 pub(super) fn longest_reset(planned: &PlannedQuota<'_>) -> Duration {
     let window = planned.quota.window();
     match planned.stored_as {

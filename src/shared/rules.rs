@@ -99,7 +99,7 @@ pub(super) struct NodeLeases {
     pub(super) period: u64,
 }
 
-/// Ends the task. Calls that are on their way still end.
+/// Ends the task. Calls in progress still end.
 impl Drop for NodeLeases {
     fn drop(&mut self) {
         self.task.abort();
@@ -114,7 +114,7 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// # Errors
     ///
-    /// When a rule has no room; the error names every such rule. When the store does not answer,
+    /// When a rule has no room. The error names every such rule. When the store does not answer,
     /// [`OnError`](crate::rules::OnError) decides.
     ///
     /// # Concurrency
@@ -220,8 +220,8 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// # Concurrency
     ///
-    /// A request meanwhile may be charged before or after. Dropping the future may leave the counts as they are, but the
-    /// leases still report their use.
+    /// A concurrent request may be charged before the reset or after it. Dropping the future may leave the counts as
+    /// they are, but the leases still report their use.
     pub fn reset<'a>(
         &'a self,
         request: &R,

@@ -79,8 +79,8 @@ impl<R: ?Sized> SharedRulesBuilder<R> {
     /// answered: 2 s by default, 10 ms to 60 s.
     ///
     /// The node stops an eighth or a quarter of the term early, since clocks differ: see the
-    /// [module's caveats](crate::shared#caveats). The permits of a node that
-    /// vanishes are kept for the term and a window, and up to an eighth of that longer.
+    /// [module's caveats](crate::shared#caveats). The store keeps the permits of a node that vanishes for the term and
+    /// a window, and up to an eighth of that longer.
     pub fn term(mut self, term: Duration) -> Self {
         self.term = term;
         self
@@ -194,7 +194,7 @@ const MAX_LEASES: u64 = 1_000_000;
 
 impl<R: ?Sized> fmt::Debug for SharedRulesBuilder<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the secret.
+        // The secret is left out.
         f.debug_struct("SharedRulesBuilder")
             .field("rules", &self.rules)
             .field("nodes", &self.nodes)

@@ -16,7 +16,7 @@ struct Unsettled {
     forgiven: u64,
 }
 
-/// The changes that the store shall make.
+/// The changes to make in the store.
 #[derive(Debug, Default)]
 struct StoreChanges {
     refunds: Vec<CounterRequest>,
@@ -40,7 +40,7 @@ impl<R: ?Sized> SharedRules<R> {
     ///
     /// # Concurrency
     ///
-    /// Refunds and debts are separate steps. Dropping the future leaves those that were not made.
+    /// Refunds and debts are separate steps. If the future is dropped, the remaining steps are not made.
     pub fn settle<'a>(
         &'a self,
         admitted: Admitted,

@@ -11,8 +11,8 @@ use crate::rules::{PlannedQuota, QuotaStatus, Route, Step};
 impl<R: ?Sized> SharedRules<R> {
     /// The statuses of all enforced quotas of a request, without a call of the store.
     ///
-    /// `known` came with the decision. Of a lease, the remaining permits are those of the lease and those that the store had
-    /// left for others at its last answer. A quota that this node knows nothing about is left out.
+    /// `known` came with the decision. For a lease, the remaining permits are those of the lease plus those that the
+    /// store had left for others at its last answer. A quota that this node knows nothing about is left out.
     pub(crate) fn statuses_after(
         &self,
         request: &R,

@@ -1,4 +1,5 @@
-//! Waiting for a lease: until a budget is renewed, permits are granted, or what was in the way has been answered.
+//! Waits for answers about leases: until a budget is renewed, permits are granted, or permits in the way are given
+//! back.
 
 use core::time::Duration;
 
@@ -29,10 +30,10 @@ pub(super) enum OwnLease {
     IsNotInTheWay,
 }
 
-/// How many answers a request awaits for a budget before the store decides.
+/// The most answers about a budget that a request waits for, before the store decides.
 const ROUNDS: u32 = 8;
 
-/// The longest time without an answer while a request waits. Calls end long before.
+/// The longest wait for one answer. A call of the store ends long before.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl<R: ?Sized> SharedRules<R> {
@@ -89,12 +90,12 @@ impl<R: ?Sized> SharedRules<R> {
             return LeaseOutcome::Failed(ended);
         }
         for _ in 0..ROUNDS {
-            // Before the look: an answer that comes after it ends the wait.
+            // Before the attempt below, so that an answer after the attempt ends the wait.
             let answer = table.answer_of(at).notified();
             match charged.spend(table, quota, key, permits).1 {
                 SpendResult::Room { .. } => return LeaseOutcome::Spent,
                 SpendResult::Closed { left, retry_at } => return full(left, retry_at),
-                // Another key has taken the place, with nothing of this key in it.
+                // Another key has taken over the lease, which held nothing of this key.
                 SpendResult::NotOwner => match table.find_or_begin(key, || lease(planned, node)) {
                     Some(begun) => {
                         at = begun;
@@ -124,8 +125,8 @@ impl<R: ?Sized> SharedRules<R> {
         LeaseOutcome::AskStore { reserve }
     }
 
-    /// Waits for the next answer about a lease in demand, once and for a period at most: one call for all of its requests
-    /// instead of one for each.
+    /// Waits for the next answer about a lease in demand, once and for a period at most. So the store gets one call for
+    /// all of its requests, instead of one for each.
     async fn by_registered_lease(
         &self,
         planned: &PlannedQuota<'_>,
@@ -146,7 +147,7 @@ impl<R: ?Sized> SharedRules<R> {
         if !is_worth_waiting || table.states[at].is_closed(table.clock.now()) {
             return LeaseOutcome::AskStore { reserve: 0 };
         }
-        // Before the look: an answer that comes after it ends the wait.
+        // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
         match charged.spend(table, quota, key, permits).1 {
             SpendResult::Room { .. } => return LeaseOutcome::Spent,
@@ -164,8 +165,8 @@ impl<R: ?Sized> SharedRules<R> {
         }
     }
 
-    /// Looks at the lease of a quota that the store has denied: its own permits may have been in the way, or be about to be
-    /// granted or given back. No request is denied because of them.
+    /// Checks the lease of a quota that the store has denied. The permits of the lease may have been in the way, or may
+    /// be about to be granted or given back. No request is denied because of them.
     pub(super) async fn await_own_lease(
         &self,
         remote: &Remote<'_>,
@@ -182,7 +183,7 @@ impl<R: ?Sized> SharedRules<R> {
         let Some(at) = table.find(key) else {
             return OwnLease::IsNotInTheWay;
         };
-        // Before the look: an answer that comes after it ends the wait.
+        // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
         match charged.spend(table, quota, key, step.permits).1 {
             SpendResult::Room { .. } => return OwnLease::HasRoom,

@@ -101,7 +101,7 @@ impl Remote<'_> {
     /// The step that a quota belongs to.
     fn step_of(&self, quota: usize) -> &Step {
         let of = |step: &&Step| (step.first..step.first + step.quotas).contains(&quota);
-        // Every quota has one.
+        // Every quota belongs to a step.
         self.steps.iter().find(of).unwrap_or(&self.steps[0])
     }
 }
@@ -148,7 +148,7 @@ impl<R: ?Sized> SharedRules<R> {
         self.deny(&plan, full)
     }
 
-    /// Decides by any number of leases and local limiters: looks at all of them, and then charges them.
+    /// Decides by any number of leases and local limiters: checks all of them, and then charges them.
     #[inline(never)]
     fn decide_many(&self, plan: &CheckPlan) -> Option<Result<Admitted, Denied>> {
         let steps: SmallVec<[Step; 4]> = self.planner.steps(plan).collect();
@@ -175,7 +175,7 @@ impl<R: ?Sized> SharedRules<R> {
                 let (_, result) =
                     charged.spend(table, step.first + quota, step.lease_key(quota), step.permits);
                 if !matches!(result, SpendResult::Room { .. }) {
-                    // Another request has spent the permits since the look.
+                    // Another request has spent the permits since the check.
                     return None;
                 }
             }
@@ -185,8 +185,8 @@ impl<R: ?Sized> SharedRules<R> {
         Some(Ok(admitted(spends, charges)))
     }
 
-    /// The quotas without room, of those that this node decides about. Fails if the store must be asked, unless a quota
-    /// has no room anyway. `notes`: whether permits that a lease does not cover are counted.
+    /// The quotas without room, of those that this node decides about. Fails if all of these have room and the store
+    /// must decide about others. With `notes`, permits that a lease does not cover are counted as its shortage.
     fn peek_on_node(
         &self,
         plan: &CheckPlan,
@@ -323,7 +323,7 @@ fn admitted(spends: SmallVec<[LeaseSpend; 2]>, charges: Vec<LocalCharge>) -> Adm
     } else {
         DecidedBy::Local
     };
-    // In a box, since the answer is moved about and most requests have no details.
+    // In a box, because the answer is moved several times and most answers have no details.
     let details = (!charges.is_empty()).then(|| {
         Box::new(Details {
             charges,

@@ -1,4 +1,4 @@
-//! Decisions with the store: of quotas that are the store's, and of leases that need a grant first.
+//! Decisions that need the store: about quotas that it keeps, and about leases that need a grant first.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -176,9 +176,10 @@ impl<R: ?Sized> SharedRules<R> {
         denied
     }
 
-    /// Has the lease of a quota deny by itself for a while, since the store has no room.
+    /// Makes the lease of a quota deny by itself for a while, because the store has no room.
     ///
-    /// A budget is told so when it is renewed. Only its reserve may have been in the way of this request.
+    /// A budget is not closed here: only its reserve may have been in the way of this request. The answer to its
+    /// renewal says whether the store has room.
     fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
         let step = remote.step_of(quota);
         if let (Some(node), Mode::Lease { .. }) = (&self.leases, remote.quotas[quota].mode)
@@ -190,7 +191,7 @@ impl<R: ?Sized> SharedRules<R> {
         }
     }
 
-    /// Decides on this node what the store did not answer.
+    /// Decides on this node about a request that the store did not answer.
     fn fall_back(
         &self,
         remote: &Remote<'_>,

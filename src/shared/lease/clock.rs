@@ -18,7 +18,7 @@ enum Source {
     #[cfg(target_os = "linux")]
     Boot(Boot),
     /// On other systems, the monotonic clock, which may stop during a suspension, or the wall clock, whichever has advanced
-    /// more. If the wall clock is set back, as much of a suspension is not counted.
+    /// more. If the wall clock is set back, that much of a suspension is not counted.
     #[cfg(not(target_os = "linux"))]
     Both {
         monotonic: std::time::Instant,
@@ -54,8 +54,8 @@ impl TermClock {
 
     /// The shortest term for which late readings are worth their margin.
     ///
-    /// The kernel's coarse clock has steps of 1 to 10 ms. On a virtual processor it is late by the time that the processor
-    /// waits for its turn.
+    /// The kernel's coarse clock has steps of 1 to 10 ms. On a virtual processor it is also late by the time that the
+    /// processor waits to run.
     pub(crate) const LEAST_COARSE: u64 = 1_000_000_000;
 
     /// The part of a term that must stay unused: an eighth, since this clock and the store's may run at different speeds
@@ -95,10 +95,10 @@ impl TermClock {
 
 /// A cheap form of `CLOCK_BOOTTIME`.
 ///
-/// `CLOCK_BOOTTIME` takes 23 ns to read, the coarse clocks 2.4 ns each, measured on the machine of `benches/README.md`. No
-/// coarse clock counts suspended time and cannot be set. But the wall clock is the monotonic clock plus an offset, which
-/// only a suspension or a change of the wall clock alters. While that offset is equal to the nanosecond, the offset from the
-/// monotonic clock to `CLOCK_BOOTTIME` is unchanged, too.
+/// `CLOCK_BOOTTIME` takes 23 ns to read, the coarse clocks 2.4 ns each, measured on the machine of `benches/README.md`.
+/// The coarse monotonic clock does not count suspended time, and the coarse wall clock can be set. But the wall clock
+/// is the monotonic clock plus an offset, which only a suspension or a change of the wall clock alters. While that
+/// offset is the same to the nanosecond, the offset from the monotonic clock to `CLOCK_BOOTTIME` is unchanged, too.
 #[cfg(target_os = "linux")]
 struct Boot {
     coarse: bool,
@@ -132,8 +132,8 @@ impl Boot {
         self.learn()
     }
 
-    /// Reads the exact time and both offsets again, since a step of the clocks fell between two readings, the wall clock
-    /// was set, or the machine was suspended.
+    /// Reads the exact time and both offsets again. The machine was suspended, the wall clock was set, or a step of the
+    /// coarse clocks fell between the two readings.
     #[cold]
     fn learn(&self) -> u64 {
         use rustix::time::ClockId::{Boottime, Monotonic, MonotonicCoarse, RealtimeCoarse};

@@ -13,11 +13,13 @@ impl DirtySet {
 
     /// Adds a lease.
     pub(super) fn insert(&self, at: usize) {
-        // Release: pairs with the Acquire in `drain`; a thread that finds the bit finds the use or shortage before it.
+        // Release: pairs with the Acquire in `drain`; a thread that finds the bit also sees the use or shortage that
+        // was noted before it.
         self.0[at / 64].fetch_or(1 << (at % 64), Ordering::Release);
     }
 
-    /// Removes every lease, and hands each one over: those from position `from` on, and then those before it.
+    /// Removes every lease, and calls `each` with its position: first those from position `from` on, then those before
+    /// it.
     pub(super) fn drain(&self, from: usize, mut each: impl FnMut(usize)) {
         let (before, first) = self.0.split_at((from / 64).min(self.0.len()));
         let words = first.iter().zip(before.len()..).chain(before.iter().zip(0..));

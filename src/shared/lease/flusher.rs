@@ -1,4 +1,5 @@
-//! The task that renews leases: the ones that are due, many in one call, and again until they are answered.
+//! The task that renews leases. It sends the requests that are due, many in one call, and repeats each until it is
+//! answered.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -10,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::table::{Inner, LeaseTable};
 use crate::shared::store::{Counting, LeaseGrant, LeaseRequest, StoreError, StoreErrorKind};
 
-/// Ends all waits for answers when the task ends, since no more leases are renewed then: with its runtime, or by a panic.
+/// Ends all waits for answers when the task ends, with its runtime or by a panic. No lease is renewed after that.
 struct EndsWaits(Weak<LeaseTable>);
 
 impl Drop for EndsWaits {
@@ -39,7 +40,7 @@ pub(crate) async fn run(table: Weak<LeaseTable>, period: Duration) {
             Some(table) => table.round(in_time),
             None => return,
         }
-        // Woken or not, a round follows.
+        // A round follows when the task is woken or the period is over.
         let _ = timeout(next.saturating_duration_since(Instant::now()), wake.notified()).await;
     }
 }
@@ -63,12 +64,12 @@ const CALLS: usize = 8;
 /// A request that is to be sent, and the position of its lease.
 type Sent = (usize, LeaseRequest);
 
-/// A call of the store. Requests without an answer fail when it is dropped: because the store has answered fewer, has
-/// panicked, or because the runtime has ended.
+/// A call of the store. When it is dropped, requests without an answer fail: the store has returned fewer answers, the
+/// store has panicked, or the runtime has ended.
 struct Call {
     table: Arc<LeaseTable>,
     batch: Vec<Sent>,
-    /// When its requests were made.
+    /// The time at which the requests were made.
     sent: u64,
     grants: Vec<Result<LeaseGrant, StoreError>>,
 }
@@ -95,7 +96,7 @@ impl Drop for Call {
 }
 
 impl LeaseTable {
-    /// Sends the requests that are due: of all watched leases if it is time, and of the dirty ones otherwise.
+    /// Sends the requests that are due: of the dirty leases, and with `in_time` also of all watched leases.
     fn round(self: &Arc<Self>, in_time: bool) {
         let now = self.clock.exact();
         let mut inner = self.lock();
@@ -114,7 +115,7 @@ impl LeaseTable {
             }
         });
         inner.late_from = late.first().map_or(inner.late_from, |&at| at);
-        // These wait for a call to end. The round after it finds them.
+        // These leases wait for a call to end. The next round finds them.
         for at in late {
             self.dirty.insert(at);
         }
@@ -151,7 +152,7 @@ impl LeaseTable {
         }
     }
 
-    /// The request that is due about a lease. Charges the fallback limiter, too.
+    /// Returns the request about a lease, if one is due. Charges the fallback limiter, too.
     fn request(&self, inner: &mut Inner, at: usize, now: u64, dirty: bool) -> Option<Sent> {
         let new_id = inner.new_lease_id();
         let (manager, state) = (&mut inner.managers[at], &self.states[at]);
@@ -201,7 +202,7 @@ impl LeaseTable {
         for (at, _) in batch {
             self.answer_of(*at).notify_waiters();
         }
-        // For the leases that wait for a call to end.
+        // The flusher continues with the leases that waited for a call to end.
         self.wake.notify_one();
     }
 }

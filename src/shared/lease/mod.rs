@@ -1,4 +1,4 @@
-//! The leases of a node: their state, what is managed behind each of them, and the task that reports to the store.
+//! The leases of a node: their states, their managers, and the task that reports to the store.
 
 mod clock;
 mod dirty_set;

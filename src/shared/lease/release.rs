@@ -35,7 +35,7 @@ impl LeaseTable {
                 }
             }
         }
-        // All of them before the first wait, since the future may be dropped there.
+        // All leases are marked before the first wait, because the future may be dropped there.
         for release in &pending {
             self.dirty.insert(release.at);
         }
@@ -56,7 +56,7 @@ impl LeaseTable {
                 let inner = self.lock();
                 let manager = &inner.managers[release.at];
                 let (lease_id, sequence) = manager.answered();
-                // Another lease has nothing of this one, unless it charges its use.
+                // A later lease of the key holds nothing of this one, unless it charges the use of this one.
                 if lease_id != release.lease_id && !manager.is_carrying()
                     || sequence >= release.sequence
                     || manager.is_released(&self.states[release.at])

@@ -1,4 +1,4 @@
-//! All leases of a node: where a key's lease is, and what the leases have in common.
+//! All leases of a node: the position of each key's lease, and the fields that the leases share.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     leases: u64,
     /// The first lease that found no room in a round.
     pub(super) late_from: usize,
-    /// Calls that are on their way.
+    /// Calls in progress.
     pub(super) calls: usize,
     pub(crate) error: Option<StoreError>,
     /// The error of every wait for an answer, once the task that renews leases has ended.
@@ -62,7 +62,7 @@ pub(crate) struct Counts {
     pub(crate) remote: Tally,
 }
 
-/// The leases that a key may have, side by side.
+/// The number of adjacent leases of which a key may have one.
 const BUCKET: usize = 4;
 
 const ENDED: &str = "the runtime of the task that renews leases has ended";
@@ -171,7 +171,7 @@ impl LeaseTable {
         }
     }
 
-    /// Has the flusher look at the lease before its period is over: at once, if `wake` is set.
+    /// Makes the flusher look at the lease before its period is over: at once, if `wake` is set.
     #[cold]
     pub(crate) fn mark_dirty(&self, at: usize, wake: bool) {
         self.dirty.insert(at);
@@ -189,7 +189,7 @@ impl LeaseTable {
         self.mark_dirty(at, state.balance().budget() > 0);
     }
 
-    /// The position of the key's lease. Begins one if there is a place for it.
+    /// Returns the position of the key's lease. Begins a lease if the key has none and one is free.
     #[cold]
     pub(crate) fn find_or_begin(&self, key: u64, lease: impl FnOnce() -> Lease) -> Option<usize> {
         if let Some(at) = self.find(key) {
@@ -206,7 +206,7 @@ impl LeaseTable {
         let at = (first..first + BUCKET)
             .filter(free)
             .min_by_key(|&at| (self.states[at].owner() != VACANT, inner.managers[at].demand()))?;
-        // Before the key that the lease belongs to is forgotten.
+        // Before the lease forgets its former key.
         self.charge_fallback(&mut inner, at);
         if !self.states[at].reassign(key) {
             return None;
@@ -238,7 +238,8 @@ impl LeaseTable {
         }
     }
 
-    /// Has the key's lease deny by itself for a while, since the store has only `left` permits until `after`.
+    /// Makes the key's lease deny by itself for a while, because the store has only `left` permits for the time
+    /// `after`.
     pub(crate) fn close(&self, key: u64, left: u64, after: Duration) {
         let Some(at) = self.find(key) else { return };
         let now = self.clock.now();

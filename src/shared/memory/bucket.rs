@@ -27,7 +27,7 @@ fn time_of(request: &CounterRequest, permits: u64) -> u128 {
 }
 
 impl Bucket {
-    /// Whether it is as full as a new one.
+    /// Whether the bucket is as full as a new one.
     pub(super) fn is_expired(&self, now: u64) -> bool {
         self.empty_at <= units(now)
     }

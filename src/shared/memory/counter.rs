@@ -168,7 +168,7 @@ impl Counter {
             return LeaseGrant::unknown();
         }
         let mut lease = known.unwrap_or_default();
-        // Without its own permits, which are its part of the limit already.
+        // The permits of this lease are already its part of the limit, so they are left out.
         let counter = &request.counter().clone().with_permits(1);
         if request.sequence() > lease.sequence {
             if request.charge() > 0 {

@@ -27,8 +27,9 @@ mod leases;
 ///
 /// # Cost
 ///
-/// Every call takes one lock. A counter takes about 200 bytes, 16 more for each permit time of a log, and about 150 for each lease whose term is not over. Counters whose
-/// permits have left every window are removed from time to time, by calls.
+/// Every call takes one lock. A counter takes about 200 bytes. Each permit time of a log adds 16 bytes, and each lease
+/// whose term is not over adds about 150. Calls remove, from time to time, the counters whose permits have left every
+/// window.
 ///
 /// # Examples
 ///
@@ -68,13 +69,13 @@ struct Counters {
 }
 
 impl MemoryStore {
-    /// An empty store, which reads the default clock.
+    /// Makes an empty store, which reads the default clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(QuantaClock::new())
     }
 
-    /// An empty store, which reads this clock.
+    /// Makes an empty store, which reads this clock.
     #[must_use]
     pub fn with_clock(clock: impl Clock + Send + Sync + 'static) -> Self {
         Self {
@@ -131,7 +132,7 @@ impl MemoryStore {
 }
 
 impl Counters {
-    /// The counter that a request names, with everything removed that no longer counts.
+    /// The counter that a request names, after permits that no longer count are removed.
     fn of(&mut self, request: &CounterRequest, now: u64) -> &mut Counter {
         if self.by_name.len() >= self.sweep_at {
             self.by_name.retain(|_, counter| !counter.is_expired(now));

@@ -72,7 +72,7 @@ impl CounterStatus {
         }
     }
 
-    /// The counter had no room: `remaining` permits are left, and the requested ones will be after `retry_after`.
+    /// The counter had no room. `remaining` permits are left, and there is room for the request after `retry_after`.
     /// `None`: never.
     #[must_use]
     pub const fn without_room(remaining: u64, retry_after: Option<Duration>) -> Self {
@@ -95,7 +95,7 @@ impl CounterStatus {
         }
     }
 
-    /// Adds two numbers of the store's own, which a [refund](super::CounterStore::refund) is shown again.
+    /// Adds two numbers of the store's own. A [refund](super::CounterStore::refund) gets them back.
     #[must_use]
     pub const fn with_receipt(self, first: u64, second: u64) -> Self {
         Self {

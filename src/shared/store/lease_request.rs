@@ -56,7 +56,7 @@ impl LeaseRequest {
         self
     }
 
-    /// Makes it a budget, which only the node itself keeps to.
+    /// Makes the lease a budget, which the store does not register and only the node keeps to.
     #[must_use]
     pub const fn unregistered(mut self) -> Self {
         self.is_registered = false;

@@ -25,8 +25,8 @@ pub(crate) struct LeaseManager {
     sent: bool,
     /// Twice the permits that a period demands: the recent maximum, halved in each period.
     demand: u64,
-    /// The permits that were not covered since the last request was made. A request waits for the next one because of them,
-    /// so they are kept until it is made.
+    /// The permits that were not covered since the last request was made. They are kept until the next one is made,
+    /// because callers wait for it.
     unmet: u64,
     /// When demand was counted last, and when it was halved last.
     counted_at: u64,
@@ -93,8 +93,8 @@ impl LeaseManager {
         (self.lease_id, self.answered)
     }
 
-    /// Has the next request give everything back, and returns its lease and sequence. `None`: the lease has nothing, and
-    /// no pending request may change that.
+    /// Makes the next request give everything back, and returns its lease and sequence. `None`: the lease has nothing,
+    /// and no pending request may change that.
     pub(super) fn release(&mut self, state: &LeaseState) -> Option<(u128, u64)> {
         if self.lease.is_none() || self.is_released(state) {
             return None;
@@ -141,7 +141,7 @@ impl LeaseManager {
         let balance = state.balance();
         let in_term = now < self.answered_at.saturating_add(lease.term);
         let holds = lease.is_registered && balance.budget() > 0 && in_term;
-        // Requests wait for an answer about it.
+        // Callers wait for an answer about the lease.
         let is_awaited = self.unmet > 0 || state.has_shortage();
         !is_awaited
             && !self.sent
@@ -173,8 +173,9 @@ impl LeaseManager {
         more
     }
 
-    /// The request to send now, if there is one: the pending one again, or a new one. With the permits that the fallback
-    /// limiter is to be charged. `dirty`: the request need not wait for the period. A copy of one that failed waits for it.
+    /// Returns the request to send now, if there is one: a copy of the pending one, or a new one. The second value is
+    /// the permits that the fallback limiter is to be charged. With `dirty`, a request does not wait for the period,
+    /// except for a copy of one that failed.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -201,7 +202,7 @@ impl LeaseManager {
             };
             if !releases && !self.is_due(state, is_registered, period, now, dirty) {
                 if is_registered && self.demand == 0 {
-                    // The store has decided about them, since they are not worth a lease.
+                    // The store has decided about these permits, because so few are not worth a lease.
                     self.unmet = 0;
                 }
                 return None;
@@ -209,7 +210,7 @@ impl LeaseManager {
             let balance = state.balance();
             let has_nothing = balance.used() == 0 && (balance.budget() == 0 || !is_registered);
             if self.known && has_nothing && now >= ends {
-                // The store has ended it.
+                // The store has ended the lease.
                 self.carried += state.lose();
                 self.begin(new_id());
             }
@@ -332,7 +333,7 @@ impl LeaseManager {
             None => {
                 let used = state.lose();
                 if !lease.is_registered {
-                    // Nothing covers it, as registered permits would.
+                    // No registered permits in the store cover the use of a budget.
                     self.carried = pending.report.charge + used;
                     self.releasing |= pending.releases && self.carried > 0;
                 }
