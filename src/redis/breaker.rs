@@ -29,9 +29,9 @@ pub(super) struct Trip {
 
 /// Stops calls when too many have failed, since each would cost its caller a timeout and load the server.
 ///
-/// Closed: calls are counted in spans of time. When the present span and the one before have enough calls, and enough of
-/// them failed, it opens. Open: no call passes until the rest is over, or until there is a new connection. Probing: one call at a time passes. Three answers in
-/// a row close it, and a failure opens it again.
+/// Closed: calls are counted in spans of time. When the present span and the one before have enough calls, and enough
+/// of them failed, the breaker opens. Open: no call is made until the rest is over, or until there is a new connection.
+/// Probing: one call at a time is made. Three answers in a row close the breaker, and a failure opens it again.
 #[derive(Debug)]
 pub(super) struct Breaker {
     trip: Trip,
@@ -140,7 +140,7 @@ impl Breaker {
         });
     }
 
-    /// Ends the rest, since the server may be well again.
+    /// Ends the rest, because the server may answer again.
     pub(super) fn probe(&self) {
         self.inside(|inside| {
             if let State::Open { .. } = inside.state {
@@ -167,7 +167,7 @@ impl Inside {
         let age = now.saturating_duration_since(self.began);
         if age >= over {
             let before = core::mem::take(&mut self.span);
-            // Otherwise a span without calls lies between.
+            // Otherwise a whole span without calls lies between the two.
             self.before = if age < 2 * over { before } else { Span::default() };
             self.began = now;
         }

@@ -194,8 +194,8 @@ impl RedisStoreBuilder {
     /// Sets when the circuit breaker opens: when `percent` of at least `calls` calls in the last one to two spans of `over`
     /// have failed.
     ///
-    /// Then no call is made for `rest`, or until there is a new connection, and after it one at a time, until three in a row
-    /// are answered. The default is 50 % of 20 calls in a second, and a rest of 500 ms.
+    /// Then no call is made for `rest`, or until there is a new connection. After that, one call at a time is made,
+    /// until three in a row are answered. The default is 50 % of 20 calls in a second, and a rest of 500 ms.
     pub fn breaker(mut self, percent: u32, calls: u32, over: Duration, rest: Duration) -> Self {
         let trip = &mut self.settings.trip;
         (trip.percent, trip.calls, trip.over, trip.rest) = (percent, calls, over, rest);
@@ -210,10 +210,11 @@ impl RedisStoreBuilder {
     ///
     /// # Errors
     ///
-    /// With the field: `url`, `service`, `username`, `password`, `database`, `prefix`, `connect_timeout`,
-    /// `response_timeout`, `call_timeout`, `failures`, `reconnect_after`, `heartbeat`, `max_in_flight`,
-    /// `breaker.percent`, `breaker.calls`, `breaker.over`, `breaker.rest`; `runtime`, outside of a tokio runtime. With TLS
-    /// also `tls_roots`, `client_certificate`, and `tls_provider` if there is no cryptography for this processor.
+    /// When a setting is invalid. The error names the field: `url`, `service`, `username`, `password`, `database`,
+    /// `prefix`, `connect_timeout`, `response_timeout`, `call_timeout`, `failures`, `reconnect_after`, `heartbeat`,
+    /// `max_in_flight`, `breaker.percent`, `breaker.calls`, `breaker.over`, `breaker.rest`; `runtime`, outside of a
+    /// tokio runtime. With TLS also `tls_roots`, `client_certificate`, and `tls_provider` if there is no cryptography
+    /// for this processor.
     pub fn build(self) -> Result<RedisStore, ConfigError> {
         self.settings.validate()?;
         self.login.validate()?;
@@ -338,7 +339,7 @@ fn no_address() -> ConfigError {
 
 impl fmt::Debug for RedisStoreBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Neither addresses nor certificates: they may contain a password or a key.
+        // Addresses and certificates are left out: they may contain a password or a key.
         let addresses = match &self.addresses {
             Addresses::Server(_) => "server",
             Addresses::Sentinels(..) => "sentinels",

@@ -117,7 +117,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Refunds what was charged to these slots. A refund that fails leaves its permits charged, which is stricter.
+    /// Refunds the charges to these slots. A refund that fails leaves its permits charged, which is stricter.
     async fn refund_slots(&self, slots: &[Slot], results: &[CheckResult], charged: &[usize]) {
         all(charged.iter().map(|&slot| {
             let refunded: StoreFuture<'_, u64> =

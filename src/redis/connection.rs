@@ -40,7 +40,7 @@ impl Target {
         match self {
             Self::Server(server) => {
                 let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
-                // A replica may become the primary, and says that it is one when it is written to.
+                // A replica is accepted, because it may become the primary. Until then it answers writes with an error.
                 connection.role(server.has_password()).await?;
                 Ok(Connection::Server(connection))
             }

@@ -230,7 +230,7 @@ impl ServerConnection {
                 let detail = format!("{missing}: {error}");
                 return Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail));
             }
-            // The user may not ask, or the server does not know the question. It may serve scripts.
+            // The user may not run the command, or the server does not know it. The server may still serve scripts.
             Err(error) if error.code().is_some() => return Ok(Role::Other),
             Err(error) => return Err(diagnose(&error).0),
         };

@@ -27,9 +27,10 @@ use crate::shared::{Metric, MetricSet, Publisher};
 /// | `ringgate_store_in_flight` | concurrent calls |
 /// | `ringgate_store_stale_seconds` | age of the last answer; infinite before the first |
 ///
-/// The other label is `store`, the name that the observer was given. An [`Observer`](crate::observe::Observer) publishes the counts of
-/// rules over the store, their [`live_counts`](crate::shared::SharedRules::live_counts): the counters of rules in one process,
-/// and `ringgate_decisions_total` with the outcome `by_node`.
+/// The other label is `store`, the name that the observer was given. An [`Observer`](crate::observe::Observer)
+/// publishes the counts of rules over the store, if it is given their
+/// [`live_counts`](crate::shared::SharedRules::live_counts). It uses the counters of rules in one process, and
+/// `ringgate_decisions_total` with the outcome `by_node`.
 ///
 /// # Guarantees
 ///

@@ -43,7 +43,7 @@ impl Default for Settings {
     }
 }
 
-/// The range of times. A shorter call never succeeds, and a longer one has no timeout to speak of.
+/// The range of times. No call succeeds within a shorter time, and a longer timeout protects no caller.
 const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 
 /// The time between two attempts to connect to a server that has answered and does not accept the store.

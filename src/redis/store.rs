@@ -23,14 +23,15 @@ use crate::shared::{
 ///   connection. In a cluster, a request over several slots is several calls.
 /// - No call is sent twice, unless the server has answered that it did not execute the first. In a cluster the client
 ///   library may send a call again after its connection has ended; a permit that is charged twice is stricter.
-/// - At most [this number](super::RedisStoreBuilder::max_in_flight) of calls are on their way, whatever the server does.
+/// - At most [this number](super::RedisStoreBuilder::max_in_flight) of calls run at once, whatever the server does.
 /// - No lock is held while waiting for the network.
 ///
 /// # Cost
 ///
 /// One round trip for a request, however many rules apply: `EVALSHA`, and `EVAL` with the whole script when the server
-/// does not know it. In a cluster, one for each slot to look at all of them at once, and then one for each slot to charge
-/// it; a single one when all keys share a slot. `benches/README.md` has the time that a script takes on the server.
+/// does not know it. In a cluster, one call for each slot reads all slots at once, and then one call for each slot
+/// charges it. If all keys share a slot, one call is enough. `benches/README.md` has the time that a script takes on
+/// the server.
 ///
 /// A key takes 150 to 250 bytes of the server's memory while few of its cells have permits, and up to 700 when all 60 have. With a
 /// log it takes 40 to 120 bytes for each permit.
@@ -159,7 +160,7 @@ impl RedisStore {
 
     pub(super) async fn run_reset(&self, requests: &[CounterRequest]) -> Result<(), StoreError> {
         let mut command = ::redis::cmd("DEL");
-        // Not the leases: nodes may still spend them, and they count until they are charged.
+        // The leases stay: nodes may still spend them, and they count until they are charged.
         let names: Vec<String> = requests.iter().map(|request| self.name_of(request)).collect();
         command.arg(names);
         self.supervisor.send(&command).await.map(|_| ())
@@ -234,7 +235,7 @@ impl LeaseStore for RedisStore {
     }
 }
 
-/// Ends the task that makes connections. Calls that are on their way still end.
+/// Ends the task that makes connections. Calls in progress still end.
 impl Drop for RedisStore {
     fn drop(&mut self) {
         self.task.abort();

@@ -1,7 +1,7 @@
-//! Keeps a connection, without a wait for any caller.
+//! Keeps a connection, and no caller waits for it.
 //!
-//! The client library waits through an outage, and never leaves a connection that swallows what it is sent. So every call here
-//! has a timeout, and several failures in a row end the connection. Without a connection calls fail at once, and a task
+//! The client library waits through an outage, and keeps a connection on which no reply arrives. So every call here has
+//! a timeout, and several failures in a row end the connection. Without a connection calls fail at once, and a task
 //! makes another.
 
 use alloc::format;
@@ -94,7 +94,8 @@ impl Supervisor {
     pub(super) async fn keep_connected(self: Arc<Self>) {
         let mut wait = Duration::ZERO;
         loop {
-            // Also after a successful attempt: a server that ends every connection is not called ever faster.
+            // The wait also follows a successful attempt, so that a server that ends every connection is not called in
+            // a tight loop.
             sleep(jittered(wait)).await;
             while let Err(error) = self.connect().await {
                 let wait = self.settings.wait_after(error.kind());
@@ -113,7 +114,8 @@ impl Supervisor {
         }
     }
 
-    /// Tests the connection if it was idle. The breaker takes no part: a server that does not accept writes still answers.
+    /// Tests the connection if it was idle. The breaker does not count the test: a server that does not accept writes
+    /// still answers it.
     async fn beat(&self) {
         let heard = self.last(|last| last.answer);
         let Some(link) = self.link.borrow().clone() else {
@@ -233,7 +235,7 @@ impl Supervisor {
         let link = link.ok_or_else(|| error(StoreErrorKind::Down))?;
         let place = self.places.try_acquire();
         let place = place.map_err(|_| error(StoreErrorKind::Overloaded))?;
-        // Last, so that every call that it lets through is recorded.
+        // The breaker comes last, so that every call that it admits is recorded.
         if !self.breaker.lets_through(Instant::now()) {
             return Err(error(StoreErrorKind::BreakerOpen));
         }
@@ -364,7 +366,7 @@ impl Drop for Call<'_> {
 
 impl fmt::Debug for Supervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the address: it may contain a password.
+        // The address is left out: it may contain a password.
         f.debug_struct("Supervisor")
             .field("settings", &self.settings)
             .field("health", &self.health())

@@ -1,5 +1,6 @@
 -- Cells: a hash with a field for each cell that has permits, named by the number of the cell since 1970. The field 'era' is
--- the time at which the hash was made, plus one for each repair, so that permits from before are not refunded after it.
+-- the time at which the hash was made, plus one for each repair, so that permits from before a repair are not refunded
+-- after it.
 local cells = {}
 
 local function read(counter)

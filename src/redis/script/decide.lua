@@ -1,7 +1,8 @@
--- Decides. 'owe' charges all counters, whether they have room or not. 'charge' charges all enforced counters if every one of them has room, and the counters of each rule in shadow
--- mode if all of them have room. 'peek' charges nothing. The reply: 1 if every enforced counter has room, the time, and for
--- each counter: its room (0: none, 1: enough, 2: enough, but another counter of its shadow rule has none), the permits that
--- are left, the wait in microseconds (-1: for ever), and the two numbers of its receipt.
+-- Decides. 'owe' charges all counters, whether they have room or not. 'charge' charges all enforced counters if every
+-- one of them has room. Then it also charges the counters of each rule in shadow mode, if all counters of that rule
+-- have room. 'peek' charges nothing. The reply: 1 if every enforced counter has room, the time, and for each counter:
+-- its room (0: none, 1: enough, 2: enough, but another counter of its shadow rule has none), the permits that are left,
+-- the wait in microseconds (-1: for ever), and the two numbers of its receipt.
 local full = {}
 for _, counter in ipairs(counters) do
     leases.read(counter)

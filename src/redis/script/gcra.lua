@@ -1,5 +1,6 @@
--- The generic cell rate algorithm: a string of four numbers. The first two are the theoretical arrival time, at which the
--- bucket is empty again. The third is the reading of the last change. The fourth is 1 if that was a refund or a repair.
+-- The generic cell rate algorithm: a string of four numbers. The first two are the theoretical arrival time, at which
+-- no charge counts any more. The third is the reading of the last change. The fourth is 1 if that was a refund or a
+-- repair.
 --
 -- A time has two parts: microseconds, and units of half a nanosecond, of which a microsecond has 2000. One number would lose
 -- digits. The time per permit is rounded up to a unit, as in the limiter of one process.
@@ -23,7 +24,7 @@ local function read(counter)
     counter.time, counter.is_charge = { tonumber(micros) or 0, tonumber(units) or 0 }, changed == '0'
     counter.ahead = math.max((tonumber(at) or 0) - now, 0)
     if counter.ahead > 0 then
-        -- TIME has gone back. No permit has left the bucket since, as far as is known.
+        -- TIME has gone back. No permit was refilled since the last change, as far as is known.
         counter.time[1] = math.max(counter.time[1] - counter.ahead, 0)
         counter.is_charge = false
     end
@@ -42,7 +43,7 @@ local function from(counter)
     return counter.time[1] >= now and counter.time or { now, 0 }
 end
 
--- If TIME has gone back, the bucket is as empty now as it was at the last change.
+-- If TIME has gone back, the bucket has as many permits now as at the last change.
 function gcra.repair(counter)
     read(counter)
     if counter.ahead > 0 then

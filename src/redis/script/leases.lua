@@ -36,7 +36,7 @@ function leases.read(counter)
         end
     end
     if latest > now + span(counter) / 16 then
-        -- TIME has gone back. No permit was to end later than this after the last change.
+        -- TIME has gone back. At the last change, no permit was to end later than this.
         counter.is_behind = true
         counter.until_last = now + math.max(counter.until_last - latest, 0)
     end
@@ -92,7 +92,8 @@ local function add(counter, ends, permits)
     end
 end
 
--- Renews a lease: its registered permits, and not those that it had before, end a window after its term.
+-- Renews a lease. The registered permits that it has now end a window after its term. Those that it had before are
+-- removed.
 function leases.write(counter, key, own, held, term, server_era)
     local held_until = 0
     if held > 0 then

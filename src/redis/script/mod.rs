@@ -84,7 +84,7 @@ pub(super) fn name(prefix: &str, counter: &CounterRequest) -> String {
     match counter.counting() {
         Counting::Log => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:log:{window}"),
         Counting::Cells(_) => format!("{prefix}:{{{key:032x}}}:{rule}:{index}:cells:{cells}x{window}"),
-        // A time means another number of permits at another rate.
+        // At another rate, the same time stands for another number of permits.
         Counting::Gcra(_) => {
             let permit = counter.time_per_permit();
             format!("{prefix}:{{{key:032x}}}:{rule}:{index}:gcra:{permit}")
@@ -192,7 +192,7 @@ pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
     arguments
 }
 
-/// Whether the server registers no lease since it does not tell when its run began, by a reply of `renew.lua`.
+/// Whether a reply of `renew.lua` says that the server registers no lease, because it does not tell when its run began.
 pub(super) fn is_start_unknown(reply: &Value) -> bool {
     let Value::Array(numbers) = reply else {
         return false;

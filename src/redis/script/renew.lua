@@ -2,7 +2,7 @@
 -- whose permits are the charges, and then for each lease: the sequence of the request, 1 if the lease is new, 1 if it is
 -- registered, the cap, the wanted permits, and its term in microseconds. The reply, for each lease: 1 if it is known, the
 -- permits granted, the permits left to others, and the wait in microseconds until there are more (-1: unknown; -2: unknown,
--- and no lease is registered since the server does not tell when its run began).
+-- and no lease is registered, because the server does not tell when its run began).
 local fields = 6
 local base = 1 + fields_each * #counters
 local era_key = KEYS[#KEYS]

@@ -7,7 +7,7 @@ use crate::shared::store::CounterRequest;
 /// A token bucket. Times are in halves of a nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bucket {
-    /// The theoretical arrival time, at which the bucket is empty again.
+    /// The theoretical arrival time, at which no charge of the bucket counts any more.
     empty_at: u128,
     /// Whether the last change was a refund.
     refunded: bool,
