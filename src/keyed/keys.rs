@@ -20,8 +20,10 @@ use super::seeded_state::SeededState;
 ///
 /// impl Keys<u64> for Customers {
 ///     fn hash(&self, customer: &u64) -> u64 {
-///         // An odd factor spreads the numbers, and the shift copies the high bits to the low ones. let spread =
-///         customer.wrapping_mul(0x9E37_79B9_7F4A_7C15); spread ^ (spread >> 32) }
+///         // An odd factor spreads the numbers, and the shift copies the high bits to the low ones.
+///         let spread = customer.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+///         spread ^ (spread >> 32)
+///     }
 ///
 ///     fn tier(&self, customer: &u64) -> usize {
 ///         usize::from(*customer >= 1_000)
@@ -60,9 +62,12 @@ pub trait Keys<Q: ?Sized> {
 /// use ringgate::{CounterRing, ManualClock, Quota};
 ///
 /// # fn main() -> Result<(), ringgate::ConfigError> {
-/// // Fixed seeds make a test repeatable. let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(1)?)?)
-/// .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?; assert!(limiter.check("alice").is_ok());
-/// assert!(limiter.check(&("alice", 443_u16)).is_ok()); assert!(limiter.check("alice").is_err());
+/// // Fixed seeds make a test repeatable.
+/// let limiter = KeyedBuilder::new(CounterRing::new(Quota::per_second(1)?)?)
+///     .build_with(ManualClock::new(), AnyKey::with_seeds([1, 2, 3, 4]))?;
+/// assert!(limiter.check("alice").is_ok());
+/// assert!(limiter.check(&("alice", 443_u16)).is_ok());
+/// assert!(limiter.check("alice").is_err());
 /// # Ok(())
 /// # }
 /// ```
