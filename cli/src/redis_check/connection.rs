@@ -59,7 +59,7 @@ impl fmt::Display for Address {
 /// A call has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallError {
-    /// No answer, or no answer of the protocol; the reason.
+    /// There was no answer, or none of the Redis protocol. The text is the reason.
     NoAnswer(String),
     /// The server answered with an error, which begins with its code.
     Server(String),
@@ -127,16 +127,16 @@ fn call_error(error: &RedisError, waited: Duration) -> CallError {
             let message = format!("{code} {}", error.detail().unwrap_or_default());
             CallError::Server(message.trim_end().to_owned())
         }
-        // The client does not pass on the server's words.
+        // The client drops the server's error message.
         (None, ErrorKind::AuthenticationFailed) => CallError::Server("WRONGPASS".to_owned()),
         (None, ErrorKind::Parse) => CallError::NoAnswer("the answer is not of the Redis protocol".into()),
         _ if error.is_timeout() => CallError::NoAnswer(format!("no answer within {waited:.1?}")),
-        // The operating system's words; the client adds no address and no password.
+        // The message is that of the operating system. The client adds no address and no password.
         _ => CallError::NoAnswer(error.to_string()),
     }
 }
 
-/// The text of an answer that is one.
+/// The text of an answer, or `None` if the answer is not text.
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),

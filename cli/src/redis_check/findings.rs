@@ -33,7 +33,7 @@ pub(super) fn finding(check: &'static str, state: &str, found: impl Into<String>
 
 /// The finding about an error that is not a missing right.
 pub(super) fn of_error(check: &'static str, found: String, error: &str) -> Finding {
-    // The client spells some codes in its own way.
+    // The client changes the spelling of some codes.
     let error = error.to_uppercase().replace(' ', "");
     let lines = include_str!("findings.txt").lines();
     let mut codes = lines.filter_map(|line| line.strip_prefix("error ")?.split(' ').next());

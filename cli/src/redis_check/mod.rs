@@ -135,7 +135,7 @@ impl Run<'_> {
         let mut all = Vec::new();
         for server in &servers {
             let mut findings = findings::of_server(&server.facts);
-            // Behind the finding about the server.
+            // After the finding about the server.
             findings.insert(1, server.rights(self.prefix).await?);
             for mut finding in findings {
                 finding.nodes.push(server.place.clone());

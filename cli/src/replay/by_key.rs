@@ -30,7 +30,7 @@ pub(crate) struct ByKey {
     pub(crate) survey: Survey,
 }
 
-/// The verdict, in the low bits of a key's hash, which are zero.
+/// The verdict, stored in the low bits of a key's hash, which are zero in every hash.
 const ADMITTED: u64 = 1;
 const DENIED: u64 = 2;
 const VERDICT: u32 = 2;

@@ -9,13 +9,13 @@ use crate::input::row::{Row, shown};
 use crate::replay::evaluator::Evaluated;
 use crate::rules::PlanEntry;
 
-/// The fields, and their places behind those that rules name and the time.
+/// The fields for details. In a row they follow the fields that rules name and the time.
 pub(crate) const FIELDS: [&str; 3] = ["path", "status", "agent"];
 
 /// Distinct values of a field. Others are counted together.
 const MOST: u64 = 1 << 14;
 
-/// Bytes of a value that tell it from others.
+/// The number of leading bytes by which values are told apart.
 const LONGEST: usize = 200;
 
 /// Listed values of a field.
@@ -24,7 +24,7 @@ const LISTED: usize = 5;
 /// Bits of a value's number in the last word of a record.
 const BITS: u32 = 16;
 
-/// The number of a missing value, and of one beyond the most.
+/// The number of a missing value, and that of every value beyond the first `MOST`.
 const NONE: u64 = 0;
 const OTHER: u64 = 1;
 

@@ -1,4 +1,4 @@
-//! The state of one key in as much memory as it uses.
+//! The state of one key, which takes memory only for the words that were written.
 
 use core::cell::RefCell;
 

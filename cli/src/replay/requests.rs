@@ -186,7 +186,7 @@ impl Inputs {
                     let kind = error.kind();
                     let operation = format!("cannot read {} after line {number}", source.name());
                     let failure = Failure::io(operation, error);
-                    // A compressed file that was cut: what was read is right.
+                    // A compressed file was cut off: the lines before the cut are valid.
                     if kind != ErrorKind::UnexpectedEof {
                         return Err(failure);
                     }

@@ -40,7 +40,7 @@ pub(crate) struct Simulation {
 #[derive(Debug)]
 enum State {
     Few(Box<[AtomicU64]>),
-    /// Words in as much memory as they use.
+    /// Words that take memory only when they are written.
     Many(LazyWords),
 }
 

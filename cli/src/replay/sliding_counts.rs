@@ -28,7 +28,7 @@ pub(crate) struct SlidingCounts {
 pub(crate) struct KeyCounts {
     /// From the first request to the last.
     pub(crate) whole: SlidingCounts,
-    /// If these are thinned: six windows before and after the peak of the requests.
+    /// The counts from six windows before the peak of the requests to six windows after it, if `whole` is thinned.
     pub(crate) near: Option<SlidingCounts>,
 }
 

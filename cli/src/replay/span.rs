@@ -15,10 +15,12 @@ pub(crate) struct Span {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooLong(pub(crate) u64);
 
-/// Fifteen years in nanoseconds. Every algorithm can represent times up to this one; a token bucket, none after it.
+/// Fifteen years in nanoseconds. Every algorithm can represent times up to this one. A token bucket can represent no
+/// later time.
 const HORIZON: u64 = 15 * 366 * DAY;
 
-/// The largest common multiple of the windows that is used. The clock starts at most so long before the first request.
+/// The largest common multiple of the windows that is used. The clock starts at most this long before the first
+/// request.
 const COMMON: u64 = 400 * DAY;
 
 const DAY: u64 = 24 * 3600 * 1_000_000_000;
