@@ -22,7 +22,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
             }
             ChargedTo::Entry(number, generation) => {
                 let own = self.insertion(key, receipt.at()).own_entry();
-                // The charge is gone if the key has begun anew in another entry, or since the table was cleared.
+                // The charge is gone if the key has begun anew in another entry, or if the table was cleared since.
                 let paid =
                     own.filter(|entry| (number, generation) == (entry.number(), self.store.generation));
                 paid.is_some_and(|entry| self.refund_to(entry, key, receipt, permits))

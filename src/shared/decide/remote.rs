@@ -178,7 +178,7 @@ impl<R: ?Sized> SharedRules<R> {
 
     /// Makes the lease of a quota deny by itself for a while, because the store has no room.
     ///
-    /// A budget is not closed here: only its reserve may have been in the way of this request. The answer to its
+    /// A budget is not closed here, because its own reserve may have been in the way of this request. The answer to its
     /// renewal says whether the store has room.
     fn close_lease(&self, remote: &Remote<'_>, quota: usize, status: &CounterStatus) {
         let step = remote.step_of(quota);

@@ -30,7 +30,7 @@ pub(super) struct Lease {
 const REMOVED_TOGETHER: usize = 4;
 
 impl Leases {
-    /// Removes what has ended at `now`: all permits, and a few leases.
+    /// Removes all permits, and a few leases, that have ended at `now`.
     pub(super) fn advance(&mut self, now: u64) {
         while let Some(first) = self.held.first_entry()
             && *first.key() <= now
@@ -64,7 +64,7 @@ impl Leases {
             && self.by_end.last().is_none_or(|&(ends, _)| ends <= now)
     }
 
-    /// Takes a lease out, and its permits with it, if its term is not over.
+    /// Removes a lease and its permits, and returns it. `None`: the lease is unknown, or its term is over.
     pub(super) fn take(&mut self, id: u128, now: u64) -> Option<Lease> {
         let lease = *self.by_id.get(&id)?;
         if lease.ends <= now {

@@ -62,18 +62,18 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     /// The counters of a rule that is not enforced are charged with the others if all counters of that rule have room.
     fn decide<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;
 
-    /// Answers what [`decide`](Self::decide) would answer now, and changes nothing.
+    /// Returns the result that [`decide`](Self::decide) would return now, and changes nothing.
     fn peek<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult>;
 
     /// Charges all counters, whether they have room or not: debt, for permits that were used without being reserved.
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()>;
 
-    /// Takes back what [`decide`](Self::decide) charged for these requests, once, and returns how many permits it could
-    /// not take back. A request may name fewer permits than were charged.
+    /// Refunds, once, the permits that [`decide`](Self::decide) charged for these requests. Returns how many permits it
+    /// could not refund. A request may name fewer permits than were charged.
     fn refund<'a>(&'a self, requests: &'a [CounterRequest], charged: &'a CheckResult)
     -> StoreFuture<'a, u64>;
 
-    /// Forgets what was charged to these counters. Leases stay.
+    /// Forgets the charges to these counters. Leases stay.
     fn reset<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()>;
 
     /// The leases of this store. `None`: no rule over it may have a [`Mode`](crate::rules::Mode) that needs them.

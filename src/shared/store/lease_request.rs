@@ -88,7 +88,7 @@ impl LeaseRequest {
     }
 
     /// Whether the store registers the granted permits, so that it grants them to no other node. Permits that it does
-    /// not register are a budget, which only the node itself keeps to.
+    /// not register are a budget: the store may grant the same permits to other nodes.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
         self.is_registered

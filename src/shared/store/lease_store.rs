@@ -22,16 +22,17 @@ use super::lease_request::{LeaseGrant, LeaseRequest};
 ///    chosen by the store, at most the [wanted](LeaseRequest::wanted) permits, and at most what the limit leaves beside S
 ///    and the others' part of H.
 /// 4. The end becomes now + [term](LeaseRequest::term). If b is registered, H holds it until now + term + W, and at most an
-///    eighth of that time longer. Before that, H no longer holds it after the next request of the lease.
+///    eighth of that time longer. The next request of the lease removes it from H earlier.
 /// 5. [`CounterStore::decide`](super::CounterStore::decide) of the same counter has room for n when S + H + n ≤ L.
 /// 6. After it may have forgotten something, the store registers no lease for term + W.
 ///
-/// A lease may end before its term, as when the clock of the store goes back. Its part of H may not.
+/// A lease may end before its term, for example when the clock of the store goes back. Its part of H must not end
+/// early.
 ///
-/// A node that vanishes sends no last request, so a store should keep H as a few sums by the time at which permits end. Its
-/// work and its memory do not depend on the number of ended leases then.
+/// A node that vanishes sends no last request. So a store should keep H as a few sums, one for each time at which
+/// permits end. Then its work and its memory do not depend on the number of ended leases.
 ///
-/// The [module's documentation](crate::shared) shows why these are enough.
+/// The [module's documentation](crate::shared) shows why these rules are enough.
 pub trait LeaseStore: fmt::Debug + Send + Sync {
     /// Answers each request by itself: one answer or error for each, in their order.
     ///

@@ -9,12 +9,12 @@ use crate::sync::{AtomicU64, Ordering};
 /// | bits | field | meaning |
 /// |---|---|---|
 /// | 20 | used | permits that were spent in this epoch |
-/// | 20 | budget | permits that may be |
+/// | 20 | budget | permits that may be spent in this epoch |
 /// | 24 | epoch | reports and leases so far, modulo 2^24 |
 ///
-/// The epoch wraps around. A decider that sleeps through exactly 2^24 reports of one lease, and finds equal budgets and
-/// equal use, mistakes one epoch for the other. At one report per millisecond that is a sleep of four hours and forty
-/// minutes, exact to the millisecond.
+/// The epoch wraps around. A decider that is suspended during exactly 2^24 reports of one lease, and finds equal
+/// budgets and equal use, mistakes one epoch for the other. At one report per millisecond that is a suspension of four
+/// hours and forty minutes, exact to the millisecond.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Balance(u64);
 
@@ -122,7 +122,7 @@ impl BalanceWord {
     pub(super) fn report(&self, most: u64) -> UsageReport {
         let cap = |seen: Balance| most.min(seen.budget()).max(seen.used());
         let seen = self.change(|seen| Some(seen.next(cap(seen) - seen.used())));
-        // It always changes.
+        // The closure always returns a balance, so the change succeeds.
         let seen = seen.unwrap_or(Balance(0));
         UsageReport {
             charge: seen.used(),
@@ -135,7 +135,7 @@ impl BalanceWord {
     }
 
     pub(super) fn lose(&self) -> u64 {
-        // It always changes.
+        // The closure always returns a balance, so the change succeeds.
         self.change(|seen| Some(seen.next(0))).map_or(0, Balance::used)
     }
 

@@ -71,7 +71,7 @@ impl LeaseState {
         self.balance.read()
     }
 
-    /// Answers what [`spend`](Self::spend) would answer, and takes nothing.
+    /// Returns the result that [`spend`](Self::spend) would return, and takes nothing.
     #[inline]
     pub(crate) fn peek(&self, key: u64, permits: u64, now: u64) -> SpendResult {
         loop {
@@ -139,7 +139,8 @@ impl LeaseState {
         }
     }
 
-    /// Returns permits that were spent in this epoch. `false`: they are being charged, or their lease has ended.
+    /// Refunds permits that were spent in this epoch. Returns false if they are being charged, or if their lease has
+    /// ended.
     pub(crate) fn refund(&self, epoch: u32, permits: u64) -> bool {
         self.balance.refund(epoch, permits)
     }

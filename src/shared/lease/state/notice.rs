@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// | 20 | left | permits that the store has at most |
 /// | 44 | until | the end of the notice, in units of 16,384 ns |
 ///
-/// The last time is that of a clock which has run for nine years. From there on no notice holds.
+/// The field `until` holds times up to nine years of the clock. After that no notice holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Notice(u64);
 

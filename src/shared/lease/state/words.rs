@@ -16,7 +16,7 @@ impl Owner {
 
     #[inline]
     pub(super) fn read(&self) -> u64 {
-        // Acquire: pairs with the Release in `write`; a reader of a key reads nothing of the owner before.
+        // Acquire: pairs with the Release in `write`; a reader of a key reads no word of the owner before it.
         self.0.load(Ordering::Acquire)
     }
 
@@ -48,7 +48,7 @@ impl Term {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Moves the end on. The manager's lock orders two answers.
+    /// Moves the end to a later time. The manager's lock orders two answers.
     pub(super) fn extend(&self, end: u64) {
         // Relaxed, both: published by the exchange of the balance that follows.
         if end > self.0.load(Ordering::Relaxed) {
@@ -67,7 +67,7 @@ impl RetryAt {
     }
 
     pub(super) fn read(&self) -> u64 {
-        // Relaxed: read after the notice that it belongs to; a newer one is as good.
+        // Relaxed: read after the notice that it belongs to; a newer value is as good.
         self.0.load(Ordering::Relaxed)
     }
 
