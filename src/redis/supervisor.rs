@@ -29,7 +29,7 @@ use crate::sync::{AtomicU64, Ordering, Tally};
 pub(super) struct Supervisor {
     settings: Settings,
     target: Target,
-    /// Its lock is held for a copy, and never across an await.
+    /// The lock of the channel is held for a copy, and never across an await.
     link: watch::Sender<Option<Arc<Link>>>,
     places: Semaphore,
     breaker: Breaker,

@@ -156,7 +156,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// *scan* of the backyard, and *evict*, where the front was full of other keys. `None`: start over.
+    /// *scan* of the backyard, and *evict*, where the front was full of other keys. `None`: the search has to start
+    /// over.
     #[inline(always)]
     fn insert_full(&self, lines: &Lines<'a>, forget: bool) -> Option<InsertOutcome<'a>> {
         if let Some(own) = self.probe.own_in(lines, self.probe.backyard(), NO_ENTRY) {
@@ -223,8 +224,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         self.now.max(self.region().reclaimed())
     }
 
-    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one. `event` is counted if
-    /// a key loses it. `None`: start over.
+    /// *evict*: takes over an entry, where neither the primary nor the alternate bucket has a vacant one. `event` is
+    /// counted if a key loses the entry. `None`: the search has to start over.
     #[inline(always)]
     fn take_over(&self, lines: &Lines<'a>, seen: Seen<'a>, event: Event) -> Option<InsertOutcome<'a>> {
         let now = self.begin_time();

@@ -3,8 +3,8 @@ use core::sync::atomic::Ordering;
 use crate::sync::AtomicU64;
 use crate::time::Nanos;
 
-/// The record that the keys of 64 entries share: when one of them last lost its entry, and which of them the catch-all
-/// may have admitted.
+/// The record that the keys of 64 entries share. It holds the newest time at which one of them lost its entry, and the
+/// keys that the catch-all may have admitted.
 ///
 /// Both words hold times that only grow. The time of one key can bar another key for longer, or make its state begin
 /// later. Both are stricter for that key.
@@ -19,7 +19,7 @@ pub(crate) struct Region<'a> {
 ///
 /// | bits, from the top | field | meaning |
 /// |---|---|---|
-/// | 51 | `until` | the latest time at which an admission counts, in units of 4,096 ns, rounded up |
+/// | 51 | `until` | the time until which admissions may count, in units of 4,096 ns, rounded up |
 /// | 13 | `marks` | one bit for each key, chosen by its hash |
 #[derive(Clone, Copy)]
 struct OverflowFilter(u64);

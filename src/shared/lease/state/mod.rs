@@ -88,7 +88,7 @@ impl LeaseState {
     /// Takes permits of the budget, if it has that many and the term is not over at the reading of `now`.
     ///
     /// The balance is read before the clock and is unchanged at the exchange, so the permits are spent at that reading.
-    /// A decider that sleeps in between finds another epoch.
+    /// If a report or a new lease comes in between, a suspended decider finds another epoch.
     #[inline]
     pub(crate) fn spend(&self, key: u64, permits: u64, mut now: impl FnMut() -> u64) -> SpendResult {
         loop {
