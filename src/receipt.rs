@@ -28,6 +28,8 @@ pub struct Receipt {
     at: Nanos,
     permits: u64,
     mark: u64,
+    /// The time per permit of the token bucket that was charged, in its units; 0 for other algorithms.
+    permit_time: u64,
     charged_to: ChargedTo,
 }
 
@@ -54,8 +56,19 @@ impl Receipt {
             at,
             permits,
             mark,
+            permit_time: 0,
             charged_to: ChargedTo::Words,
         }
+    }
+
+    /// The receipt of the same charge, by a bucket with this time per permit.
+    #[inline]
+    pub(crate) const fn with_permit_time(self, permit_time: u64) -> Self {
+        Self { permit_time, ..self }
+    }
+
+    pub(crate) const fn permit_time(&self) -> u64 {
+        self.permit_time
     }
 
     /// The receipt of the same charge, with its state.

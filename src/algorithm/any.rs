@@ -126,6 +126,10 @@ impl Reclaim for AnyAlgorithm {
         each!(self, it => it.span())
     }
 
+    fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
+        each!(self, it => it.counts_until(words, at, permits))
+    }
+
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         each!(self, it => it.attempt(words, now, permits))

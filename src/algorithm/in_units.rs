@@ -119,7 +119,7 @@ impl<A> InUnits<A> {
 /// Replaces the units of a receipt by the permits that were requested.
 #[inline(always)]
 fn in_permits(receipt: &Receipt, permits: u64) -> Receipt {
-    Receipt::new(receipt.at(), permits, receipt.mark())
+    Receipt::new(receipt.at(), permits, receipt.mark()).with_permit_time(receipt.permit_time())
 }
 
 impl<A: Algorithm> Algorithm for InUnits<A> {
@@ -185,6 +185,10 @@ impl<A: Algorithm> Algorithm for InUnits<A> {
 impl<A: Reclaim> Reclaim for InUnits<A> {
     fn span(&self) -> Duration {
         self.algorithm.span()
+    }
+
+    fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
+        self.algorithm.counts_until(words, at, self.units(permits))
     }
 
     #[inline(always)]

@@ -236,6 +236,14 @@ pub trait Reclaim: Algorithm {
     /// The time is rounded up to nanoseconds. Debt may count for longer.
     fn span(&self) -> Duration;
 
+    /// Returns a time until which the charges in `words` count, with `permits` more that are charged at the time `at`. By
+    /// default this is one [`span`](Self::span) after `at`, which holds for every algorithm. A token bucket returns the
+    /// time at which it is full again, which may be much earlier.
+    fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
+        let _ = (words, permits);
+        at.saturating_add(self.span())
+    }
+
     /// Tries once to take `permits` at the time `now`. [`decide`](Algorithm::decide) repeats this until it is decided.
     ///
     /// The number of steps is bounded for all values of the words, and even if every exchange fails.

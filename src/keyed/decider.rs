@@ -337,7 +337,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         if let Some(receipt) = &receipt {
             // Before the lookup of an entry: a thread that inserts the key sees this mark, or the lookup finds its
             // entry.
-            let end = receipt.at().saturating_add(algorithm.span());
+            let end = algorithm.counts_until(words, receipt.at(), 0);
             self.store.table.region(key).mark_overflow(key, now, end);
         }
         if !insertion.is_entered_since(now) {
@@ -367,10 +367,11 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         Peek::new(self.algorithm, state, now)
     }
 
-    /// Bars a key without an entry from getting one, as long as a charge at `now` counts.
+    /// Bars a key without an entry from getting one, as long as a charge of `permits` at `now` counts.
     #[cfg(feature = "rules")]
-    pub(crate) fn bar(self, key: u64, now: Nanos) {
-        let end = now.saturating_add(self.algorithm.span());
+    pub(crate) fn bar(self, key: u64, now: Nanos, permits: u64) {
+        let catch_all = Shared::new(self.store.catch_all.get());
+        let end = self.algorithm.counts_until(catch_all, now, permits);
         self.store.table.region(key).mark_overflow(key, now, end);
     }
 

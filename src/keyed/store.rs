@@ -83,7 +83,7 @@ impl Store {
         let shared = Shared::new(self.catch_all.get());
         if spent > 0 {
             charger.charge(shared, at, spent);
-            let end = at.saturating_add(charger.span());
+            let end = charger.counts_until(shared, at, 0);
             self.table.inherit_marks(&from.table, now, end);
         }
         Inherited {

@@ -123,8 +123,7 @@ impl<A: Reclaim, C: Clock, K> WithLimit<'_, A, C, K> {
 
     /// Refunds the permits of a receipt to `key`, under the conditions of [`KeyedRateLimiter::refund`].
     ///
-    /// A receipt of a [`Gcra`](crate::Gcra) can be refunded by the limit that it was admitted with. With another limit its
-    /// permits are forfeited. Receipts of other algorithms can be refunded with any limit, and by the limiter itself.
+    /// The receipt may be of another limit, or of the limiter itself.
     pub fn refund<Q: ?Sized>(&self, key: &Q, taken: impl Into<Receipt>) -> Settled
     where
         K: Keys<Q>,

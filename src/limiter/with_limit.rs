@@ -57,8 +57,7 @@ impl<A: Reclaim, C: Clock> WithLimit<'_, A, C> {
 
     /// Refunds the permits of a receipt, under the conditions of [`RateLimiter::refund`](crate::RateLimiter::refund).
     ///
-    /// A receipt of a [`Gcra`](crate::Gcra) can be refunded by the limit that it was admitted with. With another limit its
-    /// permits are forfeited. Receipts of other algorithms can be refunded with any limit, and by the limiter itself.
+    /// The receipt may be of another limit, or of the limiter itself.
     pub fn refund(&self, taken: impl Into<Receipt>) -> Settled {
         self.settle(taken, 0)
     }

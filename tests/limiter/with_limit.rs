@@ -129,6 +129,21 @@ fn a_bucket_with_lower_limits_keeps_its_bound() {
     assert!(log.worst(Duration::from_secs(1)) <= bucket.bound());
 }
 
+/// A lower limit takes more time per permit. So its refund of an earlier charge must not be taken for a later one.
+#[test]
+fn a_lower_limit_does_not_refund_a_later_charge_of_a_bucket() {
+    let (limiter, _) = by_hand(Gcra::new(quota("10/s")).expect("a bucket"));
+    let first = limiter.check().expect("ten are free").into_receipt();
+    assert!(limiter.check().is_ok());
+    let lowered = limiter.with_limit(5).expect("up to ten");
+    assert_eq!(lowered.refund(first), Settled::Forfeited(1));
+    assert_eq!(limiter.peek().spent(), 2);
+    // The newest charge is refunded whole, by any limit.
+    let last = limiter.check_n(3).expect("eight are free").into_receipt();
+    assert_eq!(lowered.refund(last), Settled::Exact);
+    assert_eq!(limiter.peek().spent(), 2);
+}
+
 /// A limit is one permit at least, and at most the limiter's own.
 #[test]
 fn a_limit_out_of_range_is_an_error() {

@@ -216,6 +216,33 @@ fn a_key_of_the_old_catch_all_enters_the_new_table_while_a_reload_is_pending() {
     assert!(all <= 10, "{all}");
 }
 
+/// The permits that the catch-all of a bucket has admitted count until it is full again, here for 10 s.
+#[test]
+fn a_bucket_that_has_overflowed_bars_keys_for_366_days() {
+    let key = by_user();
+    let rule = |keys| {
+        let rule = rule("each", "10/10s").algorithm(RuleAlgorithm::Gcra);
+        rule.by(&key).capacity(keys)
+    };
+    let (live, clock) = live([rule(1)]);
+    let overflowed = || live.load().counts().next().expect("a rule").1.overflowed;
+    for other in 1_000.. {
+        assert_eq!(admissions(&live, &user(other), 1), 1);
+        if overflowed() > 0 {
+            break;
+        }
+    }
+    for other in 1..=5 {
+        assert_eq!(admissions(&live, &user(other), 1), 1);
+    }
+    assert_eq!(overflowed(), 6);
+    assert_eq!(live.store(&set([rule(1_000)])), Ok(Reloaded::Done));
+    clock.advance(secs(11));
+    for other in 1..=5 {
+        assert_eq!(admissions(&live, &user(other), 20), 10);
+    }
+}
+
 /// Keys without an entry in the new table are charged to its catch-all, and barred, even if another key has filled
 /// the catch-all.
 #[test]

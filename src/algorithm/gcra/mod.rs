@@ -292,7 +292,7 @@ impl Algorithm for Gcra {
         }
         let units = Self::units(now);
         until_decided(|| self.attempt_once(words, units, permits))
-            .map(|before| Receipt::new(now, permits, before))
+            .map(|before| Receipt::new(now, permits, before).with_permit_time(self.permit))
     }
 
     fn ready_at<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Option<Nanos> {
@@ -320,14 +320,22 @@ impl Algorithm for Gcra {
     /// Succeeds only if the charge is the last write of the word. Then the word gets the time that a charge of fewer permits
     /// would have written. After a later charge this is not possible: the word does not show how much earlier that charge
     /// would have begun.
+    ///
+    /// The time per permit is that of the charge. A limit that differs from the limit of the charge would otherwise take a
+    /// later charge for it.
     fn refund<W: Words>(&self, words: W, receipt: &Receipt, permits: u64) -> bool {
         if permits == 0 || permits > receipt.permits() {
             return permits == 0;
         }
         let before = receipt.mark();
         let now = Self::units(receipt.at());
-        let charged = self.after(before, now, receipt.permits());
-        let after = self.after(before, now, receipt.permits() - permits);
+        let permit = match receipt.permit_time() {
+            // A receipt that a caller has made with `Receipt::new`.
+            0 => self.permit,
+            permit => permit,
+        };
+        let after = |permits: u64| before.max(now).saturating_add(permits.saturating_mul(permit));
+        let (charged, after) = (after(receipt.permits()), after(receipt.permits() - permits));
         let state = State(words);
         let seen = state.observe();
         seen.time() == charged && !seen.is_refunded() && state.replace(seen, Word::refunded(after))

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use super::state::Word;
+use super::state::{State, Word};
 use super::{Gcra, LARGEST, LAST, UNITS};
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::traits::{Reclaim, lowered_limit};
@@ -23,13 +23,18 @@ impl Reclaim for Gcra {
         Duration::from_nanos(self.tolerance().div_ceil(UNITS))
     }
 
+    fn counts_until<W: Words>(&self, words: W, at: Nanos, permits: u64) -> Nanos {
+        let full = self.after(State(words).observe().time(), Self::units(at), permits);
+        Self::instant(full).min(at.saturating_add(self.span()))
+    }
+
     #[inline(always)]
     fn attempt<W: Words>(&self, words: W, now: Nanos, permits: u64) -> Attempt {
         if permits == 0 {
             return Attempt::Admitted(Receipt::new(now, 0, 0));
         }
         self.attempt_once(words, Self::units(now), permits)
-            .map(|before| Receipt::new(now, permits, before))
+            .map(|before| Receipt::new(now, permits, before).with_permit_time(self.permit))
     }
 
     /// A state is idle as soon as its bucket is full. After a refund it is idle later, by the [`span`](Reclaim::span) or by the

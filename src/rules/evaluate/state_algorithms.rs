@@ -311,7 +311,7 @@ impl StateAlgorithms {
             WordLayout::Gcra { burst, .. } => format!("Gcra with burst {burst}"),
         };
         for tier in &self.tiers[1..] {
-            text += &format!(", tier of {}", tier.max_request());
+            text += &format!(", tier of {}", tier.bound());
         }
         text
     }

@@ -266,7 +266,7 @@ impl<'a> KeyDecider<'a> {
                 let peek = keyed.peek(self.key, now);
                 if peek.is_overflow() {
                     // The catch-all may hold less than the debt. The key must not get an entry before the debt expires.
-                    keyed.bar(self.key, now);
+                    keyed.bar(self.key, now, permits);
                 }
                 let permits = permits.min(peek.remaining());
                 // If it is denied, another thread has taken the capacity, which is then read again.
