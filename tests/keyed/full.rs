@@ -65,7 +65,11 @@ fn a_barred_key_gets_an_entry_at_its_retry_time() {
             let name = format!("{}, {part}", subject.name);
             clock.advance(it.span() * part / 17);
             // What a bucket has admitted counts until it is full again: for its whole span only if it was used up.
-            let charge = if subject.name == "bucket" { it.max_request() } else { 1 };
+            let charge = if subject.name == "bucket" {
+                it.max_request()
+            } else {
+                1
+            };
             let taken = limiter.check_n(&1, charge).expect("the catch-all is fresh");
             let (overflow, admitted) = (taken.is_overflow(), taken.at());
             assert!(overflow, "{name}");

@@ -459,3 +459,20 @@ proptest! {
         }
     }
 }
+
+/// A key that a lower limit has charged may be idle later than the span of the table's own limit. It counts from the time of
+/// the restore, and not from the time at which it would have been idle.
+#[test]
+fn a_charge_by_a_lower_limit_does_not_grow_by_restarts() {
+    let bucket = || Gcra::token_bucket(quota("100/min"), 5).expect("a bucket");
+    let mut limiter = builder(bucket(), 10, OnFull::Share)
+        .build_with(ManualClock::new(), Plain)
+        .expect("a table");
+    assert!(limiter.with_limit(10).expect("up to 100").check(&1).is_ok());
+    let wait = Duration::from_secs(6);
+    assert_eq!(limiter.peek(&1).retry_after(5), Some(wait));
+    for _ in 0..5 {
+        limiter = restored(bucket(), 10, &saved(&limiter), Duration::ZERO);
+        assert_eq!(limiter.peek(&1).retry_after(5), Some(wait));
+    }
+}

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use crate::algorithm::Reclaim;
 use crate::keyed::store::Store;
 use crate::limiter::SavedState;
+use crate::own_words::OwnWords;
 use crate::saved::{Reader, RestoreError, Writer};
 use crate::sync::{Shared, Words};
 use crate::table::{Entry, InsertOutcome, Insertion, OccupiedWords, SeenWord};
@@ -21,13 +22,20 @@ impl SavedState {
 
     /// The time at which the permits are charged in another process, whose clock shows `now`.
     fn charged_at<A: Reclaim>(&self, algorithm: &A, now: Nanos) -> Nanos {
-        if self.idle_after() > algorithm.span() {
-            // The state was ahead of its clock. No permit was admitted later than the time at which it would have
-            // become idle.
-            now.saturating_add(self.idle_after())
-        } else {
-            now
+        if self.idle_after() <= algorithm.span() {
+            return now;
         }
+        let idle_at = now.saturating_add(self.idle_after());
+        // Debt of a token bucket: the permits count for as long when they are charged now.
+        let fresh = OwnWords::new(algorithm.words());
+        let words = Shared::new(fresh.get());
+        algorithm.charge(words, now, self.spent());
+        if algorithm.idle_at(words, now).is_none_or(|idle| idle >= idle_at) {
+            return now;
+        }
+        // The state was ahead of its clock. No permit was admitted later than the time at which it would have become
+        // idle.
+        idle_at
     }
 
     /// Charges the permits, `elapsed` after they were saved, to words that no other thread uses. Returns the time at
