@@ -98,7 +98,7 @@ impl RedisStoreBuilder {
     /// Sets the user, for servers with access control lists. It replaces the user of the address.
     ///
     /// The user needs the commands `EVAL`, `EVALSHA`, `DEL` and `PING`, the keys of the [prefix](Self::prefix), and the
-    /// commands that scripts call: `ACL SETUSER limits on >password ~ringgate:* +@all -@admin +info` is enough.
+    /// commands that scripts call: `ACL SETUSER limits on >password ~ringgate:* +@all -@admin +info +role` is enough.
     pub fn username(mut self, name: impl Into<Box<str>>) -> Self {
         self.login.username = Some(name.into());
         self
@@ -312,9 +312,11 @@ impl RedisStoreBuilder {
         let client = ::redis::cluster::ClusterClientBuilder::new(nodes)
             .tcp_settings(::redis::io::tcp::TcpSettings::default().set_nodelay(true))
             .connection_timeout(settings.connect_timeout)
-            .response_timeout(settings.response_timeout)
+            // Not shorter than a call: after it the client would send a call again, and a refund must not run twice.
+            .response_timeout(settings.call_timeout)
             // Redirections count as retries, and nothing was executed before one. The client also retries after a
-            // connection has ended, which may charge a call twice. That is stricter.
+            // connection has ended. A charge that runs twice is stricter. A refund that runs twice may remove other
+            // permits, so up to the refunded permits more may be admitted.
             .retries(16)
             .min_retry_wait(1)
             .max_retry_wait(20)

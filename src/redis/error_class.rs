@@ -51,5 +51,26 @@ pub(super) fn diagnose(error: &RedisError) -> (StoreError, ErrorClass) {
     } else {
         (StoreErrorKind::UnexpectedReply, ErrorClass::Ailing)
     };
-    (StoreError::new(kind, error.to_string()), symptom)
+    let mut detail = error.to_string();
+    // A server that lacks a command repeats its arguments: those of HELLO include the password.
+    if let Some(at) = detail.find(", with args") {
+        detail.truncate(at);
+    }
+    (StoreError::new(kind, detail), symptom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_an_unknown_command_are_left_out() {
+        let detail = "unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'user' 'secret' ";
+        let error = ::redis::make_extension_error("ERR".into(), Some(detail.into()));
+        let (error, class) = diagnose(&error);
+        let text = error.to_string();
+        assert!(text.contains("unknown command 'HELLO'"), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+        assert_eq!(class, ErrorClass::None);
+    }
 }

@@ -22,7 +22,8 @@ use crate::shared::{
 /// - A call ends within the [call timeout](super::RedisStoreBuilder::call_timeout), and at once while there is no
 ///   connection. In a cluster, a request over several slots is several calls.
 /// - No call is sent twice, unless the server has answered that it did not execute the first. In a cluster the client
-///   library may send a call again after its connection has ended; a permit that is charged twice is stricter.
+///   library may send a call again after its connection has ended. A permit that is charged twice is stricter. A refund
+///   that is executed twice may admit up to the refunded permits more.
 /// - At most [this number](super::RedisStoreBuilder::max_in_flight) of calls run at once, whatever the server does.
 /// - No lock is held while waiting for the network.
 ///

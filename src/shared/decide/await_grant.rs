@@ -166,7 +166,7 @@ impl<R: ?Sized> SharedRules<R> {
     }
 
     /// Checks the lease of a quota that the store has denied. The permits of the lease may have been in the way, or may
-    /// be about to be granted or given back. No request is denied because of them.
+    /// be about to be granted or given back. No request is denied because of them, unless their last renewal failed.
     pub(super) async fn await_own_lease(
         &self,
         remote: &Remote<'_>,
@@ -190,7 +190,12 @@ impl<R: ?Sized> SharedRules<R> {
             SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
             SpendResult::Short => {}
         }
-        if !table.lock().managers[at].is_pending() {
+        let is_awaited = {
+            let inner = table.lock();
+            // The next copy of a request that failed is sent in the next period, and this request does not wait for it.
+            inner.managers[at].is_pending() && !inner.managers[at].is_failing()
+        };
+        if !is_awaited {
             return OwnLease::IsNotInTheWay;
         }
         let _ = timeout(Duration::from_nanos(node.period), answer).await;

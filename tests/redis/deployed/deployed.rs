@@ -56,7 +56,7 @@ async fn users_of_access_control_lists() {
             .arg("~ringgate:*");
         command.arg("+@all").arg("-@admin");
         if user == "limits" {
-            command.arg("+info");
+            command.arg("+info").arg("+role");
         } else {
             command.arg("-@dangerous");
         }

@@ -23,6 +23,8 @@ pub(crate) struct LeaseManager {
     carried: u64,
     /// Whether a copy of the pending request is on its way.
     sent: bool,
+    /// When the last copy was sent.
+    sent_at: u64,
     /// Twice the permits that a period demands: the recent maximum, halved in each period.
     demand: u64,
     /// The permits that were not covered since the last request was made. They are kept until the next one is made,
@@ -175,7 +177,7 @@ impl LeaseManager {
 
     /// Returns the request to send now, if there is one: a copy of the pending one, or a new one. The second value is
     /// the permits that the fallback limiter is to be charged. With `dirty`, a request does not wait for the period,
-    /// except for a copy of one that failed.
+    /// except for a copy of one that failed, whose period begins with the copy that failed.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -184,7 +186,9 @@ impl LeaseManager {
         new_id: impl FnOnce() -> u128,
     ) -> Option<(LeaseRequest, u64)> {
         let lease = self.lease.as_ref()?;
-        if self.sent || self.failing && dirty {
+        // The period of a copy that failed counts from that copy, also in a round that is not timed: there may have been
+        // no place.
+        if self.sent || self.failing && dirty && now < self.sent_at.saturating_add(lease.period) {
             return None;
         }
         let mut fallback = 0;
@@ -238,6 +242,7 @@ impl LeaseManager {
         }
         let (lease, pending) = (self.lease.as_ref()?, self.pending.as_ref()?);
         self.sent = true;
+        self.sent_at = now;
         let request = LeaseRequest {
             counter: lease.counter.clone(),
             lease_id: self.lease_id,

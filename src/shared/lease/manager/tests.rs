@@ -95,6 +95,13 @@ fn a_request_that_failed_waits_for_the_period() {
         (copy.lease_id(), copy.sequence()),
         (request.lease_id(), request.sequence())
     );
+    // A round without a place for the next copy makes the lease dirty, and the copy is sent when its period is over.
+    manager.fail(&copy);
+    assert!(manager.request(&state, 5 * PERIOD - 1, true, || 8).is_none());
+    let (copy, _) = manager
+        .request(&state, 5 * PERIOD, true, || 8)
+        .expect("the period is over");
+    assert_eq!(copy.sequence(), request.sequence());
     let answer = (&copy, LeaseGrant::of(4));
     assert!(manager.answer(&state, answer, (PERIOD, PERIOD), || 8));
     assert!(!manager.is_failing());
