@@ -92,9 +92,9 @@ impl Source {
     /// Whether both are one input.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self == other
-            || match other {
-                Self::File(path) => self.is_file(path),
-                Self::StandardInput => false,
+            || match (self, other) {
+                (one, Self::File(path)) | (Self::File(path), one) => one.is_file(path),
+                (Self::StandardInput, Self::StandardInput) => true,
             }
     }
 

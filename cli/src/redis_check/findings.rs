@@ -143,6 +143,8 @@ fn persistence(facts: &Facts) -> Option<Finding> {
         _ if found.ends_with("failed") => "failed",
         (true, "always") => "always",
         (true, "everysec") => "everysec",
+        (true, "unknown") => "unknown",
+        (false, _) if save.is_none() => "unknown",
         (true, _) => "seldom",
         (false, _) if save.is_some_and(|save| !save.is_empty()) => "snapshots",
         (false, _) => "none",
@@ -181,9 +183,12 @@ fn replication(facts: &Facts) -> Option<Finding> {
     Some(finding("replication", "replicas", found))
 }
 
-/// The finding about a cluster, of which some primaries are not reachable from here; `None` if its state is unknown.
-pub(super) fn of_cluster(facts: &Facts, unreachable: &[String]) -> Option<Finding> {
-    let state = facts.get("cluster_state")?;
+/// The finding about a cluster, of which some primaries are not reachable from here.
+pub(super) fn of_cluster(facts: &Facts, unreachable: &[String]) -> Finding {
+    let Some(state) = facts.get("cluster_state").filter(|_| !facts.nodes.is_empty()) else {
+        let found = "unknown: the user may not run CLUSTER INFO or CLUSTER NODES";
+        return finding("cluster", "unknown", found);
+    };
     let slots = facts.number("cluster_slots_ok");
     let has_replica = |primary: &Node| {
         let mut others = facts.nodes.iter().filter(|node| !node.failed);
@@ -196,7 +201,7 @@ pub(super) fn of_cluster(facts: &Facts, unreachable: &[String]) -> Option<Findin
         primaries().count(),
         facts.number("cluster_known_nodes"),
     );
-    Some(if state != "ok" || slots != 16384 {
+    if state != "ok" || slots != 16384 {
         finding("cluster", "slots", found)
     } else if !unreachable.is_empty() {
         let found = format!("{found}; unreachable: {}", unreachable.join(", "));
@@ -206,7 +211,7 @@ pub(super) fn of_cluster(facts: &Facts, unreachable: &[String]) -> Option<Findin
         finding("cluster", "single", found)
     } else {
         finding("cluster", "whole", found)
-    })
+    }
 }
 
 #[cfg(test)]
@@ -233,13 +238,16 @@ mod tests {
         aof_enabled:1 appendfsync:no save:|Warning persistence appendonly yes, appendfsync no, no snapshots
         aof_enabled:0 save:3600|Warning persistence appendonly no, save 3600
         aof_enabled:0 save: rdb_last_bgsave_status:err|Warning persistence appendonly no, no snapshots; the last snapshot failed
+        aof_enabled:1 save:|Warning persistence appendonly yes, appendfsync unknown, no snapshots
+        aof_enabled:0|Warning persistence appendonly no, snapshots unknown
         role:master connected_slaves:0|Ok replication a primary without replicas
         role:master connected_slaves:2 slave0:ip=a,lag=0 slave1:ip=b,lag=3|Note replication a primary with 2 replicas, largest lag 3 s
         role:slave master_host:h master_port:1 master_link_status:down|Problem replication a read-only replica of h:1, disconnected from it
         role:slave master_host:h master_port:1 slave_read_only:0|Problem replication a writable replica of h:1
         cluster_state:ok cluster_slots_ok:16384|Note cluster cluster_state ok, 16384 of 16384 slots served, 2 primaries, 0 nodes; primaries without a replica: 1
         cluster_state:fail cluster_slots_ok:16384|Problem cluster cluster_state fail, 16384 of 16384 slots served, 2 primaries, 0 nodes
-        cluster_state:ok cluster_slots_ok:9|Problem cluster cluster_state ok, 9 of 16384 slots served, 2 primaries, 0 nodes";
+        cluster_state:ok cluster_slots_ok:9|Problem cluster cluster_state ok, 9 of 16384 slots served, 2 primaries, 0 nodes
+        cluster_enabled:1|Warning cluster unknown: the user may not run CLUSTER INFO or CLUSTER NODES";
 
     const NODES: &str = "\
         a 10.0.0.1:6379@16379,name myself,master - 0 0 1 connected 0-8191\n\
@@ -265,7 +273,7 @@ mod tests {
                 persistence(&facts),
                 replication(&facts),
             ];
-            let judged = judged.into_iter().flatten().chain(of_cluster(&facts, &[]));
+            let judged = judged.into_iter().flatten().chain([of_cluster(&facts, &[])]);
             let judged: Vec<_> = judged
                 .filter(|finding| expected.contains(&format!(" {} ", finding.check)))
                 .collect();
@@ -286,6 +294,9 @@ mod tests {
         }
         let whole = facts("cluster_state:ok cluster_slots_ok:16384");
         let unreachable = of_cluster(&whole, &["b:1".to_owned()]);
-        assert!(unreachable.is_some_and(|finding| finding.found.ends_with("; unreachable: b:1")));
+        assert!(unreachable.found.ends_with("; unreachable: b:1"));
+        let mut without_nodes = whole;
+        without_nodes.nodes.clear();
+        assert_eq!(of_cluster(&without_nodes, &[]).level, Level::Warning);
     }
 }

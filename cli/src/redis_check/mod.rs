@@ -195,7 +195,7 @@ impl Run<'_> {
         if servers.is_empty() || is_primary {
             servers.insert(0, first);
         }
-        (servers, findings::of_cluster(&facts, &unreachable))
+        (servers, Some(findings::of_cluster(&facts, &unreachable)))
     }
 }
 

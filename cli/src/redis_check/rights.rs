@@ -1,5 +1,7 @@
 //! The rights of the user.
 
+use std::collections::BTreeSet;
+
 use redis::Value;
 
 use super::connection::{CallError, Connection};
@@ -7,13 +9,18 @@ use super::finding::Finding;
 use super::findings::finding;
 
 /// The purposes without which strict decisions work.
-const OPTIONAL: [&str; 3] = ["the modes lease and sync", "reset", "the heartbeat"];
+const OPTIONAL: [&str; 4] = [
+    "the modes lease and sync",
+    "reset",
+    "the heartbeat",
+    "the role of the server",
+];
 /// The purpose that only a cluster has.
 const SLOTS: &str = "the slots of a cluster";
 
 /// The purposes of commands, and the commands with arguments that change nothing: the key does not exist, or the server
 /// rejects the arguments after it has checked the rights. `KEY` stands for the key.
-const PROBES: [(&str, &[&str]); 8] = [
+const PROBES: [(&str, &[&str]); 10] = [
     (
         "every decision",
         &[
@@ -43,10 +50,12 @@ const PROBES: [(&str, &[&str]); 8] = [
             "ZREMRANGEBYSCORE KEY 0 0",
         ],
     ),
+    ("rules by a token bucket", &["GET KEY", "SET KEY value NX XX"]),
     (OPTIONAL[0], &["GET KEY", "SET KEY value NX XX", "INFO server"]),
     ("refunds", &["HGET KEY field", "ZREM KEY member"]),
     (OPTIONAL[1], &["DEL KEY"]),
     (OPTIONAL[2], &["PING"]),
+    (OPTIONAL[3], &["ROLE"]),
     (SLOTS, &["CLUSTER SLOTS"]),
 ];
 
@@ -96,11 +105,16 @@ fn conclude(user: &str, prefix: &str, probes: &[Probe], answers: &[Result<Value,
         purposes.push(probe.0);
     }
     if purposes.is_empty() {
-        let commands = probes.len();
+        let commands = probes.iter().map(name).collect::<BTreeSet<_>>().len();
         let found = format!("the user {user:?} may run all {commands} commands on {prefix}:*");
         return finding("rights", "all", found);
     }
     purposes.dedup();
+    // A command may have several purposes.
+    for names in [&mut forbidden, &mut unknown] {
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
+    }
     let (mut found, mut grants, mut advice) = (Vec::new(), String::new(), Vec::new());
     if !forbidden.is_empty() {
         found.push(format!("the user {user:?} may not run {}", forbidden.join(" ")));

@@ -206,18 +206,29 @@ impl Plan {
         Ok(self.rules_for(keys).build_with(clock, SEEDS)?)
     }
 
+    /// Whether the tables of one rule set have room for this number of keys.
+    pub(crate) fn has_room(&self, keys: u64) -> bool {
+        let mut keyed = self.entries.iter().filter(|entry| entry.key.is_some());
+        keyed.all(|entry| keys <= self.room(entry))
+    }
+
+    /// The largest capacity of the table of an entry with a key.
+    fn room(&self, entry: &PlanEntry) -> u64 {
+        let tables = self.entries.iter().filter(|entry| entry.key.is_some()).count() as u64;
+        // The words of an entry and its tag, with a quarter more entries than keys.
+        let bytes = (8 * entry.words() + 64) * 5 / 4;
+        (ROOM / tables.max(1) / bytes).max(1)
+    }
+
     fn rules_for(&self, keys: u64) -> RuleSetBuilder<Event> {
         if !self.roomy {
             return self.rules.clone();
         }
-        let tables = self.entries.iter().filter(|entry| entry.key.is_some()).count() as u64;
         let mut rules = RuleSetBuilder::new();
         for (rule, entry) in self.rules.rules().iter().zip(&self.entries) {
             let rule: Rule<Event> = rule.clone();
             rules = rules.rule(if entry.key.is_some() {
-                // The words of an entry and its tag, with a quarter more entries than keys.
-                let bytes = (8 * entry.words() + 64) * 5 / 4;
-                rule.capacity(keys.clamp(1, (ROOM / tables / bytes).max(1)))
+                rule.capacity(keys.clamp(1, self.room(entry)))
             } else {
                 rule
             });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tool::{json as object, on_pipe, tool};
+use crate::tool::{json as object, on_pipe, stderr, tool};
 use crate::truth::clock;
 
 fn details(args: &str, log: &str) -> Value {
@@ -68,4 +68,68 @@ fn the_details_of_denied_requests_are_counted() {
         _ => format!("2015-05-17T{time}Z web cron: ready"),
     });
     assert_eq!(details("--key host", &syslog), json!([]));
+}
+
+/// Whether the text report, which reads no details, has the figures of the JSON object.
+fn agrees(key: &str, log: &str, figures: [u64; 3]) {
+    let arguments = format!("--quiet --lenient --key {key} --rule 10/60s");
+    let report = object(&on_pipe(&mut tool(&format!("--json {arguments}"), None), log));
+    let [requests, denied, unreadable] = figures;
+    assert_eq!(report["requests"], requests, "{report}");
+    assert_eq!(report["denied"], denied, "{report}");
+    assert_eq!(report["unreadable"], unreadable, "{report}");
+    let output = on_pipe(&mut tool(&arguments, None), log);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for (name, figure) in [
+        ("requests", requests),
+        ("denied", denied),
+        ("unreadable", unreadable),
+    ] {
+        let line = format!("{name:<10} {figure}");
+        assert!(text.lines().any(|said| said == line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn a_detail_around_the_key_changes_no_figure() {
+    let lines = log(|time, path, _| {
+        let id = if path == "/a" { "x" } else { "y" };
+        format!("{{\"time\":\"2015-05-17T{time}Z\",\"agent\":{{\"id\":\"{id}\"}}}}")
+    });
+    agrees("agent.id", &lines, [20, 2, 0]);
+}
+
+#[test]
+fn later_columns_without_a_detail_change_no_figure() {
+    let mut w3c = String::new();
+    for (number, line) in log(|time, _, _| format!("2015-05-17 {time} 1.2.3.4"))
+        .lines()
+        .enumerate()
+    {
+        w3c += match number {
+            0 => "#Fields: date time c-ip cs(User-Agent)\n",
+            8 => "#Fields: date time c-ip\n",
+            _ => "",
+        };
+        w3c += line;
+        w3c += if number < 8 { " curl\n" } else { "\n" };
+    }
+    agrees("client", &w3c, [20, 10, 0]);
+}
+
+#[test]
+fn a_detail_that_is_there_twice_changes_no_figure() {
+    let lines = log(|time, path, _| {
+        format!("{{\"time\":\"2015-05-17T{time}Z\",\"client\":\"a\",\"path\":\"{path}\",\"path\":\"/c\"}}")
+    });
+    agrees("client", &lines, [20, 10, 0]);
+    let path = json!({"field": "path", "denied": [["/a", 6], ["/b", 4]]});
+    assert_eq!(details("", &lines), json!([path]));
+    let lines = log(|time, path, _| format!("time=2015-05-17T{time}Z client=a path={path} path=/c"));
+    agrees("client", &lines, [20, 10, 0]);
+    assert_eq!(details("", &lines), json!([path]));
+    // A field of a rule that is there twice makes the line unreadable in both.
+    let lines = lines + "time=2015-05-17T10:05:00Z client=a client=b path=/a\n";
+    agrees("client", &lines, [20, 10, 1]);
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::tool::{file, json, on_file, run, stderr};
+use crate::tool::{file, json, on_file, run, stderr, tool};
 use crate::truth::{access, is_exact, is_refused, replay, texts, twenty};
 
 fn gzip(content: &[u8]) -> Vec<u8> {
@@ -96,8 +96,17 @@ fn an_input_that_is_given_twice_is_refused() {
     let link = tempfile::tempdir().unwrap();
     let other = link.path().join("other.log");
     std::fs::hard_link(path, &other).unwrap();
-    for second in [path, other.to_str().unwrap()] {
-        let output = run(["replay", "--rule", "1/s", path, second]);
+    let of_standard_input = |first: &str, second: &str| {
+        let mut command = tool("--rule 1/s", None);
+        let input = std::fs::File::open(path).unwrap();
+        command.args([first, second]).stdin(input).output().unwrap()
+    };
+    for output in [
+        run(["replay", "--rule", "1/s", path, path]),
+        run(["replay", "--rule", "1/s", path, other.to_str().unwrap()]),
+        of_standard_input(path, "-"),
+        of_standard_input("-", path),
+    ] {
         assert_eq!(output.status.code(), Some(2));
         assert!(
             stderr(&output).contains("twice (expected each input once)"),

@@ -44,7 +44,7 @@ impl Columns {
     ///
     /// # Errors
     ///
-    /// When a wanted field does not exist.
+    /// When a wanted field does not exist, unless it is a detail.
     pub(crate) fn new<N: AsRef<str>>(
         title: &str,
         names: &[N],
@@ -59,6 +59,9 @@ impl Columns {
             let found = of_standard.find_map(|(_, native, part)| Some((position(native)?, *part)));
             let found = found.or_else(|| Some((position(name)?, Part::Whole)));
             let Some((column, part)) = found else {
+                if wanted.is_detail(*place) {
+                    continue;
+                }
                 let mut known: Vec<&str> = standard
                     .iter()
                     .filter(|(_, native, _)| position(native).is_some())

@@ -24,10 +24,17 @@ use crate::input::time::timestamp::TimestampParser;
 pub(crate) struct WantedFields {
     /// The names, each with its place in a row.
     pub(crate) fields: Vec<(String, usize)>,
-    /// The place of the time's text, behind all fields.
+    /// The place of the time's text, behind all fields that rules name. Details follow it.
     pub(crate) time_place: usize,
     /// The value of `--time-field`.
     pub(crate) time: Option<String>,
+}
+
+impl WantedFields {
+    /// Whether the field at a place is a detail. A detail never makes a line unreadable.
+    pub(crate) const fn is_detail(&self, place: usize) -> bool {
+        place > self.time_place
+    }
 }
 
 /// The meaning of a line.

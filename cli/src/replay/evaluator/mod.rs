@@ -83,7 +83,7 @@ const BATCH: usize = 1 << 14;
 /// The largest number of threads.
 const THREADS: usize = 8;
 
-/// Evaluates all requests, on several threads if all rules have one key.
+/// Evaluates all requests, on several threads if all rules have one key and one thread has room for all keys.
 ///
 /// # Errors
 ///
@@ -97,7 +97,8 @@ pub(crate) fn evaluate(
 ) -> Result<Evaluated, Failure> {
     progress.begin("applying rules");
     let threads = match plan.common_key() {
-        Some(_) if events.records() > BATCH as u64 => {
+        // Several threads have more room together than one. Verdicts must not depend on their number.
+        Some(_) if events.records() > BATCH as u64 && plan.has_room(keys) => {
             let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
             cores.min(THREADS)
         }

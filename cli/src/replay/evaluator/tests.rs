@@ -86,3 +86,20 @@ fn rules_with_several_keys_have_one_thread() {
     assert_eq!(plan(&["9/60s as a", "5/s by path as b"]).common_key(), None);
     assert_eq!(plan(&["9/60s as a", "5/s by all as b"]).common_key(), None);
 }
+
+#[test]
+fn room_is_shared_by_the_tables_of_one_thread() {
+    let room = |rules: &[&str]| {
+        let plan = plan(rules);
+        (0..31)
+            .rev()
+            .find(|bit| plan.has_room(1_u64 << bit))
+            .expect("room for a key")
+    };
+    let one = room(&["9/60s as a"]);
+    assert!((20..30).contains(&one), "2^{one} keys");
+    assert_eq!(room(&["9/60s as a", "8/60s as b"]), one - 1);
+    // A limit for all requests has no table.
+    assert_eq!(room(&["9/60s as a", "8/60s by all as b"]), one);
+    assert!(!plan(&["9/60s as a"]).has_room(u64::MAX));
+}

@@ -155,7 +155,7 @@ impl NamedFields {
             client: None,
             client_is: None,
         };
-        let mut fields: Vec<(String, usize)> = Vec::new();
+        let mut natives = Vec::new();
         for (name, place) in &wanted.fields {
             let (native, part) = match name.as_str() {
                 "client" => found.client(*place, names, &values)?,
@@ -168,9 +168,15 @@ impl NamedFields {
             if part != Part::Whole {
                 found.parts.push((*place, part));
             }
-            found.add(&mut fields, native, *place);
+            natives.push((native, *place));
         }
-        found.add(&mut fields, &time, wanted.time_place);
+        natives.push((time.as_str(), wanted.time_place));
+        // A detail that is also the time or a field of a rule is a copy of it.
+        natives.sort_by_key(|(_, place)| *place);
+        let mut fields: Vec<(String, usize)> = Vec::new();
+        for (native, place) in natives {
+            found.add(&mut fields, native, place);
+        }
         Ok((found, fields))
     }
 

@@ -48,7 +48,10 @@ impl Json {
                 format!("at most {} for JSON", Paths::MOST - 1),
             ));
         }
-        let paths = Paths::new(fields.into_iter());
+        let mut paths = Paths::new(fields.into_iter());
+        for (number, path) in paths.all.iter().enumerate() {
+            paths.details |= Open::from(wanted.is_detail(path.place)) << number;
+        }
         Ok(Self { paths, named })
     }
 }
@@ -72,7 +75,11 @@ impl LogFormat for Json {
 
 /// The wanted fields, with their places in a row.
 #[derive(Debug)]
-pub(crate) struct Paths(Vec<Path>);
+pub(crate) struct Paths {
+    all: Vec<Path>,
+    /// The paths of details, which never make a line unreadable.
+    details: Open,
+}
 
 /// A path to a field: its whole name, or the parts of a name with dots as fields of fields.
 #[derive(Debug)]
@@ -101,7 +108,10 @@ impl Paths {
             }
         }
         debug_assert!(paths.len() <= 2 * Self::MOST, "of {} bits", Open::BITS);
-        Self(paths)
+        Self {
+            all: paths,
+            details: 0,
+        }
     }
 
     /// The place for the value of an object's field, or the paths that continue inside of it.
@@ -111,7 +121,7 @@ impl Paths {
             path: 0,
             deeper: 0,
         };
-        for (number, path) in self.0.iter().enumerate() {
+        for (number, path) in self.all.iter().enumerate() {
             if open & (1 << number) != 0 && path.steps.get(depth).is_some_and(|step| **step == *name) {
                 if path.steps.len() == depth + 1 {
                     step.here = Some(path.place);
@@ -206,31 +216,39 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
             depth: self.depth,
         };
         while let Some(step) = map.next_key_seed(name(self.open))? {
+            if step.here.is_none() && step.deeper == 0 {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let raw: &'de RawValue = map.next_value()?;
             if let Some(place) = step.here {
-                let raw: &'de RawValue = map.next_value()?;
                 let bit = 1 << step.path;
-                if *self.seen & bit != 0 {
-                    let name = self.paths.0[step.path].steps.join(".");
+                let is_first = *self.seen & bit == 0;
+                if !is_first && self.paths.details & bit == 0 {
+                    let name = self.paths.all[step.path].steps.join(".");
                     return Err(serde::de::Error::custom(format!("{TWICE} {name:?}")));
                 }
                 *self.seen |= bit;
-                set(self.row, place, raw.get());
-            } else if step.deeper != 0 {
-                let raw: &'de RawValue = map.next_value()?;
-                // If the value is not an object, the field is missing.
-                if raw.get().starts_with('{') {
-                    let inner = Object {
-                        paths: self.paths,
-                        open: step.deeper,
-                        depth: self.depth + 1,
-                        seen: self.seen,
-                        row: self.row,
-                    };
-                    let mut json = serde_json::Deserializer::from_str(raw.get());
-                    inner.deserialize(&mut json).map_err(serde::de::Error::custom)?;
+                // Of a detail, the first value counts.
+                if is_first {
+                    set(self.row, place, raw.get());
                 }
-            } else {
-                map.next_value::<IgnoredAny>()?;
+            }
+            // If the value is not an object, the field is missing.
+            if step.deeper != 0 && raw.get().starts_with('{') {
+                let inner = Object {
+                    paths: self.paths,
+                    open: step.deeper,
+                    depth: self.depth + 1,
+                    seen: self.seen,
+                    row: self.row,
+                };
+                let mut json = serde_json::Deserializer::from_str(raw.get());
+                let read = inner.deserialize(&mut json);
+                // An object in which only details are wanted may have names that cannot be decoded.
+                if step.deeper & !self.paths.details != 0 {
+                    read.map_err(serde::de::Error::custom)?;
+                }
             }
         }
         Ok(())

@@ -12,6 +12,8 @@ pub(crate) struct Logfmt {
     /// The wanted names with their places in a row.
     wanted: Vec<(String, usize)>,
     named: NamedFields,
+    /// The place of the time. Details follow it.
+    time_place: usize,
 }
 
 impl Logfmt {
@@ -37,8 +39,13 @@ impl Logfmt {
             }
             found
         };
+        let time_place = wanted.time_place;
         let (named, wanted) = NamedFields::resolve(wanted, &all, values)?;
-        Ok(Self { wanted, named })
+        Ok(Self {
+            wanted,
+            named,
+            time_place,
+        })
     }
 }
 
@@ -54,6 +61,10 @@ impl LogFormat for Logfmt {
                 return Ok(());
             };
             if row.get(*place).is_some() {
+                // Of a detail, the first value counts.
+                if *place > self.time_place {
+                    return Ok(());
+                }
                 return Err(Unreadable::line(format!("the field {known:?} is there twice")));
             }
             row.set(*place, value);
