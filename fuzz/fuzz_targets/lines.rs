@@ -42,7 +42,9 @@ const FIELDS: [&[&str]; 3] = [&[], &["client"], &["client", "path", "agent", "a.
 /// A format of the command line's own, or none.
 fn own(which: u8) -> Option<Own> {
     match which % 4 {
-        0 => Some(Own::LogFormat("$remote_addr [$time_local] \"$request\" $status".into())),
+        0 => Some(Own::LogFormat(
+            "$remote_addr [$time_local] \"$request\" $status".into(),
+        )),
         1 => Some(Own::Pattern("^(?<time>\\S+) from (?<client>\\S+)".into())),
         _ => None,
     }

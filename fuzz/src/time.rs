@@ -3,9 +3,9 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use ringgate::Nanos;
 
-/// Twenty years in nanoseconds: until then decisions are compared with the references. Later only
+/// Fifteen years in nanoseconds: until then decisions are compared with the references. Later only
 /// the promises hold.
-pub const HORIZON: u64 = 20 * 365 * 24 * 3600 * 1_000_000_000;
+pub const HORIZON: u64 = 15 * 365 * 24 * 3600 * 1_000_000_000;
 
 /// How the clock moves between two calls.
 #[derive(Arbitrary, Clone, Copy, Debug)]

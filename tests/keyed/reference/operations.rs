@@ -236,6 +236,8 @@ impl<K: Keys<u64>> World<'_, K> {
             (Some(_), false) if state.may_be_lost && !exact => false,
             // An entry that may be forgotten while it counts refunds no time.
             (Some(_), false) if self.on_full == OnFull::Forget && matches!(it, Any::Gcra(_)) => false,
+            // Such an entry refunds only what its first word shows: for a ring of several words, the current cell.
+            (Some(_), false) if self.on_full == OnFull::Forget && !exact => false,
             (Some(receipt), false) => {
                 let words = state.words.as_ref().expect("it was compared");
                 it.refund(words.shared(), receipt, permits)

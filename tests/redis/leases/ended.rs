@@ -157,7 +157,7 @@ async fn restarts_leave_no_memory_behind() {
             .query(&mut server.client())
             .expect("a time");
         let most = match key.ends_with(":era") {
-            true => Duration::from_hours(49),
+            true => Duration::from_secs(49 * 3600),
             false => 2 * (window + term),
         };
         let most = i64::try_from(most.as_millis()).expect("a time");
