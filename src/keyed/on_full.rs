@@ -45,6 +45,6 @@ pub enum OnFull {
     /// A refund is forfeited if it would move the state back in time, as a refund by [`Gcra`](crate::Gcra) does. The
     /// entry may pass to another key before that time has come.
     ///
-    /// A refund gives permits back only while the cell of their charge is the current one, and a token bucket none.
+    /// A counter ring of several words refunds permits only while the cell of their charge is the current one.
     Forget,
 }

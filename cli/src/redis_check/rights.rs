@@ -1,6 +1,6 @@
 //! The rights of the user.
 
-use std::collections::BTreeSet;
+use alloc::collections::BTreeSet;
 
 use redis::Value;
 
