@@ -9,6 +9,9 @@ extern crate alloc;
 mod attacks;
 #[path = "redis/leases/budgets.rs"]
 mod budgets;
+#[cfg(feature = "redis-tls")]
+#[path = "redis/support/certificates.rs"]
+mod certificates;
 #[path = "redis/clocks.rs"]
 mod clocks;
 #[cfg(feature = "redis-cluster")]

@@ -15,11 +15,15 @@ mod usage;
 mod access;
 #[path = "redis_check/clusters.rs"]
 mod clusters;
+#[path = "redis_check/encrypted.rs"]
+mod encrypted;
 #[path = "redis_check/servers.rs"]
 mod servers;
 #[path = "redis_check/silence.rs"]
 mod silence;
 
+#[path = "../../tests/redis/support/certificates.rs"]
+mod certificates;
 #[expect(dead_code, reason = "shared with the tests of the stores")]
 #[path = "../../tests/redis/support/server.rs"]
 mod server;

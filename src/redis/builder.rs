@@ -66,8 +66,8 @@ impl RedisStore {
 
     /// Begins a store in a cluster, by the addresses of some of its nodes.
     ///
-    /// With `rediss://` the nodes are connected to by TLS. The process must have installed a provider of rustls for that:
-    /// the client library makes these connections.
+    /// With `rediss://` the nodes are connected to by TLS. The client library makes these connections, and needs a provider of
+    /// cryptography that is installed in the process, for example by `install_tls_provider`.
     #[cfg(feature = "redis-cluster")]
     pub fn cluster(urls: &[&str]) -> RedisStoreBuilder {
         let urls = urls.iter().map(|&url| url.to_owned()).collect();
@@ -76,8 +76,8 @@ impl RedisStore {
 
     /// Begins a store in the server of a client, with the client's address, user, protocol, certificates and options of TCP.
     ///
-    /// The store makes connections of its own, by its own timeouts. If the client connects by TLS, the process must have
-    /// installed a provider of rustls.
+    /// The store makes connections of its own, by its own timeouts. If the client connects by TLS, a provider of
+    /// cryptography must be installed in the process, for example by `install_tls_provider`.
     #[cfg(feature = "redis-client")]
     pub fn client(client: &::redis::Client) -> RedisStoreBuilder {
         RedisStoreBuilder::new(Addresses::Client(Box::new(client.get_connection_info().clone())))

@@ -23,3 +23,5 @@ pub use health::Health;
 #[cfg(feature = "observe")]
 pub use observer::RedisObserver;
 pub use store::RedisStore;
+#[cfg(feature = "redis-tls")]
+pub use tls::install_tls_provider;

@@ -57,7 +57,7 @@ impl Tls {
     pub(super) fn new(certificates: &Certificates) -> Result<Self, ConfigError> {
         let provider = match CryptoProvider::get_default() {
             Some(installed) => Arc::clone(installed),
-            None => built_in()?,
+            None => Arc::new(built_in()?),
         };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -124,12 +124,30 @@ fn roots(certificates: &Certificates) -> Result<RootCertStore, ConfigError> {
     Ok(store)
 }
 
-const INSTALL: &str = "one that the process installs by rustls::crypto::CryptoProvider::install_default, before the \
-                       store is built";
+const INSTALL: &str = "one that the process installs by redis::install_tls_provider or \
+                       rustls::crypto::CryptoProvider::install_default, before the store is built";
+
+/// Installs the built-in provider of cryptography, graviola, for the whole process, unless it has one.
+///
+/// Stores for clusters need it for addresses with `rediss://`, and so do stores that were given a `redis::Client`: these
+/// connections are made by the client library. Other stores use the installed provider, and graviola without one.
+///
+/// An application that prefers another provider calls `rustls::crypto::CryptoProvider::install_default` before this.
+///
+/// # Errors
+///
+/// `tls_provider`, if graviola does not support this processor. It supports aarch64, and x86-64 from about 2015 on.
+pub fn install_tls_provider() -> Result<(), ConfigError> {
+    if CryptoProvider::get_default().is_none() {
+        // An error means that another thread has installed one.
+        let _ = built_in()?.install_default();
+    }
+    Ok(())
+}
 
 /// The provider of a process that has installed none.
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-fn built_in() -> Result<Arc<CryptoProvider>, ConfigError> {
+fn built_in() -> Result<CryptoProvider, ConfigError> {
     // The provider panics without these.
     #[cfg(target_arch = "x86_64")]
     let missing = [
@@ -150,7 +168,7 @@ fn built_in() -> Result<Arc<CryptoProvider>, ConfigError> {
         ("sha2", std::arch::is_aarch64_feature_detected!("sha2")),
     ];
     match missing.iter().find(|(_, is_there)| !is_there) {
-        None => Ok(Arc::new(rustls_graviola::default_provider())),
+        None => Ok(rustls_graviola::default_provider()),
         Some((feature, _)) => {
             let given = format!("none, and the processor lacks {feature} for the built-in one");
             Err(ConfigError::new("tls_provider", given, INSTALL))
@@ -159,7 +177,7 @@ fn built_in() -> Result<Arc<CryptoProvider>, ConfigError> {
 }
 
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-fn built_in() -> Result<Arc<CryptoProvider>, ConfigError> {
+fn built_in() -> Result<CryptoProvider, ConfigError> {
     Err(ConfigError::new("tls_provider", "none", INSTALL))
 }
 

@@ -64,7 +64,7 @@ fn a_barred_key_gets_an_entry_at_its_retry_time() {
             }
             let name = format!("{}, {part}", subject.name);
             clock.advance(it.span() * part / 17);
-            // What a bucket has admitted counts until it is full again: for its whole span only if it was used up.
+            // A permit of a bucket counts until the bucket is full again: for its whole span only if the bucket was empty.
             let charge = if subject.name == "bucket" {
                 it.max_request()
             } else {

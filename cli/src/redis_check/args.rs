@@ -25,6 +25,9 @@ Load:
   nothing. Decisions use unique keys, which are removed at the end and expire within 12 seconds in any case. A check
   takes at most 5 seconds and 5 times --timeout.
 
+TLS:
+  Certificates must lead to an authority of the system, or of the file that the variable SSL_CERT_FILE names.
+
 Exit status:
   0 without a problem, 1 with a problem (also if the login fails), 2 if an argument is invalid or no server answers."#;
 
@@ -32,8 +35,8 @@ Exit status:
 pub(crate) struct CheckArgs {
     /// Server, or nodes of a cluster; "-" reads from standard input
     ///
-    /// redis://user:password@host:port/database or unix:///path?user=name&pass=password&db=0. Arguments are visible to other
-    /// users of the machine. With "-" addresses are read from standard input, one a line.
+    /// redis://user:password@host:port/database, rediss:// for TLS, or unix:///path?user=name&pass=password&db=0. Arguments
+    /// are visible to other users of the machine. With "-" addresses are read from standard input, one a line.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
 

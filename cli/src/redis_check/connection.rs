@@ -19,17 +19,36 @@ impl Address {
         url.into_connection_info().ok().map(Self)
     }
 
-    /// The address of another node of the cluster, with the same login.
+    /// The address of another node of the cluster, with the same login, and by TLS if this one is.
     pub(super) fn of_node(&self, host: &str, port: u16) -> Self {
-        let address = ConnectionAddr::Tcp(host.to_owned(), port);
+        let host = host.to_owned();
+        let address = match self.0.addr() {
+            ConnectionAddr::TcpTls {
+                insecure, tls_params, ..
+            } => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: *insecure,
+                tls_params: tls_params.clone(),
+            },
+            _ => ConnectionAddr::Tcp(host, port),
+        };
         Self(self.0.clone().set_addr(address))
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self.0.addr(), ConnectionAddr::TcpTls { .. })
     }
 
     /// Host and port, or the path of a socket.
     pub(super) fn place(&self) -> String {
         match self.0.addr() {
-            ConnectionAddr::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
-            ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                match host.contains(':') {
+                    true => format!("[{host}]:{port}"),
+                    false => format!("{host}:{port}"),
+                }
+            }
             ConnectionAddr::Unix(path) => path.display().to_string(),
             other => other.to_string(),
         }
@@ -44,7 +63,11 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings = self.0.redis_settings();
         let is_unix = matches!(self.0.addr(), ConnectionAddr::Unix(_));
-        f.write_str(if is_unix { "unix://" } else { "redis://" })?;
+        f.write_str(match self.0.addr() {
+            ConnectionAddr::Unix(_) => "unix://",
+            ConnectionAddr::TcpTls { .. } => "rediss://",
+            _ => "redis://",
+        })?;
         if let Some(user) = settings.username().filter(|_| !is_unix) {
             write!(f, "{user}@")?;
         }

@@ -45,13 +45,16 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Checked, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::io("cannot start a runtime", error))?;
+    let addresses: Vec<Address> = urls.iter().filter_map(|url| Address::parse(url)).collect();
+    if addresses.iter().any(Address::is_encrypted) {
+        ringgate::redis::install_tls_provider()?;
+    }
     let context = runtime.enter();
     // Building a store validates each address and the prefix before anything is sent.
     for url in &urls {
         Scripts::new(slice::from_ref(url), &args.prefix, timeout, false)?;
     }
     drop(context);
-    let addresses: Vec<Address> = urls.iter().filter_map(|url| Address::parse(url)).collect();
     let run = Run {
         prefix: &args.prefix,
         timeout,

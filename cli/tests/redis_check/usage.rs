@@ -58,8 +58,8 @@ fn invalid_arguments_are_named() {
             &["prefix", "a{b}", "without braces"],
         ),
         (
-            "check rediss://127.0.0.1:1",
-            &["url", "redis://", "TLS, which is not built in"],
+            "check rediss://127.0.0.1:1/#insecure",
+            &["url", "insecure", "a certificate that can be checked"],
         ),
         ("check 127.0.0.1:6379", &["url", "redis://"]),
     ] {

@@ -1,114 +1,16 @@
 //! Connections by TLS, to servers whose certificates are right, wrong and expired.
 
 use core::time::Duration;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::shared::{DecidedBy, OnError, SharedLimiter, StoreErrorKind};
-use tempfile::TempDir;
 
-use crate::server::{PATIENCE, Server, free_port, patient, ready, until};
-
-/// Authorities and their certificates, made by `openssl`.
-struct Certificates(TempDir);
-
-const CONFIG: &str = "
-[ca]
-default_ca = own
-[own]
-database = index
-new_certs_dir = .
-rand_serial = yes
-default_md = sha256
-policy = any
-unique_subject = no
-[any]
-commonName = supplied
-";
-
-/// The first and the last day of a certificate.
-type Validity = (&'static str, &'static str);
-const VALID: Validity = ("20200101000000Z", "20990101000000Z");
-const EXPIRED: Validity = ("20200101000000Z", "20200201000000Z");
+use crate::certificates::{Certificates, EXPIRED, VALID};
+use crate::server::{PATIENCE, patient, ready, until};
 
 impl Certificates {
-    /// `None`, and a line that says so, where there is no `openssl`.
-    fn new() -> Option<Self> {
-        let version = Command::new("openssl")
-            .arg("version")
-            .stdout(Stdio::null())
-            .status();
-        if !version.is_ok_and(|status| status.success()) {
-            println!("not run: there is no openssl");
-            return None;
-        }
-        let own = Self(tempfile::tempdir().expect("a folder"));
-        own.write("config", CONFIG);
-        own.write("index", "");
-        for authority in ["ours", "other"] {
-            own.openssl(&format!(
-                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN={authority} \
-                 -keyout {authority}.key -out {authority}.pem"
-            ));
-        }
-        own.issue("ours", "server", "DNS:localhost,IP:127.0.0.1", VALID);
-        Some(own)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).expect("a file");
-    }
-
     fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).expect("a file")
-    }
-
-    fn openssl(&self, arguments: &str) {
-        let output = Command::new("openssl")
-            .args(arguments.split_whitespace())
-            .current_dir(self.0.path())
-            .output()
-            .expect("openssl runs");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "openssl {arguments}: {errors}");
-    }
-
-    /// Makes `<name>.pem` and `<name>.key`, also over earlier ones.
-    fn issue(&self, authority: &str, name: &str, names: &str, (from, to): Validity) {
-        self.write("extensions", &format!("subjectAltName={names}"));
-        self.openssl(&format!(
-            "req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name} -keyout {name}.key \
-             -out request"
-        ));
-        self.openssl(&format!(
-            "ca -batch -notext -config config -cert {authority}.pem -keyfile {authority}.key -in request \
-             -out {name}.pem -startdate {from} -enddate {to} -extfile extensions"
-        ));
-    }
-
-    /// A server with the certificate `server`, and its port for TLS.
-    fn serve(&self, auth_clients: &str) -> Option<(Server, u16)> {
-        let port = free_port();
-        let path = |name: &str| Path::display(&self.path(name)).to_string();
-        let (certificate, key, roots) = (path("server.pem"), path("server.key"), path("ours.pem"));
-        let server = Server::with(&[
-            "--tls-port",
-            &port.to_string(),
-            "--tls-cert-file",
-            &certificate,
-            "--tls-key-file",
-            &key,
-            "--tls-ca-cert-file",
-            &roots,
-            "--tls-auth-clients",
-            auth_clients,
-        ])?;
-        Some((server, port))
     }
 
     /// A store that trusts our authority.
@@ -148,7 +50,7 @@ async fn a_right_certificate() {
         return;
     };
     for resp3 in [false, true] {
-        let Some((_server, port)) = certificates.serve("no") else {
+        let Some((_server, port)) = certificates.serve("no", &[]) else {
             return;
         };
         let store = certificates.store("localhost", port);
@@ -163,7 +65,7 @@ async fn wrong_certificates() {
     let Some(certificates) = Certificates::new() else {
         return;
     };
-    let Some((_server, port)) = certificates.serve("no") else {
+    let Some((_server, port)) = certificates.serve("no", &[]) else {
         return;
     };
     let other = certificates
@@ -183,7 +85,7 @@ async fn wrong_certificates() {
     reason(plain).await;
 
     certificates.issue("ours", "server", "DNS:elsewhere", VALID);
-    let Some((_server, port)) = certificates.serve("no") else {
+    let Some((_server, port)) = certificates.serve("no", &[]) else {
         return;
     };
     let error = reason(certificates.store("localhost", port)).await;
@@ -197,7 +99,7 @@ async fn an_expired_certificate() {
     let Some(certificates) = Certificates::new() else {
         return;
     };
-    let Some((mut server, port)) = certificates.serve("no") else {
+    let Some((mut server, port)) = certificates.serve("no", &[]) else {
         return;
     };
     let store = ready(certificates.store("localhost", port)).await;
@@ -231,7 +133,7 @@ async fn certificates_of_clients() {
     let Some(certificates) = Certificates::new() else {
         return;
     };
-    let Some((_server, port)) = certificates.serve("yes") else {
+    let Some((_server, port)) = certificates.serve("yes", &[]) else {
         return;
     };
     let error = reason(certificates.store("localhost", port)).await;
