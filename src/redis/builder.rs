@@ -53,8 +53,9 @@ impl RedisStore {
     /// Begins a store in the primary of a service, by the addresses of its Sentinels, such as `redis://host:26379`, and the
     /// name of the service.
     ///
-    /// For each connection all Sentinels are asked at once, and the first server that they name and that reports to be a
-    /// primary is used. So after a failover the store continues at the new primary without a restart of the process.
+    /// For each connection all Sentinels are asked at once, and every server that they name is tried at once. The first one
+    /// that reports to be a primary is used. So after a failover the store continues at the new primary without a restart of
+    /// the process, and a Sentinel that still names a lost server delays nothing.
     ///
     /// User and password of an address are those of the Sentinel. [`username`](RedisStoreBuilder::username),
     /// [`password`](RedisStoreBuilder::password) and [`database`](RedisStoreBuilder::database) are those of the servers.

@@ -22,58 +22,68 @@ pub(super) struct Sentinels {
 /// The host and the port of a server.
 type Address = (String, u16);
 
+/// The result of one task of [`Sentinels::connect`].
+enum Step {
+    /// A Sentinel has named this server.
+    Named(Address),
+    /// A server that was named is the primary, or it is not usable.
+    Tried(Result<ServerConnection, StoreError>),
+}
+
 impl Sentinels {
     /// Connects to the primary.
     ///
-    /// All Sentinels are asked at once, so one that does not answer delays nothing. The first server that they name and
-    /// that is a primary is taken.
+    /// All Sentinels are asked at once, and each server that they name is connected to at once. So neither a Sentinel that
+    /// does not answer nor one that names a lost server delays the others. The first server that is a primary is taken.
     pub(super) async fn connect(&self) -> Result<ServerConnection, StoreError> {
-        let mut lookups = JoinSet::new();
+        let mut steps = JoinSet::new();
         for sentinel in &self.sentinels {
-            lookups.spawn(look_up(sentinel.clone(), self.service.clone()));
+            steps.spawn(look_up(sentinel.clone(), self.service.clone()));
         }
-        let mut tried: Vec<Address> = Vec::new();
+        let mut named: Vec<Address> = Vec::new();
         let mut last = StoreError::new(StoreErrorKind::Down, "no Sentinel has answered");
-        while let Some(lookup) = lookups.join_next().await {
-            let found = lookup.unwrap_or_else(|error| {
+        while let Some(step) = steps.join_next().await {
+            let step = step.unwrap_or_else(|error| {
                 Err(StoreError::new(
                     StoreErrorKind::UnexpectedReply,
                     error.to_string(),
                 ))
             });
-            let address = match found {
-                Ok(address) if tried.contains(&address) => continue,
-                Ok(address) => address,
-                Err(error) => {
-                    if tried.is_empty() {
-                        last = error;
-                    }
-                    continue;
+            match step {
+                Ok(Step::Tried(Ok(connection))) => return Ok(connection),
+                Ok(Step::Tried(Err(error))) => last = error,
+                Ok(Step::Named(address)) if named.contains(&address) => {}
+                Ok(Step::Named(address)) => {
+                    let (server, (host, port)) = (self.server.clone(), address.clone());
+                    steps.spawn(async move { Ok(Step::Tried(connect_to_primary(server, host, port).await)) });
+                    named.push(address);
                 }
-            };
-            match self.connect_to_primary(&address).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => last = error,
+                // The error of a server says more than that of a Sentinel.
+                Err(error) if named.is_empty() => last = error,
+                Err(_) => {}
             }
-            tried.push(address);
         }
         Err(last)
     }
+}
 
-    async fn connect_to_primary(&self, (host, port): &Address) -> Result<ServerConnection, StoreError> {
-        let server = self.server.at(host.clone(), *port);
-        let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
-        match connection.role(server.has_password()).await? {
-            Role::Replica => Err(StoreError::new(
-                StoreErrorKind::Refused,
-                format!("{host}:{port} is named as the primary, and is a replica"),
-            )),
-            Role::Other => Ok(connection),
-        }
+async fn connect_to_primary(
+    server: Endpoint,
+    host: String,
+    port: u16,
+) -> Result<ServerConnection, StoreError> {
+    let server = server.at(host.clone(), port);
+    let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
+    match connection.role(server.has_password()).await? {
+        Role::Replica => Err(StoreError::new(
+            StoreErrorKind::Refused,
+            format!("{host}:{port} is named as the primary, and is a replica"),
+        )),
+        Role::Other => Ok(connection),
     }
 }
 
-async fn look_up(sentinel: Endpoint, service: String) -> Result<Address, StoreError> {
+async fn look_up(sentinel: Endpoint, service: String) -> Result<Step, StoreError> {
     let failed = |error| diagnose(&error).0;
     let mut connection = sentinel.connect().await.map_err(failed)?;
     let mut command = ::redis::cmd("SENTINEL");
@@ -89,5 +99,5 @@ async fn look_up(sentinel: Endpoint, service: String) -> Result<Address, StoreEr
     let port = port
         .parse()
         .map_err(|_| StoreError::new(StoreErrorKind::UnexpectedReply, format!("port {port:?}")))?;
-    Ok((host, port))
+    Ok(Step::Named((host, port)))
 }

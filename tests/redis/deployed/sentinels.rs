@@ -7,6 +7,9 @@ use std::process::Child;
 use ringgate::redis::{RedisStore, RedisStoreBuilder};
 use ringgate::shared::{OnError, SharedLimiter};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::load::{Load, call, most_by_calls, most_by_stamps};
 use crate::server::{PATIENCE, Server, free_port, program, ready, spawn, until};
@@ -186,4 +189,61 @@ async fn wrong_addresses_are_explained() {
     // An address where nothing listens, beside one that answers.
     let urls = ["redis://127.0.0.1:1", &sentinel.url()];
     ready(patient(RedisStore::sentinel(&urls, "shop")).password("general")).await;
+}
+
+/// A Sentinel that names a server, whatever the service, as soon as it may.
+async fn sentinel_that_names(port: u16, may_answer: watch::Receiver<bool>) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let url = format!("redis://{}", listener.local_addr().expect("an address"));
+    let address = format!(
+        "*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n",
+        port.to_string().len()
+    );
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (address, mut may_answer) = (address.clone(), may_answer.clone());
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while stream.read_buf(&mut request).await.is_ok_and(|bytes| bytes > 0) {
+                    let text = String::from_utf8_lossy(&request).to_ascii_uppercase();
+                    // Each command begins with `*`, and none of them contains another one.
+                    for command in text.split('*').skip(1) {
+                        let reply = if command.contains("GET-MASTER-ADDR-BY-NAME") {
+                            may_answer.wait_for(|&may| may).await.expect("the test runs");
+                            &address
+                        } else {
+                            "+OK\r\n"
+                        };
+                        stream.write_all(reply.as_bytes()).await.expect("a connection");
+                    }
+                    request.clear();
+                }
+            });
+        }
+    });
+    url
+}
+
+/// The server that a stale Sentinel names accepts connections and never answers. Each attempt learns of it first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_sentinel_delays_no_other() {
+    let Some(primary) = server(None) else { return };
+    let silent = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let silent_port = silent.local_addr().expect("an address").port();
+    let (set_waiting, is_waiting) = watch::channel(false);
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((stream, _)) = silent.accept().await {
+            open.push(stream);
+            set_waiting.send_replace(true);
+        }
+    });
+    let (_always, at_once) = watch::channel(true);
+    let stale = sentinel_that_names(silent_port, at_once).await;
+    // This one answers while the store waits for the silent server.
+    let current = sentinel_that_names(primary.port(), is_waiting).await;
+    let builder = RedisStore::sentinel(&[&stale, &current], "shop").password("general");
+    let store = ready(crate::server::patient(builder)).await;
+    assert_eq!(store.health().connections, 1);
+    assert!(store.health().last_error.is_none(), "{:?}", store.health());
 }
