@@ -17,6 +17,8 @@ mod full;
 mod migration;
 #[path = "rules/histories.rs"]
 mod histories;
+#[path = "rules/limit_by.rs"]
+mod limit_by;
 #[path = "rules/missing.rs"]
 mod missing;
 #[path = "rules/reference.rs"]
@@ -50,6 +52,7 @@ struct Request {
     cost: u64,
     login: bool,
     plan: Option<&'static str>,
+    limit: Option<u64>,
 }
 
 fn user(user: u64) -> Request {

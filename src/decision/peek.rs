@@ -62,8 +62,18 @@ impl<A> Peek<'_, A> {
         self.state.limiter()
     }
 
-    pub(super) const fn algorithm(&self) -> &A {
+    pub(crate) const fn algorithm(&self) -> &A {
         self.algorithm
+    }
+
+    /// This view by another algorithm over the same words.
+    #[cfg(feature = "rules")]
+    pub(crate) const fn with_algorithm<'a>(&'a self, algorithm: &'a A) -> Peek<'a, A> {
+        Peek {
+            algorithm,
+            state: self.state,
+            now: self.now,
+        }
     }
 
     /// The time until a request for `permits` would be admitted. `ready_at` is the argument of [`StateRef::ready_at`].

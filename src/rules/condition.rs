@@ -129,3 +129,20 @@ impl<R: ?Sized> TierOf<R> {
 }
 
 common_impls!(TierOf);
+
+/// A function that returns the limit of a request.
+pub(crate) struct LimitBy<R: ?Sized>(pub(crate) Arc<LimitFn<R>>);
+
+type LimitFn<R> = dyn Fn(&R) -> Option<u64> + Send + Sync;
+
+impl<R: ?Sized> Clone for LimitBy<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: ?Sized> fmt::Debug for LimitBy<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitBy").finish_non_exhaustive()
+    }
+}

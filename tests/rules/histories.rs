@@ -37,11 +37,12 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
             Enforced::Half,
         ]),
         select(vec![None, None, Some(1), Some(60)]),
+        any::<bool>(),
     );
     (shape, about, rest).prop_map(move |(shape, about, rest)| {
         let (algorithm, windows, limits) = shape;
         let (by, costs, login_only, cells) = about;
-        let (tiers, allow, deny, enforced, burst) = rest;
+        let (tiers, allow, deny, enforced, burst, limit_by) = rest;
         let quotas = windows.iter().zip(&limits);
         // A shadow rule may have several quotas only if they share a state.
         let in_one = matches!(algorithm, Counter | Classic | Fixed);
@@ -55,6 +56,7 @@ fn spec(name: &'static str) -> impl Strategy<Value = Spec> {
         Spec {
             name,
             tiers: tiers.filter(|_| quotas.len() == 1 && algorithm != Log),
+            limit_by: limit_by && quotas.len() == 1,
             quotas,
             algorithm,
             // Cells of a counter begin at whole steps of the clock. The default of 60 does not fit these windows.
@@ -81,13 +83,27 @@ fn specs() -> impl Strategy<Value = Vec<Spec>> {
 fn request() -> impl Strategy<Value = Request> {
     let cost = select(vec![0, 1, 1, 1, 2, 3, 7, 31, u64::MAX]);
     let plan = select(vec![None, None, Some("free"), Some("pro"), Some("unknown")]);
-    (0..4_u64, 0..3_u64, cost, any::<bool>(), plan).prop_map(|(user, address, cost, login, plan)| Request {
-        user,
-        address,
-        cost,
-        login,
-        plan,
-    })
+    let limit = select(vec![
+        None,
+        None,
+        Some(0),
+        Some(1),
+        Some(2),
+        Some(5),
+        Some(6),
+        Some(20),
+        Some(u64::MAX),
+    ]);
+    (0..4_u64, 0..3_u64, cost, any::<bool>(), plan, limit).prop_map(
+        |(user, address, cost, login, plan, limit)| Request {
+            user,
+            address,
+            cost,
+            login,
+            plan,
+            limit,
+        },
+    )
 }
 
 #[derive(Clone, Debug)]

@@ -21,6 +21,8 @@ pub(crate) struct Spec {
     pub(crate) login_only: bool,
     /// Limits of "free" and "pro".
     pub(crate) tiers: Option<[u64; 2]>,
+    /// Whether the limit of a request replaces a higher one.
+    pub(crate) limit_by: bool,
     pub(crate) allow: Option<u64>,
     pub(crate) deny: Option<u64>,
     pub(crate) enforced: Enforced,
@@ -87,6 +89,9 @@ impl Spec {
         if let Some([free, pro]) = self.tiers {
             rule = rule.tier_of(&functions.plan).tier("free", free).tier("pro", pro);
         }
+        if self.limit_by {
+            rule = rule.limit_by(|request: &Request| request.limit);
+        }
         if let Some(key) = self.allow {
             rule = rule.allow(key);
         }
@@ -117,10 +122,16 @@ impl Spec {
     }
 
     pub(crate) fn denies(&self, request: &Request) -> bool {
-        self.deny == Some(self.key(request))
+        self.deny == Some(self.key(request)) || self.limit(0, request) == 0
     }
 
     pub(crate) fn limit(&self, quota: usize, request: &Request) -> u64 {
+        let of_request = request.limit.filter(|_| self.limit_by);
+        self.tier_limit(quota, request)
+            .min(of_request.unwrap_or(u64::MAX))
+    }
+
+    fn tier_limit(&self, quota: usize, request: &Request) -> u64 {
         match (self.tiers, request.plan) {
             (Some([free, _]), Some("free")) => free,
             (Some([_, pro]), Some("pro")) => pro,
@@ -130,16 +141,23 @@ impl Spec {
 
     /// The quota that applies to the request.
     fn meter(&self, quota: usize, request: &Request) -> Meter {
-        let (limit, given) = (self.limit(quota, request), self.quotas[quota]);
+        // A limit of 0 denies by itself.
+        let (limit, given) = (self.limit(quota, request).max(1), self.quotas[quota]);
         let window = nanos(given.window());
         // A history sets the cells of a counter.
         let cells = self.cells.unwrap_or(CounterRing::DEFAULT_CLASSIC_CELLS);
         match self.algorithm {
-            RuleAlgorithm::Log => Meter::Log { limit, window },
+            RuleAlgorithm::Log => Meter::Log {
+                limit,
+                slots: given.limit(),
+                window,
+            },
             RuleAlgorithm::Gcra => {
+                let of_tier = self.tier_limit(quota, request);
                 let burst = self.burst.unwrap_or(given.limit());
+                let burst = (burst * of_tier / given.limit()).max(1);
                 Meter::Bucket {
-                    burst: (burst * limit / given.limit()).max(1),
+                    burst: (burst * limit / of_tier).max(1),
                     permit: (2 * window).div_ceil(limit),
                 }
             }
@@ -177,6 +195,7 @@ enum Meter {
     },
     Log {
         limit: u64,
+        slots: u64,
         window: u64,
     },
     /// In halves of a nanosecond.
@@ -198,8 +217,8 @@ impl Meter {
         };
         match self {
             Self::Cells { summed, width, .. } => counts(&|at| at / width + summed > now / width),
-            Self::Log { limit, window } => {
-                let unit = unit(limit);
+            Self::Log { slots, window, .. } => {
+                let unit = unit(slots);
                 counts(&|at| at.div_ceil(unit) + window.div_ceil(unit) > now / unit)
             }
             Self::Bucket { permit, .. } => self.ahead(charges, now).div_ceil(permit),

@@ -40,6 +40,7 @@ fn nothing_is_allocated_for_an_admission_or_a_denial_by_eight_quotas() {
                 cost: id % 4,
                 login: id % 2 == 0,
                 plan: None,
+                limit: None,
             })
             .collect();
         // The first call of a thread creates its shard.
@@ -380,6 +381,7 @@ fn a_reset_forgets_the_keys_of_the_request() {
             cost: 1,
             login,
             plan: None,
+            limit: None,
         };
         let spent =
             |request: &Request| -> Vec<u64> { rules.peek(request).map(|peek| peek.spent()).collect() };

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use ringgate::rules::RuleAlgorithm;
+use ringgate::rules::{Mode, RuleAlgorithm};
 use ringgate::shared::{
     CounterRequest, CounterStore, Counting, LeaseRequest, MemoryStore, SharedLimiter, SharedRules,
 };
@@ -91,4 +91,27 @@ fn other_algorithms_are_refused() {
         let expected = format!("algorithm: {name} (expected Counter, Log or Gcra in a store)");
         assert!(error.ends_with(&expected), "{error}");
     }
+}
+
+/// The store counts by the limits that all nodes know. A rule that each node decides alone may have any.
+#[tokio::test]
+async fn a_limit_by_request_is_refused_unless_the_node_decides() {
+    let limited = |mode| {
+        let rule = Rule::<str>::new("rule", "10/s".parse().expect("a quota")).mode(mode);
+        let rule = rule.limit_by(|request: &str| request.parse().ok());
+        SharedRules::builder()
+            .rule(rule)
+            .build(Arc::new(MemoryStore::new()))
+    };
+    let error = limited(Mode::Strict).expect_err("a function").to_string();
+    assert_eq!(
+        error,
+        r#"rule "rule": invalid limit_by: given for a rule in a store (expected no function: tiers, or the mode `Local`)"#
+    );
+    let rules = limited(Mode::Local).expect("a local rule");
+    assert!(rules.check("2").await.is_ok());
+    assert!(rules.check("2").await.is_ok());
+    let denied = rules.check("2").await.expect_err("two");
+    assert_eq!(denied.violations().next().map(|status| status.limit()), Some(2));
+    assert!(rules.check("3").await.is_ok());
 }

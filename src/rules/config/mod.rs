@@ -62,7 +62,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     ///
     /// To limit one endpoint, name a [`Condition`](super::Condition) in `when`. To limit several endpoints in one rule, let a
     /// [`TierOf`](super::TierOf) return the endpoint. To limit each user on each endpoint, use a [`Key`](crate::Key)
-    /// of both.
+    /// of both. A file cannot set the limit of each request: that takes a function, [`Rule::limit_by`](crate::Rule::limit_by).
     ///
     /// JSON and YAML files have the same structure: a map with `rules`, a list of maps. Editors can check a file against
     /// `schema/rules.schema.json` of the package. The field `$schema` gives its location.

@@ -182,7 +182,7 @@ impl<R: ?Sized> RuleStates<R> {
                         return None;
                     }
                     let peek = state.peek(&extracted, ready);
-                    ready = ready.saturating_add(peek.retry_after(extracted.permits)?);
+                    ready = ready.saturating_add(peek.get().retry_after(extracted.permits)?);
                 }
             }
             if ready == before {

@@ -277,6 +277,7 @@ impl<R: ?Sized> RuleStates<R> {
             return violated(0);
         }
         let peek = state.peek(extracted, now);
+        let peek = peek.get();
         let (mut some, mut least) = (false, (u64::MAX, 0));
         for (quota, _) in (0_u16..).zip(&state.quotas) {
             let left = peek.remaining_in(usize::from(quota));

@@ -4,9 +4,10 @@ use core::hash::{BuildHasher, Hasher};
 use std::collections::HashSet;
 
 use super::key_hashes::{KeyHashes, Seeds};
+use super::request_limit::RequestLimit;
 use crate::error::ConfigError;
 use crate::keyed::{SeededState, Store};
-use crate::rules::condition::{Condition, Cost, TierOf};
+use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::{Key, OnMissingKey};
 use crate::rules::rule::enforcement::{Enforcement, KeyFraction};
 use crate::rules::rule::{ListEntry, Rule};
@@ -17,8 +18,7 @@ pub(crate) struct Extracted {
     /// The fingerprint of the key, or [`NO_KEY`].
     pub(crate) key: u64,
     pub(crate) permits: u64,
-    /// The index of the algorithm: 0 is the rule's own, n is its n-th tier.
-    pub(crate) tier: usize,
+    pub(crate) limit: RequestLimit,
     /// Whether the rule is enforced for this request, and not in the shadow.
     pub(crate) enforced: bool,
     /// Whether the request is denied without a decision of the state.
@@ -36,7 +36,7 @@ impl Extracted {
         Self {
             key,
             permits: 1,
-            tier: 0,
+            limit: RequestLimit::OF_RULE,
             enforced: true,
             denied: false,
             lacks_key: false,
@@ -54,6 +54,9 @@ pub(crate) struct Extractor<R: ?Sized> {
     when: Option<Condition<R>>,
     tier_of: Option<TierOf<R>>,
     tiers: TierIndex,
+    limit_by: Option<LimitBy<R>>,
+    /// The limit of the rule's first quota.
+    limit: u64,
     enforced: KeyFraction,
     allow: HashSet<u64, SeededState>,
     deny: HashSet<u64, SeededState>,
@@ -84,6 +87,7 @@ impl<R: ?Sized> Extractor<R> {
             is_plain: rule.when.is_none()
                 && rule.cost.is_none()
                 && rule.tiers.is_empty()
+                && rule.limit_by.is_none()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
                 && enforced == KeyFraction::ALL,
@@ -92,6 +96,8 @@ impl<R: ?Sized> Extractor<R> {
             when: rule.when.clone(),
             tier_of: rule.tier_of.clone(),
             tiers: TierIndex::new(&rule.tiers),
+            limit_by: rule.limit_by.clone(),
+            limit: rule.quotas[0].limit(),
             enforced,
             allow: hashes(&rule.allow, seeds),
             deny: hashes(&rule.deny, seeds),
@@ -134,7 +140,7 @@ impl<R: ?Sized> Extractor<R> {
         self.extract_all(request, seeds, hash)
     }
 
-    /// Reads the request for a rule with a condition, cost, tiers, lists or a percentage, or a request without a key.
+    /// Reads the request for a rule with a condition, cost, tiers, limits, lists or a percentage, or a request without a key.
     #[inline(never)]
     fn extract_all(
         &self,
@@ -175,9 +181,27 @@ impl<R: ?Sized> Extractor<R> {
         }
         if let Some(tier_of) = &self.tier_of {
             let name = (tier_of.0.function())(request);
-            extracted.tier = name.and_then(|name| self.tiers.number(name)).unwrap_or(0);
+            extracted.limit.tier = name.and_then(|name| self.tiers.number(name)).unwrap_or(0);
+        }
+        if let Some(limit_by) = &self.limit_by
+            && let Some(limit) = (limit_by.0)(request)
+        {
+            self.lower(&mut extracted, limit);
         }
         Some(extracted)
+    }
+
+    /// Lowers the limit of the request to `limit`.
+    fn lower(&self, extracted: &mut Extracted, limit: u64) {
+        let of_tier = self.tier_limit(extracted.limit.tier).unwrap_or(self.limit);
+        if limit < of_tier {
+            extracted.limit.at_most = limit;
+        }
+        if limit == 0 && !extracted.denied {
+            extracted.denied = true;
+            // The limit denies the request, and not the missing key.
+            extracted.lacks_key = false;
+        }
     }
 
     /// Whether the server must provide the key, so that requests without it are denied.
@@ -192,9 +216,10 @@ impl<R: ?Sized> Extractor<R> {
         self.tiers.limit(tier)
     }
 
+    /// Whether two requests of one key may have different limits.
     #[cfg(feature = "tokio")]
-    pub(crate) fn has_tiers(&self) -> bool {
-        !self.tiers.is_empty()
+    pub(crate) fn has_several_limits(&self) -> bool {
+        !self.tiers.is_empty() || self.limit_by.is_some()
     }
 
     pub(crate) fn has_cost(&self, cost: &Cost<R>) -> bool {
@@ -227,6 +252,8 @@ impl<R: ?Sized> Clone for Extractor<R> {
             when: self.when.clone(),
             tier_of: self.tier_of.clone(),
             tiers: self.tiers.clone(),
+            limit_by: self.limit_by.clone(),
+            limit: self.limit,
             enforced: self.enforced,
             allow: self.allow.clone(),
             deny: self.deny.clone(),

@@ -7,6 +7,7 @@ pub(crate) mod key_hashes;
 #[cfg(feature = "tokio")]
 pub(crate) mod needed_state;
 pub(crate) mod peek;
+pub(crate) mod request_limit;
 pub(crate) mod reservation;
 pub(crate) mod rule_state;
 pub(crate) mod rule_states;

@@ -35,9 +35,9 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
 
     /// A lower bound of the time until the state has admitted `before` permits of other requests and then `permits`.
     pub(crate) fn earliest_in(&self, request: &R, state: u64, before: u64, permits: u64) -> Option<Duration> {
-        self.latest(request, state, |peek, has_tiers| {
-            // The other requests may be in a tier with a higher limit.
-            let before = if has_tiers { 0 } else { before };
+        self.latest(request, state, |peek, has_several_limits| {
+            // The other requests may have a higher limit.
+            let before = if has_several_limits { 0 } else { before };
             peek.earliest_after(before.saturating_add(permits))
         })
     }
@@ -60,8 +60,9 @@ impl<R: ?Sized, C: Clock> RuleSet<R, C> {
                 if extracted.denied {
                     return None;
                 }
-                let has_tiers = candidate.extractor.has_tiers();
-                latest = latest.max(time(candidate.peek(&extracted, now), has_tiers)?);
+                let has_several_limits = candidate.extractor.has_several_limits();
+                let peek = candidate.peek(&extracted, now);
+                latest = latest.max(time(peek.get(), has_several_limits)?);
             }
         }
         Some(latest)

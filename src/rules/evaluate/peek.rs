@@ -3,10 +3,9 @@ use core::time::Duration;
 
 use super::extractor::Extracted;
 use super::key_hashes::KeyHashes;
+use super::request_limit::StatePeek;
 use super::rule_state::RuleState;
 use super::rule_states::RuleStates;
-use crate::algorithm::AnyAlgorithm;
-use crate::decision::Peek;
 use crate::quota::Quota;
 use crate::rules::quota_status::QuotaStatus;
 use crate::time::Nanos;
@@ -15,7 +14,7 @@ use crate::time::Nanos;
 ///
 /// # Concurrency
 ///
-/// Each method reads the state when it is called, as with [`Peek`].
+/// Each method reads the state when it is called, as with [`Peek`](crate::Peek).
 ///
 /// # Examples
 ///
@@ -43,7 +42,7 @@ pub struct RulePeek<'a> {
     index: usize,
     extracted: Extracted,
     requires_key: bool,
-    peek: Peek<'a, AnyAlgorithm>,
+    peek: StatePeek<'a>,
 }
 
 impl<R: ?Sized> RuleStates<R> {
@@ -126,7 +125,8 @@ impl<'a> RulePeek<'a> {
         self.quota
     }
 
-    /// Returns the limit in permits. It is that of the key's tier if the key has one, and that of the quota otherwise.
+    /// Returns the limit in permits: that of the key's tier if the key has one, and that of the quota otherwise. A lower limit of
+    /// the request ([`Rule::limit_by`](crate::Rule::limit_by)) replaces it.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
@@ -185,13 +185,13 @@ impl<'a> RulePeek<'a> {
         if self.extracted.denied {
             return 0;
         }
-        self.peek.remaining_in(self.index)
+        self.peek.get().remaining_in(self.index)
     }
 
     /// Returns the permits that still count, for this quota and all quotas that share its state.
     #[must_use]
     pub fn spent(&self) -> u64 {
-        self.peek.spent()
+        self.peek.get().spent()
     }
 
     /// Returns the time until this quota and all quotas that share its state would admit `permits`, if no other request came
@@ -201,7 +201,7 @@ impl<'a> RulePeek<'a> {
         if self.extracted.denied {
             return None;
         }
-        self.peek.retry_after(permits)
+        self.peek.get().retry_after(permits)
     }
 
     /// Returns the time until this quota alone would admit `permits`, if no other request came before. `None` if it never would.
@@ -210,7 +210,7 @@ impl<'a> RulePeek<'a> {
         if self.extracted.denied {
             return None;
         }
-        self.peek.retry_after_in(self.index, permits)
+        self.peek.get().retry_after_in(self.index, permits)
     }
 }
 

@@ -100,7 +100,7 @@ impl<R: ?Sized> StateCharge<R> {
             receipt,
         } = self;
         let Extracted {
-            key, permits, tier, ..
+            key, permits, limit, ..
         } = extracted;
         let is_in_force = in_force
             .states
@@ -116,13 +116,14 @@ impl<R: ?Sized> StateCharge<R> {
         }
         let debt = actual - permits;
         let charged = if is_in_force {
-            state.charge_debt(key, Some(tier), now, debt)
+            state.charge_debt(key, limit, now, debt)
         } else {
             let successors = in_force
                 .states
                 .iter()
                 .filter(|other| other.shares_counts_with(&state));
-            let charged = successors.map(|successor| successor.charge_debt(key, None, now, debt));
+            let charged =
+                successors.map(|successor| successor.charge_debt_of_any_tier(key, limit.at_most, now, debt));
             // If there are several successors, the result is the least that one of them was charged. If there is none, nothing
             // is left to charge.
             charged.min().unwrap_or(debt)

@@ -7,10 +7,10 @@ use core::hash::BuildHasher;
 use super::extractor::{Extracted, Extractor};
 use super::key_hashes::KeyHashes;
 use super::key_hashes::Seeds;
+use super::request_limit::{RequestLimit, StatePeek};
 use super::state_algorithms::StateAlgorithms;
 use super::storage::{CapacityLeft, Charged, KeyDecider, StateDecision, StateStorage, StorageLookup};
 use crate::algorithm::AnyAlgorithm;
-use crate::decision::Peek;
 use crate::error::ConfigError;
 use crate::keyed::{OnFull, Store};
 use crate::own_words::OwnWords;
@@ -161,11 +161,6 @@ impl<R: ?Sized> RuleState<R> {
         self.extractor.extract_with(request, seeds, hashes)
     }
 
-    #[inline]
-    fn algorithm(&self, extracted: &Extracted) -> &AnyAlgorithm {
-        &self.algorithms.tiers[extracted.tier]
-    }
-
     /// Looks up the words of a key.
     #[inline(always)]
     pub(crate) fn find(&self, extracted: &Extracted) -> StorageLookup<'_> {
@@ -173,12 +168,20 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     #[inline(always)]
-    fn decider(&self, extracted: &Extracted) -> KeyDecider<'_> {
+    const fn decider<'a>(&self, algorithm: &'a AnyAlgorithm, extracted: &Extracted) -> KeyDecider<'a> {
         KeyDecider {
-            algorithm: self.algorithm(extracted),
+            algorithm,
             on_full: self.on_full,
             key: extracted.key,
         }
+    }
+
+    /// Calls `decide` with the decider of a request, which has the limit of the request.
+    #[inline(always)]
+    fn with_decider<T>(&self, extracted: &Extracted, decide: impl FnOnce(KeyDecider<'_>) -> T) -> T {
+        self.algorithms.with(extracted.limit, |algorithm| {
+            decide(self.decider(algorithm, extracted))
+        })
     }
 
     /// The most permits that one request of this key would now be granted. Another thread may take them first.
@@ -189,15 +192,16 @@ impl<R: ?Sized> RuleState<R> {
         found: StorageLookup<'a>,
         now: Nanos,
     ) -> CapacityLeft {
-        self.decider(extracted).capacity_left(found, now)
+        self.with_decider(extracted, |decider| decider.capacity_left(found, now))
     }
 
     /// Decides at the time that `now` returns. `now` is called while memory is being prefetched. There is no receipt.
     #[inline(always)]
     pub(crate) fn decide(&self, extracted: &Extracted, now: impl FnOnce() -> Nanos) -> StateDecision {
-        let algorithm = self.algorithm(extracted);
-        self.storage
-            .decide(algorithm, self.on_full, extracted.key, now, extracted.permits)
+        self.algorithms.with(extracted.limit, |algorithm| {
+            self.storage
+                .decide(algorithm, self.on_full, extracted.key, now, extracted.permits)
+        })
     }
 
     /// Charges all permits of the request or none. The error is whether the overflow policy denied, because the key had no entry.
@@ -208,21 +212,29 @@ impl<R: ?Sized> RuleState<R> {
         found: StorageLookup<'a>,
         now: Nanos,
     ) -> Result<Charged, bool> {
-        self.decider(extracted).charge(found, now, extracted.permits)
+        self.with_decider(extracted, |decider| decider.charge(found, now, extracted.permits))
     }
 
     /// Refunds a charge. Returns false if the algorithm can no longer refund it.
     pub(crate) fn refund(&self, extracted: &Extracted, receipt: &Receipt, permits: u64) -> bool {
-        self.decider(extracted).refund(&self.storage, receipt, permits)
+        self.with_decider(extracted, |decider| {
+            decider.refund(&self.storage, receipt, permits)
+        })
     }
 
     /// Removes the counts of the request's key. Returns false if it has no entry.
     pub(crate) fn reset(&self, extracted: &Extracted, now: Nanos) -> bool {
-        self.storage.reset(self.algorithm(extracted), extracted.key, now)
+        self.algorithms.with(extracted.limit, |algorithm| {
+            self.storage.reset(algorithm, extracted.key, now)
+        })
     }
 
-    pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> Peek<'_, AnyAlgorithm> {
-        self.decider(extracted).peek(&self.storage, now)
+    pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> StatePeek<'_> {
+        let limit = extracted.limit;
+        // The lookup does not depend on the limit.
+        let decider = self.decider(&self.algorithms.tiers[limit.tier], extracted);
+        let peek = decider.peek(&self.storage, now);
+        StatePeek::new(peek, self.algorithms.lowered(limit))
     }
 
     /// A hash of the key and of the state's first quota. A reload that reuses the state does not change it.
@@ -241,10 +253,31 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// Charges the key as many of `permits` as its words can hold, independent of the limit, and returns this number. `tier` is the
-    /// key's tier, if it is known.
-    pub(crate) fn charge_debt(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
-        charge_debt(&self.algorithms, &self.storage, key, tier, now, permits)
+    /// Charges the key as many of `permits` as its words can hold, independent of the limit, and returns this number. `limit` is
+    /// that of the request.
+    pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
+        let RequestLimit { tier, at_most } = limit;
+        charge_debt(
+            &self.algorithms,
+            &self.storage,
+            key,
+            (Some(tier), at_most),
+            now,
+            permits,
+        )
+    }
+
+    /// Charges debt as [`charge_debt`](Self::charge_debt) does, for a request whose tier in this state is unknown. `at_most` is
+    /// that of the request, if it is known.
+    pub(crate) fn charge_debt_of_any_tier(&self, key: u64, at_most: u64, now: Nanos, permits: u64) -> u64 {
+        charge_debt(
+            &self.algorithms,
+            &self.storage,
+            key,
+            (None, at_most),
+            now,
+            permits,
+        )
     }
 
     /// Charges debt to this state without a reference to its rules.
@@ -256,10 +289,14 @@ impl<R: ?Sized> RuleState<R> {
         }
     }
 
-    /// The limit of a quota, for the key's tier.
+    /// The limit of a quota, for the request.
     pub(crate) fn limit(&self, quota: usize, extracted: &Extracted) -> u64 {
         let own = || self.quotas[quota].quota.limit();
-        self.extractor.tier_limit(extracted.tier).unwrap_or_else(own)
+        let of_tier = self
+            .extractor
+            .tier_limit(extracted.limit.tier)
+            .unwrap_or_else(own);
+        extracted.limit.permits(of_tier)
     }
 
     /// Whether both states have the same words.
@@ -284,8 +321,16 @@ pub(crate) struct StateCharger {
 #[cfg(feature = "shared")]
 impl StateCharger {
     /// Charges debt as [`RuleState::charge_debt`] does.
-    pub(crate) fn charge_debt(&self, key: u64, tier: Option<usize>, now: Nanos, permits: u64) -> u64 {
-        charge_debt(&self.algorithms, &self.storage, key, tier, now, permits)
+    pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
+        let RequestLimit { tier, at_most } = limit;
+        charge_debt(
+            &self.algorithms,
+            &self.storage,
+            key,
+            (Some(tier), at_most),
+            now,
+            permits,
+        )
     }
 }
 
@@ -293,15 +338,17 @@ fn charge_debt(
     algorithms: &StateAlgorithms,
     storage: &StateStorage,
     key: u64,
-    tier: Option<usize>,
+    (tier, at_most): (Option<usize>, u64),
     now: Nanos,
     permits: u64,
 ) -> u64 {
-    let decider = KeyDecider {
-        algorithm: algorithms.unlimited(tier),
-        // A key without an entry is charged to the catch-all, and cannot get an entry until that charge expires.
-        on_full: OnFull::Share,
-        key,
-    };
-    decider.charge_debt(storage, now, permits)
+    algorithms.with_unlimited(tier, at_most, |algorithm| {
+        let decider = KeyDecider {
+            algorithm,
+            // A key without an entry is charged to the catch-all, and cannot get an entry until that charge expires.
+            on_full: OnFull::Share,
+            key,
+        };
+        decider.charge_debt(storage, now, permits)
+    })
 }

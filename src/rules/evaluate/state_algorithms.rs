@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::request_limit::{RequestLimit, lowered, with_lowered};
 use crate::algorithm::{Algorithm, AnyAlgorithm, CounterRing, CounterRingBuilder, Gcra, TimestampRing};
 use crate::error::ConfigError;
 use crate::quota::Quota;
@@ -294,9 +295,42 @@ impl StateAlgorithms {
         algorithms
     }
 
-    /// The algorithm that charges debt of a key in this tier. Without a tier, it is the one with the longest time per permit.
-    pub(crate) fn unlimited(&self, tier: Option<usize>) -> &AnyAlgorithm {
-        &self.unlimited[tier.unwrap_or(self.slowest)]
+    /// Calls `decide` with the algorithm of this limit. All algorithms of a rule use the same words, so lowering a limit changes no
+    /// count.
+    #[inline(always)]
+    pub(crate) fn with<T>(&self, limit: RequestLimit, decide: impl FnOnce(&AnyAlgorithm) -> T) -> T {
+        let algorithm = &self.tiers[limit.tier];
+        if limit.is_lowered() {
+            return with_lowered(algorithm, limit.at_most, decide);
+        }
+        decide(algorithm)
+    }
+
+    /// The algorithm of this limit. `None` if it is that of the tier.
+    pub(crate) fn lowered(&self, limit: RequestLimit) -> Option<AnyAlgorithm> {
+        let algorithm = &self.tiers[limit.tier];
+        limit.is_lowered().then(|| lowered(algorithm, limit.at_most))
+    }
+
+    /// The algorithm that charges debt of keys in an unknown tier: the one with the longest time per permit.
+    pub(crate) fn unlimited(&self) -> &AnyAlgorithm {
+        &self.unlimited[self.slowest]
+    }
+
+    /// Calls `charge` with the algorithm that charges debt of a request with this limit. The tier is `None` if it is unknown.
+    pub(crate) fn with_unlimited<T>(
+        &self,
+        tier: Option<usize>,
+        at_most: u64,
+        charge: impl FnOnce(&AnyAlgorithm) -> T,
+    ) -> T {
+        match &self.unlimited[tier.unwrap_or(self.slowest)] {
+            // A permit of a lower limit takes longer to refill.
+            bucket @ AnyAlgorithm::Gcra(_) if at_most != RequestLimit::NOT_LOWERED => {
+                with_lowered(bucket, at_most, charge)
+            }
+            algorithm => charge(algorithm),
+        }
     }
 
     pub(crate) fn words(&self) -> usize {

@@ -3,6 +3,7 @@ use alloc::vec::Vec;
 use std::collections::HashMap;
 
 use crate::rules::evaluate::extractor::NO_KEY;
+use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::storage::StateStorage;
 use crate::time::Nanos;
@@ -65,7 +66,7 @@ impl<R: ?Sized> RuleState<R> {
         }
         // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in most.into_iter().filter(|&(_, (permits, _))| permits > 0) {
-            self.charge_debt(key, None, at, permits);
+            self.charge_debt_of_any_tier(key, RequestLimit::NOT_LOWERED, at, permits);
             all &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
         }
         all
@@ -86,7 +87,7 @@ impl<R: ?Sized> RuleState<R> {
             (StateStorage::Keyed(from), StateStorage::Keyed(to)) => {
                 to.begin_after(now);
                 from.for_each(add_key);
-                let (unlimited, usage) = (self.algorithms.unlimited(None), &self.algorithms.usage);
+                let (unlimited, usage) = (self.algorithms.unlimited(), &self.algorithms.usage);
                 let shared = to.inherit_overflow(from, unlimited, usage, &old.algorithms.usage, now);
                 if let Some((permits, at)) = shared.spent {
                     // These keys already have an entry in this table, and the old catch-all may have admitted them before.

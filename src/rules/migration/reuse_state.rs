@@ -82,6 +82,6 @@ impl<R: ?Sized> RuleState<R> {
 
     /// The longest time for which a charge to the state can count.
     pub(crate) fn span(&self) -> Duration {
-        self.algorithms.unlimited(None).span()
+        self.algorithms.unlimited().span()
     }
 }

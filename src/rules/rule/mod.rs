@@ -8,12 +8,13 @@ use core::hash::Hash;
 use crate::algorithm::Gcra;
 use crate::keyed::{KeyHasher, KeyedBuilder, OnFull};
 use crate::quota::Quota;
-use crate::rules::condition::{Condition, Cost, TierOf};
+use crate::rules::condition::{Condition, Cost, LimitBy, TierOf};
 use crate::rules::key::Key;
 
 pub(crate) mod algorithm;
 pub(crate) mod enforcement;
 pub(crate) mod error;
+mod limit_by;
 pub(crate) mod mode;
 pub(crate) mod on_error;
 pub(crate) mod view;
@@ -64,6 +65,7 @@ pub struct Rule<R: ?Sized> {
     pub(crate) when: Option<Condition<R>>,
     pub(crate) tier_of: Option<TierOf<R>>,
     pub(crate) tiers: Vec<(Arc<str>, u64)>,
+    pub(crate) limit_by: Option<LimitBy<R>>,
     pub(crate) capacity: Option<u64>,
     pub(crate) on_full: OnFull,
     pub(crate) enforced: Enforcement,
@@ -91,6 +93,7 @@ impl<R: ?Sized> Rule<R> {
             when: None,
             tier_of: None,
             tiers: Vec::new(),
+            limit_by: None,
             capacity: None,
             on_full: OnFull::default(),
             enforced: Enforcement::All,
@@ -274,6 +277,7 @@ impl<R: ?Sized> Rule<R> {
             rule.is_one_state()
                 && rule.enforced == Enforcement::All
                 && rule.tiers.is_empty()
+                && rule.limit_by.is_none()
                 && rule.allow.is_empty()
                 && rule.deny.is_empty()
         };
@@ -330,6 +334,7 @@ impl<R: ?Sized> Clone for Rule<R> {
             when: self.when.clone(),
             tier_of: self.tier_of.clone(),
             tiers: self.tiers.clone(),
+            limit_by: self.limit_by.clone(),
             capacity: self.capacity,
             on_full: self.on_full,
             enforced: self.enforced,
@@ -351,6 +356,7 @@ impl<R: ?Sized> fmt::Debug for Rule<R> {
             .field("cost", &self.cost)
             .field("when", &self.when)
             .field("tiers", &self.tiers)
+            .field("limit_by", &self.limit_by)
             .field("on_full", &self.on_full)
             .field("enforced", &self.enforced)
             .finish_non_exhaustive()

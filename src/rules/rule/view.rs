@@ -46,6 +46,8 @@ pub struct RuleView<'a> {
     pub tier_of: Option<&'a str>,
     /// The names of the tiers, with their limits in permits.
     pub tiers: Vec<(&'a str, u64)>,
+    /// Whether a function of the request lowers the limit ([`Rule::limit_by`]).
+    pub limit_by: bool,
     /// The number of keys that the table can hold. `None` if not set.
     pub capacity: Option<u64>,
     /// The decision about a key that finds the table full.
@@ -77,6 +79,7 @@ impl<R: ?Sized> Rule<R> {
             when: self.when.as_ref().map(|when| when.name()),
             tier_of: self.tier_of.as_ref().map(|tier_of| tier_of.name()),
             tiers: self.tiers.iter().map(|(name, limit)| (&**name, *limit)).collect(),
+            limit_by: self.limit_by.is_some(),
             capacity: self.capacity,
             on_full: self.on_full,
             on_error: self.on_error,

@@ -82,6 +82,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// - `limit`, `window`, `cells`, `burst`, `capacity`: out of the range of the algorithm, or of the table of keys;
     /// - `tiers`: given for a log rule, for a rule with several quotas, without the function that returns the tier, or
     ///   twice with one name;
+    /// - `limit_by`: given for a rule with several quotas;
     /// - `enforce`, `allow`, `deny`, `capacity`: given for a rule without a key, or a percentage that is not 0 to 100;
     /// - `permits`, `period`, `pending`: out of the range of [`Mode`](super::super::Mode).
     pub fn build_with<C: Clock>(&self, clock: C, seeds: [u64; 4]) -> Result<RuleSet<R, C>, RuleError> {

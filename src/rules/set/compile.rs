@@ -64,6 +64,7 @@ pub(crate) fn validate<R: ?Sized>(rules: &[Rule<R>]) -> Result<(), RuleError> {
             .and_then(|()| rule.mode.validate())
             .and_then(|()| validate_quotas(rule))
             .and_then(|()| validate_tiers(rule))
+            .and_then(|()| validate_limit_by(rule))
             .map_err(|error| RuleError::new(rule, error))?;
     }
     Ok(())
@@ -111,6 +112,17 @@ fn validate_quotas<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
                 rule.algorithm
             ),
             "one quota, or a counter, classic or fixed rule, whose quotas share a state",
+        ));
+    }
+    Ok(())
+}
+
+fn validate_limit_by<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
+    if rule.limit_by.is_some() && rule.quotas.len() > 1 {
+        return Err(ConfigError::new(
+            "limit_by",
+            "given for a rule with several quotas",
+            "a rule with one quota",
         ));
     }
     Ok(())

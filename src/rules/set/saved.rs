@@ -100,7 +100,7 @@ impl<R: ?Sized> RuleSetBuilder<R> {
     /// documentation of [`saved`](crate::saved) says what is promised.
     ///
     /// The rules must have the names, quotas, algorithms, cells, bursts, tiers and names of keys that they had, in the same
-    /// order. Conditions, costs, lists, percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
+    /// order. Conditions, costs, limits by request, lists, percentages, capacities and [`OnFull`](crate::keyed::OnFull) may change.
     ///
     /// # Errors
     ///

@@ -6,6 +6,7 @@ use core::fmt;
 
 use super::planner::SharedPlanner;
 use crate::clock::{Clock, QuantaClock};
+use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::{RuleState, StateCharger};
 use crate::rules::rule::on_error::OnError;
 
@@ -18,9 +19,9 @@ pub(crate) struct FallbackLimiters {
 
 impl FallbackLimiters {
     /// Charges a key with permits that were admitted elsewhere, whether there is capacity or not.
-    pub(crate) fn charge(&self, state: u16, key: u64, tier: usize, permits: u64) {
+    pub(crate) fn charge(&self, state: u16, key: u64, limit: RequestLimit, permits: u64) {
         if let Some(state) = &self.states[usize::from(state)] {
-            state.charge_debt(key, Some(tier), self.clock.now(), permits);
+            state.charge_debt(key, limit, self.clock.now(), permits);
         }
     }
 }

@@ -119,6 +119,7 @@ impl<R: ?Sized> SharedPlanner<R> {
     ) -> (u64, Option<Duration>) {
         let target = &plan.targets[target];
         let peek = self.state(target).peek(&target.extracted, self.clock.now());
+        let peek = peek.get();
         let room = peek.remaining_in(member);
         (room, peek.retry_after_in(member, room.saturating_add(1)))
     }
@@ -144,12 +145,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                 Some(excess) if state.refund(extracted, &charge.receipt, excess) => {}
                 Some(excess) => forfeited = excess.max(forfeited),
                 None => {
-                    state.charge_debt(
-                        extracted.key,
-                        Some(extracted.tier),
-                        now,
-                        actual - extracted.permits,
-                    );
+                    state.charge_debt(extracted.key, extracted.limit, now, actual - extracted.permits);
                 }
             }
         }
@@ -214,7 +210,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                 state.count(shard, RuleEvent::Admitted(extracted.permits));
                 // The lease charges its permits when it reports them to the store.
                 if charged != ChargedBy::Lease && self.on_error(target) != OnError::Admit {
-                    state.charge_debt(extracted.key, Some(extracted.tier), *now, extracted.permits);
+                    state.charge_debt(extracted.key, extracted.limit, *now, extracted.permits);
                 }
             } else {
                 // A rule in the shadow would have denied the request.
@@ -240,6 +236,7 @@ impl<R: ?Sized> SharedPlanner<R> {
             .map(|other| self.state(other).quotas.len());
         let first: usize = before.sum();
         let peek = state.peek(extracted, self.clock.now());
+        let peek = peek.get();
         let retry_after = if extracted.denied {
             None
         } else {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::validate::StoredAs;
 use crate::quota::Quota;
 use crate::rules::evaluate::extractor::Extracted;
+use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::rule::mode::Mode;
 use crate::rules::rule::on_error::OnError;
 
@@ -86,10 +87,10 @@ impl Step {
 /// One quota that a request is checked against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedQuota<'a> {
-    /// The state of this node for the quota, and the key and tier there.
+    /// The state of this node for the quota, and the key and limit there.
     pub(crate) state: u16,
     pub(crate) key: u64,
-    pub(crate) tier: usize,
+    pub(crate) local_limit: RequestLimit,
     /// The position in that state.
     pub(crate) state_quota: usize,
     /// The rule's name, and its position in the rule set.
@@ -98,7 +99,7 @@ pub(crate) struct PlannedQuota<'a> {
     /// The position among the rule's quotas.
     pub(crate) index: usize,
     pub(crate) quota: Quota,
-    /// The limit. If the key has a tier, it is the tier's limit.
+    /// The limit of the request.
     pub(crate) limit: u64,
     pub(crate) stored_as: StoredAs,
     /// A hash of the key, equal on all machines.

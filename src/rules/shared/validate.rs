@@ -78,6 +78,13 @@ pub(super) fn stored_as<R: ?Sized>(rule: &Rule<R>) -> Result<StoredAs, ConfigErr
     if rule.mode == Mode::Local {
         return Ok(StoredAs::Log);
     }
+    if rule.limit_by.is_some() {
+        return Err(ConfigError::new(
+            "limit_by",
+            "given for a rule in a store",
+            "no function: tiers, or the mode `Local`",
+        ));
+    }
     if let Some(key) = &rule.key
         && key.parts().is_none()
     {

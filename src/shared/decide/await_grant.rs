@@ -229,6 +229,6 @@ fn lease(planned: &PlannedQuota<'_>, node: &NodeLeases) -> Lease {
         term,
         margin: node.table.clock.margin(term),
         // Of several quotas of one state, the first one charges it.
-        fallback: (planned.state_quota == 0).then_some((planned.state, planned.key, planned.tier)),
+        fallback: (planned.state_quota == 0).then_some((planned.state, planned.key, planned.local_limit)),
     }
 }

@@ -224,10 +224,10 @@ impl LeaseTable {
 
     pub(super) fn charge_fallback_of(&self, manager: &LeaseManager, permits: u64) {
         if let Some(lease) = manager.lease()
-            && let Some((group, key, tier)) = lease.fallback
+            && let Some((group, key, limit)) = lease.fallback
             && permits > 0
         {
-            self.fallbacks.charge(group, key, tier, permits);
+            self.fallbacks.charge(group, key, limit, permits);
         }
     }
 

@@ -1,3 +1,4 @@
+use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::shared::store::CounterRequest;
 
 /// The counter of a lease, and its terms.
@@ -14,7 +15,7 @@ pub(crate) struct Lease {
     pub(crate) term: u64,
     /// The part of the term that is left unused, since readings of the clock may be late.
     pub(crate) margin: u64,
-    /// The limiter of this node that decides when the store does not answer: its state, and the key and tier there.
+    /// The limiter of this node that decides when the store does not answer: its state, and the key and limit there.
     /// `None`: another lease of the same request charges it.
-    pub(crate) fallback: Option<(u16, u64, usize)>,
+    pub(crate) fallback: Option<(u16, u64, RequestLimit)>,
 }

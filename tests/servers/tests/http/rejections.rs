@@ -191,6 +191,42 @@ fn a_policy_has_the_limit_of_the_tier() {
     );
 }
 
+/// Each request has its limit, in every header. More limits are given than policies are cached.
+#[test]
+fn headers_have_the_limit_of_the_request() {
+    let limit = |request: &Parts| request.uri.host().and_then(|host| host.parse().ok());
+    let layer = layer([rule("plan", "100/min").limit_by(limit)]);
+    let mut service = layer.headers(QuotaHeaders::Both).layer(Hello);
+    for spent in 1..=20 {
+        let limit = 50 - spent;
+        let request = Request::get(format!("http://{limit}/"));
+        let response = send(&mut service, request.body(()).expect("a request"));
+        assert_eq!(response.status(), 200);
+        assert_eq!(
+            items(&response, "ratelimit-policy"),
+            [item("plan", &[("q", limit), ("w", 60)])]
+        );
+        assert_eq!(
+            items(&response, "ratelimit")[0].1[0],
+            ("r".to_owned(), limit - spent)
+        );
+        assert_eq!(header(&response, "x-ratelimit-limit"), Some(&*limit.to_string()));
+        let left = (limit - spent).to_string();
+        assert_eq!(header(&response, "x-ratelimit-remaining"), Some(&*left));
+    }
+    for (limit, retry_after) in [(20, Some("61")), (0, None)] {
+        let request = Request::get(format!("http://{limit}/"));
+        let rejected = send(&mut service, request.body(()).expect("a request"));
+        assert_eq!(rejected.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(
+            items(&rejected, "ratelimit-policy"),
+            [item("plan", &[("q", limit), ("w", 60)])]
+        );
+        assert_eq!(header(&rejected, "x-ratelimit-limit"), Some(&*limit.to_string()));
+        assert_eq!(header(&rejected, "retry-after"), retry_after);
+    }
+}
+
 #[test]
 fn names_are_percent_encoded() {
     for (name, encoded) in [

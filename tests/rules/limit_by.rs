@@ -1,0 +1,266 @@
+//! Limits that are computed from the request.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use ringgate::Settled;
+use ringgate::rules::{Reloaded, RuleAlgorithm, RuleView};
+
+use super::*;
+use RuleAlgorithm::{Classic, Counter, Even, Fixed, Gcra, Log};
+
+/// Twenty per minute at most, and what the request says.
+fn limited(algorithm: RuleAlgorithm) -> Rule<Request> {
+    let rule = rule("each", "20/min").algorithm(algorithm).by(&by_user());
+    rule.limit_by(|request: &Request| request.limit)
+}
+
+fn with_limit(id: u64, limit: impl Into<Option<u64>>) -> Request {
+    Request {
+        limit: limit.into(),
+        ..user(id)
+    }
+}
+
+/// The admissions until one is denied.
+fn drain(rules: &ByHand, request: &Request) -> u64 {
+    (0..100).take_while(|_| rules.check(request).is_ok()).count() as u64
+}
+
+#[test]
+fn each_request_has_its_limit_by_every_algorithm() {
+    for algorithm in [Counter, Classic, Even, Fixed, Log, Gcra] {
+        let (rules, _) = by_hand([limited(algorithm)]);
+        let share = if algorithm == Even { 5 } else { 1 };
+        for (id, given, limit) in [
+            (1, None, 20),
+            (2, Some(10), 10),
+            (3, Some(15), 15),
+            (4, Some(20), 20),
+            (5, Some(21), 20),
+            (6, Some(u64::MAX), 20),
+            (7, Some(5), 5),
+        ] {
+            let request = with_limit(id, given);
+            let peek = rules.peek(&request).next().expect("a rule");
+            assert_eq!((peek.limit(), peek.remaining()), (limit, limit / share));
+            assert_eq!(drain(&rules, &request), limit / share, "{algorithm:?}, {given:?}");
+            let denied = rules.check(&request).expect_err("it is empty");
+            let peek = denied.violations().next().expect("one");
+            assert_eq!((peek.limit(), peek.remaining()), (limit, 0));
+            assert_eq!((peek.status().limit(), peek.status().remaining()), (limit, 0));
+            let text = format!("rate limit reached: each (0 of {limit} per 60s left)");
+            assert!(denied.to_string().starts_with(&text), "{denied}");
+        }
+    }
+}
+
+/// Nothing is admitted while the window holds more than the new limit, and the retry time is that of the new limit.
+#[test]
+fn a_lower_limit_takes_effect_at_once_and_a_higher_one_too() {
+    for algorithm in [Counter, Classic, Fixed, Log] {
+        let (rules, clock) = by_hand([limited(algorithm).cost(&by_cost())]);
+        let cost = |cost, limit| Request {
+            cost,
+            ..with_limit(1, limit)
+        };
+        assert!(rules.check(&cost(8, 20)).is_ok());
+        clock.advance(secs(12));
+        assert!(rules.check(&cost(4, 20)).is_ok());
+        let request = cost(1, 12);
+        let denied = rules.check(&request).expect_err("twelve of twelve are spent");
+        assert_eq!(denied.violations().next().expect("one").remaining(), 0);
+        assert!(rules.check(&cost(1, 5)).is_err());
+        // The eight have to expire for one of five, and all twelve for five of five.
+        let after = |request| {
+            rules
+                .check(&request)
+                .expect_err("no room")
+                .retry_after()
+                .expect("a time")
+        };
+        let (one, five) = (after(cost(1, 5)), after(cost(5, 5)));
+        assert!(
+            one < five || algorithm == Fixed,
+            "{algorithm:?}: {one:?}, {five:?}"
+        );
+        clock.advance(one - Duration::from_nanos(1));
+        assert!(rules.check(&cost(1, 5)).is_err(), "{algorithm:?}");
+        clock.advance(Duration::from_nanos(1));
+        assert!(rules.check(&cost(1, 5)).is_ok(), "{algorithm:?}");
+        // A higher limit admits the rest at once.
+        let left = rules.peek(&cost(1, 20)).next().expect("a rule").remaining();
+        assert!(left >= 15 && rules.check(&cost(left, 20)).is_ok());
+        assert!(rules.check(&cost(1, 20)).is_err());
+    }
+}
+
+/// A bucket keeps the time until it is full: an empty one stays empty, and is refilled at the lower rate.
+#[test]
+fn an_empty_bucket_stays_empty_and_is_refilled_at_the_lower_rate() {
+    let (rules, clock) = by_hand([limited(Gcra)]);
+    assert_eq!(drain(&rules, &with_limit(1, 20)), 20);
+    let request = with_limit(1, 2);
+    let denied = rules.check(&request);
+    assert_eq!(denied.expect_err("it is empty").retry_after(), Some(secs(30)));
+    clock.advance(secs(30));
+    assert_eq!(drain(&rules, &with_limit(1, 2)), 1);
+    let spent = |limit| rules.peek(&with_limit(1, limit)).next().expect("a rule").spent();
+    assert_eq!((spent(2), spent(20)), (2, 20));
+}
+
+#[test]
+fn a_limit_of_zero_denies_as_a_list_does() {
+    for algorithm in [Counter, Gcra] {
+        let (rules, _) = by_hand([limited(algorithm)]);
+        let request = with_limit(1, 0);
+        let denied = rules.check(&request).map(|_| ()).map_err(|denied| {
+            let peek = denied.violations().next().expect("one");
+            (
+                peek.limit(),
+                peek.remaining(),
+                denied.retry_after(),
+                peek.lacks_key(),
+            )
+        });
+        assert_eq!(denied, Err((0, 0, None, false)));
+        assert_eq!(drain(&rules, &with_limit(1, 20)), 20);
+        // In the shadow it is counted only.
+        let (rules, _) = by_hand([limited(algorithm).shadow()]);
+        assert!(rules.check(&with_limit(1, 0)).is_ok());
+        assert_eq!(counts(&rules, "each").shadow_denied, 1);
+    }
+}
+
+/// The limit denies a request that also has no key.
+#[test]
+fn a_limit_of_zero_is_no_missing_key() {
+    use ringgate::rules::OnMissingKey;
+    let key = Key::optional("user", OnMissingKey::Share, |_: &Request, _| false);
+    let (rules, _) = by_hand([rule("each", "2/min")
+        .by(&key)
+        .limit_by(|request: &Request| request.limit)]);
+    assert!(rules.check(&user(1)).is_ok());
+    let zero = with_limit(1, 0);
+    let denied = rules.check(&zero).expect_err("zero");
+    assert!(!denied.violations().next().expect("one").lacks_key());
+}
+
+#[test]
+fn a_limit_lowers_that_of_a_tier() {
+    let tiered = limited(Counter).tier_of(&by_plan()).tier("pro", 40);
+    let (rules, _) = by_hand([tiered]);
+    let pro = |id, limit: Option<u64>| Request {
+        plan: Some("pro"),
+        ..with_limit(id, limit)
+    };
+    assert_eq!(drain(&rules, &pro(1, None)), 40);
+    assert_eq!(drain(&rules, &pro(2, Some(30))), 30);
+    assert_eq!(drain(&rules, &pro(3, Some(50))), 40);
+    assert_eq!(drain(&rules, &with_limit(4, 30)), 20);
+}
+
+#[test]
+fn a_lowered_charge_is_refunded_and_settled() {
+    let cost = by_cost();
+    for algorithm in [Counter, Classic, Fixed, Gcra] {
+        let (rules, clock) = by_hand([limited(algorithm).cost(&cost)]);
+        let remaining = || rules.peek(&with_limit(1, 10)).next().expect("a rule").remaining();
+        let request = Request {
+            cost: 6,
+            ..with_limit(1, 10)
+        };
+        let reservation = rules.reserve(&request).expect("six of ten");
+        assert_eq!(remaining(), 4);
+        assert_eq!(rules.settle(reservation, &cost, 2), Settled::Exact);
+        assert_eq!(remaining(), 8);
+        // Debt counts at the rate of the limit: two of ten, and twelve more, are refilled in 84 seconds.
+        let reservation = rules.reserve(&request).expect("six of eight");
+        assert_eq!(rules.settle(reservation, &cost, 12), Settled::Exact);
+        assert_eq!(remaining(), 0);
+        if algorithm == Gcra {
+            clock.advance(secs(24) - Duration::from_nanos(1));
+            assert_eq!(remaining(), 0);
+            clock.advance(secs(6) + Duration::from_nanos(1));
+            assert_eq!(remaining(), 1);
+        }
+    }
+}
+
+/// Several rules: all are charged or none, by the limits of the request.
+#[test]
+fn a_lower_limit_of_one_rule_charges_no_other() {
+    let all = rule("all", "100/min");
+    let (rules, _) = by_hand([all, limited(Counter)]);
+    assert_eq!(drain(&rules, &with_limit(1, 3)), 3);
+    assert!((0..50).all(|_| rules.check(&with_limit(1, 3)).is_err()));
+    let left: Vec<_> = rules
+        .peek(&with_limit(1, 3))
+        .map(|peek| peek.remaining())
+        .collect();
+    assert_eq!(left, [97, 0]);
+}
+
+/// The limits of a database change while requests are decided.
+#[test]
+fn the_function_is_called_for_each_request() {
+    let plan = Arc::new(AtomicU64::new(2));
+    let read = Arc::clone(&plan);
+    let limit_by = rule("each", "20/min").limit_by(move |_: &Request| Some(read.load(Ordering::Relaxed)));
+    let (rules, _) = by_hand([limit_by]);
+    assert_eq!(drain(&rules, &user(1)), 2);
+    plan.store(7, Ordering::Relaxed);
+    assert_eq!(drain(&rules, &user(1)), 5);
+    plan.store(6, Ordering::Relaxed);
+    assert_eq!(drain(&rules, &user(1)), 0);
+}
+
+/// A reload keeps the counts, adds and removes the function, and lowers the limits of all requests.
+#[test]
+fn a_reload_keeps_the_counts_and_replaces_the_function() {
+    for algorithm in [Counter, Classic, Fixed, Log, Gcra] {
+        let plain = || rule("each", "20/min").algorithm(algorithm).by(&by_user());
+        let (live, _) = live([plain()]);
+        assert_eq!(admissions(&live, &user(1), 10), 10);
+        assert_eq!(live.store(&set([limited(algorithm)])), Ok(Reloaded::Done));
+        // Half of the bucket is left, which is one permit of the lower limit.
+        let left = if algorithm == Gcra { 1 } else { 0 };
+        assert_eq!(admissions(&live, &with_limit(1, 2), 20), left, "{algorithm:?}");
+        assert_eq!(admissions(&live, &with_limit(2, 4), 20), 4);
+        let one_more = plain().limit_by(|request: &Request| request.limit.map(|limit| limit + 1));
+        assert_eq!(live.store(&set([one_more])), Ok(Reloaded::Done));
+        // An empty bucket stays empty.
+        let more = if algorithm == Gcra { 0 } else { 1 };
+        assert_eq!(admissions(&live, &with_limit(2, 4), 20), more, "{algorithm:?}");
+        assert_eq!(live.store(&set([plain()])), Ok(Reloaded::Done));
+        let rest = if algorithm == Gcra { 0 } else { 15 };
+        assert_eq!(admissions(&live, &with_limit(2, 4), 20), rest, "{algorithm:?}");
+    }
+}
+
+/// The words are replaced, because the window changes. The counts of a ring are charged as permits.
+#[test]
+fn a_reload_to_another_window_carries_the_counts_over() {
+    let (live, _) = live([limited(Counter)]);
+    assert_eq!(admissions(&live, &with_limit(1, 5), 20), 5);
+    let hour = rule("each", "20/h")
+        .by(&by_user())
+        .limit_by(|request: &Request| request.limit);
+    live.store(&set([hour])).expect("rules");
+    assert_eq!(live.finish(), Reloaded::Done);
+    assert_eq!(admissions(&live, &with_limit(1, 5), 20), 0);
+    assert_eq!(admissions(&live, &with_limit(1, 7), 20), 2);
+}
+
+#[test]
+fn several_quotas_cannot_have_a_limit_of_the_request() {
+    let several = limited(Counter).also(quota("100/h"));
+    let error = set([several]).build_with(ManualClock::new(), [1; 4]);
+    assert_eq!(
+        error.expect_err("which quota?").to_string(),
+        r#"rule "each": invalid limit_by: given for a rule with several quotas (expected a rule with one quota)"#
+    );
+    let rule = limited(Counter);
+    let RuleView { limit_by, .. } = rule.view();
+    assert!(limit_by && !super::rule("each", "1/s").view().limit_by);
+}
