@@ -4,15 +4,12 @@ use core::sync::atomic::Ordering;
 use crate::algorithm::Reclaim;
 use crate::sync::Words;
 
-/// State words of which only the first can be exchanged, and never to an earlier time. Refunds use them in a table whose
-/// entries may pass to another key while permits count.
+/// State words whose first word never returns to an earlier time. Refunds use them in a table whose entries may pass to
+/// another key while permits count.
 ///
 /// An entry that passes to another key gets a word above the current one. If a refund could lower the word, the next
 /// key could write one of the higher words again. Then the exchange of a thread that was suspended since before the
 /// refund would succeed on the next key's state.
-///
-/// An exchange of the first word expects the word of the charge, so it fails once the key has lost the entry. No such
-/// check guards the other words. They may belong to the key again, with a state that does not hold the charge.
 ///
 /// Once an exchange was refused, the words are constant zeros that cannot be exchanged.
 #[derive(Debug)]
@@ -30,11 +27,6 @@ impl<'a, A, W> Forward<'a, A, W> {
             words,
             refused,
         }
-    }
-
-    /// Whether an exchange was refused.
-    pub(super) fn is_refused(&self) -> bool {
-        self.refused.get()
     }
 }
 
@@ -54,7 +46,7 @@ impl<A: Reclaim, W: Words> Words for &Forward<'_, A, W> {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64> {
-        if index > 0 || self.algorithm.latest_time(new) < self.algorithm.latest_time(current) {
+        if index == 0 && self.algorithm.latest_time(new) < self.algorithm.latest_time(current) {
             self.refused.set(true);
         }
         if self.refused.get() {

@@ -176,8 +176,8 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// Refunds the permits of a receipt to `key`, under the conditions of
     /// [`RateLimiter::refund`](crate::RateLimiter::refund) and with its answer.
     ///
-    /// If the key has lost its entry since, the permits are forfeited. Its window is over then, so they no
-    /// longer count.
+    /// If the key has lost its entry since, the permits are forfeited. Its window is over then, or it was
+    /// [reset](Self::reset), so they no longer count. [`OnFull::Forget`] makes an exception.
     ///
     /// `taken` must come from this limiter and be of this key. Another receipt may refund permits that were
     /// never taken, and then the bound does not hold.

@@ -45,6 +45,7 @@ pub enum OnFull {
     /// A refund is forfeited if it would move the state back in time, as a refund by [`Gcra`](crate::Gcra) does. The
     /// entry may pass to another key before that time has come.
     ///
-    /// A counter ring of several words refunds permits only while the cell of their charge is the current one.
+    /// A forgotten key may get the same entry again, with the permits that still count in it. A refund of one of its earlier
+    /// charges subtracts that charge from them.
     Forget,
 }

@@ -40,7 +40,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         match self.on_full {
             OnFull::Forget => {
                 let words = Forward::new(self.algorithm, words);
-                self.algorithm.refund(&words, receipt, permits) && !words.is_refused()
+                self.algorithm.refund(&words, receipt, permits)
             }
             OnFull::Share | OnFull::Deny | OnFull::Admit => self.algorithm.refund(words, receipt, permits),
         }

@@ -142,6 +142,78 @@ fn a_refund_from_before_a_reset_is_forfeited() {
     }
 }
 
+/// Every entry is reset, and passes to another key or to the same keys as soon as its state is idle. Refunds of the charges
+/// before the resets change no state. The older receipt is of an earlier cell than the newest charge.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_refund_changes_no_entry_that_was_reset_and_passed_on() {
+    for subject in subjects(quota("10/s")) {
+        for first_key in [1_000, 2_000] {
+            let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Deny, 0);
+            let entries = limiter.capacity() as u64;
+            clock.advance(Duration::from_millis(200));
+            let mut receipts = Vec::new();
+            for _ in 0..2 {
+                for key in keys_of(&limiter) {
+                    let taken = limiter.check(&key).expect("one of ten");
+                    receipts.push((key, taken.into_receipt()));
+                }
+                clock.advance(Duration::from_millis(200));
+            }
+            for key in keys_of(&limiter) {
+                assert!(limiter.reset(&key), "{}", subject.name);
+            }
+            for key in first_key..first_key + entries {
+                while let Err(denied) = limiter.check(&key) {
+                    clock.advance(denied.retry_after().expect("an entry becomes idle"));
+                }
+            }
+            assert_eq!((limiter.len(), limiter.counts().reclaimed), (entries, 0));
+            let spent = |key: u64| limiter.peek(&key).spent();
+            let before: Vec<u64> = (first_key..first_key + entries).map(spent).collect();
+            for (key, receipt) in receipts {
+                assert_eq!(
+                    limiter.refund(&key, receipt),
+                    Settled::Forfeited(1),
+                    "{}",
+                    subject.name
+                );
+            }
+            let after: Vec<u64> = (first_key..first_key + entries).map(spent).collect();
+            assert_eq!(after, before, "{}", subject.name);
+        }
+    }
+}
+
+/// Key 2 takes the entry of key 1 over under `Forget`, and key 1 takes it back. The charges of the older cells still count in
+/// the entry, so a refund of the first one is exact.
+#[cfg(not(miri))] // Full tables take Miri minutes.
+#[test]
+fn a_refund_to_an_entry_that_the_key_got_again_subtracts_the_charge_that_it_holds() {
+    let names = ["strict", "strict, unpacked", "classic", "two windows"];
+    for subject in subjects(quota("10/s")) {
+        if !names.contains(&subject.name.as_str()) {
+            continue;
+        }
+        let (limiter, clock) = filled(subject.algorithm.clone(), OnFull::Forget, 1);
+        // Key 1 has spent least, whenever a key needs an entry.
+        for key in keys_of(&limiter).take(limiter.capacity() - 1) {
+            assert!(limiter.check_n(&key, 6).is_ok());
+        }
+        let first = limiter.check_n(&1, 2).expect("the last entry").into_receipt();
+        for (key, spent) in [(2, 3), (1, 4)] {
+            clock.advance(Duration::from_millis(200));
+            assert!(limiter.check(&key).is_ok());
+            assert_eq!(limiter.peek(&key).spent(), spent, "{}", subject.name);
+        }
+        assert_eq!(limiter.counts().forgotten, 2);
+        assert_eq!(limiter.refund(&1, first), Settled::Exact, "{}", subject.name);
+        assert_eq!(limiter.peek(&1).spent(), 2, "{}", subject.name);
+        assert!(limiter.check_n(&1, 9).is_err(), "{}", subject.name);
+        assert!(limiter.check_n(&1, 8).is_ok(), "{}", subject.name);
+    }
+}
+
 /// The memory of the cleared table may be in use again: the second table after it often gets the same memory.
 #[test]
 fn a_refund_from_before_clearing_is_forfeited() {

@@ -774,3 +774,73 @@ fn keyed_reset() {
         });
     }
 }
+
+/// A key is refunded permits of an earlier cell, while it is reset and its entry passes to key 2, or to the key itself again.
+/// The refund changes nothing in the later state, whatever it has read or written before.
+#[test]
+fn keyed_refund_beside_a_reset() {
+    for (wide_form, next, reset) in [
+        (false, 1, true),
+        (true, 1, true),
+        (true, 2, true),
+        (true, 2, false),
+    ] {
+        BOUNDED.explore(move || {
+            let ring = if wide_form { wide(2, 2) } else { packed(2, 2) };
+            let builder = KeyedBuilder::new(ring).capacity(1).on_full(OnFull::Deny);
+            let limiter = Arc::new(builder.build_with(ManualClock::new(), Plain).unwrap());
+            let receipt = limiter.check_at(&1, Nanos::new(W), 1).unwrap().into_receipt();
+            assert!(limiter.check_at(&1, Nanos::new(2 * W), 1).is_ok());
+            // The entry of key 1 is the only one that is idle at 6 W.
+            for key in 10..9 + limiter.capacity() as u64 {
+                assert!(limiter.check_at(&key, Nanos::new(6 * W), 1).is_ok());
+            }
+            limiter.clock().set(Nanos::new(2 * W));
+            let other = {
+                let limiter = Arc::clone(&limiter);
+                thread::spawn(move || limiter.refund(&1, receipt))
+            };
+            assert_eq!(reset, reset && limiter.reset(&1));
+            assert!(limiter.check_at(&next, Nanos::new(6 * W), 2).is_ok());
+            assert!(limiter.check_at(&next, Nanos::new(7 * W), 1).is_err());
+            let _ = other.join().unwrap();
+            for cell in 6..9 {
+                limiter.clock().set(Nanos::new(cell * W));
+                assert_eq!(limiter.peek(&next).spent(), 2, "in cell {cell}");
+            }
+        });
+    }
+}
+
+/// A key is refunded permits of an earlier cell, while its entry passes to key 2 under `Forget`. Key 2 begins with the charges
+/// of key 1, with or without the refunded permit. A permit of key 2 is never refunded.
+#[test]
+fn keyed_refund_beside_forgetting() {
+    for wide_form in [false, true] {
+        BOUNDED.explore(move || {
+            let ring = if wide_form { wide(4, 2) } else { packed(4, 2) };
+            let builder = KeyedBuilder::new(ring).capacity(1).on_full(OnFull::Forget);
+            let limiter = Arc::new(builder.build_with(ManualClock::new(), Plain).unwrap());
+            // The entry of key 1 is the one with the fewest spent permits.
+            for key in 10..9 + limiter.capacity() as u64 {
+                assert!(limiter.check_at(&key, Nanos::new(2 * W), 4).is_ok());
+            }
+            let receipt = limiter.check_at(&1, Nanos::new(W), 1).unwrap().into_receipt();
+            assert!(limiter.check_at(&1, Nanos::new(2 * W), 1).is_ok());
+            let other = {
+                let limiter = Arc::clone(&limiter);
+                thread::spawn(move || limiter.refund(&1, receipt) == ringgate::Settled::Exact)
+            };
+            assert!(limiter.check_at(&2, Nanos::new(3 * W), 2).is_ok());
+            let is_refunded = other.join().unwrap();
+            // Of cells 1 to 3, of cells 2 to 4, and of cells 3 to 5.
+            let spent = [3, 4, 5].map(|cell| {
+                limiter.clock().set(Nanos::new(cell * W));
+                limiter.peek(&2).spent()
+            });
+            let of_key_1 = 2 - u64::from(is_refunded);
+            assert!(spent[0] == 2 + of_key_1 || spent[0] == 4, "{spent:?}");
+            assert_eq!(spent[1..], [3, 2]);
+        });
+    }
+}
