@@ -367,6 +367,27 @@ fn the_overflow_policy_can_be_changed() {
     }
 }
 
+/// A key that the catch-all has admitted gets no entry while that counts, even if one is idle before. A policy that denies
+/// it states the later of the two times.
+#[test]
+fn a_key_that_the_former_policy_admitted_is_told_when_it_gets_an_entry() {
+    let key = by_user();
+    let rule = |on_full| rule("a", "10/10s").by(&key).capacity(1).on_full(on_full);
+    let (live, clock) = live([rule(OnFull::Share)]);
+    assert!((0..12).all(|id| admissions(&live, &user(id), 1) == 1));
+    clock.advance(Duration::from_secs(5));
+    assert_eq!(admissions(&live, &user(100), 1), 1);
+    assert_eq!(live.store(&set([rule(OnFull::Deny)])), Ok(Reloaded::Done));
+    let wait = |id| {
+        let (loaded, request) = (live.load(), user(id));
+        let denied = loaded.check(&request).expect_err("every entry is in use");
+        denied.retry_after().expect("time does not end before")
+    };
+    assert!(wait(100) > wait(101) + Duration::from_secs(4));
+    clock.advance(wait(100));
+    assert_eq!(admissions(&live, &user(100), 1), 1);
+}
+
 #[test]
 fn invalid_rules_leave_the_old_ones_in_force() {
     let (live, _) = live([rule("a", "10/10s")]);
