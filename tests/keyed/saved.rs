@@ -156,6 +156,26 @@ fn a_smaller_table_gives_no_fresh_budget() {
     }
 }
 
+/// A key that is charged in the catch-all gets no entry that becomes idle before that charge has expired.
+#[test]
+fn a_smaller_table_bars_keys_without_an_entry() {
+    let bucket = || Any::from(Gcra::new(quota("10/s")).expect("a bucket"));
+    let (limiter, _clock) = by_hand(bucket(), 1000, OnFull::Share);
+    for key in 1..=200 {
+        assert!(limiter.check_n(&key, if key % 2 == 0 { 1 } else { 9 }).is_ok());
+    }
+    let clock = ManualClock::new();
+    let after = builder(bucket(), 1, OnFull::Share)
+        .restore_with(clock.clone(), Plain, &*saved(&limiter), Duration::ZERO)
+        .expect("the file of the same algorithm");
+    assert_eq!(after.len(), after.capacity() as u64);
+    // The entries of even keys are idle. Of the nine permits of an odd key, four still count.
+    clock.advance(Duration::from_millis(500));
+    for key in (1..=200).step_by(2) {
+        assert!(after.check_n(&key, 10).is_err(), "{key}");
+    }
+}
+
 /// Each key of a table that is as full as its capacity gets an entry again.
 #[test]
 fn a_full_table_has_an_entry_for_each_key_again() {
