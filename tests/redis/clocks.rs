@@ -5,7 +5,7 @@ use core::slice::from_ref;
 
 use ringgate::shared::{Counting, OnError, SharedLimiter};
 
-use crate::scripts::{Asked, far_ahead, give_back, judge};
+use crate::scripts::{Asked, far_ahead, give_back, judge, settle};
 use crate::server::Server;
 
 const SECOND: u64 = 1_000_000;
@@ -164,4 +164,30 @@ async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
         redis::cmd("DBSIZE").query::<u64>(&mut client).expect("a size") == 0
     })
     .await;
+}
+
+/// Registered permits that end at once when the clock has gone back leave no key without an expiry.
+#[test]
+fn a_step_back_leaves_no_lease_without_an_expiry() {
+    let Some(server) = Server::start() else { return };
+    let (settle, judge, mut client) = (settle(), judge(), server.client());
+    let part = Asked::log("short", 10, 100);
+    let none = Asked {
+        permits: 0,
+        ..part.clone()
+    };
+    let late = far_ahead(&mut client);
+    // The first request begins the time since which the server has forgotten nothing.
+    settle.settle(&mut client, late, &none, (1, [1, 1, 4, 4, 50]));
+    let late = late + 2_000_000;
+    let granted = settle.settle(&mut client, late, &none, (2, [1, 1, 4, 4, 50]));
+    assert_eq!(granted, Some(4));
+    // A moment ago, so that the permits have ended when the server sets the expiry.
+    let early = late - 101 * 86_400_000_000;
+    judge.judge(&mut client, early, "charge", from_ref(&part));
+    let left: i64 = redis::cmd("PTTL")
+        .arg("short:leases")
+        .query(&mut client)
+        .expect("a time");
+    assert_eq!(left, -2, "the hash has ended");
 }

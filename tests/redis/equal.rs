@@ -87,3 +87,32 @@ fn a_bucket_that_is_ahead_is_full_from_now() {
             .0
     );
 }
+
+/// A charge after a reset may lead to the arrival time of one before it. A refund tells the two apart.
+#[test]
+fn a_bucket_refunds_nothing_across_a_reset() {
+    let Some(server) = Server::start() else { return };
+    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let now = far_ahead(&mut client);
+    // A permit each second.
+    let one = Asked::gcra("reset", 10, 10, 10_000_000);
+    let mut two = Asked {
+        permits: 2,
+        ..one.clone()
+    };
+    let (_, before) = judge.judge(&mut client, now, "charge", from_ref(&two));
+    two.receipt = before[0].receipt;
+    let _: u64 = redis::cmd("DEL").arg("reset").query(&mut client).expect("OK");
+    let (admitted, after) = judge.judge(&mut client, now + 1_000_000, "charge", from_ref(&one));
+    assert!(admitted);
+    assert_eq!(
+        before[0].receipt.0, after[0].receipt.0,
+        "the arrival times are equal"
+    );
+    assert_eq!(undo.give_back(&mut client, now + 1_000_000, from_ref(&two)), [0]);
+    let own = Asked {
+        receipt: after[0].receipt,
+        ..one
+    };
+    assert_eq!(undo.give_back(&mut client, now + 1_000_000, from_ref(&own)), [1]);
+}

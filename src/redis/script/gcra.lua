@@ -18,11 +18,18 @@ local function is_negative(time)
     return time[1] < 0
 end
 
+-- The second number of a receipt: the units of the arrival time, and the reading of the charge, modulo 51 days so that the
+-- number stays below 2^53. After a reset, another charge may lead to the same arrival time, but at another reading.
+local function receipt(time, at)
+    return time[2] + units_each * (at % 2 ^ 42)
+end
+
 local function read(counter)
     local micros, units, at, changed =
         string.match(redis.call('GET', counter.key) or '', '^(%d+) (%d+) (%d+) ([01])$')
     counter.time, counter.is_charge = { tonumber(micros) or 0, tonumber(units) or 0 }, changed == '0'
-    counter.ahead = math.max((tonumber(at) or 0) - now, 0)
+    counter.at = tonumber(at) or 0
+    counter.ahead = math.max(counter.at - now, 0)
     if counter.ahead > 0 then
         -- TIME has gone back. No permit was refilled since the last change, as far as is known.
         counter.time[1] = math.max(counter.time[1] - counter.ahead, 0)
@@ -88,13 +95,14 @@ end
 
 function gcra.charge(counter)
     write(counter, shift(counter, from(counter), counter.permits, 1), true)
-    counter.first, counter.second = counter.time[1], counter.time[2]
+    counter.first, counter.second = counter.time[1], receipt(counter.time, now)
 end
 
 -- Refunds while nothing was charged or refunded since: later charges began where this one ended.
 function gcra.refund(counter)
     read(counter)
-    if not counter.is_charge or counter.time[1] ~= counter.first or counter.time[2] ~= counter.second then
+    local second = receipt(counter.time, counter.at)
+    if not counter.is_charge or counter.time[1] ~= counter.first or second ~= counter.second then
         return 0
     end
     write(counter, shift(counter, counter.time, counter.permits, -1), false)

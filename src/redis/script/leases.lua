@@ -51,7 +51,6 @@ function leases.repair(counter)
         if #counter.current > 0 then
             redis.call('HDEL', counter.leases, unpack(counter.current))
             redis.call('HSET', counter.leases, text(counter.until_last), text(counter.held))
-            expire(counter.leases, counter.until_last)
         end
     end
     if #counter.ended > 0 then
@@ -59,6 +58,11 @@ function leases.repair(counter)
     end
     if counter.is_behind or #counter.ended > 0 then
         redis.call('HSET', counter.leases, 'latest', text(now))
+    end
+    if counter.is_behind and #counter.current > 0 then
+        -- This comes last: if the time is past already, the hash is removed, and a write after it would leave one without
+        -- an expiry.
+        expire(counter.leases, counter.until_last)
     end
 end
 

@@ -93,6 +93,15 @@ async fn refunds(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     let after = left(store, &requests[0]).await?;
     let promise = "a refund takes back nothing that others were charged";
     holds(promise, (lost, after) == (4, 6), (&third, lost, after))?;
+    // A counter is charged after a reset as it was before, perhaps at the same time.
+    let again = [counter("refunds 2", counting).with_permits(4)];
+    let first = store.decide(&again).await?;
+    store.reset(&again).await?;
+    let second = store.decide(&again).await?;
+    let lost = store.refund(&again, &first).await?;
+    let after = left(store, &again[0]).await?;
+    let promise = "a refund takes back nothing that was charged after a reset";
+    holds(promise, (lost, after) == (4, 6), (&second, lost, after))?;
     let denied = store.decide(&[requests[0].clone().with_permits(7)]).await?;
     let lost = store.refund(&requests, &denied).await?;
     let promise = "a denial has nothing to refund";

@@ -9,8 +9,8 @@ use crate::shared::store::CounterRequest;
 pub(super) struct Bucket {
     /// The theoretical arrival time, at which no charge of the bucket counts any more.
     empty_at: u128,
-    /// Whether the last change was a refund.
-    refunded: bool,
+    /// The number of charges, refunds and resets, so that a receipt names one charge.
+    changes: u64,
 }
 
 /// The units of time in a nanosecond.
@@ -54,24 +54,34 @@ impl Bucket {
     /// Charges permits, whether it has them or not, and returns a receipt.
     pub(super) fn charge(&mut self, request: &CounterRequest, permits: u64, now: u64) -> (u64, u64) {
         self.empty_at = self.empty_at.max(units(now)) + time_of(request, permits);
-        self.refunded = false;
+        self.changes += 1;
         self.receipt()
     }
 
+    /// The receipt of the last change. The number of changes begins anew when the store has removed an expired counter. The
+    /// arrival time is later then.
     fn receipt(&self) -> (u64, u64) {
-        let high = u64::try_from(self.empty_at >> 64).unwrap_or(u64::MAX);
-        #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-        let low = self.empty_at as u64;
-        (high, low)
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the lower half, which differs within 292 years"
+        )]
+        let empty_at = self.empty_at as u64;
+        (self.changes, empty_at)
     }
 
     /// Refunds while nothing was charged or refunded since: later charges began where this one ended.
     pub(super) fn refund(&mut self, request: &CounterRequest, receipt: (u64, u64)) -> u64 {
-        if self.refunded || self.receipt() != receipt {
+        if self.receipt() != receipt {
             return 0;
         }
-        let before = self.empty_at.saturating_sub(time_of(request, request.permits()));
-        (self.empty_at, self.refunded) = (before, true);
+        self.empty_at = self.empty_at.saturating_sub(time_of(request, request.permits()));
+        self.changes += 1;
         request.permits()
+    }
+
+    /// Fills the bucket.
+    pub(super) fn reset(&mut self) {
+        self.empty_at = 0;
+        self.changes += 1;
     }
 }

@@ -156,7 +156,9 @@ impl Counter {
     pub(super) fn reset(&mut self) {
         self.cells.clear();
         self.charged = 0;
-        self.bucket = self.bucket.map(|_| Bucket::default());
+        if let Some(bucket) = &mut self.bucket {
+            bucket.reset();
+        }
         self.era += 1;
     }
 

@@ -69,7 +69,8 @@ pub trait CounterStore: fmt::Debug + Send + Sync {
     fn charge<'a>(&'a self, requests: &'a [CounterRequest]) -> StoreFuture<'a, ()>;
 
     /// Refunds, once, the permits that [`decide`](Self::decide) charged for these requests. Returns how many permits it
-    /// could not refund. A request may name fewer permits than were charged.
+    /// could not refund. A request may name fewer permits than were charged. Permits that were charged before a
+    /// [reset](Self::reset) are not refunded after it.
     fn refund<'a>(&'a self, requests: &'a [CounterRequest], charged: &'a CheckResult)
     -> StoreFuture<'a, u64>;
 
