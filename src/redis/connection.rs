@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use ::redis::{Cmd, RedisError, Value};
 
-use super::endpoint::{Endpoint, ServerConnection};
+use super::endpoint::{Endpoint, Role, ServerConnection};
 use super::error_class::diagnose;
 use super::sentinel::Sentinels;
 use crate::shared::StoreError;
@@ -35,21 +35,25 @@ impl Target {
         }
     }
 
-    /// Connects, and checks that the server accepts calls of this user.
-    pub(super) async fn connect(&self) -> Result<Connection, StoreError> {
+    /// Connects, checks that the server accepts calls of this user, and returns the role of the server.
+    pub(super) async fn connect(&self) -> Result<(Connection, Role), StoreError> {
         match self {
             Self::Server(server) => {
                 let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
                 // A replica is accepted, because it may become the primary. Until then it answers writes with an error.
-                connection.role(server.has_password()).await?;
-                Ok(Connection::Server(connection))
+                let role = connection.role(server.has_password()).await?;
+                Ok((Connection::Server(connection), role))
             }
-            Self::Sentinels(sentinels) => sentinels.connect().await.map(Connection::Server),
+            Self::Sentinels(sentinels) => {
+                let (connection, role) = sentinels.connect().await?;
+                Ok((Connection::Server(connection), role))
+            }
             #[cfg(feature = "redis-cluster")]
             Self::Cluster(client) => {
                 let connection = client.get_async_connection().await;
+                // The client library sends writes to the primary of each slot.
                 connection
-                    .map(Connection::Cluster)
+                    .map(|connection| (Connection::Cluster(connection), Role::Primary))
                     .map_err(|error| diagnose(&error).0)
             }
         }

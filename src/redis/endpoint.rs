@@ -210,17 +210,16 @@ impl Endpoint {
 /// The role of a server that accepts calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
+    Primary,
     Replica,
-    /// A primary, or a server that does not report its role to this user.
-    Other,
+    /// The user may run neither `ROLE` nor `INFO replication`, or the server has neither.
+    Unknown,
 }
 
 impl ServerConnection {
     /// The role that a server reports, or the reason why it accepts no calls.
     pub(super) async fn role(&self, has_password: bool) -> Result<Role, StoreError> {
-        let mut connection = self.inner.clone();
-        let reply = connection.send_packed_command(&::redis::cmd("ROLE")).await;
-        let reply = match reply.and_then(Value::extract_error) {
+        let reply = match self.ask(&::redis::cmd("ROLE")).await {
             Ok(reply) => reply,
             Err(error) if error.code() == Some("NOAUTH") => {
                 let missing = match has_password {
@@ -231,11 +230,11 @@ impl ServerConnection {
                 return Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail));
             }
             // The user may not run the command, or the server does not know it. The server may still serve scripts.
-            Err(error) if error.code().is_some() => return Ok(Role::Other),
+            Err(error) if error.code().is_some() => return self.role_by_info().await,
             Err(error) => return Err(diagnose(&error).0),
         };
         let Value::Array(fields) = &reply else {
-            return Ok(Role::Other);
+            return Ok(Role::Unknown);
         };
         match fields.first() {
             Some(Value::BulkString(role)) if role == b"sentinel" => Err(StoreError::new(
@@ -243,7 +242,30 @@ impl ServerConnection {
                 "the address is that of a Sentinel, which RedisStore::sentinel accepts",
             )),
             Some(Value::BulkString(role)) if role == b"slave" => Ok(Role::Replica),
-            _ => Ok(Role::Other),
+            Some(Value::BulkString(role)) if role == b"master" => Ok(Role::Primary),
+            _ => Ok(Role::Unknown),
         }
+    }
+
+    async fn role_by_info(&self) -> Result<Role, StoreError> {
+        let mut command = ::redis::cmd("INFO");
+        command.arg("replication");
+        let reply = match self.ask(&command).await {
+            Ok(reply) => reply,
+            Err(error) if error.code().is_some() => return Ok(Role::Unknown),
+            Err(error) => return Err(diagnose(&error).0),
+        };
+        let text: String = ::redis::from_redis_value(reply).unwrap_or_default();
+        let role = text.lines().find_map(|line| line.strip_prefix("role:"));
+        Ok(match role {
+            Some("master") => Role::Primary,
+            Some("slave") => Role::Replica,
+            _ => Role::Unknown,
+        })
+    }
+
+    async fn ask(&self, command: &::redis::Cmd) -> RedisResult<Value> {
+        let mut connection = self.inner.clone();
+        connection.send_packed_command(command).await?.extract_error()
     }
 }

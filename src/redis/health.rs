@@ -38,4 +38,7 @@ pub struct Health {
     /// The reason why the server registers no leases, if it does not: it does not tell this user by `INFO server` when its
     /// run began. Then the server decides about each request. With the feature `observe` one error is logged.
     pub lease_error: Option<StoreError>,
+    /// The reason why the role of the server is not known, if it is not: this user may run neither `ROLE` nor `INFO
+    /// replication`. Then a replica is recognized only when it denies a write. With the feature `observe` one error is logged.
+    pub role_error: Option<StoreError>,
 }

@@ -27,15 +27,16 @@ enum Step {
     /// A Sentinel has named this server.
     Named(Address),
     /// A server that was named is the primary, or it is not usable.
-    Tried(Result<ServerConnection, StoreError>),
+    Tried(Result<(ServerConnection, Role), StoreError>),
 }
 
 impl Sentinels {
     /// Connects to the primary.
     ///
     /// All Sentinels are asked at once, and each server that they name is connected to at once. So neither a Sentinel that
-    /// does not answer nor one that names a lost server delays the others. The first server that is a primary is taken.
-    pub(super) async fn connect(&self) -> Result<ServerConnection, StoreError> {
+    /// does not answer nor one that names a lost server delays the others. The first server that is a primary, or does not
+    /// tell its role, is taken.
+    pub(super) async fn connect(&self) -> Result<(ServerConnection, Role), StoreError> {
         let mut steps = JoinSet::new();
         for sentinel in &self.sentinels {
             steps.spawn(look_up(sentinel.clone(), self.service.clone()));
@@ -50,7 +51,7 @@ impl Sentinels {
                 ))
             });
             match step {
-                Ok(Step::Tried(Ok(connection))) => return Ok(connection),
+                Ok(Step::Tried(Ok(connected))) => return Ok(connected),
                 Ok(Step::Tried(Err(error))) => last = error,
                 Ok(Step::Named(address)) if named.contains(&address) => {}
                 Ok(Step::Named(address)) => {
@@ -71,7 +72,7 @@ async fn connect_to_primary(
     server: Endpoint,
     host: String,
     port: u16,
-) -> Result<ServerConnection, StoreError> {
+) -> Result<(ServerConnection, Role), StoreError> {
     let server = server.at(host.clone(), port);
     let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
     match connection.role(server.has_password()).await? {
@@ -79,7 +80,7 @@ async fn connect_to_primary(
             StoreErrorKind::Refused,
             format!("{host}:{port} is named as the primary, and is a replica"),
         )),
-        Role::Other => Ok(connection),
+        role @ (Role::Primary | Role::Unknown) => Ok((connection, role)),
     }
 }
 

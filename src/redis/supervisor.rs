@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::breaker::Breaker;
 use super::connection::{Connection, Target};
+use super::endpoint::Role;
 use super::error_class::{ErrorClass, diagnose, is_unknown_script};
 use super::health::Health;
 use super::script::Script;
@@ -60,14 +61,23 @@ struct Counts {
 struct Last {
     answer: Option<Instant>,
     error: Option<StoreError>,
-    leases: Option<StoreError>,
-    /// Whether the error of leases was logged.
+    leases: Restriction,
+    role: Restriction,
+}
+
+/// The effect of a right that the user lacks.
+#[derive(Debug, Default)]
+struct Restriction {
+    error: Option<StoreError>,
     #[cfg(feature = "observe")]
-    logged: bool,
+    is_logged: bool,
 }
 
 const NO_START: &str = "it registers no leases, and decides about each request: INFO server does not tell this user run_id and \
                         uptime_in_seconds (ACL SETUSER <user> +info)";
+
+const NO_ROLE: &str = "a replica is recognized only when it denies a write: this user may run neither ROLE nor INFO \
+                       replication (ACL SETUSER <user> +role)";
 
 impl Supervisor {
     pub(super) fn new(target: Target, settings: Settings) -> Self {
@@ -142,11 +152,12 @@ impl Supervisor {
     }
 
     async fn connect(&self) -> Result<(), StoreError> {
-        let connection = match timeout(self.settings.connect_timeout, self.target.connect()).await {
-            Ok(Ok(connection)) => connection,
+        let (connection, role) = match timeout(self.settings.connect_timeout, self.target.connect()).await {
+            Ok(Ok(connected)) => connected,
             Ok(Err(error)) => return Err(error),
             Err(_) => return Err(StoreError::new(StoreErrorKind::TimedOut, "while connecting")),
         };
+        self.restrict(|last| &mut last.role, (role == Role::Unknown).then_some(NO_ROLE));
         let link = Link {
             connection,
             failures: AtomicU64::new(0),
@@ -275,7 +286,8 @@ impl Supervisor {
         f(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, error: Option<StoreError>) {
+    /// Notes an error, or the time of an answer.
+    pub(super) fn note(&self, error: Option<StoreError>) {
         self.last(|last| match error {
             Some(error) => last.error = Some(error),
             None => last.answer = Some(Instant::now()),
@@ -284,21 +296,29 @@ impl Supervisor {
 
     /// Notes whether the server registers leases.
     pub(super) fn note_leases(&self, are_registered: bool) {
-        let error = StoreError::new(StoreErrorKind::UnexpectedReply, NO_START);
-        let error = (!are_registered).then_some(error);
-        #[cfg(feature = "observe")]
-        if let Some(error) = &error
-            && !self.last(|last| core::mem::replace(&mut last.logged, true))
-        {
-            tracing::error!("{error}");
-        }
-        self.last(|last| last.leases = error);
+        self.restrict(|last| &mut last.leases, (!are_registered).then_some(NO_START));
+    }
+
+    /// Notes the effect of a right that the user lacks, or that it lacks none. The first such effect is logged.
+    fn restrict(&self, of: impl FnOnce(&mut Last) -> &mut Restriction, effect: Option<&'static str>) {
+        let error = effect.map(|effect| StoreError::new(StoreErrorKind::UnexpectedReply, effect));
+        self.last(|last| {
+            let restriction = of(last);
+            #[cfg(feature = "observe")]
+            if let Some(error) = &error
+                && !core::mem::replace(&mut restriction.is_logged, true)
+            {
+                tracing::error!("{error}");
+            }
+            restriction.error = error;
+        });
     }
 
     pub(super) fn health(&self) -> Health {
         let now = Instant::now();
-        let (answer, last_error, lease_error) =
-            self.last(|last| (last.answer, last.error.clone(), last.leases.clone()));
+        let (answer, last_error) = self.last(|last| (last.answer, last.error.clone()));
+        let (lease_error, role_error) =
+            self.last(|last| (last.leases.error.clone(), last.role.error.clone()));
         Health {
             connected: self.link.borrow().is_some(),
             breaker: self.breaker.state(now),
@@ -314,6 +334,7 @@ impl Supervisor {
             stale: answer.map(|answer| now.saturating_duration_since(answer)),
             last_error,
             lease_error,
+            role_error,
         }
     }
 }

@@ -83,6 +83,11 @@ async fn users_of_access_control_lists() {
         )
         .await;
     }
+    for (user, is_role_known) in [("limits", true), ("bare", false)] {
+        let login = RedisStore::builder(&url).username(user);
+        let store = ready(patient(login.password(format!("{user}-password").as_str()))).await;
+        assert_eq!(store.health().role_error.is_none(), is_role_known, "{user}");
+    }
     // The builder's user replaces that of the address, which is wrong.
     let wrong = format!("redis://stranger:nothing@127.0.0.1:{}", server.port());
     decides(

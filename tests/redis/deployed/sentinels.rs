@@ -247,3 +247,40 @@ async fn a_stale_sentinel_delays_no_other() {
     assert_eq!(store.health().connections, 1);
     assert!(store.health().last_error.is_none(), "{:?}", store.health());
 }
+
+/// A Sentinel may name a replica during a failover. Each of two rights is enough to recognize it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_is_recognized_with_either_right() {
+    let Some(primary) = server(None) else { return };
+    let replica = server(Some(primary.port())).expect("one more server");
+    let url = format!("redis://:general@127.0.0.1:{}", replica.port());
+    let mut client = redis::Client::open(url)
+        .and_then(|client| client.get_connection())
+        .expect("a connection");
+    let (_always, at_once) = watch::channel(true);
+    let sentinel = sentinel_that_names(replica.port(), at_once).await;
+    let builder = || crate::server::patient(RedisStore::sentinel(&[&sentinel], "shop")).password("general");
+    for rules in [["-info", "+role"], ["+info", "-role"]] {
+        let _: () = redis::cmd("ACL")
+            .arg("SETUSER")
+            .arg("default")
+            .arg(&rules)
+            .query(&mut client)
+            .expect("an answer");
+        let store = builder().build().expect("a store");
+        until("an attempt has failed", || store.health().last_error.is_some()).await;
+        let error = store.health().last_error.expect("an error").to_string();
+        assert!(error.contains("is a replica"), "{rules:?}: {error}");
+        assert!(store.health().role_error.is_none(), "{rules:?}");
+    }
+    let _: () = redis::cmd("ACL")
+        .arg("SETUSER")
+        .arg("default")
+        .arg("-info")
+        .query(&mut client)
+        .expect("an answer");
+    let store = ready(builder()).await;
+    let error = store.health().role_error.expect("it was noted").to_string();
+    assert!(error.contains("ROLE") && error.contains("+role"), "{error}");
+    assert!(store.health().last_error.is_none());
+}
