@@ -159,14 +159,15 @@ impl RedisStore {
             }
         }
         let results = all(slots.iter().map(|(requests, _)| {
-            let renewed: StoreFuture<'_, Vec<LeaseGrant>> = Box::pin(self.run_renew(requests));
+            let renewed: StoreFuture<'_, Vec<Result<LeaseGrant, StoreError>>> =
+                Box::pin(self.run_renew(requests));
             renewed
         }))
         .await;
         let mut answers: Vec<(usize, Result<LeaseGrant, StoreError>)> = Vec::new();
         for ((_, at), result) in slots.iter().zip(results) {
             match result {
-                Ok(grants) => answers.extend(at.iter().copied().zip(grants.into_iter().map(Ok))),
+                Ok(grants) => answers.extend(at.iter().copied().zip(grants)),
                 Err(error) => answers.extend(at.iter().map(|&at| (at, Err(error.clone())))),
             }
         }

@@ -149,14 +149,21 @@ impl RedisStore {
     }
 
     /// Renews leases that one script can renew: all of them, and in a cluster those of one key.
-    pub(super) async fn run_renew(&self, requests: &[LeaseRequest]) -> Result<Vec<LeaseGrant>, StoreError> {
+    pub(super) async fn run_renew(
+        &self,
+        requests: &[LeaseRequest],
+    ) -> Result<Vec<Result<LeaseGrant, StoreError>>, StoreError> {
         let names = script::renewal_names(self.supervisor.prefix(), self.in_cluster(), requests);
         let arguments = script::renewals(requests);
         let reply = self.supervisor.run(&self.renew, &names, &arguments).await?;
         if requests.iter().any(LeaseRequest::is_registered) {
             self.supervisor.note_leases(!script::is_start_unknown(&reply));
         }
-        script::grants(&reply, requests.len())
+        let grants = script::grants(&reply, self.supervisor.prefix(), requests)?;
+        for error in grants.iter().filter_map(|grant| grant.as_ref().err()) {
+            self.supervisor.note(Some(error.clone()));
+        }
+        Ok(grants)
     }
 
     pub(super) async fn run_reset(&self, requests: &[CounterRequest]) -> Result<(), StoreError> {
@@ -229,7 +236,7 @@ impl LeaseStore for RedisStore {
         }
         Box::pin(async move {
             match self.run_renew(requests).await {
-                Ok(grants) => grants.into_iter().map(Ok).collect(),
+                Ok(grants) => grants,
                 Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
             }
         })

@@ -192,27 +192,44 @@ pub(super) fn renewals(requests: &[LeaseRequest]) -> Vec<String> {
     arguments
 }
 
+/// The last number of an answer of `renew.lua` to a server that does not tell when its run began.
+const START_UNKNOWN: i64 = -2;
+/// The last number of an answer of `renew.lua` about a counter or a lease whose keys hold data of another program.
+const FOREIGN_DATA: i64 = -3;
+
 /// Whether a reply of `renew.lua` says that the server registers no lease, because it does not tell when its run began.
 pub(super) fn is_start_unknown(reply: &Value) -> bool {
     let Value::Array(numbers) = reply else {
         return false;
     };
-    numbers.chunks_exact(4).any(|grant| grant[3] == Value::Int(-2))
+    numbers
+        .chunks_exact(4)
+        .any(|grant| grant[3] == Value::Int(START_UNKNOWN))
 }
 
-/// Reads the reply of `renew.lua`.
-pub(super) fn grants(reply: &Value, requests: usize) -> Result<Vec<LeaseGrant>, StoreError> {
-    let numbers = numbers(reply, 4 * requests)?;
-    let grants = numbers.chunks_exact(4).map(|grant| {
+/// Reads the reply of `renew.lua`: an answer to each request, or the error of the whole reply.
+pub(super) fn grants(
+    reply: &Value,
+    prefix: &str,
+    requests: &[LeaseRequest],
+) -> Result<Vec<Result<LeaseGrant, StoreError>>, StoreError> {
+    let numbers = numbers(reply, 4 * requests.len())?;
+    let answers = requests.iter().zip(numbers.chunks_exact(4));
+    let grants = answers.map(|(request, grant)| {
+        if grant[3] == FOREIGN_DATA {
+            let name = name(prefix, request.counter());
+            let detail = format!("a key of {name} holds data of another program");
+            return Ok(Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail)));
+        }
         if grant[0] == 0 {
-            return Ok(LeaseGrant::unknown());
+            return Ok(Ok(LeaseGrant::unknown()));
         }
         let granted = LeaseGrant::of(unsigned(grant[1])?);
         let after = u64::try_from(grant[3]).unwrap_or(0);
-        Ok(match unsigned(grant[2])? {
+        Ok(Ok(match unsigned(grant[2])? {
             0 => granted.with_remaining(0, Duration::from_micros(after)),
             left => granted.with_remaining(left, Duration::ZERO),
-        })
+        }))
     });
     grants.collect()
 }

@@ -2,7 +2,7 @@
 -- whose permits are the charges, and then for each lease: the sequence of the request, 1 if the lease is new, 1 if it is
 -- registered, the cap, the wanted permits, and its term in microseconds. The reply, for each lease: 1 if it is known, the
 -- permits granted, the permits left to others, and the wait in microseconds until there are more (-1: unknown; -2: unknown,
--- and no lease is registered, because the server does not tell when its run began).
+-- and no lease is registered, because the server does not tell when its run began; -3: a key holds data of another program).
 local fields = 6
 local base = 1 + fields_each * #counters
 local era_key = KEYS[#KEYS]
@@ -40,8 +40,7 @@ local function era_start(keep)
     return started
 end
 
-local answer = {}
-for at, counter in ipairs(counters) do
+local function renew(at, counter)
     local from = base + fields * (at - 1)
     local key, sequence = KEYS[2 * #counters + at], tonumber(ARGV[from + 1])
     local is_new, is_registered = ARGV[from + 2] == '1', ARGV[from + 3] == '1'
@@ -58,43 +57,63 @@ for at, counter in ipairs(counters) do
         end
     end
     if not own and (not is_new or is_registered and (not server_era or now < server_era + keep)) then
-        answer[#answer + 1] = 0
-        answer[#answer + 1] = 0
-        answer[#answer + 1] = 0
-        answer[#answer + 1] = server_era and -1 or -2
-    else
-        own = own or { granted = 0, sequence = 0, held = 0 }
-        counter.held = counter.held - own.held
-        counter.by.repair(counter)
-        local is_first = sequence > own.sequence
-        if is_first and charge > 0 then
-            -- Whether there is room or not: the permits were spent under the lease.
-            counter.by.charge(counter)
-        end
-        counter.permits = 1
-        counter.by.peek(counter)
-        local free = counter.remaining
-        if is_first then
-            local covered = math.max(math.min(own.granted, cap) - charge, 0)
-            -- A registered lease gets at most half, so that others find room.
-            local some = is_registered and math.ceil(free / 2) or free
-            own.granted = math.max(covered, math.min(wanted, some))
-            own.sequence = sequence
-        end
-        local held = is_registered and own.granted or 0
-        leases.write(counter, key, own, held, term, server_era)
-        local left = math.max(free - own.granted, 0)
-        local wait = -1
-        if left == 0 then
-            counter.held = counter.held + own.granted
-            counter.until_last = math.max(counter.until_last, now + keep)
-            counter.by.peek(counter)
-            wait = counter.wait
-        end
-        answer[#answer + 1] = 1
-        answer[#answer + 1] = own.granted
-        answer[#answer + 1] = left
-        answer[#answer + 1] = wait
+        return 0, 0, 0, server_era and -1 or -2
     end
+    own = own or { granted = 0, sequence = 0, held = 0 }
+    counter.held = counter.held - own.held
+    counter.by.repair(counter)
+    local is_first = sequence > own.sequence
+    if is_first and charge > 0 then
+        -- Whether there is room or not: the permits were spent under the lease.
+        counter.by.charge(counter)
+    end
+    counter.permits = 1
+    counter.by.peek(counter)
+    local free = counter.remaining
+    if is_first then
+        local covered = math.max(math.min(own.granted, cap) - charge, 0)
+        -- A registered lease gets at most half, so that others find room.
+        local some = is_registered and math.ceil(free / 2) or free
+        own.granted = math.max(covered, math.min(wanted, some))
+        own.sequence = sequence
+    end
+    local held = is_registered and own.granted or 0
+    leases.write(counter, key, own, held, term, server_era)
+    local left = math.max(free - own.granted, 0)
+    local wait = -1
+    if left == 0 then
+        counter.held = counter.held + own.granted
+        counter.until_last = math.max(counter.until_last, now + keep)
+        counter.by.peek(counter)
+        wait = counter.wait
+    end
+    return 1, own.granted, left, wait
+end
+
+-- Whether an error is due to the data of a key, which another program has written.
+local function is_of_data(message)
+    for _, part in ipairs({ 'WRONGTYPE', 'not an integer', 'attempt to' }) do
+        if string.find(message, part, 1, true) then
+            return true
+        end
+    end
+    return false
+end
+
+local answer = {}
+for at, counter in ipairs(counters) do
+    -- The data of one counter fails only its own lease. Other errors, as of a server without memory, fail all.
+    local is_done, known, granted, left, wait = pcall(renew, at, counter)
+    if not is_done then
+        local message = type(known) == 'table' and known.err or tostring(known)
+        if not is_of_data(message) then
+            return redis.error_reply(message)
+        end
+        known, granted, left, wait = 0, 0, 0, -3
+    end
+    answer[#answer + 1] = known
+    answer[#answer + 1] = granted
+    answer[#answer + 1] = left
+    answer[#answer + 1] = wait
 end
 return answer

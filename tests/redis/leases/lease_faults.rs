@@ -6,11 +6,15 @@ use core::time::Duration;
 use std::time::Instant;
 
 use ringgate::redis::RedisStore;
-use ringgate::shared::{DecidedBy, OnError, SharedLimiter, SharedLimiterBuilder};
+use ringgate::shared::{
+    CounterRequest, CounterStore, Counting, DecidedBy, LeaseRequest, OnError, SharedLimiter,
+    SharedLimiterBuilder, StoreErrorKind,
+};
 
+use crate::dropped::age;
 use crate::load::{Call, Load, end_all, most_by_calls};
 use crate::proxy::{Proxy, Route};
-use crate::server::{PATIENCE, Server, ready, until};
+use crate::server::{PATIENCE, Server, patient, ready, until};
 
 const WINDOW: Duration = Duration::from_millis(500);
 const LIMIT: usize = 400;
@@ -368,5 +372,68 @@ async fn a_slot_moves() {
             crew.decides().await;
         }
         crew.judge("a slot moves", (began, Instant::now()), 0).await;
+    }
+}
+
+/// A key that another program has written fails the lease of its counter, and no other lease of the same call.
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_data_fails_only_its_own_lease() {
+    let Some(server) = Server::start() else { return };
+    age(&server, "foreign");
+    let store = ready(patient(RedisStore::builder(&server.url()).prefix("foreign"))).await;
+    let leases = store.leases().expect("leases");
+    let mut client = server.client();
+    let term = Duration::from_secs(10);
+    let mut key = 0;
+    for counting in [Counting::Log, Counting::Cells(5), Counting::Gcra(1_000)] {
+        // What stands in the place of a counter, of its registered permits, of a lease, and what is beside their own data.
+        for (ending, words) in [
+            ("", "LPUSH NAME x"),
+            (":leases", "LPUSH NAME x"),
+            (":leases", "HSET NAME other x"),
+            (":lease:", "LPUSH NAME x"),
+            ("", "HSET NAME other x"),
+        ] {
+            key += 10;
+            let requests: Vec<LeaseRequest> = (key..key + 3)
+                .map(|key| CounterRequest::new("rule", key, counting, 1_000, term))
+                .map(|counter| LeaseRequest::first(counter, key, 4, term))
+                .collect();
+            let mut name = store.name_of(requests[1].counter()) + ending;
+            if ending == ":lease:" {
+                name += &format!("{key:032x}");
+            }
+            let mut words = words.split(' ');
+            let mut write = redis::cmd(words.next().expect("a command"));
+            for word in words {
+                write.arg(if word == "NAME" { &name } else { word });
+            }
+            let _: u64 = write.query(&mut client).expect("an answer");
+            let answers = leases.renew(&requests).await;
+            let case = format!("{counting:?} {name}: {answers:?}");
+            assert_eq!(answers.len(), 3);
+            for own in [&answers[0], &answers[2]] {
+                let granted = own.as_ref().ok().and_then(|grant| grant.permits());
+                assert!(granted.is_some_and(|permits| permits > 0), "{case}");
+            }
+            let error = answers[1].as_ref().expect_err(&case);
+            assert_eq!(error.kind(), StoreErrorKind::UnexpectedReply, "{case}");
+            let counter = store.name_of(requests[1].counter());
+            assert!(error.to_string().contains(&counter), "{case}");
+            let last = store.health().last_error.expect("it was noted");
+            assert_eq!(last.to_string(), error.to_string());
+        }
+    }
+    // A server without memory fails all of them.
+    let mut full = redis::cmd("CONFIG");
+    full.arg("SET").arg("maxmemory").arg(1);
+    let _: () = full.query(&mut client).expect("OK");
+    let requests: Vec<LeaseRequest> = (1_000..1_003)
+        .map(|key| CounterRequest::new("rule", key, Counting::Cells(5), 1_000, term))
+        .map(|counter| LeaseRequest::first(counter, 7, 4, term))
+        .collect();
+    for answer in leases.renew(&requests).await {
+        let error = answer.expect_err("no memory");
+        assert_eq!(error.kind(), StoreErrorKind::Refused, "{error}");
     }
 }
