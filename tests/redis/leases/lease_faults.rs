@@ -386,7 +386,7 @@ async fn foreign_data_fails_only_its_own_lease() {
     let term = Duration::from_secs(10);
     let mut key = 0;
     for counting in [Counting::Log, Counting::Cells(5), Counting::Gcra(1_000)] {
-        // What stands in the place of a counter, of its registered permits, of a lease, and what is beside their own data.
+        // A list in the place of a counter, of its registered permits or of a lease, and fields beside their own data.
         for (ending, words) in [
             ("", "LPUSH NAME x"),
             (":leases", "LPUSH NAME x"),
