@@ -85,7 +85,8 @@ impl<A: Reclaim> KeyedBuilder<A> {
     /// [`build`](Self::build), all keys are in tier 0.
     ///
     /// All tiers share the table and its words. If a key changes its tier, the new limit holds from the next
-    /// decision on, and the permits that the key has spent stay spent.
+    /// decision on, and the permits that the key has spent stay spent. A window of the key holds at most the bound of
+    /// the algorithm, tier 0.
     pub fn tier(mut self, limit: u64) -> Self {
         self.tiers.push(limit);
         self

@@ -26,6 +26,9 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until a bucket is full does
     /// not change. So an empty bucket stays empty, and is refilled at the lower rate.
     ///
+    /// Whichever limits the decisions about a key have, its window holds at most the limiter's
+    /// [`bound`](KeyedRateLimiter::bound).
+    ///
     /// # Errors
     ///
     /// `limit` or `windows`: a limit of zero or above the limiter's own, or several windows, as listed at

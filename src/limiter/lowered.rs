@@ -14,6 +14,8 @@ impl<A: Reclaim, C: Clock> RateLimiter<A, C> {
     /// A [`Gcra`](crate::Gcra) gets the lower rate, and its burst in proportion. The time until its bucket is full stays what
     /// it is, so a bucket that is used up remains so, and is refilled at the lower rate.
     ///
+    /// Whichever limits the decisions have, a window holds at most the limiter's [`bound`](Self::bound).
+    ///
     /// # Errors
     ///
     /// `limit` or `windows`: a limit of zero or above the limiter's own, or several windows, as listed at

@@ -129,6 +129,59 @@ fn a_bucket_with_lower_limits_keeps_its_bound() {
     assert!(log.worst(Duration::from_secs(1)) <= bucket.bound());
 }
 
+/// At high rates the rounding of the time per permit is a large part of it. The lower limit decides last, when the bucket is
+/// used up by the limiter.
+#[test]
+fn a_bucket_with_lower_limits_keeps_its_bound_at_any_rate() {
+    let window = Duration::from_secs(1);
+    for limit in [
+        1,
+        2,
+        3,
+        10,
+        1_260,
+        2_000,
+        44_722,
+        1_000_000,
+        999_999_999,
+        1_000_000_000,
+    ] {
+        for burst in [1, limit / 2, limit] {
+            let quota = Quota::new(limit, window).expect("a quota");
+            let Ok(bucket) = Gcra::token_bucket(quota, burst) else {
+                assert_eq!(burst, 0);
+                continue;
+            };
+            for lower in [1, limit / 3, limit / 2 + 1, limit - 1, limit] {
+                if !(1..=limit).contains(&lower) {
+                    continue;
+                }
+                let (limiter, clock) = by_hand(bucket.clone());
+                let lowered = limiter.with_limit(lower).expect("a lower limit");
+                // In proportion, up to the rounding.
+                let proportion = u128::from(burst) * u128::from(lower) / u128::from(limit);
+                let rounding = u128::from(burst).div_ceil(2_000_000_000 / u128::from(limit));
+                let most = u128::from(lowered.peek().remaining());
+                assert!(most <= proportion.max(1) && most + rounding >= proportion);
+                let mut admitted = 0;
+                for later in [Duration::ZERO, window - Duration::from_nanos(1)] {
+                    clock.advance(later);
+                    let own = limiter.peek().remaining();
+                    assert!(limiter.check_n(own).is_ok());
+                    let others = lowered.peek().remaining();
+                    assert!(lowered.check_n(others).is_ok());
+                    admitted += own + others;
+                }
+                assert!(
+                    admitted <= bucket.bound(),
+                    "{admitted} of {}, by {lower} of {limit} with a burst of {burst}",
+                    bucket.bound()
+                );
+            }
+        }
+    }
+}
+
 /// A lower limit takes more time per permit. So its refund of an earlier charge must not be taken for a later one.
 #[test]
 fn a_lower_limit_does_not_refund_a_later_charge_of_a_bucket() {

@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::state::{State, Word};
 use super::{Gcra, LARGEST, LAST, UNITS};
 use crate::algorithm::attempt::Attempt;
-use crate::algorithm::traits::{Reclaim, lowered_limit};
+use crate::algorithm::traits::{Algorithm, Reclaim, lowered_limit};
 use crate::error::ConfigError;
 use crate::quota::Quota;
 use crate::receipt::Receipt;
@@ -66,16 +66,25 @@ impl Reclaim for Gcra {
     }
 
     /// The burst is lowered in proportion to the limit, rounded down, but not below one permit.
+    ///
+    /// A window holds at most the [`bound`](Algorithm::bound) of this bucket, whichever of its lower limits its admissions have.
+    /// The time per permit is rounded up, so a burst in proportion could take longer than the burst of this bucket. Then
+    /// the burst is lowered by one permit for each 2·W/L permits (W in nanoseconds), rounded up.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
         let current = self.quota.limit();
         lowered_limit(limit, current)?;
         let quota = Quota::new(limit, self.quota.window())?;
+        let window = quota.window_nanos() * UNITS;
+        let permit = window.div_ceil(limit);
         #[expect(clippy::cast_possible_truncation, reason = "at most the burst")]
         let burst = (u128::from(self.burst) * u128::from(limit) / u128::from(current)) as u64;
+        // Suppose that the last of the admissions in a window is by the lower limit. All others take less than W and this burst
+        // without one permit. They are at most one fewer than the bound if this time is at most T per permit.
+        let others = (self.bound() * self.permit - window) / permit;
         Ok(Self {
             quota,
-            burst: burst.max(1),
-            permit: (quota.window_nanos() * UNITS).div_ceil(limit),
+            burst: burst.min(others + 1).max(1),
+            permit,
             ahead: self.ahead,
         })
     }
