@@ -50,9 +50,9 @@
 //!
 //! # Guarantees
 //!
-//! L is the limit, W the window, N the cells of a window, b the burst, S the stripes.
+//! L is the limit, W the window, N the cells of a window, b the burst, B the batch of a stripe, S the number of stripes.
 //!
-//! | algorithm | state in bytes | most admitted in any interval of length W | a client that asks evenly at the limit gets | `Retry-After` after a burst |
+//! | algorithm | state in bytes | most admitted in any interval of length W | a paced client gets (one that asks evenly at the limit) | `Retry-After` after a burst |
 //! |---|---|---|---|---|
 //! | [`TimestampRing`] | 8·(L + 1) | **L** | all | W |
 //! | [`CounterRing`], strict | 8·(N + 2), or 8 | **L** | about N/(N + 1): 98 % with 60 cells, the default, 83 % with 5 | up to W + W/N |
@@ -60,7 +60,7 @@
 //! | [`CounterRing`], even | 8, or 8·(N + 1) | L + ⌈L/N⌉ | all | up to W |
 //! | fixed window | 8 | 2L | all | up to W |
 //! | [`Gcra`] | 8 | b + L − 1 | all | W/L |
-//! | [`StripedLimiter`], batches of b | a strict ring's, and 128·S | **L** | at least (L − S·b)/L · N/(N + 1) | up to W + W/N |
+//! | [`StripedLimiter`], batches of B | a strict ring's, and 128·S | **L** | at least (L − S·B)/L · N/(N + 1) | up to W + W/N |
 //!
 //! The bounds hold for limiters and for rules. Waiting, throttling, metrics and shared limits document their additional
 //! bounds.
@@ -73,8 +73,8 @@
 //!   allocate say so.)
 //! - A table of keys never grows. A key whose window runs does not lose its count to another key, except under
 //!   [`OnFull::Forget`](keyed::OnFull::Forget).
-//! - A request that one of several rules denies is charged to none of them. Permits that a lost race leaves charged are
-//!   counted. A reload gives no fresh budget to a rule that keeps its name and its key's name.
+//! - A request that one of several rules denies is charged to none of them. If a race prevents a refund,
+//!   [`RuleCounts::forfeited`](rules::RuleCounts::forfeited) counts the permits. A reload gives no fresh budget to a rule that keeps its name and its key's name.
 //! - Every bound holds by the readings of the clock. A clock that steps back or stalls makes a limiter stricter, except a
 //!   [`StripedLimiter`]. A clock that jumps ahead ends windows early. No reading leads to a panic.
 //! - An invalid configuration cannot be built. A [`ConfigError`] names the field, the value and the accepted values.
@@ -142,7 +142,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
-// Floors, from the ground up: a module names only modules above it in this list.
+// In order of dependency: a module uses only modules above it in this list.
 pub mod sync;
 mod time;
 mod error;

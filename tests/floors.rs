@@ -1,8 +1,7 @@
-//! Holds the architecture: a module names only itself and modules on floors below it.
+//! Holds the architecture: a module uses only itself and modules that `lib.rs` lists before it.
 //!
-//! The floors are the order of the `mod` lines of `lib.rs`, from the ground up. A module is either
-//! the file `name.rs` or the folder `name/`; every `crate::other` in it must be a module that
-//! stands earlier in that list, or the same.
+//! A module is either the file `name.rs` or the folder `name/`. Every `crate::other` in it must be a module that is listed
+//! earlier, or the same.
 #![cfg(not(any(miri, ringgate_loom)))]
 
 extern crate alloc;

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints help, or an error of the arguments without the passwords in them.
+/// Prints help, or a usage error from which passwords are removed.
 fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     if !error.use_stderr() {
@@ -143,7 +143,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     Ok(status)
 }
 
-/// The exit status of a result: 1 if it is that of a part of the input.
+/// The exit status of a result: 1 if the input was truncated.
 fn status(truncated: bool) -> ExitCode {
     ExitCode::from(u8::from(truncated))
 }

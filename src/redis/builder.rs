@@ -171,8 +171,8 @@ impl RedisStoreBuilder {
 
     /// Sets the time from the end of a connection, or a failed attempt, to the next attempt: 60 ms by default.
     ///
-    /// Each wait is half to one and a half of that time, at random. So with the default a store connects within 90 ms after
-    /// a server that refused connections accepts them again. If the server answers that it does not accept the store, as
+    /// Each wait is half to one and a half of that time, at random. So with the default, the next attempt begins within
+    /// 90 ms after a server that refused connections accepts them again. If the server answers that it does not accept the store, as
     /// without a password, the next attempt is made a second later.
     pub fn reconnect_after(mut self, wait: Duration) -> Self {
         self.settings.reconnect_after = wait;

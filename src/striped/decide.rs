@@ -144,12 +144,12 @@ impl<C: Clock> StripedLimiter<C> {
             let index = self.index(worker.wrapping_add(step));
             let stripe = &self.stripes[index];
             // An expired count is never charged.
-            let still_counts = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
+            let may_charge = !self.is_forgettable(stripe.load(), now) || self.forget(stripe, now);
             if self.take_and_charge(index, permits, given) {
                 return true;
             }
             let since = stripe.load().tick();
-            if !(still_counts && self.empty(index, now, &mut denied)) {
+            if !(may_charge && self.try_charge(index, now, &mut denied)) {
                 return false;
             }
             let taken = self.take_and_charge(index, permits, given);
@@ -171,7 +171,7 @@ impl<C: Clock> StripedLimiter<C> {
 
     /// Charges the count of a stripe if the ring has capacity for it, and returns whether it did. `denied` is the smallest
     /// count that the ring has denied so far.
-    fn empty(&self, index: usize, now: Nanos, denied: &mut u64) -> bool {
+    fn try_charge(&self, index: usize, now: Nanos, denied: &mut u64) -> bool {
         let stripe = &self.stripes[index];
         let seen = stripe.load();
         if !seen.is_chargeable() {
@@ -277,7 +277,7 @@ impl<C: Clock> StripedLimiter<C> {
             if self.is_forgettable(seen, at) {
                 self.forget(stripe, at);
             } else if seen.is_chargeable() && seen.tick() + 1 < tick {
-                self.empty(index, at, &mut denied);
+                self.try_charge(index, at, &mut denied);
             }
         }
     }

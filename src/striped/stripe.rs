@@ -33,7 +33,8 @@ impl Stripe {
     /// Loads the stripe word.
     #[inline]
     pub(super) fn load(&self) -> StripeWord {
-        // Relaxed: every compare-exchange below validates the value.
+        // Relaxed: a compare-exchange validates the value before a permit is taken. A denial relies on the order of the
+        // reads in its search.
         StripeWord::from_raw(self.word.load(Ordering::Relaxed))
     }
 

@@ -41,8 +41,8 @@ use super::runtime::{Runtime, TokioRuntime};
 /// # Cost
 ///
 /// Without waiters, an admission costs the decision of the limiter, two loads and one store of another word. `check` takes
-/// as long as the limiter's `check` (about 10 ns). A wait with capacity takes about 25 ns, or 55 ns in a task that does nothing
-/// else, because such a task yields every fifth time (`benches/README.md` has the machine).
+/// about as long as the limiter's `check`. A wait with capacity takes about 15 ns more. In a task that does nothing else it takes
+/// 45 ns more, because such a task yields every fifth time (measured on the EPYC of `benches/README.md`).
 ///
 /// With waiters, a wait also costs a lock (held briefly, never across an `.await`) and one or two reads of the state. The first
 /// waiter of a queue and each deadline need a timer. Each wait is woken about once.

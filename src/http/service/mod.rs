@@ -24,10 +24,12 @@ use crate::rules::LiveRules;
 /// A rate-limited service, made by [`RateLimitLayer`](super::RateLimitLayer).
 ///
 /// `call` evaluates the rules. It calls the inner service if the request is admitted, and makes a rejection response otherwise. If
-/// the rules cannot decide at once, because the request waits or a store decides it, the future does this later.
+/// the rules cannot decide at once, because the request waits or a store decides it, the returned future does this.
 ///
 /// The inner service must be `Clone`. The future of a request that is not decided yet takes the service that was ready, and a clone
 /// replaces it.
+///
+/// `T` is the inner service, `S` the rules, `R` makes rejection responses, and `M` is `Metered` if bodies are settled.
 ///
 /// # Concurrency
 ///

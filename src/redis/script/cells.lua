@@ -31,7 +31,7 @@ local function keep(counter)
     expire(counter.key, (counter.tick + counter.cells + 1) * counter.window)
 end
 
--- If TIME has gone back, cells that are ahead of it are added to the present one, which is no earlier than they were spent.
+-- If TIME has gone back, cells that are ahead of it are added to the current cell, which is not before their charge.
 function cells.repair(counter)
     read(counter)
     if #counter.newer > 0 then
@@ -43,7 +43,7 @@ function cells.repair(counter)
     end
 end
 
--- The present cell and the N cells before it count: an interval of one window touches no others.
+-- The current cell and the N cells before it count: an interval of one window touches no others.
 function cells.peek(counter)
     if not counter.tick then
         read(counter)
@@ -53,7 +53,7 @@ function cells.peek(counter)
     if counter.permits > counter.limit then
         counter.wait = -1
     elseif counter.permits > counter.remaining then
-        -- There is room once this number of permits has left the window.
+        -- The request fits once this number of permits has left the window.
         local leaving = spent + counter.permits - counter.limit
         local counted = counter.counted
         counted[#counted + 1] = { counter.tick, counter.ahead }
@@ -66,7 +66,7 @@ function cells.peek(counter)
             end
         end
         if leaving > 0 then
-            -- Only leases are in the way, which may be given back at any time, and end by themselves.
+            -- Only leased permits are missing. They may be returned at any time, and they expire.
             counter.wait = math.max(counter.until_last - now, counter.window)
         end
     end

@@ -41,7 +41,7 @@ pub(crate) struct LeaseManager {
     answered_at: u64,
     failures: u64,
     failing: bool,
-    /// Whether the store began no lease at the last request: it has not run for long enough to register one.
+    /// Whether the store refused the last request for a new lease, because it has not run for a term and a window.
     backing_off: bool,
     /// Whether the next request gives everything back. That request takes the mark, so no caller has to clear it.
     releasing: bool,
@@ -58,7 +58,7 @@ struct PendingRequest {
     releases: bool,
 }
 
-/// The demand from which on a key is worth a lease. The store decides about fewer requests at least as well.
+/// The least demand for which a key gets a lease. For less, asking the store costs no more.
 const WORTH_A_LEASE: u64 = 4;
 
 impl LeaseManager {
@@ -176,8 +176,8 @@ impl LeaseManager {
     }
 
     /// Returns the request to send now, if there is one: a copy of the pending one, or a new one. The second value is
-    /// the permits that the fallback limiter is to be charged. With `dirty`, a request does not wait for the period,
-    /// except for a copy of one that failed, whose period begins with the copy that failed.
+    /// the permits that the fallback limiter is to be charged. With `dirty`, a request is sent now instead of at the end of
+    /// the period. A failed request is an exception: its next copy waits one period after the failed copy.
     pub(super) fn request(
         &mut self,
         state: &LeaseState,
@@ -186,8 +186,6 @@ impl LeaseManager {
         new_id: impl FnOnce() -> u128,
     ) -> Option<(LeaseRequest, u64)> {
         let lease = self.lease.as_ref()?;
-        // The period of a copy that failed counts from that copy, also in a round that is not timed: there may have been
-        // no place.
         if self.sent || self.failing && dirty && now < self.sent_at.saturating_add(lease.period) {
             return None;
         }
@@ -220,7 +218,7 @@ impl LeaseManager {
             }
             fallback = self.charge_fallback(state);
             if wanted < state.balance().budget() {
-                // The notice counts the whole budget as taken. From here on a part of it is given back.
+                // The notice counts the whole budget as taken, and this request returns a part of it.
                 state.reopen();
             }
             let mut report = state.report(wanted);

@@ -120,10 +120,10 @@ impl LeaseState {
     #[cold]
     fn evaluate_short(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
         let (notice, retry_at) = (self.notice.read(), self.retry_at.read());
-        // The notice may be about another key, if the lease was reassigned before we read it. If the reassignment began
-        // before we read the balance, we read another owner now. If it began later, the epoch differs, even when the
-        // lease has returned to our key. The notice may also belong to a grant that we have not seen. Then the balance
-        // differs, or the term does, if the grant equals what the lease had.
+        // The notice may be about another key, if the lease was reassigned meanwhile. If the reassignment began before the
+        // balance `seen` was read, the owner differs now. If it began later, the epoch differs, even when the lease has
+        // returned to this key. The notice may also belong to a later grant than `seen`. Then the balance differs. If that
+        // grant equals what the lease had, the term differs.
         if self.owner.read() != key {
             return Some(SpendResult::NotOwner);
         }
