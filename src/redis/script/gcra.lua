@@ -85,7 +85,7 @@ function gcra.peek(counter)
     elseif counter.permits <= counter.remaining then
         counter.wait = 0
     elseif needed > counter.limit then
-        -- Only leases are in the way, which may be given back at any time, and end by themselves.
+        -- Only leased permits are missing. They may be returned at any time, and they expire.
         counter.wait = math.max(counter.until_last - now, counter.window)
     else
         local ready = shift(counter, shift(counter, counter.time, needed, 1), counter.limit, -1)
