@@ -6,5 +6,6 @@ source "$(dirname "$0")/common.sh"
 
 command -v valkey-server >/dev/null || needs redis-server redis-server
 cargo test --locked --features redis-cluster --test redis
+cargo test --locked --features redis-cluster,redis-tls --test redis_cluster_tls
 cargo test --locked --package ringgate-server-tests --test observe
 cargo test --locked --package ringgate-cli --test redis_check
