@@ -98,8 +98,8 @@ impl RedisStoreBuilder {
 
     /// Sets the user, for servers with access control lists. It replaces the user of the address.
     ///
-    /// The user needs the commands `EVAL`, `EVALSHA`, `DEL` and `PING`, the keys of the [prefix](Self::prefix), and the
-    /// commands that scripts call: `ACL SETUSER limits on >password ~ringgate:* +@all -@admin +info +role` is enough.
+    /// The user needs the commands `EVAL`, `EVALSHA`, `DEL`, `PEXPIREAT` and `PING`, the keys of the [prefix](Self::prefix),
+    /// and the commands that scripts call: `ACL SETUSER limits on >password ~ringgate:* +@all -@admin +info +role` is enough.
     pub fn username(mut self, name: impl Into<Box<str>>) -> Self {
         self.login.username = Some(name.into());
         self

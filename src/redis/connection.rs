@@ -2,13 +2,15 @@
 
 #[cfg(feature = "redis-cluster")]
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::ToString;
 
 use ::redis::{Cmd, RedisError, Value};
 
 use super::endpoint::{Endpoint, Role, ServerConnection};
 use super::error_class::diagnose;
 use super::sentinel::Sentinels;
-use crate::shared::StoreError;
+use crate::shared::{StoreError, StoreErrorKind};
 
 /// The server, or the servers, of a store.
 pub(super) enum Target {
@@ -36,7 +38,13 @@ impl Target {
     }
 
     /// Connects, checks that the server accepts calls of this user, and returns the role of the server.
-    pub(super) async fn connect(&self) -> Result<(Connection, Role), StoreError> {
+    pub(super) async fn connect(&self, prefix: &str) -> Result<(Connection, Role), StoreError> {
+        let (connection, role) = self.open().await?;
+        connection.check_right_to_expire(prefix).await?;
+        Ok((connection, role))
+    }
+
+    async fn open(&self) -> Result<(Connection, Role), StoreError> {
         match self {
             Self::Server(server) => {
                 let connection = server.connect().await.map_err(|error| diagnose(&error).0)?;
@@ -61,6 +69,29 @@ impl Target {
 }
 
 impl Connection {
+    /// Checks that the user may set the expiry of keys. A script of a user without that right would leave keys for ever.
+    async fn check_right_to_expire(&self, prefix: &str) -> Result<(), StoreError> {
+        let mut command = ::redis::cmd("PEXPIREAT");
+        // The store has no key of this name, so this changes nothing.
+        command.arg(format!("{prefix}:{{rights}}")).arg(1);
+        let Err(error) = self.send(&command).await else {
+            return Ok(());
+        };
+        let missing = match error.code() {
+            Some("NOPERM") => "the user may not run PEXPIREAT",
+            _ if error.to_string().contains("unknown command") => "the server does not have PEXPIREAT",
+            // The server has checked the rights, and does not accept writes now.
+            Some(_) => return Ok(()),
+            None => return Err(diagnose(&error).0),
+        };
+        let detail = format!(
+            "{missing} on the keys {prefix}:*, which would never expire (ACL SETUSER <user> +pexpireat \
+             ~{prefix}:*): {}",
+            diagnose(&error).0
+        );
+        Err(StoreError::new(StoreErrorKind::UnexpectedReply, detail))
+    }
+
     /// Sends a command, and returns its reply or its error.
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let answer = match self.clone() {

@@ -152,7 +152,8 @@ impl Supervisor {
     }
 
     async fn connect(&self) -> Result<(), StoreError> {
-        let (connection, role) = match timeout(self.settings.connect_timeout, self.target.connect()).await {
+        let connecting = self.target.connect(&self.settings.prefix);
+        let (connection, role) = match timeout(self.settings.connect_timeout, connecting).await {
             Ok(Ok(connected)) => connected,
             Ok(Err(error)) => return Err(error),
             Err(_) => return Err(StoreError::new(StoreErrorKind::TimedOut, "while connecting")),

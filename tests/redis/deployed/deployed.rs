@@ -233,3 +233,62 @@ async fn leases_need_the_right_to_info() {
     while check().await == DecidedBy::Store {}
     assert!(store.health().lease_error.is_none());
 }
+
+/// A script that may not set an expiry would leave keys for ever, so such a user gets no connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_key_is_left_without_an_expiry() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.client();
+    for (user, rule, restored) in [
+        ("forever", "-pexpireat", "+pexpireat"),
+        ("elsewhere", "-@admin", "~ringgate:*"),
+    ] {
+        let mut command = redis::cmd("ACL");
+        command.arg("SETUSER").arg(user).arg("on").arg(">password");
+        command.arg("+@all").arg(rule);
+        command.arg(if user == "elsewhere" {
+            "~other:*"
+        } else {
+            "~ringgate:*"
+        });
+        let _: () = command.query(&mut client).expect("an answer");
+        let login = || {
+            RedisStore::builder(&server.url())
+                .username(user)
+                .password("password")
+        };
+        let error = reason(login()).await;
+        assert!(
+            error.contains("PEXPIREAT") && error.contains("+pexpireat"),
+            "{error}"
+        );
+        assert!(
+            error.contains("no permissions") && error.contains("ringgate:*"),
+            "{error}"
+        );
+        let store = login().build().expect("a store");
+        let store = alloc::sync::Arc::new(store);
+        for algorithm in ["log", "cells", "gcra"] {
+            let limiter = SharedLimiter::builder(algorithm, "2/60s".parse().expect("a quota"));
+            let limiter = match algorithm {
+                "log" => limiter.log(),
+                "gcra" => limiter.gcra(2),
+                _ => limiter,
+            };
+            let limiter = limiter.on_error(OnError::Deny).build(store.clone());
+            let denied = limiter
+                .expect("a limiter")
+                .check("key")
+                .await
+                .expect_err("no connection");
+            assert_eq!(denied.decided_by(), DecidedBy::Fallback);
+        }
+        let keys: u64 = redis::cmd("DBSIZE").query(&mut client).expect("a number");
+        assert_eq!(keys, 0, "{user}");
+        let mut allow = redis::cmd("ACL");
+        allow.arg("SETUSER").arg(user).arg(restored);
+        let _: () = allow.query(&mut client).expect("an answer");
+        decides(login()).await;
+        let _: () = redis::cmd("FLUSHALL").query(&mut client).expect("OK");
+    }
+}
