@@ -442,6 +442,20 @@ fn rule_sets(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
         "rules, one of 10,000 tiers, admitted".into(),
         tiered(clock, user)?,
     ));
+    for (path, limit, is_admitted) in [
+        ("a lower limit by request, admitted", 90_000_000, true),
+        ("a lower limit by request, denied", 1, false),
+        ("an equal limit by request, admitted", 100_000_000, true),
+    ] {
+        let rule = Rule::new("limits", Quota::new(100_000_000, DAY)?)
+            .cells(CELLS)
+            .by(user)
+            .capacity(4 * KEYS)
+            .limit_by(move |_| Some(black_box(limit)));
+        let rules = RuleSet::builder().rule(rule);
+        let rules = rules.build_with(clock.clone(), SEEDS)?;
+        paths.push((format!("rules, {path}"), checked(rules, is_admitted)));
+    }
     Ok(paths)
 }
 

@@ -57,12 +57,22 @@ impl WideRing {
 
     /// This ring with a lower limit for each window, over the same words.
     pub(super) fn with_limit(&self, limits: &[u64]) -> Self {
-        let mut ring = self.clone();
-        let windows = core::iter::once(&mut ring.first).chain(&mut ring.rest);
-        for (window, &limit) in windows.zip(limits) {
-            window.cell_window = window.cell_window.with_limit(limit);
+        let rest = self.rest.iter().zip(&limits[1..]);
+        Self {
+            first: self.first.with_limit(limits[0]),
+            rest: rest.map(|(window, &limit)| window.with_limit(limit)).collect(),
+            ..*self
         }
-        ring
+    }
+
+    /// This ring of one window with a lower limit, over the same words. `None` if it has several windows.
+    #[inline]
+    pub(super) fn with_one_limit(&self, limit: u64) -> Option<Self> {
+        self.rest.is_empty().then(|| Self {
+            first: self.first.with_limit(limit),
+            rest: Box::default(),
+            ..*self
+        })
     }
 
     /// The longest time for which any window sums a cell, in ticks.

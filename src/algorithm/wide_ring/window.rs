@@ -2,7 +2,7 @@ use crate::algorithm::cell_window::CellWindow;
 use crate::time::Divider;
 
 /// One window of a wide ring: its cells, and the indices of its base and slots.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) cell_window: CellWindow,
     /// The width of a cell in ticks of the control word.
@@ -22,6 +22,14 @@ impl Window {
             ticks: Divider::new(ticks),
             slots: Divider::new(Self::slots(&cell_window)),
             base,
+        }
+    }
+
+    /// This window with a lower limit.
+    pub(super) fn with_limit(&self, limit: u64) -> Self {
+        Self {
+            cell_window: self.cell_window.with_limit(limit),
+            ..*self
         }
     }
 

@@ -181,7 +181,8 @@ impl<R: ?Sized> Extractor<R> {
         }
         if let Some(tier_of) = &self.tier_of {
             let name = (tier_of.0.function())(request);
-            extracted.limit.tier = name.and_then(|name| self.tiers.number(name)).unwrap_or(0);
+            let tier = name.and_then(|name| self.tiers.number(name)).unwrap_or(0);
+            extracted.limit = RequestLimit::of_tier(tier);
         }
         if let Some(limit_by) = &self.limit_by
             && let Some(limit) = (limit_by.0)(request)
@@ -193,9 +194,9 @@ impl<R: ?Sized> Extractor<R> {
 
     /// Lowers the limit of the request to `limit`.
     fn lower(&self, extracted: &mut Extracted, limit: u64) {
-        let of_tier = self.tier_limit(extracted.limit.tier).unwrap_or(self.limit);
+        let of_tier = self.tier_limit(extracted.limit.tier()).unwrap_or(self.limit);
         if limit < of_tier {
-            extracted.limit.at_most = limit;
+            extracted.limit = extracted.limit.lowered_to(limit);
         }
         if limit == 0 && !extracted.denied {
             extracted.denied = true;

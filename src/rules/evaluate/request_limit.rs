@@ -1,33 +1,67 @@
+use core::fmt;
+
 use crate::algorithm::{AnyAlgorithm, Reclaim};
 use crate::decision::Peek;
 
-/// The limit of one request: that of its tier, or a lower one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestLimit {
-    /// The index of the algorithm: 0 is the rule's own, n is its n-th tier.
-    pub(crate) tier: usize,
-    /// The limit that the request has instead of a higher one.
-    pub(crate) at_most: u64,
-}
+/// The limit of one request: that of its tier, or a lower one. It is one word, so that an extraction stays small.
+///
+/// | bits, from the top | field | meaning |
+/// |---|---|---|
+/// | 40 | `lowered` | the limit that the request has instead of a higher one, plus one; 0 if there is none |
+/// | 24 | `tier` | the index of the algorithm: 0 is the rule's own, n is its n-th tier |
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestLimit(u64);
 
 impl RequestLimit {
     /// The limit of the rule.
-    pub(crate) const OF_RULE: Self = Self {
-        tier: 0,
-        at_most: Self::NOT_LOWERED,
-    };
+    pub(crate) const OF_RULE: Self = Self::of_tier(0);
 
-    /// The value of `at_most` that lowers no limit.
-    pub(crate) const NOT_LOWERED: u64 = u64::MAX;
+    /// The maximum number of tiers.
+    pub(crate) const MAX_TIERS: usize = (1 << Self::TIER) - 1;
 
+    /// The number of bits of the tier.
+    const TIER: u32 = 24;
+
+    /// The limit of the tier with this number, at most [`MAX_TIERS`](Self::MAX_TIERS).
     #[inline(always)]
-    pub(crate) const fn is_lowered(self) -> bool {
-        self.at_most != Self::NOT_LOWERED
+    pub(crate) const fn of_tier(tier: usize) -> Self {
+        Self(tier as u64)
+    }
+
+    /// The limit `at_most`, which is below the limit of the tier.
+    pub(crate) const fn lowered_to(self, at_most: u64) -> Self {
+        Self((at_most + 1) << Self::TIER | self.tier() as u64)
+    }
+
+    /// The number of the tier.
+    #[inline(always)]
+    pub(crate) const fn tier(self) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "24 bits, on targets of at least 32"
+        )]
+        let tier = (self.0 & Self::MAX_TIERS as u64) as usize;
+        tier
+    }
+
+    /// The limit that replaces that of the tier.
+    #[inline(always)]
+    pub(crate) const fn lowered(self) -> Option<u64> {
+        (self.0 >> Self::TIER).checked_sub(1)
     }
 
     /// The limit in permits of a request whose tier has the limit `of_tier`.
     pub(crate) fn permits(self, of_tier: u64) -> u64 {
-        of_tier.min(self.at_most)
+        self.lowered().map_or(of_tier, |lowered| lowered.min(of_tier))
+    }
+}
+
+impl fmt::Debug for RequestLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestLimit")
+            .field("tier", &self.tier())
+            .field("lowered", &self.lowered())
+            .finish()
     }
 }
 

@@ -122,8 +122,8 @@ impl<R: ?Sized> StateCharge<R> {
                 .states
                 .iter()
                 .filter(|other| other.shares_counts_with(&state));
-            let charged =
-                successors.map(|successor| successor.charge_debt_of_any_tier(key, limit.at_most, now, debt));
+            let charged = successors
+                .map(|successor| successor.charge_debt_of_any_tier(key, limit.lowered(), now, debt));
             // If there are several successors, the result is the least that one of them was charged. If there is none, nothing
             // is left to charge.
             charged.min().unwrap_or(debt)

@@ -177,10 +177,17 @@ impl<R: ?Sized> RuleState<R> {
     }
 
     /// Calls `decide` with the decider of a request, which has the limit of the request.
+    ///
+    /// Closures move what they capture, so that the variables of a request without a lower limit stay in registers.
     #[inline(always)]
     fn with_decider<T>(&self, extracted: &Extracted, decide: impl FnOnce(KeyDecider<'_>) -> T) -> T {
-        self.algorithms.with(extracted.limit, |algorithm| {
-            decide(self.decider(algorithm, extracted))
+        let (on_full, key) = (self.on_full, extracted.key);
+        self.algorithms.with(extracted.limit, move |algorithm| {
+            decide(KeyDecider {
+                algorithm,
+                on_full,
+                key,
+            })
         })
     }
 
@@ -192,15 +199,18 @@ impl<R: ?Sized> RuleState<R> {
         found: StorageLookup<'a>,
         now: Nanos,
     ) -> CapacityLeft {
-        self.with_decider(extracted, |decider| decider.capacity_left(found, now))
+        self.with_decider(extracted, move |decider| decider.capacity_left(found, now))
     }
 
     /// Decides at the time that `now` returns. `now` is called while memory is being prefetched. There is no receipt.
     #[inline(always)]
     pub(crate) fn decide(&self, extracted: &Extracted, now: impl FnOnce() -> Nanos) -> StateDecision {
-        self.algorithms.with(extracted.limit, |algorithm| {
-            self.storage
-                .decide(algorithm, self.on_full, extracted.key, now, extracted.permits)
+        let Extracted {
+            key, permits, limit, ..
+        } = *extracted;
+        let (storage, on_full) = (&*self.storage, self.on_full);
+        self.algorithms.with(limit, move |algorithm| {
+            storage.decide(algorithm, on_full, key, now, permits)
         })
     }
 
@@ -212,7 +222,8 @@ impl<R: ?Sized> RuleState<R> {
         found: StorageLookup<'a>,
         now: Nanos,
     ) -> Result<Charged, bool> {
-        self.with_decider(extracted, |decider| decider.charge(found, now, extracted.permits))
+        let permits = extracted.permits;
+        self.with_decider(extracted, move |decider| decider.charge(found, now, permits))
     }
 
     /// Refunds a charge. Returns false if the algorithm can no longer refund it.
@@ -232,7 +243,7 @@ impl<R: ?Sized> RuleState<R> {
     pub(crate) fn peek(&self, extracted: &Extracted, now: Nanos) -> StatePeek<'_> {
         let limit = extracted.limit;
         // The lookup does not depend on the limit.
-        let decider = self.decider(&self.algorithms.tiers[limit.tier], extracted);
+        let decider = self.decider(&self.algorithms.tiers[limit.tier()], extracted);
         let peek = decider.peek(&self.storage, now);
         StatePeek::new(peek, self.algorithms.lowered(limit))
     }
@@ -256,20 +267,19 @@ impl<R: ?Sized> RuleState<R> {
     /// Charges the key as many of `permits` as its words can hold, independent of the limit, and returns this number. `limit` is
     /// that of the request.
     pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
-        let RequestLimit { tier, at_most } = limit;
-        charge_debt(
-            &self.algorithms,
-            &self.storage,
-            key,
-            (Some(tier), at_most),
-            now,
-            permits,
-        )
+        let limit = (Some(limit.tier()), limit.lowered());
+        charge_debt(&self.algorithms, &self.storage, key, limit, now, permits)
     }
 
     /// Charges debt as [`charge_debt`](Self::charge_debt) does, for a request whose tier in this state is unknown. `at_most` is
-    /// that of the request, if it is known.
-    pub(crate) fn charge_debt_of_any_tier(&self, key: u64, at_most: u64, now: Nanos, permits: u64) -> u64 {
+    /// the lower limit of the request, if it has one.
+    pub(crate) fn charge_debt_of_any_tier(
+        &self,
+        key: u64,
+        at_most: Option<u64>,
+        now: Nanos,
+        permits: u64,
+    ) -> u64 {
         charge_debt(
             &self.algorithms,
             &self.storage,
@@ -294,7 +304,7 @@ impl<R: ?Sized> RuleState<R> {
         let own = || self.quotas[quota].quota.limit();
         let of_tier = self
             .extractor
-            .tier_limit(extracted.limit.tier)
+            .tier_limit(extracted.limit.tier())
             .unwrap_or_else(own);
         extracted.limit.permits(of_tier)
     }
@@ -322,15 +332,8 @@ pub(crate) struct StateCharger {
 impl StateCharger {
     /// Charges debt as [`RuleState::charge_debt`] does.
     pub(crate) fn charge_debt(&self, key: u64, limit: RequestLimit, now: Nanos, permits: u64) -> u64 {
-        let RequestLimit { tier, at_most } = limit;
-        charge_debt(
-            &self.algorithms,
-            &self.storage,
-            key,
-            (Some(tier), at_most),
-            now,
-            permits,
-        )
+        let limit = (Some(limit.tier()), limit.lowered());
+        charge_debt(&self.algorithms, &self.storage, key, limit, now, permits)
     }
 }
 
@@ -338,7 +341,7 @@ fn charge_debt(
     algorithms: &StateAlgorithms,
     storage: &StateStorage,
     key: u64,
-    (tier, at_most): (Option<usize>, u64),
+    (tier, at_most): (Option<usize>, Option<u64>),
     now: Nanos,
     permits: u64,
 ) -> u64 {

@@ -299,17 +299,17 @@ impl StateAlgorithms {
     /// count.
     #[inline(always)]
     pub(crate) fn with<T>(&self, limit: RequestLimit, decide: impl FnOnce(&AnyAlgorithm) -> T) -> T {
-        let algorithm = &self.tiers[limit.tier];
-        if limit.is_lowered() {
-            return with_lowered(algorithm, limit.at_most, decide);
+        let algorithm = &self.tiers[limit.tier()];
+        match limit.lowered() {
+            None => decide(algorithm),
+            Some(at_most) => with_lowered(algorithm, at_most, decide),
         }
-        decide(algorithm)
     }
 
     /// The algorithm of this limit. `None` if it is that of the tier.
     pub(crate) fn lowered(&self, limit: RequestLimit) -> Option<AnyAlgorithm> {
-        let algorithm = &self.tiers[limit.tier];
-        limit.is_lowered().then(|| lowered(algorithm, limit.at_most))
+        let algorithm = &self.tiers[limit.tier()];
+        limit.lowered().map(|at_most| lowered(algorithm, at_most))
     }
 
     /// The algorithm that charges debt of keys in an unknown tier: the one with the longest time per permit.
@@ -321,15 +321,13 @@ impl StateAlgorithms {
     pub(crate) fn with_unlimited<T>(
         &self,
         tier: Option<usize>,
-        at_most: u64,
+        at_most: Option<u64>,
         charge: impl FnOnce(&AnyAlgorithm) -> T,
     ) -> T {
-        match &self.unlimited[tier.unwrap_or(self.slowest)] {
+        match (&self.unlimited[tier.unwrap_or(self.slowest)], at_most) {
             // A permit of a lower limit takes longer to refill.
-            bucket @ AnyAlgorithm::Gcra(_) if at_most != RequestLimit::NOT_LOWERED => {
-                with_lowered(bucket, at_most, charge)
-            }
-            algorithm => charge(algorithm),
+            (bucket @ AnyAlgorithm::Gcra(_), Some(at_most)) => with_lowered(bucket, at_most, charge),
+            (algorithm, _) => charge(algorithm),
         }
     }
 

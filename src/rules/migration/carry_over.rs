@@ -3,7 +3,6 @@ use alloc::vec::Vec;
 use std::collections::HashMap;
 
 use crate::rules::evaluate::extractor::NO_KEY;
-use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::RuleState;
 use crate::rules::evaluate::storage::StateStorage;
 use crate::time::Nanos;
@@ -66,7 +65,7 @@ impl<R: ?Sized> RuleState<R> {
         }
         // A key without permits that still count must not take an entry from a key that has some.
         for (key, (permits, at)) in most.into_iter().filter(|&(_, (permits, _))| permits > 0) {
-            self.charge_debt_of_any_tier(key, RequestLimit::NOT_LOWERED, at, permits);
+            self.charge_debt_of_any_tier(key, None, at, permits);
             all &= self.usage_decider(key).peek(&self.storage, at).spent() >= permits;
         }
         all

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use crate::error::ConfigError;
 use crate::rules::evaluate::key_hashes::Seeds;
+use crate::rules::evaluate::request_limit::RequestLimit;
 use crate::rules::evaluate::rule_state::{QuotaOfRule, RuleState};
 use crate::rules::rule::Rule;
 use crate::rules::rule::enforcement::Enforcement;
@@ -129,7 +130,8 @@ fn validate_limit_by<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
 }
 
 fn validate_tiers<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
-    let invalid = |given: String, expected: &str| Err(ConfigError::new("tiers", given, expected));
+    let invalid =
+        |given: String, expected: &str| Err(ConfigError::new("tiers", given, String::from(expected)));
     if !rule.tiers.is_empty() && rule.quotas.len() > 1 {
         return invalid(
             "given for a rule with several quotas".to_string(),
@@ -146,6 +148,10 @@ fn validate_tiers<R: ?Sized>(rule: &Rule<R>) -> Result<(), ConfigError> {
             given.to_string(),
             "tiers, and a function that returns the tier of a request",
         );
+    }
+    if rule.tiers.len() > RequestLimit::MAX_TIERS {
+        let given = format!("{} tiers", rule.tiers.len());
+        return invalid(given, &format!("at most {} tiers", RequestLimit::MAX_TIERS));
     }
     let mut names = HashSet::new();
     if let Some((name, _)) = rule.tiers.iter().find(|(name, _)| !names.insert(name)) {

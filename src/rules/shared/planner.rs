@@ -151,7 +151,7 @@ impl<R: ?Sized> SharedPlanner<R> {
             first,
             quotas: self.state(target).quotas.len(),
             // The tier has separate bits, since another tier has another limit.
-            key: extracted.key.wrapping_add((extracted.limit.tier as u64) << 32),
+            key: extracted.key.wrapping_add((extracted.limit.tier() as u64) << 32),
             state: *state,
         }
     }
@@ -179,7 +179,7 @@ impl<R: ?Sized> SharedPlanner<R> {
                 let SharedRule { rule, stored_as } = &self.rules[usize::from(state_quota.rule)];
                 let quota = rule.quotas[state_quota.index];
                 let local_limit = target.extracted.limit;
-                let tier = local_limit.tier.checked_sub(1);
+                let tier = local_limit.tier().checked_sub(1);
                 let limit = local_limit.permits(tier.map_or(quota.limit(), |tier| rule.tiers[tier].1));
                 PlannedQuota {
                     state: target.state,
