@@ -141,6 +141,17 @@ impl CounterRing {
         })
     }
 
+    /// Lowers the limit of the first window to `limit`, which is at least 1. A limit that is not lower changes nothing.
+    #[cfg(feature = "rules")]
+    pub(crate) fn lower(&mut self, limit: u64) {
+        if limit < either!(self, repr => repr.cell_window()).limit() {
+            match &mut self.repr {
+                Repr::Packed(packed) => packed.lower(limit),
+                Repr::Wide(wide) => wide.lower(limit),
+            }
+        }
+    }
+
     /// The limit of each window.
     #[cfg(feature = "rules")]
     pub(crate) fn limits(&self) -> Vec<u64> {
@@ -304,19 +315,6 @@ impl Reclaim for CounterRing {
 
     /// The cells do not change, so the counts keep their meaning. The shares of an even ring are those of the lower limit.
     fn with_limit(&self, limit: u64) -> Result<Self, ConfigError> {
-        // The common case without the lists of `with_limits`, which make several windows an error.
-        if (1..=either!(self, repr => repr.cell_window()).limit()).contains(&limit) {
-            let repr = match &self.repr {
-                Repr::Packed(packed) => Some(Repr::Packed(packed.with_limit(limit))),
-                Repr::Wide(wide) => wide.with_one_limit(limit).map(Repr::Wide),
-            };
-            if let Some(repr) = repr {
-                return Ok(Self {
-                    window: self.window,
-                    repr,
-                });
-            }
-        }
         self.with_limits(&[limit])
     }
 }

@@ -82,6 +82,12 @@ impl PackedRing {
         }
     }
 
+    /// Lowers the limit.
+    #[cfg(feature = "rules")]
+    pub(super) fn lower(&mut self, limit: u64) {
+        self.cell_window = self.cell_window.with_limit(limit);
+    }
+
     pub(super) const fn cell_window(&self) -> &CellWindow {
         &self.cell_window
     }

@@ -65,14 +65,10 @@ impl WideRing {
         }
     }
 
-    /// This ring of one window with a lower limit, over the same words. `None` if it has several windows.
-    #[inline]
-    pub(super) fn with_one_limit(&self, limit: u64) -> Option<Self> {
-        self.rest.is_empty().then(|| Self {
-            first: self.first.with_limit(limit),
-            rest: Box::default(),
-            ..*self
-        })
+    /// Lowers the limit of the first window.
+    #[cfg(feature = "rules")]
+    pub(super) fn lower(&mut self, limit: u64) {
+        self.first.cell_window = self.first.cell_window.with_limit(limit);
     }
 
     /// The longest time for which any window sums a cell, in ticks.
