@@ -1,9 +1,8 @@
 //! The cost of one decision: one thread with one limiter.
 //!
-//! `cargo bench -p ringgate-benches --bench decision` first prints a table of ratios, measured here, then criterion's
-//! own statistics of the same loops. A figure in nanoseconds depends on the machine, and
-//! on a shared machine also on its load. So the table gives ratios to the least work that any limiter must do, measured
-//! in the same process within the same few milliseconds:
+//! `cargo bench -p ringgate-benches --bench decision` first prints a table of ratios, and then criterion's statistics of the
+//! same loops. Nanoseconds depend on the machine and its load. So the table compares each decision with the least work that
+//! any limiter must do, measured in the same process within a few milliseconds:
 //!
 //! - an admission against one clock read and one compare-exchange loop on a line of its own;
 //! - a denial against one clock read and one load of such a line;
@@ -29,7 +28,7 @@ fn main() -> Result<(), ConfigError> {
 
 fn cases() -> Result<Vec<Case>, ConfigError> {
     let day = Duration::from_secs(24 * 3600);
-    // Admitted for as long as a bench may run, in the form that is named: `of` sees to that.
+    // These limits are never reached while a bench runs. `of` asserts that a ring has the representation that its row names.
     let packed = CounterRing::fixed_window(Quota::per_second(4_000_000_000)?)?;
     let fresh = CounterRing::builder(Quota::per_minute(100)?).cells(4).build()?;
     let wide = CounterRing::builder(Quota::per_minute(10_000_000_000)?)
@@ -42,11 +41,10 @@ fn cases() -> Result<Vec<Case>, ConfigError> {
         .cells(5)
         .also(Quota::per_hour(17_000_000_000)?)
         .build()?;
-    // A thousand in five microseconds: a lap of the ring takes longer than its window, so every slot is
-    // old enough.
+    // A thousand decisions take longer than the window of five microseconds, so every slot that is reused is stale.
     let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(5))?)?;
     let gcra = Gcra::new(Quota::per_second(1_000_000_000)?)?;
-    // Used up before the bench, and for a day.
+    // These limits are used up before the bench, for a day.
     let few = Quota::new(100, day)?;
     let many = Quota::new(1_000_000, day)?;
 
@@ -170,8 +168,8 @@ fn of<A: Algorithm>(words: usize, algorithm: A) -> RateLimiter<A> {
     RateLimiter::new(algorithm)
 }
 
-// The limiter goes through `black_box` in every turn, so that no part of it stays in registers from one decision to the
-// next. A caller that does other work between decisions would have to load it again, too.
+// The limiter passes through `black_box` in every turn, so that each decision loads it from memory. A caller that does
+// other work between decisions has to load it, too.
 
 fn admitted<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
     counted(move || black_box(&limiter).check().is_ok())
@@ -189,7 +187,7 @@ fn admitted_mut<A: Algorithm + 'static>(mut limiter: RateLimiter<A>) -> Work {
     counted(move || black_box(&mut limiter).check_mut().is_ok())
 }
 
-/// With a time of the caller's own instead of a reading, 16 ns later at every turn.
+/// Decisions at times that the caller passes, 16 ns apart.
 fn admitted_given<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
     let mut now = limiter.clock().now().get();
     counted(move || {
@@ -200,7 +198,7 @@ fn admitted_given<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
     })
 }
 
-/// Limiters of a usual quota, each from its first admission to its last; made outside the measured time.
+/// New limiters, each from its first admission to its last. Construction is not measured.
 fn admitted_afresh(model: RateLimiter<CounterRing>) -> Work {
     Box::new(move |decisions| {
         let each = model.algorithm().max_request();
@@ -238,7 +236,7 @@ fn use_up<A: Algorithm>(limiter: &RateLimiter<A>) {
     assert!(limiter.check_n(limiter.algorithm().max_request()).is_ok());
 }
 
-/// On cache lines of its own, as a limiter's state is.
+/// A word on cache lines of its own, as the state of a limiter is.
 #[repr(align(128))]
 struct Alone(AtomicU64);
 

@@ -1,7 +1,7 @@
 //! The cost that the HTTP layer adds to a decision, for admitted requests.
 //!
-//! `cargo bench -p ringgate-benches --bench http` first prints a table of ratios, measured in alternating rounds, then the
-//! statistics of criterion. No figure makes this bench fail.
+//! `cargo bench -p ringgate-benches --bench http` first prints a table of ratios, measured in alternating rounds, and then
+//! the statistics of criterion. No figure makes this bench fail.
 //!
 //! The row `the service alone` is the cost of moving the request, without a layer.
 
@@ -56,7 +56,7 @@ fn set(rules: usize) -> Result<RuleSet<Parts>, Error> {
         HttpKey::header(HeaderName::from_static("x-api-key")).key(),
         HttpKey::path().key(),
     ];
-    // All requests have one key, and a rule decides forty million times a second.
+    // A rule decides about forty million requests a second, all with one key.
     let quota = Quota::new(10_000_000_000, Duration::from_secs(60))?;
     let rules = keys[..rules]
         .iter()

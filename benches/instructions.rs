@@ -1,12 +1,12 @@
 //! The cost of the fast paths in instructions, which is equal in every run. `ci/instructions.sh` counts them under valgrind
 //! and compares them with `benches/instructions.txt`.
 //!
-//! `instructions N` makes N decisions by each path, in the order in which it prints their names. Only instructions within
-//! [`counted_turns`] are counted, and each path calls it once. Without a number
+//! `instructions N` makes N decisions by each path, and prints the name of each path after its decisions. Only the
+//! instructions within [`counted_turns`] are counted, and each path calls it once. Without a number
 //! (`cargo bench -p ringgate-benches --bench instructions`) the program makes a few decisions by each path, and asserts that
-//! each ends as the path's name says.
+//! each has the outcome that the path's name states.
 //!
-//! Windows are of a day, so that no cell ends while decisions are counted; seeds, stripes and holds are fixed.
+//! Windows last a day, so that no cell ends while decisions are counted. Seeds, stripes and batches are fixed.
 
 #[path = "instructions/http.rs"]
 mod http;
@@ -25,13 +25,13 @@ use ringgate::{
     RateLimiter, Rule, RuleSet, StripedLimiter, TimestampRing,
 };
 
-/// Makes so many decisions, and says how many ended as the path's name says.
+/// A function that makes the given number of decisions, and returns how many had the outcome of the path's name.
 type Work = Box<dyn FnMut(u64) -> u64>;
 
 /// Every path, by its name.
 type Paths = Vec<(String, Work)>;
 
-/// Different keys, and so many decisions of one call of `check_many`.
+/// The number of different keys, and of the decisions in one call of `check_many`.
 const KEYS: u64 = 1_024;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -67,9 +67,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-// The check knows the next two by their names.
+// `ci/instructions.sh` has the names of the next two functions.
 
-/// Runs one path, and prints its name. `ci/instructions.sh` has the count written down when this function returns.
+/// Runs one path, and prints its name. Valgrind writes the count to a file when this function returns.
 #[inline(never)]
 fn whole_path(name: &str, work: &mut Work, decisions: u64) {
     assert_eq!(work(decisions), decisions, "{name}");
@@ -95,7 +95,7 @@ fn limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     let two = |quota, hour| CounterRing::builder(quota).cells(CELLS).also(hour).build();
     let [many_an_hour, few_an_hour] = [1_000_000_000, 1_000].map(Quota::per_hour);
     let (plenty, many, few) = (plenty()?, many()?, few()?);
-    // A lap of the ring takes longer than its window, so every slot is old enough.
+    // A lap of the ring takes longer than its window, so every slot that is reused is stale.
     let log = TimestampRing::new(Quota::new(1_000, Duration::from_micros(5))?)?;
 
     let mut paths = Paths::new();
@@ -110,29 +110,29 @@ fn limiters(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     Ok(paths)
 }
 
-/// Cells of every ring, so that "packed" and "wide" name the same words whatever the default is.
+/// The cells of every ring. A fixed number keeps the counts independent of the default.
 const CELLS: u64 = 5;
 
 fn ring(quota: Quota) -> Result<CounterRing, ConfigError> {
     CounterRing::builder(quota).cells(CELLS).build()
 }
 
-/// More than is asked for, and too much for one word of counts.
+/// A quota that is never used up, and too large for a packed ring.
 fn plenty() -> Result<Quota, ConfigError> {
     Quota::new(10_000_000_000, DAY)
 }
 
-/// Used up before, and for hours; too much for one word of counts.
+/// A quota that is used up before the count, and too large for a packed ring.
 fn many() -> Result<Quota, ConfigError> {
     Quota::new(10_000, DAY)
 }
 
-/// Used up before, and for hours.
+/// A quota that is used up before the count, and fits a packed ring.
 fn few() -> Result<Quota, ConfigError> {
     Quota::new(100, DAY)
 }
 
-/// One word and one cell; the code is the same for any number of cells.
+/// A ring of one word and one cell. The code is the same for any number of cells.
 fn packed() -> Result<CounterRing, ConfigError> {
     CounterRing::fixed_window(Quota::new(4_000_000_000, DAY)?)
 }
@@ -141,8 +141,8 @@ fn fast_gcra() -> Result<Gcra, ConfigError> {
     Gcra::new(Quota::per_second(1_000_000_000)?)
 }
 
-/// Adds the paths of a limiter that admits, and of one that is used up; each with the words of its state, so that
-/// the form of a ring is the one that is named.
+/// Adds the paths of a limiter that admits, and of one that is used up. Asserts the number of words of each, and so that
+/// a ring has the representation that its path names.
 fn add<A: Algorithm + Clone + 'static>(
     paths: &mut Paths,
     clock: &QuantaClock,
@@ -171,8 +171,7 @@ fn add<A: Algorithm + Clone + 'static>(
     }
 }
 
-// The limiter goes through `black_box` in every turn, so that nothing of it is kept in registers from one decision to
-// the next.
+// The limiter passes through `black_box` in every turn, so that each decision loads it from memory.
 
 fn admitted<A: Algorithm + 'static>(limiter: RateLimiter<A>) -> Work {
     counted(move || black_box(&limiter).check().is_ok())
@@ -200,7 +199,7 @@ fn denied_mut<A: Algorithm + 'static>(mut limiter: RateLimiter<A>) -> Work {
     counted(move || black_box(&mut limiter).check_mut().is_err())
 }
 
-/// Time as a caller may have it without a reading: 16 ns later at every turn.
+/// Times that the caller passes, 16 ns apart.
 struct Time(u64);
 
 impl Time {
@@ -215,7 +214,7 @@ impl Time {
     }
 }
 
-/// Keys in turn, again and again.
+/// The keys in a cycle.
 struct Turns(u64);
 
 impl Turns {
@@ -264,7 +263,7 @@ fn add_keyed<A: Reclaim + Clone + 'static>(
     Ok(())
 }
 
-/// Tables with room, to which only new keys come.
+/// Paths that enter new keys into a table with vacant entries.
 fn new_keys(clock: &QuantaClock, decisions: u64) -> Result<Paths, ConfigError> {
     let paths = vec![
         (
@@ -299,7 +298,7 @@ fn new_key<A: Reclaim + 'static>(
     }))
 }
 
-/// Tables full of keys that are idle after a microsecond, to which only new keys come.
+/// Paths that enter new keys into a full table, whose keys are idle after a microsecond.
 fn evicting_keys(clock: &QuantaClock) -> Result<Paths, ConfigError> {
     let quota = Quota::new(1_000, Duration::from_micros(1))?;
     let paths = vec![
@@ -321,10 +320,10 @@ fn evicting_key<A: Reclaim + 'static>(clock: &QuantaClock, algorithm: A) -> Resu
     let mut key = 0;
     let mut next = move || {
         key += 1;
-        let taken = black_box(&limiter).check(&key);
-        taken.is_ok_and(|taken| !taken.is_overflow())
+        let decision = black_box(&limiter).check(&key);
+        decision.is_ok_and(|admitted| !admitted.is_overflow())
     };
-    // After so many keys no entry is vacant.
+    // These keys leave no entry vacant.
     for _ in 0..32 * KEYS {
         next();
     }
@@ -372,7 +371,7 @@ fn striped(clock: QuantaClock) -> Result<Work, ConfigError> {
     Ok(counted(move || black_box(&limiter).check().is_ok()))
 }
 
-/// All is used, so each decision is a denial; no permit comes free before the day is over.
+/// Denials by a limiter whose permits are used up for the day.
 fn striped_denied(clock: QuantaClock) -> Result<Work, ConfigError> {
     let builder = StripedLimiter::builder(Quota::new(10_000, DAY)?)
         .cells(CELLS)
@@ -388,13 +387,13 @@ fn local_stripe(clock: QuantaClock) -> Result<Work, ConfigError> {
         .cells(CELLS)
         .stripes(4)
         .batch(64);
-    // The local stripe borrows it, for as long as this runs.
+    // The work owns the local stripe, which borrows the limiter, so the limiter has to be static.
     let limiter: &'static StripedLimiter = Box::leak(Box::new(builder.build_with(clock)?));
     let mut stripe = limiter.local_stripe();
     Ok(counted(move || black_box(&mut stripe).check().is_ok()))
 }
 
-/// A request, with the values that a rule may count by.
+/// A request with the values that are keys of rules.
 struct Request {
     user: u64,
     route: u64,
@@ -459,9 +458,9 @@ fn rule_sets(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
     Ok(paths)
 }
 
-/// A rule with as many tiers; each decision is by another one.
+/// Decisions by a rule of 10,000 tiers, each by another tier.
 fn tiered(clock: &QuantaClock, user: &Key<Request>) -> Result<Work, Box<dyn Error>> {
-    // A tier is a part of the request, or lives as long as the program.
+    // The name of a tier is borrowed from the request or static.
     let names: &[String] = (0..10_000)
         .map(|tier| format!("tier {tier}"))
         .collect::<Vec<_>>()
@@ -490,7 +489,7 @@ fn checked(rules: RuleSet<Request>, is_admitted: bool) -> Work {
         };
         black_box(&rules).check(&request).is_ok() == is_admitted
     };
-    // Every key gets its entry, and of a small limit what there is.
+    // Every key gets its entry, and a small limit is used up.
     for _ in 0..KEYS {
         turn();
     }

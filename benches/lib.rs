@@ -1,5 +1,4 @@
-//! Cases of benches, measured side by side: as ratios to the first case of their group in the same rounds, and by
-//! criterion.
+//! Measures cases side by side: as ratios to the first case of their group in the same round, and by criterion.
 
 use core::fmt;
 use core::time::Duration;
@@ -7,12 +6,12 @@ use std::time::Instant;
 
 use criterion::Criterion;
 
-/// Does the work the given number of times, and returns the time that this took.
+/// A function that repeats the work the given number of times, and returns the elapsed time.
 pub type Work = Box<dyn FnMut(u64) -> Duration>;
 
 /// One row of the table of ratios.
 pub struct Case {
-    /// The group of the case. The first case of a group is the one that the others are compared with.
+    /// The group of the case. The other cases of the group are compared with the first.
     pub group: &'static str,
     /// The name of the row.
     pub name: &'static str,
@@ -46,7 +45,7 @@ pub fn run(mut cases: Vec<Case>) {
     criterion.final_summary();
 }
 
-/// Every turn must say true: an admission that was a denial would be a figure about something else.
+/// Measures the turns, and asserts that each returns true. Otherwise a denial could be measured as an admission.
 pub fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
     Box::new(move |turns| {
         let start = Instant::now();
@@ -57,14 +56,13 @@ pub fn counted(mut turn: impl FnMut() -> bool + 'static) -> Work {
     })
 }
 
-/// Does something so many times, and counts how often it was true.
+/// Calls `turn` the given number of times, and returns how often it was true.
 #[inline]
 pub fn count(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
     (0..turns).map(|_| u64::from(turn())).sum()
 }
 
-/// Runs all cases in alternating rounds, and prints the median of each and of its ratio to the
-/// first of its group in the same round.
+/// Runs all cases in alternating rounds. Prints the median time of each, and the median ratio to the first of its group.
 fn print_ratios(cases: &mut [Case], rounds: usize) {
     const TURNS: u64 = 10_000;
     let mut nanos = vec![Vec::with_capacity(rounds); cases.len()];

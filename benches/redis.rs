@@ -1,5 +1,5 @@
-//! The cost of a limit over many machines: bare scripts through one client, and the limiter that calls them through it. Also
-//! the cost of decisions that a node makes by itself, beside the limiters of one process.
+//! The cost of a limit over many machines, compared with bare calls of its script. Also the cost of decisions that a node
+//! makes from its leases, compared with the limiters of one process.
 //!
 //! `cargo bench -p ringgate-benches --bench redis` starts a `redis-server` of its own on a Unix socket, and prints a table of
 //! ratios, measured in one process in alternating rounds. No figure makes this bench fail. `benches/README.md` has a run.
@@ -37,13 +37,13 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The kill fails if the server has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// One way of asking.
+/// One way to make a decision.
 #[derive(Clone)]
 enum Route {
     /// A script that does nothing.
@@ -54,7 +54,7 @@ enum Route {
     Strict(Arc<SharedLimiter>),
 }
 
-/// Of cells, and of a log: two names and what `parts.lua` is told.
+// The arguments of the script for a counter of cells and for a log: two keys, then the words of the request.
 const CELLS: [&str; 14] = [
     "{bare}:cells",
     "{bare}:cells:leases",
@@ -89,7 +89,7 @@ const LOG: [&str; 14] = [
 ];
 
 impl Route {
-    async fn ask(&mut self) -> Fallible<()> {
+    async fn decide(&mut self) -> Fallible<()> {
         match self {
             Self::Nothing(connection, digest) => {
                 redis::cmd("EVALSHA")
@@ -101,15 +101,15 @@ impl Route {
             Self::Bare(connection, digest, arguments) => {
                 let mut call = redis::cmd("EVALSHA");
                 call.arg(&*digest).arg(2).arg(*arguments);
-                let answer: Vec<i64> = call.query_async(connection).await?;
-                if answer.len() != 7 {
-                    return Err("another answer than the limiter gets".into());
+                let reply: Vec<i64> = call.query_async(connection).await?;
+                if reply.len() != 7 {
+                    return Err("the reply has not the form that the limiter expects".into());
                 }
             }
             Self::Strict(limiter) => {
                 let error = match limiter.check("strict").await {
-                    Ok(passed) => passed.error().cloned(),
-                    Err(refused) => refused.error().cloned(),
+                    Ok(admitted) => admitted.error().cloned(),
+                    Err(denied) => denied.error().cloned(),
                 };
                 if let Some(error) = error {
                     return Err(error.into());
@@ -119,26 +119,26 @@ impl Route {
         Ok(())
     }
 
-    /// So many tasks for so long: calls a second, and the time of one, in microseconds: the middle one and the 99th of a hundred.
+    /// Runs `tasks` tasks for at least `least`. Returns the calls per second, and the p50 and p99 of a call in microseconds.
     async fn run(&self, tasks: usize, least: Duration) -> Fallible<(f64, f64, f64)> {
-        let began = Instant::now();
-        let asking = (0..tasks).map(|_| {
-            let mut way = self.clone();
+        let start = Instant::now();
+        let calls = (0..tasks).map(|_| {
+            let mut route = self.clone();
             tokio::spawn(async move {
                 let mut times = Vec::new();
-                while began.elapsed() < least {
-                    let asked = Instant::now();
-                    way.ask().await?;
-                    times.push(asked.elapsed().as_secs_f64() * 1e6);
+                while start.elapsed() < least {
+                    let call_start = Instant::now();
+                    route.decide().await?;
+                    times.push(call_start.elapsed().as_secs_f64() * 1e6);
                 }
                 Fallible::Ok(times)
             })
         });
         let mut times = Vec::new();
-        for asking in asking.collect::<Vec<_>>() {
-            times.extend(asking.await??);
+        for call in calls.collect::<Vec<_>>() {
+            times.extend(call.await??);
         }
-        let elapsed = began.elapsed().as_secs_f64();
+        let elapsed = start.elapsed().as_secs_f64();
         times.sort_by(f64::total_cmp);
         let at = |part: usize| times[(times.len() - 1) * part / 100];
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 calls")]
@@ -151,7 +151,7 @@ fn main() -> Fallible<()> {
     if has("--list") {
         return Ok(());
     }
-    // `cargo bench` says `--bench`; without it, and with `--test`, all that counts is that it runs.
+    // `cargo bench` passes `--bench`. Without it, or with `--test`, one round shows that the cases run.
     let (rounds, least) = if has("--bench") && !has("--test") {
         (9, Duration::from_millis(400))
     } else {
@@ -204,7 +204,7 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
         .cells(5)
         .build(store.clone())?;
     let log = limiter("log", "1000/min")?.log().build(store.clone())?;
-    let ways = [
+    let routes = [
         (
             "a script that does nothing",
             Route::Nothing(connection.clone(), nothing),
@@ -227,21 +227,21 @@ async fn compare(rounds: usize, least: Duration) -> Fallible<()> {
         "", "tasks", "calls/s", "ratio", "p50 µs", "p99 µs"
     );
     for tasks in [1, 16, 256] {
-        let mut figures = vec![Vec::new(); ways.len()];
+        let mut figures = vec![Vec::new(); routes.len()];
         for _ in 0..rounds {
-            for ((_, way), figures) in ways.iter().zip(&mut figures) {
-                figures.push(way.run(tasks, least).await?);
+            for ((_, route), figures) in routes.iter().zip(&mut figures) {
+                figures.push(route.run(tasks, least).await?);
             }
         }
         let mut bare = 0.0;
-        for ((name, way), figures) in ways.iter().zip(figures) {
+        for ((name, route), figures) in routes.iter().zip(figures) {
             let median = |pick: fn(&(f64, f64, f64)) -> f64| {
                 let mut picked: Vec<f64> = figures.iter().map(pick).collect();
                 picked.sort_by(f64::total_cmp);
                 picked[picked.len() / 2]
             };
             let (rate, middle, late) = (median(|it| it.0), median(|it| it.1), median(|it| it.2));
-            let ratio = match way {
+            let ratio = match route {
                 Route::Strict(_) => format!("{:.2}", rate / bare),
                 _ => String::new(),
             };

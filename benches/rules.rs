@@ -1,7 +1,7 @@
 //! The cost of evaluating several limits in one step, compared with keyed limiters alone.
 //!
-//! `cargo bench -p ringgate-benches --bench rules` first prints a table of ratios, measured here in alternating rounds,
-//! then the cost of reloads to deciding threads, then criterion's own statistics. No figure makes this bench fail.
+//! `cargo bench -p ringgate-benches --bench rules` first prints a table of ratios, measured in alternating rounds, then the
+//! cost of reloads to deciding threads, and then criterion's statistics. No figure makes this bench fail.
 
 use core::hash::Hash;
 use core::hint::black_box;
@@ -14,7 +14,7 @@ use ringgate::{ConfigError, CounterRing, Key, KeyedRateLimiter, LiveRules, Quota
 
 use ringgate_benches::{Case, Work, counted};
 
-/// A request, with the values that a rule may count by.
+/// A request with the values that are keys of rules.
 #[derive(Clone, Copy)]
 struct Request {
     user: u64,
@@ -22,15 +22,17 @@ struct Request {
     address: u64,
 }
 
-/// Requests with this many different keys, each in turn.
+/// A stream of requests.
 #[derive(Clone, Copy)]
 struct Requests {
+    /// The number of different keys.
     keys: u64,
+    /// The state of a linear congruential generator.
     next: u64,
 }
 
 impl Requests {
-    /// The next, without a pattern that the processor could foresee.
+    /// Returns the next request. Its key is random, so the processor cannot predict it.
     #[inline]
     fn next(&mut self) -> Request {
         self.next = self.next.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -82,7 +84,7 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
     Ok(())
 }
 
-/// Admitted for as long as a bench may run.
+/// A quota that is never used up.
 fn plenty(seconds: u64) -> Result<Quota, ConfigError> {
     Quota::new(100_000_000, Duration::from_secs(seconds))
 }
@@ -123,7 +125,7 @@ fn keyed_denied(mut requests: Requests) -> Result<Work, ConfigError> {
     }))
 }
 
-/// So many rules, on one key or on a key each.
+/// Returns a set of `count` rules, all on one key or each on a key of its own.
 fn set(count: u64, on_three_keys: bool) -> Result<RuleSet<Request>, Box<dyn core::error::Error>> {
     let keys = [
         Key::new("user", |request: &Request, key| request.user.hash(key)),
@@ -179,7 +181,7 @@ fn denied(mut requests: Requests) -> Result<Work, Box<dyn core::error::Error>> {
     }))
 }
 
-/// How many requests all cores but one decide in a while, with the rules replaced 100 times a second and not.
+/// Prints the throughput of all cores except one while rules are replaced 100 times a second, as a ratio to none.
 fn reloads() -> Result<(), Box<dyn core::error::Error>> {
     const ROUNDS: usize = 11;
     const ROUND: Duration = Duration::from_millis(300);
@@ -218,7 +220,7 @@ fn reloads() -> Result<(), Box<dyn core::error::Error>> {
                     thread::sleep(Duration::from_millis(10));
                     if reloading {
                         turn += 1;
-                        live.store(&builders[turn % 2]).expect("the rules are right");
+                        live.store(&builders[turn % 2]).expect("the rules are valid");
                     }
                 }
                 stop.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The time to save a table of a million keys, and to restore it: at most 100 ms each on a machine that does nothing else.
+//! The time to save and to restore a table of a million keys. The target is 100 ms each on an idle machine.
 //!
 //! `cargo bench -p ringgate-benches --bench saved` prints the best of five rounds, in memory. No figure makes this bench fail.
 

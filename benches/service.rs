@@ -1,4 +1,4 @@
-//! Service for benches of the HTTP layer, which serves one request again and again.
+//! A service for benches of the HTTP layer. One request is served again and again.
 
 use core::cell::Cell;
 use core::convert::Infallible;
@@ -19,8 +19,8 @@ thread_local! {
 
 /// Stores the request, and makes an empty response.
 ///
-/// It is not inlined, as a service that the compiler does not see. Otherwise the service alone would become part of the
-/// loop, and the difference would count as a cost of the layer.
+/// The call is not inlined. Otherwise the compiler would merge the bare service into the loop of the bench, and the
+/// difference would count as a cost of the layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Store;
 
@@ -49,7 +49,7 @@ pub(crate) fn request() -> Result<Request<()>, Box<dyn Error>> {
         .body(())?)
 }
 
-/// Returns a function that serves the request once, and returns whether it was admitted.
+/// Returns a function that sends the request once and returns whether it was admitted.
 pub(crate) fn turn<S>(mut service: S) -> Result<impl FnMut() -> bool, Box<dyn Error>>
 where
     S: Service<Request<()>, Response = Response<String>, Error = Infallible>,

@@ -1,8 +1,8 @@
 //! Compares a striped limiter with a plain strict ring.
 //!
-//! `cargo bench -p ringgate-benches --bench striped` prints a table of ratios, measured in one process in alternating
-//! rounds: one thread, and as many as there are cores. All requests are admitted, except in the last
-//! group. No figure makes the benchmark fail.
+//! `cargo bench -p ringgate-benches --bench striped` prints a table of ratios, measured in alternating rounds, with one
+//! thread and with one thread for each core. All requests are admitted, except in the last group. No figure makes this
+//! bench fail.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,11 @@ use std::time::Instant;
 use ringgate::striped::set_thread_index;
 use ringgate::{ConfigError, CounterRing, QuantaClock, Quota, RateLimiter, StripedLimiter};
 
-/// A limiter, as a bench asks it.
+/// A function that makes the given number of requests as the given worker, and returns the number of admissions.
 type Check<'a> = Box<dyn Fn(usize, u64) -> u64 + Sync + 'a>;
 
 struct Case<'a> {
     name: String,
-    /// Asks so many times, as the worker of that number, and says how many were admitted.
     check: Check<'a>,
 }
 
@@ -28,7 +27,7 @@ fn main() -> Result<(), ConfigError> {
     if has("--list") {
         return Ok(());
     }
-    // `cargo bench` says `--bench`; without it, and with `--test`, all that counts is that it runs.
+    // `cargo bench` passes `--bench`. Without it, or with `--test`, one round shows that the cases run.
     let (rounds, least) = if has("--bench") && !has("--test") {
         (9, Duration::from_millis(200))
     } else {
@@ -37,7 +36,7 @@ fn main() -> Result<(), ConfigError> {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
     let clock = QuantaClock::new();
 
-    // More than is asked for, even by many cores.
+    // A quota that many cores do not use up.
     let plenty = Quota::per_minute(17_000_000_000)?;
     let ring = RateLimiter::with_clock(CounterRing::builder(plenty).cells(5).build()?, clock.clone());
     let mut limiters = Vec::new();
@@ -74,7 +73,7 @@ fn main() -> Result<(), ConfigError> {
         compare("admitted", threads, &cases, rounds, least);
     }
 
-    // Used up before, and for a day.
+    // A quota that is used up before the measurement, for a day.
     let day = Quota::new(100_000, Duration::from_secs(24 * 3600))?;
     let ring = RateLimiter::with_clock(CounterRing::builder(day).cells(5).build()?, clock.clone());
     let limiter = StripedLimiter::builder(day).cells(5).build_with(clock.clone())?;
@@ -100,8 +99,7 @@ fn count<'a>(check: impl Fn() -> bool + Sync + 'a) -> Check<'a> {
     Box::new(move |_, turns| (0..turns).map(|_| u64::from(black_box(&check)())).sum())
 }
 
-/// Runs the cases in alternating rounds, and prints the median of each and of its ratio to the
-/// first in the same round.
+/// Runs the cases in alternating rounds. Prints the median rate of each, and the median ratio to the first.
 fn compare(group: &str, threads: usize, cases: &[Case<'_>], rounds: usize, least: Duration) {
     let mut rates = vec![Vec::with_capacity(rounds); cases.len()];
     for _ in 0..rounds {
@@ -124,7 +122,7 @@ fn compare(group: &str, threads: usize, cases: &[Case<'_>], rounds: usize, least
     }
 }
 
-/// Millions of decisions per second, of so many threads at once.
+/// Returns the millions of decisions per second of `threads` threads together.
 fn rate(case: &Case<'_>, threads: usize, least: Duration, admitted: bool) -> f64 {
     const BATCH: u64 = 4_096;
     let (barrier, over) = (Barrier::new(threads), AtomicBool::new(false));
@@ -137,8 +135,8 @@ fn rate(case: &Case<'_>, threads: usize, least: Duration, admitted: bool) -> f64
                     let (mut decisions, start) = (0, Instant::now());
                     // All threads run until the first has finished, so every measured decision is contended.
                     while !over.load(Ordering::Relaxed) {
-                        let passed = (case.check)(worker, BATCH);
-                        assert_eq!(passed, if admitted { BATCH } else { 0 });
+                        let count = (case.check)(worker, BATCH);
+                        assert_eq!(count, if admitted { BATCH } else { 0 });
                         decisions += BATCH;
                         if start.elapsed() >= least {
                             over.store(true, Ordering::Relaxed);

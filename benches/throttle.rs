@@ -1,6 +1,6 @@
-//! The cost of throttling: reads and writes of 8 KiB below the limit, beside those of the inner stream.
+//! The cost of throttling: reads and writes of 8 KiB below the limit, compared with those of the inner stream.
 //!
-//! `cargo bench -p ringgate-benches --bench throttle` prints a table of ratios. No figure makes it fail.
+//! `cargo bench -p ringgate-benches --bench throttle` prints a table of ratios. No figure makes this bench fail.
 
 extern crate alloc;
 
@@ -65,7 +65,7 @@ fn case(group: &'static str, name: &'static str, work: Work) -> Case {
     }
 }
 
-/// Calls until the slow start of a shared limiter is over.
+/// The calls before the measurement, until the slow start of a shared limiter has ended.
 const WARM_UP: usize = 50;
 
 fn reads(mut inner: impl AsyncRead + Unpin + 'static) -> Work {

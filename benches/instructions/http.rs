@@ -40,7 +40,7 @@ pub(super) fn layers(clock: &QuantaClock) -> Result<Paths, Box<dyn Error>> {
                 .headers(headers)
                 .decision_extension(false);
             let mut turn = turn(layer.layer(Store))?;
-            // The client gets its entries.
+            // The first request makes the entries of the client.
             turn();
             paths.push((format!("http, {name}{suffix}"), counted(turn)));
         }

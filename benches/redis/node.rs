@@ -1,4 +1,4 @@
-//! The cost of decisions that a node makes by itself, from its leases, beside the limiters of one process.
+//! The cost of decisions that a node makes from its leases, compared with the limiters of one process.
 
 use alloc::sync::Arc;
 use core::hash::Hash as _;
@@ -13,20 +13,20 @@ use ringgate::{CounterRing, Key, KeyedRateLimiter, Quota, Rule, RuleSet};
 
 use crate::Fallible;
 
-/// More than is ever requested.
+/// A quota that is never used up.
 const QUOTA: &str = "100000000/s";
 const PERMITS: u64 = 1_000_000;
 const TURNS: u32 = 10_000;
 
 type User = &'static str;
 
-/// One way of deciding: whether it is admitted, by the node alone.
+/// One way to decide, which returns whether the node alone admitted the request.
 struct Route {
     name: &'static str,
     decide: Box<dyn Fn() -> bool>,
 }
 
-/// Asks until leases decide: no lease is granted by a server that was just started.
+/// Sends requests until a lease decides. A server that was just started grants no leases.
 async fn ready(limiter: &SharedLimiter) -> Fallible<()> {
     loop {
         if limiter.check("alice").await?.decided_by() == DecidedBy::Local {
@@ -68,7 +68,7 @@ pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<
     ready(&lease).await?;
     ready(&sync).await?;
     while rules.check(&"alice").await?.decided_by() != DecidedBy::Local {}
-    let ways = [
+    let routes = [
         Route {
             name: "KeyedRateLimiter",
             decide: Box::new(move || keyed.check(black_box("alice")).is_ok()),
@@ -96,23 +96,23 @@ pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<
         "{:<28} {:>11} {:>7} {:>8} {:>21}",
         "", "ns/decision", "keyed", "RuleSet", "left to the store"
     );
-    let mut nanos = vec![Vec::new(); ways.len()];
-    let mut left = vec![0_u64; ways.len()];
+    let mut nanos = vec![Vec::new(); routes.len()];
+    let mut left = vec![0_u64; routes.len()];
     for _ in 0..rounds {
-        for (at, way) in ways.iter().enumerate() {
-            let began = Instant::now();
-            let admitted: u32 = (0..TURNS).map(|_| u32::from((way.decide)())).sum();
-            nanos[at].push(began.elapsed().as_secs_f64() * 1e9 / f64::from(TURNS));
+        for (at, route) in routes.iter().enumerate() {
+            let start = Instant::now();
+            let admitted: u32 = (0..TURNS).map(|_| u32::from((route.decide)())).sum();
+            nanos[at].push(start.elapsed().as_secs_f64() * 1e9 / f64::from(TURNS));
             left[at] += u64::from(TURNS - admitted);
         }
-        // The flusher is a task like any other.
+        // The flusher is another task of this runtime.
         tokio::task::yield_now().await;
     }
     let median = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    for (at, way) in ways.iter().enumerate() {
+    for (at, route) in routes.iter().enumerate() {
         let ratio = |beside: usize| {
             let ratios = nanos[at]
                 .iter()
@@ -124,7 +124,7 @@ pub(crate) async fn compare(store: &Arc<RedisStore>, rounds: usize) -> Fallible<
         let left = left[at] as f64 * 100.0 / (rounds as f64 * f64::from(TURNS));
         println!(
             "{:<28} {:>11.1} {:>7.2} {:>8.2} {:>19.2} %",
-            way.name,
+            route.name,
             median(nanos[at].clone()),
             ratio(0),
             ratio(1),
