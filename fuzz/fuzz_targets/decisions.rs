@@ -1,5 +1,7 @@
-//! Any sequence of calls on any algorithm, on a clock that may do anything: compared with the exact
-//! log of admissions, with the algorithm's definition, and with itself on plain words.
+//! Any sequence of calls on any algorithm, with any sequence of times.
+//!
+//! The decisions are compared with the exact log of admissions, with the definition of the algorithm, and with the
+//! decisions of the same algorithm on words of one owner.
 
 #![no_main]
 
@@ -17,7 +19,7 @@ enum Op {
     CheckHuge { step: Step, permits: u64 },
     Refund { which: u8, permits: u8 },
     Charge { step: Step, permits: u16 },
-    Look { step: Step, permits: u8 },
+    Query { step: Step, permits: u8 },
 }
 
 /// An admission that can still be refunded.
@@ -29,14 +31,15 @@ struct Outstanding {
 struct Run<'a> {
     algorithm: &'a Any,
     words: Vec<AtomicU64>,
-    /// Words that a single owner decides with, by the calls that `words` gets.
-    plain: Vec<AtomicU64>,
+    /// The words of a single owner, which get the same calls as `words`.
+    owned: Vec<AtomicU64>,
     reference: Reference,
     log: Log,
-    promises: Vec<(u64, Duration)>,
+    bounds: Vec<(u64, Duration)>,
     outstanding: Vec<Outstanding>,
     readings: Vec<Nanos>,
-    forgiven: bool,
+    /// Whether a charge exceeded the debt that the words can hold, and was cut to it.
+    was_cut: bool,
 }
 
 impl Run<'_> {
@@ -46,8 +49,8 @@ impl Run<'_> {
         let before = self.answers(now);
         let words = contents(&self.words);
         let decision = algorithm.decide(Shared::new(&self.words), now, permits);
-        let plain = algorithm.decide(Exclusive::new(&mut self.plain), now, permits);
-        assert_eq!(decision, plain);
+        let owned = algorithm.decide(Exclusive::new(&mut self.owned), now, permits);
+        assert_eq!(decision, owned);
         if let Some(expected) = expected {
             assert_eq!(decision.is_some(), expected, "{permits} permits at {now:?}");
         }
@@ -60,14 +63,14 @@ impl Run<'_> {
                     return;
                 }
                 self.log.add(receipt.at(), permits);
-                for &(bound, window) in &self.promises {
+                for &(bound, window) in &self.bounds {
                     let largest = self.log.largest(window);
                     assert!(
                         largest <= bound,
-                        "{largest} permits in {window:?}, promised are {bound}"
+                        "{largest} permits in {window:?}, more than the bound of {bound}"
                     );
                 }
-                self.reference.take(now, permits, false);
+                self.reference.charge(now, permits, false);
                 let event = self.reference.events().len() - 1;
                 self.outstanding.push(Outstanding { receipt, event });
             }
@@ -83,15 +86,15 @@ impl Run<'_> {
     fn answers(&self, now: Nanos) -> Vec<(u64, u64, Option<Nanos>)> {
         let width = self.algorithm.window();
         let cell = self.reference.cell();
-        // No earlier than what was published: a denial may publish a reading.
+        // A denial may publish a reading, which changes the answers at earlier times.
         let now = now.max(self.reference.newest());
         [Duration::ZERO, cell, width / 2, width, width + cell]
             .map(|later| answer(self.algorithm, &self.words, now.saturating_add(later)))
             .to_vec()
     }
 
-    /// Checks each answer of the words: repeats the question on copies of them, at the time that the answer names.
-    fn look(&self, now: Nanos, permits: u64) {
+    /// Checks each read-only answer, by decisions on copies of the words at the times in the answer.
+    fn query(&self, now: Nanos, permits: u64) {
         let algorithm = self.algorithm;
         let words = Shared::new(&self.words);
         let admits = |at: Nanos, permits: u64| {
@@ -115,7 +118,7 @@ impl Run<'_> {
                 assert!(ready >= now);
                 assert!(
                     admits(ready, permits),
-                    "{permits} permits at {ready:?}, as answered"
+                    "{permits} permits at {ready:?}, the time in the answer"
                 );
                 if ready > now {
                     let earlier = Nanos::new(ready.get() - 1);
@@ -136,7 +139,7 @@ impl Run<'_> {
                     assert_ne!(algorithm.spent(words, Nanos::new(idle.get() - 1)), 0);
                 }
                 let unused = fresh(algorithm.words());
-                // Before the newest reading only the words would adopt that.
+                // At an earlier time the words would use their newest reading, which unused words do not have.
                 let idle = idle.max(self.reference.newest());
                 for later in [Duration::ZERO, self.reference.cell(), algorithm.window()] {
                     let at = idle.saturating_add(later);
@@ -165,69 +168,72 @@ impl Run<'_> {
     }
 
     fn charge(&mut self, now: Nanos, permits: u64) {
-        let booked = self.algorithm.charge(Shared::new(&self.words), now, permits);
-        let plain = self
+        let charged = self.algorithm.charge(Shared::new(&self.words), now, permits);
+        let owned = self
             .algorithm
-            .charge(Exclusive::new(&mut self.plain), now, permits);
-        assert_eq!(booked, plain);
-        assert!(booked <= permits);
-        if booked < permits {
-            self.forgiven = true;
-            self.reference.forgive();
+            .charge(Exclusive::new(&mut self.owned), now, permits);
+        assert_eq!(charged, owned);
+        assert!(charged <= permits);
+        if charged < permits {
+            self.was_cut = true;
+            self.reference.charge_was_cut();
         }
-        self.reference.take(now, booked, true);
+        self.reference.charge(now, charged, true);
     }
 
     fn refund(&mut self, which: u8, permits: u8) {
         if self.outstanding.is_empty() {
             return;
         }
-        // Counted from the newest: that one can be given back most often.
+        // The newest receipt is number 0, because a state is most likely to accept its refund.
         let newest = self.outstanding.len() - 1;
         let which = newest - usize::from(which) % self.outstanding.len();
         let Outstanding { receipt, event } = self.outstanding.remove(which);
         let permits = u64::from(permits) % (receipt.permits() + 1);
         let before = self.answers(self.reference.newest());
-        let returned = self.algorithm.refund(Shared::new(&self.words), &receipt, permits);
-        let plain = self
+        let refunded = self.algorithm.refund(Shared::new(&self.words), &receipt, permits);
+        let owned = self
             .algorithm
-            .refund(Exclusive::new(&mut self.plain), &receipt, permits);
-        assert_eq!(returned, plain);
+            .refund(Exclusive::new(&mut self.owned), &receipt, permits);
+        assert_eq!(refunded, owned);
         if permits == 0 {
             return;
         }
-        if returned {
+        if refunded {
             self.log.remove(receipt.at(), permits);
-            self.reference.give_back(event, permits);
-            self.compare_with_never_taken();
+            self.reference.refund(event, permits);
+            self.compare_with_history_without_refunded();
         } else {
             assert_eq!(
                 self.answers(self.reference.newest()),
                 before,
-                "what is refused changes nothing"
+                "a refund that is denied changes no answer"
             );
         }
     }
 
-    /// After a refund the words decide as if the permits had never been taken.
-    fn compare_with_never_taken(&self) {
-        if self.forgiven {
-            // Without the refunded permits less would have been forgiven.
+    /// Checks that the words answer like words that were never charged the refunded permits.
+    fn compare_with_history_without_refunded(&self) {
+        if self.was_cut {
+            // Without the refunded permits, less of that charge would have been cut.
             return;
         }
         let never = fresh(self.algorithm.words());
-        let bucket = matches!(self.algorithm, Any::Gcra(_));
+        let is_gcra = matches!(self.algorithm, Any::Gcra(_));
         let mut newest = Nanos::ZERO;
         for event in self.reference.events() {
             newest = newest.max(event.now);
-            // A bucket keeps the time of what was given back to it, and what comes later starts there.
-            let now = if bucket { newest } else { event.now };
+            // GCRA keeps the time of refunded permits, and later permits are counted from there.
+            let now = if is_gcra { newest } else { event.now };
             let words = Shared::new(&never);
             if event.debt {
                 self.algorithm.charge(words, now, event.permits);
             } else {
-                let taken = self.algorithm.decide(words, now, event.permits);
-                assert!(taken.is_some(), "with less spent, what was admitted still is");
+                let decision = self.algorithm.decide(words, now, event.permits);
+                assert!(
+                    decision.is_some(),
+                    "a request that was admitted is also admitted after fewer permits"
+                );
             }
         }
         let now = self.reference.newest().max(newest);
@@ -246,7 +252,7 @@ fn contents(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
 }
 
-/// Remaining, spent, and when one permit is ready.
+/// Returns the permits left, the permits spent, and the time at which one permit is ready.
 fn answer(algorithm: &Any, words: &[AtomicU64], now: Nanos) -> (u64, u64, Option<Nanos>) {
     let words = Shared::new(words);
     (
@@ -263,16 +269,16 @@ fuzz_target!(|input: (Setting, Vec<Op>)| -> Corpus {
     };
     let mut run = Run {
         words: fresh(algorithm.words()),
-        plain: fresh(algorithm.words()),
+        owned: fresh(algorithm.words()),
         reference: Reference::new(&setting, &algorithm),
         log: Log::default(),
-        promises: setting.promises(&algorithm),
+        bounds: setting.bounds(&algorithm),
         outstanding: Vec::new(),
         readings: Vec::new(),
-        forgiven: false,
+        was_cut: false,
         algorithm: &algorithm,
     };
-    // Longer sequences find no further faults, and their cost grows with the square of their length.
+    // The cost of a sequence grows with the square of its length.
     for op in ops.into_iter().take(100) {
         let mut reading = |step: Step| {
             let now = step.from(&run.readings, algorithm.window(), run.reference.cell());
@@ -282,7 +288,7 @@ fuzz_target!(|input: (Setting, Vec<Op>)| -> Corpus {
         match op {
             Op::Check { step, permits } => {
                 let now = reading(step);
-                // Mostly one or two permits; otherwise up to one more than a request may have.
+                // Mostly one or two permits, otherwise up to one more than `max_request`.
                 let permits = match permits {
                     permits @ ..128 => 1 + u64::from(permits % 2),
                     permits @ 128.. => u64::from(permits - 128) % (algorithm.max_request() + 2),
@@ -298,12 +304,12 @@ fuzz_target!(|input: (Setting, Vec<Op>)| -> Corpus {
                 let now = reading(step);
                 run.charge(now, permits.into());
             }
-            Op::Look { step, permits } => {
+            Op::Query { step, permits } => {
                 let now = reading(step);
-                run.look(now, u64::from(permits) % (algorithm.max_request() + 2));
+                run.query(now, u64::from(permits) % (algorithm.max_request() + 2));
             }
         }
-        assert_eq!(contents(&run.words), contents(&run.plain));
+        assert_eq!(contents(&run.words), contents(&run.owned));
     }
     Corpus::Keep
 });

@@ -1,11 +1,12 @@
-//! Any sequence of calls on a small table of keys, whatever becomes of those that find it full, on a clock that
-//! may do anything: compared with the words of each key by themselves, and with the log.
+//! Any sequence of calls on a small table of keys, with any overflow policy and any sequence of times.
+//!
+//! The decisions are compared with those of separate words for each key, and with the exact log.
 
 #![no_main]
 
 extern crate alloc;
 
-#[expect(dead_code, reason = "what other tests use")]
+#[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../../tests/common/mod.rs"]
 mod common;
 #[path = "../../tests/keyed/reference.rs"]
@@ -60,7 +61,7 @@ struct Input {
     ops: Vec<Op>,
 }
 
-/// A hasher that multiplies. Different numbers have different hashes, since the factor is odd. No key has the number 0.
+/// A hasher that multiplies by an odd factor, so different numbers have different hashes. No key has the number 0.
 #[derive(Clone, Copy)]
 struct Spread(u64);
 
@@ -74,14 +75,14 @@ fuzz_target!(|input: Input| -> Corpus {
     let Ok(algorithm) = input.setting.build() else {
         return Corpus::Reject;
     };
-    // Large states take long to make, and say no more than small ones.
+    // Large states take long to make, and run the same code as small ones.
     if algorithm.words() > 70 {
         return Corpus::Reject;
     }
     let on_full = OnFull::from(input.full);
     let hasher = Spread(input.spread | 1);
     let keys = 1 + u64::from(input.keys % 60);
-    // A table takes the two largest hashes for another one, and two keys with one hash share their entry.
+    // A table replaces the two largest hashes by others. Two keys with one hash would share their entry.
     if (1..=keys).any(|key| hasher.hash(&key) >= u64::MAX - 1) {
         return Corpus::Reject;
     }
@@ -90,13 +91,13 @@ fuzz_target!(|input: Input| -> Corpus {
         .on_full(on_full)
         .build_with(ManualClock::new(), hasher)
         .expect("a small table");
-    // In the smallest table, of three sets, every key may have every entry.
+    // In the smallest table, of three buckets, each key may have any entry.
     let common = (limiter.capacity() == 12).then_some(12);
-    let promises = input.setting.promises(&algorithm).into_iter();
+    let bounds = input.setting.bounds(&algorithm).into_iter();
     let subject = Subject {
         name: "fuzzed".into(),
         algorithm: algorithm.clone(),
-        bounds: promises.map(|(bound, window)| (window, bound)).collect(),
+        bounds: bounds.map(|(bound, window)| (window, bound)).collect(),
     };
     let mut world = World::new(&subject, limiter, on_full, hasher, common);
     let cell = input.setting.window() / u32::try_from(input.setting.cells()).expect("few cells");
@@ -105,7 +106,7 @@ fuzz_target!(|input: Input| -> Corpus {
     for op in input.ops.into_iter().take(200) {
         let mut reading = |step: Step| {
             let now = step.from(&readings, algorithm.window(), cell);
-            // Where time ends no key gets an entry any more, whatever the table holds.
+            // At the end of the range of times, no key gets an entry.
             let now = now.min(Nanos::new(HORIZON));
             readings.push(now);
             now
@@ -141,7 +142,7 @@ fuzz_target!(|input: Input| -> Corpus {
             Op::Clear => world.clear(),
         }
     }
-    // Also the receipts that outlive a clearing.
+    // Receipts from before a `clear` are refunded, too.
     while world.refund_oldest() {}
     world.finish();
     Corpus::Keep

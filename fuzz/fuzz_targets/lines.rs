@@ -1,7 +1,7 @@
-//! Arbitrary lines in every log format of the command-line tool: a request or an error, never a panic.
+//! Arbitrary lines in every log format of the command-line tool. Each line is a request or an error, and none panics.
 
 #![no_main]
-#![expect(dead_code, reason = "modules of the tool, of which a part is used")]
+#![expect(dead_code, reason = "only a part of the tool's modules is used")]
 
 use libfuzzer_sys::fuzz_target;
 
@@ -36,10 +36,10 @@ use input::row::{self, Row};
 use input::time::infer_year::YearInference;
 use input::time::timestamp::{TimestampFormat, TimestampParser};
 
-/// Names that some formats have, and some have not.
+/// Names of fields that only some formats have.
 const FIELDS: [&[&str]; 3] = [&[], &["client"], &["client", "path", "agent", "a.b"]];
 
-/// A format of the command line's own, or none.
+/// Returns a format that the command line defines, or none.
 fn own(which: u8) -> Option<Own> {
     match which % 4 {
         0 => Some(Own::LogFormat(
@@ -50,7 +50,7 @@ fn own(which: u8) -> Option<Own> {
     }
 }
 
-// The first three bytes choose the format, that of times, and the fields.
+// The first three bytes choose the format, the format of timestamps, and the fields.
 fuzz_target!(|input: &[u8]| {
     let [format, time, fields, text @ ..] = input else {
         return;
@@ -67,7 +67,7 @@ fuzz_target!(|input: &[u8]| {
         time_place: names.len(),
         time: None,
     };
-    // Some of any bytes, and all of them as one time.
+    // The whole text is also read as one timestamp.
     let mut timestamps = TimestampParser::new(time, YearInference::new(None, 0), 0);
     let _ = timestamps.read(text);
     let mut lines = Lines::new(text);

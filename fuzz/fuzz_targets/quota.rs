@@ -1,5 +1,5 @@
-//! Quotas from any text and algorithms from any numbers: built or declined, never a panic, and what
-//! is built decides at any time.
+//! Quotas from any text, and algorithms from any numbers. Each is built or is an error, and each algorithm that is built
+//! decides at any time. No call panics.
 
 #![no_main]
 
@@ -25,7 +25,7 @@ struct Numbers {
     calls: Vec<(u64, u64)>,
 }
 
-/// Cuts a number so that all magnitudes come up.
+/// Shifts a number right, so that all magnitudes occur.
 fn cut(number: u64, bits: u8) -> u64 {
     number >> (bits % 64)
 }
@@ -38,7 +38,7 @@ fn quota(limit: u64, window: u64) -> Option<Quota> {
     checked(quota)
 }
 
-/// An error names the field, what was given and what is allowed.
+/// Returns the value. Asserts that an error states the field, the given value and the accepted values.
 fn checked<T>(result: Result<T, ConfigError>) -> Option<T> {
     result
         .inspect_err(|error| {
@@ -49,7 +49,7 @@ fn checked<T>(result: Result<T, ConfigError>) -> Option<T> {
         .ok()
 }
 
-fn same_from_its_text(quota: Quota) {
+fn assert_parses_from_its_text(quota: Quota) {
     assert_eq!(quota.to_string().parse(), Ok(quota));
 }
 
@@ -57,7 +57,7 @@ fn exercise(algorithm: &Any, calls: &[(u64, u64)]) {
     assert!(algorithm.words() > 0);
     assert!((1..=algorithm.bound()).contains(&algorithm.max_request()));
     assert!(algorithm.window() >= Quota::MIN_WINDOW);
-    // Larger states differ from these in length only, and zeroing them takes most of the time.
+    // Larger states differ only in their length, and zeroing them would take most of the time.
     if algorithm.words() > 1 << 10 {
         return;
     }
@@ -66,7 +66,7 @@ fn exercise(algorithm: &Any, calls: &[(u64, u64)]) {
     let ready = algorithm.ready_at(words, Nanos::ZERO, algorithm.max_request());
     assert!(
         ready.is_some(),
-        "a fresh limiter admits the most at its origin or soon after"
+        "a fresh limiter admits the largest request at its origin or soon after"
     );
     assert_eq!(
         algorithm.ready_at(words, Nanos::ZERO, algorithm.max_request() + 1),
@@ -94,7 +94,7 @@ fn exercise(algorithm: &Any, calls: &[(u64, u64)]) {
 fuzz_target!(|input: (Numbers, &str)| {
     let (numbers, text) = input;
     if let Some(quota) = checked(text.parse()) {
-        same_from_its_text(quota);
+        assert_parses_from_its_text(quota);
     }
     let Some(first) = quota(
         cut(numbers.limit, numbers.limit_bits),
@@ -102,7 +102,7 @@ fuzz_target!(|input: (Numbers, &str)| {
     ) else {
         return;
     };
-    same_from_its_text(first);
+    assert_parses_from_its_text(first);
 
     let ring = || {
         let mut ring = CounterRing::builder(first).cells(cut(numbers.cells, numbers.cells_bits));

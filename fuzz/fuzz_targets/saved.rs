@@ -1,5 +1,7 @@
-//! Restores of any bytes, and of saved tables that were changed and have right checksums again: no call panics, and no key is
-//! admitted more than its bound afterwards. An unchanged file gives no fresh budget.
+//! Restores of any bytes, and of saved tables that were changed and given correct checksums again.
+//!
+//! No call panics, and afterwards no key is admitted more than its bound. After the restore of an unchanged file, the
+//! admissions before it count, too.
 
 #![no_main]
 
@@ -12,7 +14,7 @@ use ringgate::keyed::{KeyedBuilder, Keys, SeededKeys};
 use ringgate::{Algorithm, Clock, ManualClock, Nanos};
 use ringgate_fuzz::{HORIZON, Log, Setting, Step};
 
-/// A key's hash is the key itself.
+/// A hasher that returns the key itself.
 struct Plain;
 
 impl Keys<u64> for Plain {
@@ -44,9 +46,9 @@ struct Call {
 
 #[derive(Arbitrary, Debug)]
 enum File {
-    /// Bytes of any kind.
+    /// Arbitrary bytes.
     Bytes(Vec<u8>),
-    /// A saved table, with changes behind its header.
+    /// A saved table with changed bytes after its header.
     Changed(Vec<(u16, u8)>),
     /// A saved table whose states are these bytes.
     States(Vec<u8>),
@@ -68,7 +70,7 @@ fn header(file: &[u8]) -> usize {
     16 + length as usize + 40 + 4
 }
 
-/// Replaces the checksum at the end. It counts all bytes before, except the checksum of the header.
+/// Appends the checksum of all bytes, except that of the header's checksum.
 fn seal(file: &mut Vec<u8>) {
     let states = header(file);
     let mut checksum = crc32fast::Hasher::new();
@@ -129,7 +131,7 @@ fuzz_target!(|input: Input| -> Corpus {
             seal(&mut file);
         }
     }
-    // The gap that the caller knows of is no longer than the true one.
+    // The elapsed time that the caller passes is the true one.
     let (before, gap) = (clock.now(), Duration::from_nanos(input.elapsed.into()));
     clock.set(before.saturating_add(gap).min(Nanos::new(HORIZON)));
     let elapsed = clock.now().saturating_since(before);
@@ -142,7 +144,7 @@ fuzz_target!(|input: Input| -> Corpus {
         logs.clear();
     }
     decide(&restored, &input.after, &mut logs);
-    for (bound, window) in input.setting.promises(&algorithm) {
+    for (bound, window) in input.setting.bounds(&algorithm) {
         for (key, log) in &logs {
             assert!(
                 log.largest(window) <= bound,

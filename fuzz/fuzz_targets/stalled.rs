@@ -1,5 +1,5 @@
-//! Calls that are stopped between two of their steps while others run to their end: every interleaving
-//! of nested calls, in one thread, compared with the exact log of admissions.
+//! Calls that stall between two of their steps while other calls run to their end, compared with the exact log of
+//! admissions. Calls nest, so one thread has many of the interleavings of several.
 
 #![no_main]
 
@@ -16,18 +16,19 @@ use ringgate_fuzz::{Any, Log, Setting, Step, fresh};
 struct Call {
     step: Step,
     permits: u8,
-    what: What,
-    /// How many steps this call makes before the others run, and how many others do.
+    verb: Verb,
+    /// The number of steps before this call stalls.
     stalls_after: u8,
+    /// The number of calls that run while this one is stalled.
     others: u8,
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
-enum What {
+enum Verb {
     Check,
     Refund { which: u8 },
     Charge,
-    Look,
+    Query,
 }
 
 struct Run<'a> {
@@ -40,7 +41,7 @@ struct Run<'a> {
     receipts: RefCell<Vec<Receipt>>,
 }
 
-/// The words as a call sees them that is stopped on its way.
+/// The words of a call that stalls before one of its steps.
 #[derive(Clone, Copy)]
 struct Stalling<'a> {
     run: &'a Run<'a>,
@@ -84,9 +85,9 @@ impl Words for Stalling<'_> {
 }
 
 impl Run<'_> {
-    /// Makes the next call; false when there is none.
+    /// Makes the next call. Returns false if there is none.
     fn next(&self, depth: u8) -> bool {
-        // As deep as there might be threads.
+        // The depth is the number of calls in progress, as if each had a thread.
         if depth > 4 {
             return false;
         }
@@ -107,14 +108,14 @@ impl Run<'_> {
             permits @ ..192 => 1 + u64::from(permits % 2),
             permits @ 192.. => u64::from(permits - 192) % (self.algorithm.max_request() + 1),
         };
-        match call.what {
-            What::Check => {
+        match call.verb {
+            Verb::Check => {
                 if let Some(receipt) = self.algorithm.decide(words, now, permits) {
                     self.log.borrow_mut().add(receipt.at(), permits);
                     self.receipts.borrow_mut().push(receipt);
                 }
             }
-            What::Refund { which } => {
+            Verb::Refund { which } => {
                 let receipt = {
                     let mut receipts = self.receipts.borrow_mut();
                     let Some(which) = usize::from(which).checked_rem(receipts.len()) else {
@@ -127,10 +128,10 @@ impl Run<'_> {
                     self.log.borrow_mut().remove(receipt.at(), permits);
                 }
             }
-            What::Charge => {
+            Verb::Charge => {
                 let _ = self.algorithm.charge(words, now, permits);
             }
-            What::Look => {
+            Verb::Query => {
                 assert!(self.algorithm.remaining(words, now) <= self.algorithm.max_request());
                 assert!(
                     self.algorithm
@@ -159,11 +160,11 @@ fuzz_target!(|input: (Setting, Vec<Call>)| -> Corpus {
         receipts: RefCell::default(),
     };
     while run.next(0) {}
-    for (bound, window) in setting.promises(&algorithm) {
+    for (bound, window) in setting.bounds(&algorithm) {
         let largest = run.log.borrow().largest(window);
         assert!(
             largest <= bound,
-            "{largest} permits in {window:?}, promised are {bound}"
+            "{largest} permits in {window:?}, more than the bound of {bound}"
         );
     }
     Corpus::Keep

@@ -1,8 +1,8 @@
-//! Readings, permits and receipts of any value, on words of any contents: no call panics or runs for ever.
+//! Readings, permits and receipts of any value. No call panics or loops for ever.
 //!
-//! The contents are arbitrary where the state is one word. Several words rely on each other (an
-//! index below the number of slots, a tick after the first), so those begin fresh; every state that
-//! calls can leave behind, halfway ones included, is reached by `stalled`.
+//! A state of one word begins with arbitrary contents. A state of several words begins fresh, because its words rely on
+//! each other: for example, an index is below the number of slots. The target `stalled` reaches the states that stalled
+//! calls leave.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The parts that all fuzz targets use: the algorithm under test as an input, time as an input, and the plain references
-//! that decisions are compared with.
+//! The parts that all fuzz targets share: an arbitrary algorithm, arbitrary times, and the reference implementations that
+//! decisions are compared with.
 
 mod log;
 mod reference;
@@ -15,12 +15,12 @@ pub use time::{HORIZON, Step};
 use ringgate::sync::AtomicU64;
 use std::sync::atomic::Ordering;
 
-/// Makes the words of a fresh state.
+/// Returns the words of a fresh state.
 pub fn fresh(words: usize) -> Vec<AtomicU64> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// Copies the words, so that a trial leaves the original as it is.
+/// Copies the words. A trial on the copy does not change the original.
 pub fn copy(words: &[AtomicU64]) -> Vec<AtomicU64> {
     words
         .iter()

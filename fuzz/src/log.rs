@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use ringgate::Nanos;
 
-/// The exact log: every admission that was not given back, with the time that its decision used.
+/// The exact log: every admission that was not refunded, with the time that its decision used.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    // Ordered by time, one entry for each.
+    /// The times and their permits, ordered by time. No time occurs twice.
     admissions: Vec<(u64, u64)>,
 }
 
@@ -21,7 +21,7 @@ impl Log {
         let place = self
             .admissions
             .binary_search_by_key(&at.get(), |&(at, _)| at)
-            .expect("what is given back was taken");
+            .expect("refunded permits were admitted");
         self.admissions[place].1 -= permits;
     }
 

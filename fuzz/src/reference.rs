@@ -5,7 +5,9 @@ use ringgate::{Algorithm, Nanos};
 
 use crate::{Any, HORIZON, Kind, Setting, fresh};
 
-/// Permits that were admitted or charged, at the reading that the caller gave.
+/// Permits that were admitted or charged.
+///
+/// `now` is the reading that the algorithm used, and `debt` is true for permits charged without a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub now: Nanos,
@@ -13,7 +15,7 @@ pub struct Event {
     pub debt: bool,
 }
 
-/// The definition of an algorithm, evaluated over the whole history each time.
+/// The definition of an algorithm, evaluated over the whole history in each call.
 #[derive(Clone, Debug)]
 pub struct Reference {
     kind: Kind,
@@ -22,10 +24,10 @@ pub struct Reference {
     window: u64,
     cells: u64,
     width: u64,
-    /// Where in the cycle of shares the first cell is.
+    /// The position of the first cell in the cycle of shares.
     phase: u64,
     events: Vec<Event>,
-    /// The newest reading that later calls adopt.
+    /// The newest reading in the state. Calls with an older reading use this one.
     published: Nanos,
     denial_publishes: bool,
     exact: bool,
@@ -51,12 +53,12 @@ impl Reference {
             phase,
             events: Vec::new(),
             published: Nanos::ZERO,
-            // A counter ring of several words enters a cell when it is first looked at.
+            // A counter ring of several words enters a cell with the first call in it, even if that is denied.
             denial_publishes: matches!(algorithm, Any::Counter(_)) && algorithm.words() > 1,
             exact: match setting.kind {
-                // The cells of further windows begin where the definition leaves open.
+                // The definition leaves open where the cells of further windows begin.
                 Kind::Several => false,
-                // Up to here a timestamp ring counts single nanoseconds.
+                // With a higher limit, a timestamp ring counts in units of several nanoseconds.
                 Kind::TimestampRing => limit <= 2,
                 _ => true,
             },
@@ -75,10 +77,10 @@ impl Reference {
         &self.events
     }
 
-    /// Whether the definition admits `permits`. `None` if it leaves the answer open.
+    /// Returns whether the definition admits `permits`, or `None` if it leaves the answer open.
     pub fn fits(&self, now: Nanos, permits: u64) -> Option<bool> {
         let used = self.used(now);
-        // The reading that a timestamp ring adopts is rounded, which makes the ring stricter by a unit.
+        // A timestamp ring stores its newest reading rounded, which makes the ring stricter by a unit.
         let rounded = self.kind == Kind::TimestampRing && now < self.published;
         if !self.exact || rounded || used.get() > HORIZON {
             return None;
@@ -127,8 +129,7 @@ impl Reference {
             .fold(0, |sum, event| sum.saturating_add(event.permits))
     }
 
-    /// The reading that a call with the reading `now` uses. (The bucket has no newest time; it is
-    /// judged at the caller's.)
+    /// Returns the reading that a call uses which passes `now`. GCRA has no newest time and uses that of the caller.
     fn used(&self, now: Nanos) -> Nanos {
         if self.kind == Kind::Gcra {
             now
@@ -137,16 +138,17 @@ impl Reference {
         }
     }
 
-    pub fn take(&mut self, now: Nanos, permits: u64, debt: bool) {
+    /// Records permits that were admitted, or charged if `debt` is true.
+    pub fn charge(&mut self, now: Nanos, permits: u64, debt: bool) {
         if permits == 0 {
-            // Nothing was taken, and no reading published.
+            // The event has no effect. It keeps the indexes of events equal to those of the calls.
             let now = Nanos::ZERO;
             self.events.push(Event { now, permits, debt });
             return;
         }
         let used = self.used(now);
         if self.kind == Kind::TimestampRing && now < self.published {
-            // As in `fits`, and what was recorded stays.
+            // The recorded reading is rounded, as in `fits`, so no later answer is exact.
             self.exact = false;
         }
         self.publish(now);
@@ -167,33 +169,33 @@ impl Reference {
         self.published = self.published.max(now);
     }
 
-    /// Takes `permits` of what event `index` took out of the history.
-    pub fn give_back(&mut self, index: usize, permits: u64) {
+    /// Removes `permits` of the event `index` from the history.
+    pub fn refund(&mut self, index: usize, permits: u64) {
         let event = &mut self.events[index];
         event.permits -= permits;
         if event.permits == 0 && self.kind != Kind::Gcra {
-            // As if it had never been. (A bucket keeps the time: an older reading does not find it fuller.)
+            // The event has no effect any more. GCRA keeps its time.
             event.now = Nanos::ZERO;
         }
     }
 
-    /// Debt was forgiven: from here on there is nothing to compare with.
-    pub fn forgive(&mut self) {
+    /// Records that a charge exceeded the debt that the words can hold. No later answer is exact.
+    pub fn charge_was_cut(&mut self) {
         self.exact = false;
     }
 }
 
-/// The share of a cell.
+/// Returns the share of the limit that the cell has.
 fn share(cell: u64, limit: u64, cells: u64) -> u64 {
     let index = cell % cells;
     (index + 1) * limit / cells - index * limit / cells
 }
 
-/// Where in the cycle of shares the first cell is, which is the ring's own business.
+/// Returns the position of the first cell in the cycle of shares. The definition leaves it to the ring.
 fn phase(algorithm: &Any, limit: u64, cells: u64, width: u64) -> u64 {
     let unused = fresh(algorithm.words());
-    let offered = |cell: u64| algorithm.remaining(Shared::new(&unused), Nanos::new(cell * width));
+    let capacity = |cell: u64| algorithm.remaining(Shared::new(&unused), Nanos::new(cell * width));
     (0..cells)
-        .find(|phase| (0..cells).all(|cell| offered(cell) == share(cell + phase, limit, cells)))
-        .expect("the cells of a window are offered the shares of the limit, in turn")
+        .find(|phase| (0..cells).all(|cell| capacity(cell) == share(cell + phase, limit, cells)))
+        .expect("the cells of a window have the shares of the limit, in turn")
 }

@@ -5,7 +5,7 @@ use ringgate::{ConfigError, CounterRing, Gcra, Quota, TimestampRing};
 
 use crate::Any;
 
-/// Which algorithm.
+/// An algorithm.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Strict,
@@ -17,7 +17,7 @@ pub enum Kind {
     Gcra,
 }
 
-/// An algorithm and a quota, small ones more often than large ones.
+/// An algorithm and a quota. Small quotas are more frequent than large ones.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Setting {
     pub kind: Kind,
@@ -31,7 +31,7 @@ pub struct Setting {
 
 impl Setting {
     pub fn limit(&self) -> u64 {
-        // Mostly 1 to 16: the edges are near then.
+        // Mostly 1 to 16, so that short sequences of calls reach the limit.
         match self.limit {
             limit @ ..0xf000 => 1 + u64::from(limit % 16),
             limit @ 0xf000.. => 1 + u64::from(limit - 0xf000) / 16,
@@ -55,19 +55,19 @@ impl Setting {
         1 + u64::from(self.burst)
     }
 
-    /// Every window of the algorithm, with what it promises for it.
-    pub fn promises(&self, algorithm: &Any) -> Vec<(u64, Duration)> {
+    /// Returns the windows of the algorithm, each with the most permits that it may admit in any such window.
+    pub fn bounds(&self, algorithm: &Any) -> Vec<(u64, Duration)> {
         use ringgate::Algorithm;
-        let mut promises = vec![(algorithm.bound(), algorithm.window())];
+        let mut bounds = vec![(algorithm.bound(), algorithm.window())];
         if self.kind == Kind::Several {
-            promises.extend(
+            bounds.extend(
                 self.more()
                     .into_iter()
                     .flatten()
                     .map(|quota| (quota.limit(), quota.window())),
             );
         }
-        promises
+        bounds
     }
 
     fn more(&self) -> [Result<Quota, ConfigError>; 2] {
@@ -77,9 +77,11 @@ impl Setting {
         ]
     }
 
+    /// Builds the algorithm.
+    ///
     /// # Errors
     ///
-    /// When the library declines to build it.
+    /// The library rejects the quota.
     pub fn build(&self) -> Result<Any, ConfigError> {
         let quota = Quota::new(self.limit(), self.window())?;
         let ring = CounterRing::builder(quota).cells(self.cells());

@@ -3,18 +3,17 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use ringgate::Nanos;
 
-/// Fifteen years in nanoseconds: until then decisions are compared with the references. Later only
-/// the promises hold.
+/// Fifteen years in nanoseconds. Later decisions are only checked against the bounds, not against the reference.
 pub const HORIZON: u64 = 15 * 365 * 24 * 3600 * 1_000_000_000;
 
-/// How the clock moves between two calls.
+/// A change of the clock between two calls.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Step {
     Stay,
     Nanos(u16),
     /// In 256ths of the window.
     Parts(u8),
-    /// To the edge of a cell or a whole window after a past reading, or just beside it.
+    /// To the next edge of a cell, or to a whole window after an earlier reading, or a few nanoseconds beside either.
     Edge {
         ago: u8,
         beside: i8,
@@ -25,7 +24,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The next reading. `past` are those before, oldest first; `cell` is the width of the algorithm's cells.
+    /// Returns the next reading. `past` has the earlier readings, oldest first. `cell` is the width of a cell.
     pub fn from(self, past: &[Nanos], window: Duration, cell: Duration) -> Nanos {
         let now = past.last().copied().unwrap_or_default();
         let (width, cell) = (window.as_nanos() as u64, cell.as_nanos() as u64);
@@ -39,7 +38,7 @@ impl Step {
                     Some(at) if ago % 2 == 1 => past[at].get().saturating_add(width),
                     _ => (now.get() / cell + 1).saturating_mul(cell),
                 };
-                // Within 2 units of a timestamp ring, mostly exactly.
+                // At most 4 ns beside the edge.
                 Nanos::new(edge.saturating_add_signed(i64::from(beside / 32)))
             }
             Self::Windows(windows) => later(width.saturating_mul(windows.into())),
