@@ -11,8 +11,8 @@ mod tool;
 
 #[path = "replay/agreement.rs"]
 mod agreement;
-#[path = "replay/answers.rs"]
-mod answers;
+#[path = "replay/output.rs"]
+mod output;
 #[path = "replay/commands.rs"]
 mod commands;
 #[path = "replay/details.rs"]
@@ -23,17 +23,17 @@ mod errors;
 mod formats;
 #[path = "replay/input.rs"]
 mod input;
-#[path = "replay/packed.rs"]
-mod packed;
+#[path = "replay/compressed.rs"]
+mod compressed;
 #[path = "replay/page.rs"]
 mod page;
-#[path = "replay/neighbours.rs"]
-mod neighbours;
+#[path = "replay/edge_cases.rs"]
+mod edge_cases;
 #[path = "replay/own_formats.rs"]
 mod own_formats;
-#[path = "replay/told.rs"]
-mod told;
-#[path = "replay/truth.rs"]
-mod truth;
+#[path = "replay/warnings.rs"]
+mod warnings;
+#[path = "replay/format_variants.rs"]
+mod format_variants;
 #[path = "replay/rules.rs"]
 mod rules;

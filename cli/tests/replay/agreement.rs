@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::brute_force::{self, Ask, Found, KeyFound, Model, SECOND};
+use crate::brute_force::{self, Expected, ExpectedKey, Model, Request, SECOND};
 use crate::log::{START, line, lines, shuffled, text};
 use crate::tool::{file, json, on_file, stderr, tool};
 
@@ -21,8 +21,8 @@ fn numbers(list: &Value) -> Vec<u64> {
     list.map(|number| number.as_u64().unwrap()).collect()
 }
 
-/// The JSON report of one rule equals the result of brute force.
-pub(crate) fn says(object: &Value, expected: &Found, context: &str) {
+/// Asserts that the JSON report of one rule equals the result of brute force.
+pub(crate) fn assert_report(object: &Value, expected: &Expected, context: &str) {
     let rule = &object["rules"][0];
     for counts in [object, rule] {
         assert_eq!(number(counts, "requests"), expected.requests, "{context}");
@@ -40,13 +40,13 @@ pub(crate) fn says(object: &Value, expected: &Found, context: &str) {
         (&object["from"], &object["to"]),
         (&expected.from.into(), &expected.to.into())
     );
-    lists_keys(object, expected, context);
-    has_series(object, expected, context);
+    assert_keys(object, expected, context);
+    assert_series(object, expected, context);
 }
 
-/// At most 50 keys in order of their rank. Of equal ranks at the end, any keys are correct.
-fn lists_keys(object: &Value, expected: &Found, context: &str) {
-    let listed = object["keys"].as_array().unwrap().iter().map(|key| KeyFound {
+/// Asserts that the report has at most 50 keys, by rank. Of several keys with the last rank, the report may have any.
+fn assert_keys(object: &Value, expected: &Expected, context: &str) {
+    let listed = object["keys"].as_array().unwrap().iter().map(|key| ExpectedKey {
         key: key["key"].as_str().unwrap().to_string(),
         requests: number(key, "requests"),
         denied: number(key, "denied"),
@@ -54,12 +54,12 @@ fn lists_keys(object: &Value, expected: &Found, context: &str) {
         last_denied: key["last_denied"].as_i64(),
         worst: number(key, "worst"),
     });
-    let mut listed: Vec<KeyFound> = listed.collect();
+    let mut listed: Vec<ExpectedKey> = listed.collect();
     assert!(
         listed.is_sorted_by(|one, next| one.rank() >= next.rank()),
         "{context}"
     );
-    let by_rank = |keys: &mut Vec<KeyFound>| {
+    let by_rank = |keys: &mut Vec<ExpectedKey>| {
         keys.sort_by(|one, other| (other.rank(), &other.key).cmp(&(one.rank(), &one.key)));
     };
     let mut all = expected.keys.clone();
@@ -68,20 +68,20 @@ fn lists_keys(object: &Value, expected: &Found, context: &str) {
     assert_eq!(listed.len(), all.len().min(50), "{context}");
     let last = listed[listed.len() - 1].rank();
     assert_eq!(all[listed.len() - 1].rank(), last, "{context}");
-    let complete = |keys: &[KeyFound]| -> Vec<KeyFound> {
+    let complete = |keys: &[ExpectedKey]| -> Vec<ExpectedKey> {
         let above = keys.iter().filter(|key| key.rank() > last || keys.len() <= 50);
         above.cloned().collect()
     };
     if all.len() <= 50 {
         assert_eq!(listed, all, "{context}");
     } else {
-        let listed: Vec<KeyFound> = listed.into_iter().filter(|key| key.rank() > last).collect();
+        let listed: Vec<ExpectedKey> = listed.into_iter().filter(|key| key.rank() > last).collect();
         assert_eq!(listed, complete(&all), "{context}");
     }
 }
 
-/// The series has equal steps, and its sums are all requests and denials.
-fn has_series(object: &Value, expected: &Found, context: &str) {
+/// Asserts that the series has equal steps, and that its sums are all requests and denials.
+fn assert_series(object: &Value, expected: &Expected, context: &str) {
     let series = &object["series"];
     let (requests, denied) = (numbers(&series["requests"]), numbers(&series["denied"]));
     let steps = (expected.to - expected.from) / object["step"].as_i64().unwrap() + 1;
@@ -93,7 +93,7 @@ fn has_series(object: &Value, expected: &Found, context: &str) {
     assert_eq!(numbers(of_rule), denied, "{context}");
 }
 
-/// The algorithms as arguments, with their models.
+/// The arguments of the algorithms, with their models.
 pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     let cells = |cells, summed, shares| Model::Cells {
         cells,
@@ -108,7 +108,7 @@ pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
         ("--algorithm classic --cells 10", cells(10, 10, false)),
         ("--algorithm fixed", cells(1, 1, false)),
     ];
-    // Brute force models only equal shares, and buckets only in whole halves of a nanosecond.
+    // Brute force models even rings only with equal shares, and buckets only with whole halves of a nanosecond.
     if limit % 5 == 0 {
         models.push(("--algorithm even", cells(5, 5, true)));
     }
@@ -118,35 +118,35 @@ pub(crate) fn models(limit: i64, window: i64) -> Vec<(&'static str, Model)> {
     models
 }
 
-/// Reports agree with brute force for every algorithm and for several rules.
-fn agrees(log: &str) {
+/// Asserts that reports agree with brute force for every algorithm and for several rules.
+fn assert_agrees(log: &str) {
     let path = file(log);
-    let asks = brute_force::asks(log);
+    let requests = brute_force::requests(log);
     let mut denied = BTreeSet::new();
     for (limit, window) in [(20, 60), (5, 10), (100, 3600), (1, 1), (10, 30), (1, 86_400)] {
         for (algorithm, model) in models(limit, window) {
             let args = format!("--json --rule {limit}/{window}s {algorithm}");
             let output = tool(&args, Some(path.path())).output().unwrap();
-            let expected = brute_force::replay(&asks, limit, window * SECOND, model);
-            says(&json(&output), &expected, &args);
+            let expected = brute_force::replay(&requests, limit, window * SECOND, model);
+            assert_report(&json(&output), &expected, &args);
             denied.insert(expected.denied);
         }
     }
-    // The log must make algorithms and rules differ, or the comparison proves nothing.
+    // The algorithms and rules have to differ on this log. Otherwise the comparison proves nothing.
     assert!(denied.len() > 10, "{denied:?}");
 }
 
 #[test]
 fn an_ordered_log_agrees_with_brute_force() {
-    agrees(&text(&lines(4_000, 1)));
+    assert_agrees(&text(&lines(4_000, 1)));
 }
 
 #[test]
 fn an_unordered_log_agrees_with_brute_force() {
-    agrees(&text(&shuffled(lines(4_000, 2), 3)));
+    assert_agrees(&text(&shuffled(lines(4_000, 2), 3)));
 }
 
-/// The log outside of the repository, if present.
+/// Returns the log outside of the repository, if present.
 pub(crate) fn shared_log() -> Option<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/access.log");
     match fs::read(path) {
@@ -162,7 +162,7 @@ pub(crate) fn shared_log() -> Option<String> {
 #[test]
 fn the_shared_log_agrees_with_brute_force() {
     if let Some(log) = shared_log() {
-        agrees(&log);
+        assert_agrees(&log);
     }
 }
 
@@ -171,7 +171,7 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
     let own = Some((text(&lines(2_000, 21)), vec![(20, 60), (10, 10), (50, 3600)]));
     let shared = shared_log().map(|log| (log, vec![(20, 60)]));
     for (log, quotas) in own.into_iter().chain(shared) {
-        let asks = brute_force::asks(&log);
+        let requests = brute_force::requests(&log);
         for (limit, window) in quotas {
             let compared: Vec<(&str, Model)> = models(limit, window)
                 .into_iter()
@@ -185,7 +185,7 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
                 assert!(limits.is_sorted() && limits[0] == 1 && limits.contains(&(limit as u64)));
                 // The highest limit denies no request.
                 assert_eq!(numbers(&what_if["denied"]).last(), Some(&0), "{args}");
-                assert_eq!(number(what_if, "requests"), asks.len() as u64);
+                assert_eq!(number(what_if, "requests"), requests.len() as u64);
                 let denied = numbers(&what_if["denied"]).into_iter();
                 let found = denied.zip(numbers(&what_if["keys_denied"]));
                 // One limit in three, since brute force is slow.
@@ -196,7 +196,7 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
                     {
                         continue;
                     }
-                    let expected = brute_force::replay(&asks, other, window * SECOND, *model);
+                    let expected = brute_force::replay(&requests, other, window * SECOND, *model);
                     let of_keys = expected.keys.iter().filter(|key| key.denied > 0).count();
                     assert_eq!(
                         (denied, keys),
@@ -206,14 +206,20 @@ fn other_limits_and_algorithms_are_replayed_exactly() {
                 }
                 // The comparison does not depend on the rule's own algorithm.
                 if place == 0 {
-                    compares(&object, &asks, limit, window, &compared);
+                    assert_comparison(&object, &requests, limit, window, &compared);
                 }
             }
         }
     }
 }
 
-fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&str, Model)]) {
+fn assert_comparison(
+    object: &Value,
+    requests: &[Request],
+    limit: i64,
+    window: i64,
+    models: &[(&str, Model)],
+) {
     let rows = object["compare"].as_array().unwrap();
     assert_eq!(rows.len(), 8);
     for cells in [5, 13] {
@@ -224,7 +230,7 @@ fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&s
             summed: cells + 1,
             shares: false,
         };
-        let expected = brute_force::replay(asks, limit, window * SECOND, model);
+        let expected = brute_force::replay(requests, limit, window * SECOND, model);
         assert_eq!(
             (number(row, "denied"), number(row, "worst")),
             (expected.denied, expected.worst),
@@ -234,7 +240,7 @@ fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&s
     for (algorithm, model) in models {
         let name = algorithm.strip_prefix("--algorithm ").unwrap_or("counter");
         let row = rows.iter().find(|row| row["algorithm"] == name).unwrap();
-        let expected = brute_force::replay(asks, limit, window * SECOND, *model);
+        let expected = brute_force::replay(requests, limit, window * SECOND, *model);
         assert_eq!(number(row, "denied"), expected.denied, "{name}");
         assert_eq!(
             number(row, "admitted"),
@@ -249,20 +255,22 @@ fn compares(object: &Value, asks: &[Ask], limit: i64, window: i64, models: &[(&s
 #[test]
 fn sliding_counts_are_exact() {
     let log = text(&lines(2_000, 22));
-    let asks = brute_force::in_order(&brute_force::asks(&log));
+    let requests = brute_force::in_order(&brute_force::requests(&log));
     let object = json(&on_file("--json --rule 10/60s --algorithm log", &log));
-    let found = brute_force::replay(&asks, 10, 60 * SECOND, Model::Log);
+    let found = brute_force::replay(&requests, 10, 60 * SECOND, Model::Log);
     let chosen = object["chosen"].as_array().unwrap();
     assert_eq!(chosen.len(), 10);
     for (chosen, listed) in chosen.iter().zip(object["keys"].as_array().unwrap()) {
         assert_eq!((&chosen["key"], &chosen["limit"]), (&listed["key"], &10.into()));
-        let of_key = asks.iter().zip(&found.verdicts);
-        let of_key: Vec<_> = of_key.filter(|(ask, _)| chosen["key"] == *ask.key).collect();
+        let of_key = requests.iter().zip(&found.verdicts);
+        let of_key: Vec<_> = of_key
+            .filter(|(request, _)| chosen["key"] == *request.key)
+            .collect();
         for (name, all) in [("asked", true), ("admitted", false)] {
             let taken: Vec<(i64, u64)> = of_key
                 .iter()
                 .filter(|(_, admitted)| all || **admitted)
-                .map(|(ask, _)| (ask.at, ask.cost))
+                .map(|(request, _)| (request.at, request.cost))
                 .collect();
             let points = chosen[name].as_array().unwrap();
             assert!(points.len() > 20 && points.len() <= 2_000);
@@ -294,7 +302,7 @@ fn large_limits_are_exact() {
         })
         .collect();
     let log = text(&lines);
-    let asks = brute_force::asks(&log);
+    let requests = brute_force::requests(&log);
     let path = file(&log);
     for (limit, window) in [(700, 60), (5_000, 600), (50_000, 3600), (100_000, 7200)] {
         // Without JSON there are no charts, which would simulate sixty limits.
@@ -302,26 +310,32 @@ fn large_limits_are_exact() {
         let output = tool(&args, Some(path.path())).output().unwrap();
         let mut expected = 0;
         let mut admitted = alloc::collections::VecDeque::new();
-        for ask in asks.iter().filter(|ask| ask.key == "::1") {
-            while admitted.front().is_some_and(|&s| s <= ask.at - window * SECOND) {
+        for request in requests.iter().filter(|request| request.key == "::1") {
+            while admitted
+                .front()
+                .is_some_and(|&s| s <= request.at - window * SECOND)
+            {
                 admitted.pop_front();
             }
             if admitted.len() < limit as usize {
-                admitted.push_back(ask.at);
+                admitted.push_back(request.at);
             } else {
                 expected += 1;
             }
         }
         assert!(expected > 0);
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.contains(&format!("\ndenied     {expected}\n")), "{said}");
+        let message = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            message.contains(&format!("\ndenied     {expected}\n")),
+            "{message}"
+        );
     }
 }
 
 #[test]
 fn a_log_may_span_fifteen_years() {
     const DAY: i64 = 24 * 3600;
-    // 50 requests in 25 seconds, and again after so many days.
+    // 50 requests in 25 seconds, and as many again after some days.
     let twice = |days: i64| {
         let lines: Vec<String> = [0, days * DAY]
             .iter()
@@ -332,8 +346,8 @@ fn a_log_may_span_fifteen_years() {
     let log = twice(15 * 366 - 1);
     for (algorithm, model) in models(5, 10) {
         let args = format!("--json --rule 5/10s {algorithm}");
-        let expected = brute_force::replay(&brute_force::asks(&log), 5, 10 * SECOND, model);
-        says(&json(&on_file(&args, &log)), &expected, &args);
+        let expected = brute_force::replay(&brute_force::requests(&log), 5, 10 * SECOND, model);
+        assert_report(&json(&on_file(&args, &log)), &expected, &args);
     }
     for log in [twice(15 * 366), text(&[line("a", START), line("a", 5)])] {
         let output = on_file("--rule 5/10s", &log);

@@ -1,32 +1,32 @@
-//! The expected reports, computed independently: an own parser, an own calendar, and limiters that look at every
-//! admission. The file uses nothing of the crate.
+//! The expected reports, computed without the crate: with a separate parser and calendar, and with limiters that read
+//! every admission.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct Request {
     /// Nanoseconds since 1970.
     pub(crate) at: i64,
     pub(crate) key: String,
     pub(crate) cost: u64,
 }
 
-/// A naive limiter, which decides by its admissions so far and the time of the request. It may forget expired admissions.
+/// A naive limiter, which decides by the admissions so far and the time of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Model {
     /// An admission at s counts at t when t - W < s <= t.
     Log,
-    /// Counts the admissions in the current cell of W/N and in the cells before it, `summed` cells in all. With `shares`, the
-    /// current cell holds at most L/N. N divides L.
+    /// Counts the admissions in `summed` cells of W/N, the last of which is the current cell. With `shares`, the current
+    /// cell admits at most L/N. N divides L.
     Cells { cells: i64, summed: i64, shares: bool },
-    /// A bucket of L that drains at L/W.
+    /// A bucket of L permits that drains at the rate L/W.
     Bucket,
 }
 
 /// The expected report of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeyFound {
+pub(crate) struct ExpectedKey {
     pub(crate) key: String,
     pub(crate) requests: u64,
     pub(crate) denied: u64,
@@ -37,7 +37,7 @@ pub(crate) struct KeyFound {
     pub(crate) worst: u64,
 }
 
-impl KeyFound {
+impl ExpectedKey {
     /// The order of keys: denials, then the peak demand, then requests.
     pub(crate) fn rank(&self) -> (u64, u64, u64) {
         (self.denied, self.worst, self.requests)
@@ -46,7 +46,7 @@ impl KeyFound {
 
 /// The expected report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Expected {
     pub(crate) requests: u64,
     pub(crate) denied: u64,
     /// The most permits that a key was admitted in one window.
@@ -54,78 +54,78 @@ pub(crate) struct Found {
     /// Milliseconds.
     pub(crate) from: i64,
     pub(crate) to: i64,
-    pub(crate) keys: Vec<KeyFound>,
+    pub(crate) keys: Vec<ExpectedKey>,
     /// The decision about each request, in order of time.
     pub(crate) verdicts: Vec<bool>,
 }
 
 #[derive(Default)]
 struct Client {
-    /// Times and costs of admissions that may not have expired.
+    /// Times and costs of admissions, without some of those that have expired.
     admitted: VecDeque<(i64, u64)>,
     /// All admissions.
     asked: Vec<(i64, u64)>,
     charged: Vec<(i64, u64)>,
-    found: KeyFound,
+    found: ExpectedKey,
 }
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
-/// Sorts by time; requests of equal time keep their order.
-pub(crate) fn in_order(asks: &[Ask]) -> Vec<Ask> {
-    let mut asks = asks.to_vec();
-    asks.sort_by_key(|ask| ask.at);
-    asks
+/// Sorts requests by time. Requests of equal time keep their order.
+pub(crate) fn in_order(requests: &[Request]) -> Vec<Request> {
+    let mut requests = requests.to_vec();
+    requests.sort_by_key(|request| request.at);
+    requests
 }
 
 /// Replays requests with `limit` permits in `window` nanoseconds.
-pub(crate) fn replay(asks: &[Ask], limit: i64, window: i64, model: Model) -> Found {
-    let asks = in_order(asks);
+pub(crate) fn replay(requests: &[Request], limit: i64, window: i64, model: Model) -> Expected {
+    let requests = in_order(requests);
     let mut clients: BTreeMap<&str, Client> = BTreeMap::new();
     let mut verdicts = Vec::new();
-    for ask in &asks {
-        let client = clients.entry(&ask.key).or_default();
-        client.asked.push((ask.at, ask.cost));
+    for request in &requests {
+        let client = clients.entry(&request.key).or_default();
+        client.asked.push((request.at, request.cost));
         client.found.requests += 1;
-        let admitted = admits(model, &mut client.admitted, ask, limit, window);
+        let admitted = admits(model, &mut client.admitted, request, limit, window);
         verdicts.push(admitted);
         if admitted {
-            client.admitted.push_back((ask.at, ask.cost));
-            client.charged.push((ask.at, ask.cost));
+            client.admitted.push_back((request.at, request.cost));
+            client.charged.push((request.at, request.cost));
         } else {
             client.found.denied += 1;
-            let at = ask.at.div_euclid(1_000_000);
+            let at = request.at.div_euclid(1_000_000);
             client.found.first_denied.get_or_insert(at);
             client.found.last_denied = Some(at);
         }
     }
     let worst = clients.values().map(|client| most(&client.charged, window)).max();
-    let keys: Vec<KeyFound> = clients
+    let keys: Vec<ExpectedKey> = clients
         .into_iter()
-        .map(|(key, client)| KeyFound {
+        .map(|(key, client)| ExpectedKey {
             key: key.to_string(),
             worst: most(&client.asked, window),
             ..client.found
         })
         .collect();
-    Found {
-        requests: asks.len() as u64,
+    Expected {
+        requests: requests.len() as u64,
         denied: keys.iter().map(|key| key.denied).sum(),
         worst: worst.unwrap_or(0),
-        from: asks[0].at.div_euclid(1_000_000),
-        to: asks[asks.len() - 1].at.div_euclid(1_000_000),
+        from: requests[0].at.div_euclid(1_000_000),
+        to: requests[requests.len() - 1].at.div_euclid(1_000_000),
         keys,
         verdicts,
     }
 }
 
-/// The permits that count at `at`.
+/// Returns the permits that count at `at`.
 pub(crate) fn counted(taken: &[(i64, u64)], at: i64, window: i64) -> u64 {
     let counts = taken.iter().filter(|&&(s, _)| at - window < s && s <= at);
     counts.map(|&(_, cost)| cost).sum()
 }
 
-/// The most permits in one window. A window that ends with a request has the maximum.
+/// Returns the most permits in one window. A window that ends with a request has the maximum.
 pub(crate) fn most(taken: &[(i64, u64)], window: i64) -> u64 {
     let mut start = 0;
     let mut inside = 0;
@@ -141,9 +141,15 @@ pub(crate) fn most(taken: &[(i64, u64)], window: i64) -> u64 {
     most
 }
 
-fn admits(model: Model, admitted: &mut VecDeque<(i64, u64)>, ask: &Ask, limit: i64, window: i64) -> bool {
+fn admits(
+    model: Model,
+    admitted: &mut VecDeque<(i64, u64)>,
+    request: &Request,
+    limit: i64,
+    window: i64,
+) -> bool {
     let wide = |number: i64| i128::from(number);
-    let (at, cost) = (ask.at, i128::from(ask.cost));
+    let (at, cost) = (request.at, i128::from(request.cost));
     let sum =
         |taken: &mut dyn Iterator<Item = &(i64, u64)>| taken.map(|&(_, cost)| i128::from(cost)).sum::<i128>();
     if cost == 0 {
@@ -161,7 +167,7 @@ fn admits(model: Model, admitted: &mut VecDeque<(i64, u64)>, ask: &Ask, limit: i
             summed,
             shares,
         } => {
-            // A cell is W/N long, and one begins at each multiple of W since 1970.
+            // A cell is W/N long. The cells are aligned so that one begins at each multiple of W since 1970.
             let cell = |s: i64| (wide(s) * wide(cells)).div_euclid(wide(window));
             while admitted
                 .front()
@@ -184,13 +190,13 @@ fn admits(model: Model, admitted: &mut VecDeque<(i64, u64)>, ask: &Ask, limit: i
     }
 }
 
-/// The requests of a log in the common or combined format.
-pub(crate) fn asks(log: &str) -> Vec<Ask> {
+/// Returns the requests of a log in the common or combined format.
+pub(crate) fn requests(log: &str) -> Vec<Request> {
     log.lines().map(parse).collect()
 }
 
-/// The time and the address of a line.
-fn parse(line: &str) -> Ask {
+/// Parses the time and the address of a line.
+fn parse(line: &str) -> Request {
     let (address, rest) = line.split_once(' ').expect("an address and more");
     let (_, rest) = rest.split_once('[').expect("a time");
     let (stamp, _) = rest.split_once(']').expect("a time that ends");
@@ -214,14 +220,14 @@ fn parse(line: &str) -> Ask {
     } else {
         local - offset
     };
-    Ask {
+    Request {
         at: second * SECOND,
         key: address.to_string(),
         cost: 1,
     }
 }
 
-/// Year, month from 0, day from 1, and second of the day.
+/// Returns the year, the month from 0, the day from 1, and the second of the day.
 pub(crate) fn civil(second: i64) -> (i64, i64, i64, i64) {
     let (mut year, mut month, mut day) = (1970, 0, second / 86_400);
     while day >= days_of(year) {
@@ -239,7 +245,7 @@ fn days_of(year: i64) -> i64 {
     337 + days_in(year, 1)
 }
 
-/// Days in a month, counted from 0.
+/// Returns the days in a month, which is counted from 0.
 fn days_in(year: i64, month: i64) -> i64 {
     match month {
         1 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

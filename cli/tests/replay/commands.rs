@@ -8,12 +8,12 @@ fn words(rules: &str) -> (Option<i32>, String) {
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     fs::write(file.path(), rules).unwrap();
     let output = run(["check", file.path().to_str().unwrap()]);
-    let said = String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output);
-    (output.status.code(), said)
+    let message = String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output);
+    (output.status.code(), message)
 }
 
 #[test]
-fn rules_are_said_in_words() {
+fn rules_are_explained_in_words() {
     let rules = "
         [[rules]]
         name = 'login'
@@ -30,7 +30,7 @@ fn rules_are_said_in_words() {
         cost = 'size'
         shadow = true
     ";
-    let (status, said) = words(rules);
+    let (status, message) = words(rules);
     let expected = "\
 2 rules, decided together: a request is admitted if all admit it, and otherwise charged to none
 
@@ -48,8 +48,8 @@ bytes
   at most 50 permits at once
   in the shadow: counts, and denies nothing
 ";
-    assert_eq!((status, said.as_str()), (Some(0), expected));
-    for (rules, said) in [
+    assert_eq!((status, message.as_str()), (Some(0), expected));
+    for (rules, message) in [
         (
             "[[rules]]\nname = 'r'\nquota = '2/x'\n",
             ".toml:3:9: rule \"r\": ",
@@ -60,7 +60,7 @@ bytes
     ] {
         let (status, text) = words(rules);
         assert_eq!(status, Some(2), "{rules}");
-        assert!(text.starts_with("error: ") && text.contains(said), "{text}");
+        assert!(text.starts_with("error: ") && text.contains(message), "{text}");
     }
 }
 
@@ -79,14 +79,14 @@ fn completions_and_a_manual_page_are_printed() {
         );
     }
     let page = text(&["man"]);
-    for said in [
+    for message in [
         ".TH",
         "ringgate",
         "\\-\\-log\\-format",
         "Failed password",
         "suggest",
     ] {
-        assert!(page.contains(said), "{said}");
+        assert!(page.contains(message), "{message}");
     }
     assert_eq!(run(["completions", "tcl"]).status.code(), Some(2));
 }

@@ -1,9 +1,9 @@
-//! Paths, status codes and user agents of denied requests: counted as in the log, and without an effect on decisions.
+//! Paths, status codes and user agents of denied requests are counted as in the log, and have no effect on decisions.
 
 use serde_json::{Value, json};
 
+use crate::log::clock;
 use crate::tool::{json as object, on_pipe, stderr, tool};
-use crate::truth::clock;
 
 fn details(args: &str, log: &str) -> Value {
     let report = object(&on_pipe(
@@ -14,7 +14,7 @@ fn details(args: &str, log: &str) -> Value {
     report["chosen"][0]["details"].clone()
 }
 
-/// Twenty requests of which the last ten are denied: six of /a, four of /b, and three with status 404.
+/// Returns twenty requests. The last ten are denied: six of /a, four of /b, and three with status 404.
 fn log(line: impl Fn(&str, &str, u32) -> String) -> String {
     let lines = (0..20).map(|number: usize| {
         let path = if number % 5 < 3 { "/a" } else { "/b" };
@@ -70,8 +70,8 @@ fn the_details_of_denied_requests_are_counted() {
     assert_eq!(details("--key host", &syslog), json!([]));
 }
 
-/// Whether the text report, which reads no details, has the figures of the JSON object.
-fn agrees(key: &str, log: &str, figures: [u64; 3]) {
+/// Asserts that the text report, which reads no details, has the figures of the JSON object.
+fn assert_agrees(key: &str, log: &str, figures: [u64; 3]) {
     let arguments = format!("--quiet --lenient --key {key} --rule 10/60s");
     let report = object(&on_pipe(&mut tool(&format!("--json {arguments}"), None), log));
     let [requests, denied, unreadable] = figures;
@@ -87,7 +87,7 @@ fn agrees(key: &str, log: &str, figures: [u64; 3]) {
         ("unreadable", unreadable),
     ] {
         let line = format!("{name:<10} {figure}");
-        assert!(text.lines().any(|said| said == line), "{line}: {text}");
+        assert!(text.lines().any(|message| message == line), "{line}: {text}");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_detail_around_the_key_changes_no_figure() {
         let id = if path == "/a" { "x" } else { "y" };
         format!("{{\"time\":\"2015-05-17T{time}Z\",\"agent\":{{\"id\":\"{id}\"}}}}")
     });
-    agrees("agent.id", &lines, [20, 2, 0]);
+    assert_agrees("agent.id", &lines, [20, 2, 0]);
 }
 
 #[test]
@@ -115,21 +115,21 @@ fn later_columns_without_a_detail_change_no_figure() {
         w3c += line;
         w3c += if number < 8 { " curl\n" } else { "\n" };
     }
-    agrees("client", &w3c, [20, 10, 0]);
+    assert_agrees("client", &w3c, [20, 10, 0]);
 }
 
 #[test]
-fn a_detail_that_is_there_twice_changes_no_figure() {
+fn a_repeated_detail_changes_no_figure() {
     let lines = log(|time, path, _| {
         format!("{{\"time\":\"2015-05-17T{time}Z\",\"client\":\"a\",\"path\":\"{path}\",\"path\":\"/c\"}}")
     });
-    agrees("client", &lines, [20, 10, 0]);
+    assert_agrees("client", &lines, [20, 10, 0]);
     let path = json!({"field": "path", "denied": [["/a", 6], ["/b", 4]]});
     assert_eq!(details("", &lines), json!([path]));
     let lines = log(|time, path, _| format!("time=2015-05-17T{time}Z client=a path={path} path=/c"));
-    agrees("client", &lines, [20, 10, 0]);
+    assert_agrees("client", &lines, [20, 10, 0]);
     assert_eq!(details("", &lines), json!([path]));
-    // A field of a rule that is there twice makes the line unreadable in both.
+    // A line that repeats a field of a rule is unreadable in both.
     let lines = lines + "time=2015-05-17T10:05:00Z client=a client=b path=/a\n";
-    agrees("client", &lines, [20, 10, 1]);
+    assert_agrees("client", &lines, [20, 10, 1]);
 }

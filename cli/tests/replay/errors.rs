@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use crate::log::{access, twenty};
 use crate::tool::stderr;
-use crate::truth::{access, twenty};
 
 /// Arguments, and the beginning of the message.
 const ERRORS: &[(&[&str], &str)] = &[
@@ -161,7 +161,7 @@ fn each_error_has_its_message() {
     ] {
         fs::write(folder.path().join(name), content).unwrap();
     }
-    for (args, said) in ERRORS {
+    for (args, message) in ERRORS {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringgate"));
         command
             .args(*args)
@@ -169,7 +169,10 @@ fn each_error_has_its_message() {
             .stdin(Stdio::null());
         let output = command.output().unwrap();
         let error = stderr(&output);
-        assert!(error.starts_with(&format!("error: {said}")), "{args:?}: {error}");
+        assert!(
+            error.starts_with(&format!("error: {message}")),
+            "{args:?}: {error}"
+        );
         assert_eq!(
             (output.status.code(), output.stdout.len()),
             (Some(2), 0),

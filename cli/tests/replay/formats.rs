@@ -1,34 +1,34 @@
 //! Equal requests in every format, with timestamps in every format, compressed or not, agree with brute force.
 
-use crate::agreement::{models, says};
-use crate::brute_force::{self, Ask, SECOND, civil};
+use crate::agreement::{assert_report, models};
+use crate::brute_force::{self, Request, SECOND, civil};
 use crate::log::{Random, START, shuffled};
 use crate::tool::{json, on_pipe, tool};
 use core::fmt::Write as _;
 
-/// The steps between requests are multiples for which all models are exact.
+/// The step between the times of requests. All models are exact for its multiples.
 const MILLI: i64 = 1_000_000;
 
-/// Requests of a few users from a few addresses, in order of time.
-pub(crate) fn asks(count: usize, seed: u64, step: i64) -> Vec<Ask> {
+/// Returns requests of a few users from a few addresses, in order of time.
+pub(crate) fn requests(count: usize, seed: u64, step: i64) -> Vec<Request> {
     let mut random = Random::new(seed);
     let mut at = START * SECOND;
-    let ask = |_| {
+    let request = |_| {
         at += match random.below(60) {
             0 => random.below(60_000) as i64 * MILLI / step * step,
             1..20 => random.below(2_000) as i64 * MILLI / step * step,
             _ => 0,
         };
-        Ask {
+        Request {
             at,
             key: format!("192.0.2.{}", random.below(random_clients(at))),
             cost: 1 + at as u64 / 7 % 4,
         }
     };
-    (0..count).map(ask).collect()
+    (0..count).map(request).collect()
 }
 
-/// The number of clients varies with the time.
+/// Returns the number of clients at a time.
 fn random_clients(at: i64) -> u64 {
     if at / (600 * SECOND) % 2 == 0 { 5 } else { 30 }
 }
@@ -77,7 +77,7 @@ pub(crate) fn seconds(at: i64) -> String {
     format!("{}.{:03}", at / SECOND, at / MILLI % 1_000)
 }
 
-/// Formats of time, with whether they have milliseconds.
+/// Formats of timestamps, and whether they have milliseconds.
 const CLOCKS: [(&str, Clock, bool); 8] = [
     ("clf", clf, false),
     ("rfc3339", rfc3339, true),
@@ -89,82 +89,87 @@ const CLOCKS: [(&str, Clock, bool); 8] = [
     ("syslog", syslog, false),
 ];
 
-pub(crate) fn combined(asks: &[Ask]) -> String {
-    let lines = asks.iter().map(|ask| {
-        let time = clf(ask.at);
-        let size = ask.cost;
+pub(crate) fn combined(requests: &[Request]) -> String {
+    let lines = requests.iter().map(|request| {
+        let time = clf(request.at);
+        let size = request.cost;
         format!(
             "{} - a b [{time}] \"GET /x\\\"y HTTP/1.1\" 200 {size} \"-\" \"agent\"\n",
-            ask.key
+            request.key
         )
     });
     lines.collect()
 }
 
-pub(crate) fn common(asks: &[Ask]) -> String {
-    combined(asks).replace(" \"-\" \"agent\"", "")
+pub(crate) fn common(requests: &[Request]) -> String {
+    combined(requests).replace(" \"-\" \"agent\"", "")
 }
 
-pub(crate) fn json_lines(asks: &[Ask], clock: Clock) -> String {
+pub(crate) fn json_lines(requests: &[Request], clock: Clock) -> String {
     let mut text = String::new();
-    for (number, ask) in asks.iter().enumerate() {
-        let time = clock(ask.at);
+    for (number, request) in requests.iter().enumerate() {
+        let time = clock(request.at);
         // Numbers occur as text and as numbers.
         let time = if number % 2 == 0 && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
             time
         } else {
             format!("\"{time}\"")
         };
-        let address = ask
+        let address = request
             .key
             .replace('.', if number % 3 == 0 { "\\u002e" } else { "." });
         writeln!(
             text,
             "{{\"level\":\"info\",\"ts\":{time},\"http\":{{\"from\":\"{address}\",\"bytes\":{}}},\"x\":[1,{{}}]}}",
-            ask.cost
+            request.cost
         )
         .unwrap();
     }
     text
 }
 
-pub(crate) fn csv(asks: &[Ask], clock: Clock, delimiter: char) -> String {
+pub(crate) fn csv(requests: &[Request], clock: Clock, delimiter: char) -> String {
     let mut text = ["bytes", "from", "note", "ts"].join(&delimiter.to_string()) + "\r\n";
-    for ask in asks {
-        let note = if ask.cost == 1 {
+    for request in requests {
+        let note = if request.cost == 1 {
             ""
         } else {
             "\"a, \"\"b\"\"; \t|c\""
         };
         // A fraction may be written with a comma.
-        let time = clock(ask.at);
+        let time = clock(request.at);
         let time = if time.contains(delimiter) {
             format!("\"{time}\"")
         } else {
             time
         };
-        let cells = [ask.cost.to_string(), ask.key.clone(), note.to_string(), time];
+        let cells = [
+            request.cost.to_string(),
+            request.key.clone(),
+            note.to_string(),
+            time,
+        ];
         text += &cells.join(&delimiter.to_string());
         text += "\r\n";
     }
     text
 }
 
-pub(crate) fn syslog_lines(asks: &[Ask]) -> String {
-    let messages = combined(asks);
-    let lines = asks.iter().zip(messages.lines());
-    let lines = lines.map(|(ask, message)| format!("<190>{} web nginx: {message}\n", syslog(ask.at)));
+pub(crate) fn syslog_lines(requests: &[Request]) -> String {
+    let messages = combined(requests);
+    let lines = requests.iter().zip(messages.lines());
+    let lines = lines.map(|(request, message)| format!("<190>{} web nginx: {message}\n", syslog(request.at)));
     lines.collect()
 }
 
-/// The report for these arguments and this input agrees with brute force.
-pub(crate) fn agrees(args: &str, input: &str, asks: &[Ask]) {
+/// Asserts that the report for these arguments and this input agrees with brute force.
+pub(crate) fn assert_agrees(args: &str, input: &str, requests: &[Request]) {
     for (algorithm, model) in [models(20, 60)[0], models(20, 60)[1], models(20, 60)[6]] {
         let args = format!("--json --rule 20/60s {algorithm} {args}");
         let output = on_pipe(&mut tool(&args, None), input);
-        let expected = brute_force::replay(asks, 20, 60 * SECOND, model);
+        let expected = brute_force::replay(requests, 20, 60 * SECOND, model);
         assert!(expected.denied > 10, "{args}");
-        says(&json(&output), &expected, &args);
+        assert_report(&json(&output), &expected, &args);
     }
 }
 
@@ -172,76 +177,76 @@ pub(crate) fn agrees(args: &str, input: &str, asks: &[Ask]) {
 fn all_formats_and_timestamps_agree_with_brute_force() {
     for (name, clock, exact) in CLOCKS {
         let unit = if exact { MILLI } else { SECOND };
-        let ordered = asks(1_000, 31, unit);
+        let ordered = requests(1_000, 31, unit);
         let in_none = shuffled(ordered.clone(), 32);
-        // A year is inferred from the line before, so the requests are close to each other.
-        for asks in if name == "syslog" {
+        // The year of a line is inferred from the line before, so the requests have to be close to each other.
+        for requests in if name == "syslog" {
             vec![ordered]
         } else {
             vec![ordered, in_none]
         } {
-            let free: Vec<Ask> = asks
+            let free: Vec<Request> = requests
                 .iter()
-                .map(|ask| Ask {
+                .map(|request| Request {
                     cost: 1,
-                    ..ask.clone()
+                    ..request.clone()
                 })
                 .collect();
-            let said = format!("--time-format {name} --year 2020");
-            let lines = json_lines(&asks, clock);
-            agrees("--year 2020 --key http.from", &lines, &free);
-            agrees(
-                &format!("--key http.from --cost http.bytes {said}"),
+            let message = format!("--time-format {name} --year 2020");
+            let lines = json_lines(&requests, clock);
+            assert_agrees("--year 2020 --key http.from", &lines, &free);
+            assert_agrees(
+                &format!("--key http.from --cost http.bytes {message}"),
                 &lines,
-                &asks,
+                &requests,
             );
             for (args, delimiter) in [
                 ("--year 2020", ','),
-                (&said, '\t'),
+                (&message, '\t'),
                 ("--year 2020", ';'),
-                (&said, '|'),
+                (&message, '|'),
             ] {
-                let lines = csv(&asks, clock, delimiter);
-                agrees(&format!("--key from --cost bytes {args}"), &lines, &asks);
+                let lines = csv(&requests, clock, delimiter);
+                assert_agrees(&format!("--key from --cost bytes {args}"), &lines, &requests);
             }
-            let lines = csv(&asks, clock, ',');
-            let args = format!("--key from --time-field ts --format csv {said}");
-            agrees(&args, &lines, &free);
+            let lines = csv(&requests, clock, ',');
+            let args = format!("--key from --time-field ts --format csv {message}");
+            assert_agrees(&args, &lines, &free);
         }
     }
 }
 
 #[test]
 fn log_lines_agree_with_brute_force() {
-    let asks = shuffled(asks(2_000, 33, SECOND), 34);
-    let free: Vec<Ask> = asks
+    let requests = shuffled(requests(2_000, 33, SECOND), 34);
+    let free: Vec<Request> = requests
         .iter()
-        .map(|ask| Ask {
+        .map(|request| Request {
             cost: 1,
-            ..ask.clone()
+            ..request.clone()
         })
         .collect();
-    for (format, lines) in [("common", common(&asks)), ("combined", combined(&asks))] {
+    for (format, lines) in [("common", common(&requests)), ("combined", combined(&requests))] {
         for args in ["", &format!("--format {format}"), "--key remote_addr"] {
-            agrees(args, &lines, &free);
+            assert_agrees(args, &lines, &free);
         }
-        agrees("--cost size", &lines, &asks);
+        assert_agrees("--cost size", &lines, &requests);
         // One limit for all requests.
-        let together: Vec<Ask> = free
+        let together: Vec<Request> = free
             .iter()
-            .map(|ask| Ask {
+            .map(|request| Request {
                 key: "all".into(),
-                ..ask.clone()
+                ..request.clone()
             })
             .collect();
-        agrees("--key all", &lines, &together);
+        assert_agrees("--key all", &lines, &together);
         // A key of several fields.
-        let both = |ask: &Ask| format!("{},/x\\\"y,{}", ask.key, ask.cost);
-        let both: Vec<Ask> = free
+        let both = |request: &Request| format!("{},/x\\\"y,{}", request.key, request.cost);
+        let both: Vec<Request> = free
             .iter()
-            .zip(&asks)
-            .map(|(free, ask)| Ask {
-                key: both(ask),
+            .zip(&requests)
+            .map(|(free, request)| Request {
+                key: both(request),
                 ..free.clone()
             })
             .collect();
@@ -253,12 +258,12 @@ fn log_lines_agree_with_brute_force() {
             &lines,
         );
         let expected = brute_force::replay(&both, 3, 600 * SECOND, brute_force::Model::Log);
-        says(&json(&output), &expected, "three fields");
+        assert_report(&json(&output), &expected, "three fields");
     }
-    let ordered = brute_force::in_order(&asks);
+    let ordered = brute_force::in_order(&requests);
     let ordered_free = brute_force::in_order(&free);
-    agrees("--year 2020", &syslog_lines(&ordered), &ordered_free);
-    agrees(
+    assert_agrees("--year 2020", &syslog_lines(&ordered), &ordered_free);
+    assert_agrees(
         "--year 2020 --format syslog --cost size",
         &syslog_lines(&ordered),
         &ordered,
@@ -267,23 +272,23 @@ fn log_lines_agree_with_brute_force() {
 
 #[test]
 fn a_turn_of_the_year_is_recognized() {
-    // From 31 December 2020, 23:50 on.
+    // The requests begin at 23:50 on 31 December 2020.
     let shift = 1_609_458_600 - START;
-    let asks: Vec<Ask> = asks(1_500, 35, SECOND)
+    let requests: Vec<Request> = requests(1_500, 35, SECOND)
         .into_iter()
-        .map(|ask| Ask {
-            at: ask.at + shift * SECOND,
+        .map(|request| Request {
+            at: request.at + shift * SECOND,
             cost: 1,
-            ..ask
+            ..request
         })
         .collect();
-    assert_eq!(civil(asks[0].at / SECOND).0, 2020);
-    assert_eq!(civil(asks[1_499].at / SECOND).0, 2021);
-    agrees("--year 2020", &syslog_lines(&asks), &asks);
-    agrees("--year 2020 --key from", &csv(&asks, syslog, ','), &asks);
+    assert_eq!(civil(requests[0].at / SECOND).0, 2020);
+    assert_eq!(civil(requests[1_499].at / SECOND).0, 2021);
+    assert_agrees("--year 2020", &syslog_lines(&requests), &requests);
+    assert_agrees("--year 2020 --key from", &csv(&requests, syslog, ','), &requests);
     // Without --year, the inferred year has no time in the future.
-    let output = on_pipe(&mut tool("--json --rule 20/60s", None), syslog_lines(&asks));
+    let output = on_pipe(&mut tool("--json --rule 20/60s", None), syslog_lines(&requests));
     let object = json(&output);
     let length = object["to"].as_i64().unwrap() - object["from"].as_i64().unwrap();
-    assert_eq!(length, (asks[1_499].at - asks[0].at) / MILLI);
+    assert_eq!(length, (requests[1_499].at - requests[0].at) / MILLI);
 }

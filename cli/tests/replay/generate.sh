@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes an access log in the combined format, of at least so many bytes (default 1 GB), to standard output: the same each time.
-# A thousand clients are busy, one more than all others; a million more come now and then. Every 997th line is late by up to
-# two seconds, or never with a second argument "ordered".
+# Writes an access log in the combined format to standard output, of at least the given number of bytes (default 1 GB). The
+# output is equal each time.
+# A thousand clients are busy, one of them more than all others, and a million clients send few requests. Every 997th line is
+# late by up to two seconds. With the second argument "ordered", no line is late.
 set -euo pipefail
 exec awk -v bytes="${1:-1000000000}" -v ordered="${2:-}" '
 function below(end) {

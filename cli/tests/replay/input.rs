@@ -70,7 +70,7 @@ fn line_ends_and_blank_lines_have_no_effect() {
         ];
         assert!(seen["lines"].as_u64() >= expected["lines"].as_u64());
         (seen["lines"], expected["lines"]) = (0.into(), 0.into());
-        // The line that shows the format.
+        // The format is detected by this line.
         (seen["formats"], expected["formats"]) = (0.into(), 0.into());
         assert_eq!(seen, expected);
     }
@@ -108,7 +108,7 @@ fn blank_lines_before_a_header_are_skipped() {
     assert_eq!(object["unreadable"], 0);
 }
 
-/// "client" and the field that it stands for are equal. The time may be a key, too.
+/// "client" and the field that it is an alias of have equal values. The time may be a key, too.
 #[test]
 fn two_names_of_one_field_have_equal_values() {
     for input in [
@@ -201,15 +201,18 @@ fn an_input_without_a_request_is_an_error() {
         let output = on_file("--rule 2/60s --json", log);
         assert_eq!(output.status.code(), Some(2));
         assert!(output.stdout.is_empty());
-        let said = stderr(&output);
-        assert!(said.starts_with("error: no requests in the input"), "{said}");
+        let message = stderr(&output);
+        assert!(
+            message.starts_with("error: no requests in the input"),
+            "{message}"
+        );
         let reason = match unreadable {
             0 => ": it has no lines (expected one request a line)\n".to_owned(),
             1 => " (1 unreadable line); --format, --log-format or --pattern say".to_owned(),
             _ => format!(" ({unreadable} unreadable lines); --format, --log-format or --pattern say"),
         };
-        assert!(said.contains(&reason), "{said}");
-        assert_eq!(said.lines().count(), 1 + unreadable.min(3), "{said}");
+        assert!(message.contains(&reason), "{message}");
+        assert_eq!(message.lines().count(), 1 + unreadable.min(3), "{message}");
         assert_eq!(
             on_pipe(&mut tool("--rule 2/60s", None), log).stderr,
             output.stderr
@@ -217,7 +220,7 @@ fn an_input_without_a_request_is_an_error() {
     }
 }
 
-/// Memory holds a part of the requests. A run over two million of them, in order or not, fits into this many KiB.
+/// The most memory of a run over two million requests, in order or not, in KiB.
 #[cfg(target_os = "linux")]
 const DATA_LIMIT: u32 = 64 * 1024;
 

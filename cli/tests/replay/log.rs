@@ -75,3 +75,19 @@ pub(crate) fn shuffled<T>(mut lines: Vec<T>, seed: u64) -> Vec<T> {
 pub(crate) fn text(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
+
+/// Returns twenty lines.
+pub(crate) fn twenty(line: impl Fn(usize) -> String) -> String {
+    (0..20).map(|number| line(number) + "\n").collect()
+}
+
+/// Returns a time of day such as `10:05:03`, with the number as the second.
+pub(crate) fn clock(number: usize) -> String {
+    format!("10:05:{number:02}")
+}
+
+/// Returns a line of an access log that begins with `first`, usually the client.
+pub(crate) fn access(first: &str, number: usize) -> String {
+    let rest = "\"GET /a HTTP/1.1\" 200 57 \"-\" \"curl/8.0\"";
+    format!("{first} - - [17/May/2015:{} +0000] {rest}", clock(number))
+}

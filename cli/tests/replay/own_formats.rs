@@ -1,8 +1,7 @@
 //! Formats of the command line, and formats in columns.
 
-use crate::log::Random;
-use crate::tool::stderr;
-use crate::truth::{access, clock, is_exact, is_refused, replay, texts, twenty};
+use crate::log::{Random, access, clock, twenty};
+use crate::tool::{assert_error, assert_half_denied, replay, stderr, texts};
 
 #[test]
 fn failed_logins_are_found_by_a_pattern() {
@@ -15,7 +14,7 @@ fn failed_logins_are_found_by_a_pattern() {
             clock(number)
         )
     });
-    let object = is_exact(&format!("{pattern} --year 2015 --key address"), &log);
+    let object = assert_half_denied(&format!("{pattern} --year 2015 --key address"), &log);
     assert_eq!(
         texts(&object, "notes"),
         [
@@ -23,26 +22,26 @@ fn failed_logins_are_found_by_a_pattern() {
             "20 lines are no requests of the format"
         ]
     );
-    is_exact(&format!("{pattern} --year 2015 --key host,client"), &log);
-    // The time is that of a group, or there is none.
+    assert_half_denied(&format!("{pattern} --year 2015 --key host,client"), &log);
+    // Without the group `time` a request has no time.
     let plain = twenty(|number| format!("at=2015-05-17T{}Z from=198.51.100.9 failed", clock(number)));
-    is_exact(r"--pattern=^at=(?<time>\S+)\sfrom=(?<client>\S+)", &plain);
-    is_refused(
+    assert_half_denied(r"--pattern=^at=(?<time>\S+)\sfrom=(?<client>\S+)", &plain);
+    assert_error(
         r"--pattern=from=(?<client>\S+)",
         &plain,
         "no group called time, and no time before the lines",
     );
-    is_refused(
+    assert_error(
         r"--pattern=from=(?<client",
         &plain,
         "invalid --pattern: regex parse error",
     );
-    is_refused(
+    assert_error(
         r"--pattern=at=(?<time>\S+)",
         &plain,
         "invalid field: \"client\" (expected a field of --pattern: time)",
     );
-    is_refused(
+    assert_error(
         r"--pattern=on=(?<time>\S+)\s(?<client>\S+)",
         &plain,
         "20 lines are no requests of the format",
@@ -60,12 +59,12 @@ fn lines_are_read_by_a_log_format() {
             )
         })
     };
-    is_exact(format, &log(""));
-    is_exact(&format!("{format} --key request_id,path"), &log(""));
-    is_exact(format, &log("2015-05-17T10:05:03.1Z stdout F "));
-    is_exact(format, &log("<190>May 17 10:05:03 web nginx: "));
-    is_refused(format, &log("- "), "not a line of --log-format");
-    is_refused(
+    assert_half_denied(format, &log(""));
+    assert_half_denied(&format!("{format} --key request_id,path"), &log(""));
+    assert_half_denied(format, &log("2015-05-17T10:05:03.1Z stdout F "));
+    assert_half_denied(format, &log("<190>May 17 10:05:03 web nginx: "));
+    assert_error(format, &log("- "), "not a line of --log-format");
+    assert_error(
         "--log-format=$remote_addr",
         &log(""),
         "invalid --log-format: no time",
@@ -107,7 +106,7 @@ fn columns_of_known_servers_are_detected() {
         (envoy, "envoy"),
         (haproxy, "syslog"),
     ] {
-        let object = is_exact("--key client,path,method", &log);
+        let object = assert_half_denied("--key client,path,method", &log);
         assert!(
             texts(&object, "formats")[0].starts_with(&format!("{format}, by line 1")),
             "{object}"
@@ -185,10 +184,10 @@ fn damaged_lines_of_any_format_are_counted() {
                 }
             }
             let output = replay(&format!("--lenient --format {format}"), &bytes);
-            let said = stderr(&output);
+            let message = stderr(&output);
             assert!(
-                !said.contains("panicked") && matches!(output.status.code(), Some(0 | 2)),
-                "{format}: {said}"
+                !message.contains("panicked") && matches!(output.status.code(), Some(0 | 2)),
+                "{format}: {message}"
             );
             if output.status.code() == Some(0) {
                 let object = crate::tool::json(&output);
@@ -202,7 +201,7 @@ fn damaged_lines_of_any_format_are_counted() {
                     })
                     .sum();
                 let read = count("requests") + count("unreadable") + others;
-                // A header and blank lines are neither; a message that is cut by the end of the input is one more.
+                // Headers and blank lines are not counted. A message that the end of the input cuts is counted once more.
                 assert!(
                     read <= count("lines") + 1 && read + 4 >= count("lines"),
                     "{format}: {object}"

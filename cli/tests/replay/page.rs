@@ -1,4 +1,4 @@
-//! The page of a replay carries its report. `ci/page.sh` tests the rest in a browser.
+//! The HTML page of a replay contains its report. `ci/page.sh` tests the rest in a browser.
 
 use std::fs;
 
@@ -15,8 +15,8 @@ const LOG: &str = r#"{"time": 1431857103, "user": "</script>"}
 {"time": 1431857106, "user": "</script>"}
 "#;
 
-/// The report that a page carries.
-fn carried(page: &str) -> Value {
+/// Returns the report in a page.
+fn report_of(page: &str) -> Value {
     let (_, after) = page
         .split_once(r#"<script type="application/json" id="data">"#)
         .unwrap();
@@ -25,7 +25,7 @@ fn carried(page: &str) -> Value {
 }
 
 #[test]
-fn the_page_carries_the_json_report() {
+fn the_page_contains_the_json_report() {
     let folder = tempdir().unwrap();
     let page = folder.path().join("report.html");
     let log = file(LOG);
@@ -40,13 +40,13 @@ fn the_page_carries_the_json_report() {
     ]);
     let printed = json(&output);
     let page = fs::read_to_string(page).unwrap();
-    assert_eq!(carried(&page), printed);
+    assert_eq!(report_of(&page), printed);
     assert_eq!(printed["denied"], 2);
-    let said = r#"The user <b><bdi class="key">&lt;/script&gt;</bdi></b> was denied most often: <b>2</b> of 4 requests"#;
-    assert!(page.contains(said), "{page}");
+    let message = r#"The user <b><bdi class="key">&lt;/script&gt;</bdi></b> was denied most often: <b>2</b> of 4 requests"#;
+    assert!(page.contains(message), "{page}");
 }
 
-/// The limit of the page is the lowest good one, and the rule to copy is that limit.
+/// The page proposes the lowest limit that denies few enough requests, and the rule to copy has that limit.
 #[test]
 fn the_rule_to_copy_is_the_lowest_good_limit() {
     let log = file(text(&lines(3_000, 51)));
@@ -75,7 +75,7 @@ fn the_rule_to_copy_is_the_lowest_good_limit() {
         "{}",
         blocks[1]
     );
-    // The limit is a number before the slash of each.
+    // In each rule, the limit is the number before the slash.
     let limit: u64 = blocks[1]
         .split("quota: Quota = \"")
         .nth(1)
@@ -98,7 +98,7 @@ fn the_rule_to_copy_is_the_lowest_good_limit() {
             .unwrap()
             .contains(&limit.into())
     );
-    // The file and the argument are the rule.
+    // The rules file and the argument both contain the rule.
     let rules = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     std::fs::write(rules.path(), &blocks[0]).unwrap();
     let of_file = json(&run([

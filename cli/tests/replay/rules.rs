@@ -4,32 +4,32 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::brute_force::{self, Ask, Model, SECOND};
-use crate::formats::asks;
+use crate::brute_force::{self, Model, Request, SECOND};
+use crate::formats::requests;
 use crate::log::{START, line, lines, text};
 use crate::tool::{file, json, run, stderr};
 
-/// Two log rules: one for each client with unit costs, and one for all requests with costs. A request that one denies is
-/// charged to none.
-fn jointly(asks: &[Ask], each: (u64, i64), all: (u64, i64)) -> [u64; 3] {
-    let mut admitted: Vec<&Ask> = Vec::new();
+/// Decides by two log rules: one for each client, with unit costs, and one for all requests, with their costs. A request
+/// that one rule denies is charged to neither.
+fn jointly(requests: &[Request], each: (u64, i64), all: (u64, i64)) -> [u64; 3] {
+    let mut admitted: Vec<&Request> = Vec::new();
     let (mut refused, mut by_each, mut by_all) = (0, 0, 0);
-    for ask in asks {
+    for request in requests {
         let counts = |window: i64| {
             admitted
                 .iter()
                 .rev()
-                .take_while(move |s| s.at > ask.at - window * SECOND)
+                .take_while(move |s| s.at > request.at - window * SECOND)
         };
-        let of_client = counts(each.1).filter(|s| s.key == ask.key).count() as u64;
+        let of_client = counts(each.1).filter(|s| s.key == request.key).count() as u64;
         let of_all: u64 = counts(all.1).map(|s| s.cost).sum();
-        let full = [of_client + 1 > each.0, of_all + ask.cost > all.0];
+        let full = [of_client + 1 > each.0, of_all + request.cost > all.0];
         by_each += u64::from(full[0]);
         by_all += u64::from(full[1]);
         if full[0] || full[1] {
             refused += 1;
         } else {
-            admitted.push(ask);
+            admitted.push(request);
         }
     }
     [refused, by_each, by_all]
@@ -41,19 +41,19 @@ fn denied(object: &Value) -> [u64; 3] {
     [object, &rules[0], &rules[1]].map(|counts| counts["denied"].as_u64().unwrap())
 }
 
-fn input(asks: &[Ask]) -> String {
-    let lines = asks.iter().map(|ask| {
-        let second = ask.at / SECOND;
-        line(&ask.key, second).replace(" 200 17 ", &format!(" 200 {} ", ask.cost)) + "\n"
+fn input(requests: &[Request]) -> String {
+    let lines = requests.iter().map(|request| {
+        let second = request.at / SECOND;
+        line(&request.key, second).replace(" 200 17 ", &format!(" 200 {} ", request.cost)) + "\n"
     });
     lines.collect()
 }
 
 #[test]
 fn rules_of_arguments_and_files_are_one_decision() {
-    let asks = asks(2_000, 41, SECOND);
-    let log = file(input(&asks));
-    let expected = jointly(&asks, (15, 60), (150, 30));
+    let requests = requests(2_000, 41, SECOND);
+    let log = file(input(&requests));
+    let expected = jointly(&requests, (15, 60), (150, 30));
     assert!(
         expected[1] > 50 && expected[2] > 50 && expected[0] < expected[1] + expected[2],
         "{expected:?}"
@@ -146,7 +146,7 @@ fn conditions_tiers_lists_and_shadow_rules_are_applied() {
         (&5.into(), &5.into())
     );
     let bucket = format!("{rule}algorithm = 'gcra'\nburst = 1\n{tiers}");
-    // The limit is 5, and the burst of two and a half permits is rounded down to 2: b + L - 1.
+    // The bound is b + L - 1. The limit L is 5, and the burst b of two and a half permits is rounded down to 2.
     assert_eq!(of(&bucket)["rules"][0]["bound"], 2 + 5 - 1);
     // Each quota of a rule is reported.
     let several = rule.replace("quota = '2/h'", "quotas = ['2/s', '2/h']");
@@ -169,20 +169,20 @@ fn a_capacity_that_is_too_small_is_noted() {
     .unwrap();
     let args = ["replay", "--rules"].map(Into::into).into_iter();
     let paths = [rules.path(), log.path()].map(|path| path.as_os_str().to_owned());
-    let said = String::from_utf8(run(args.chain(paths)).stdout).unwrap();
+    let message = String::from_utf8(run(args.chain(paths)).stdout).unwrap();
     assert!(
-        said.contains("note       rule \"r\" had no room for a key"),
-        "{said}"
+        message.contains("note       rule \"r\" had no room for a key"),
+        "{message}"
     );
-    // Rules of the command line have room for all keys.
-    let said =
+    // Rules of the command line have capacity for all keys.
+    let message =
         String::from_utf8(run(["replay", "--rule", "2/h", log.path().to_str().unwrap()]).stdout).unwrap();
-    assert!(!said.contains("no room"), "{said}");
+    assert!(!message.contains("no room"), "{message}");
 }
 
 #[test]
-fn invalid_rules_are_errors_with_a_place() {
-    for (rules, said) in [
+fn invalid_rules_are_errors_with_a_position() {
+    for (rules, message) in [
         (
             "[[rules]]\nname = 'r'\nquota = '2/x'\n",
             ".toml:3:9: rule \"r\": ",
@@ -201,14 +201,14 @@ fn invalid_rules_are_errors_with_a_place() {
         let paths = [file.path(), log.path()].map(|path| path.as_os_str().to_owned());
         let output = run(args.chain(paths));
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
 }
 
 #[test]
-fn suggested_limits_are_the_lowest_good_ones() {
+fn suggested_limits_are_the_lowest_that_deny_few_enough() {
     let log = text(&lines(3_000, 42));
-    let asks = brute_force::asks(&log);
+    let requests = brute_force::requests(&log);
     let path = file(&log);
     for (algorithm, model) in [
         ("log", Model::Log),
@@ -232,7 +232,7 @@ fn suggested_limits_are_the_lowest_good_ones() {
             let window = one["window"].as_i64().unwrap() * 1_000_000;
             let refuse = one["deny"].as_f64().unwrap() / 100.0;
             let denied = |limit: i64| {
-                let found = brute_force::replay(&asks, limit, window, model);
+                let found = brute_force::replay(&requests, limit, window, model);
                 let keys = found.keys.iter().filter(|key| key.denied > 0).count() as u64;
                 (found.denied, keys, found.requests, found.keys.len() as u64)
             };
@@ -261,7 +261,7 @@ fn suggested_limits_are_the_lowest_good_ones() {
 #[test]
 fn invalid_windows_and_shares_are_errors() {
     let log = file(line("a", START));
-    for (args, said) in [
+    for (args, message) in [
         ("--window 60x", "invalid --window: \"60x\" (expected 1us to 366d"),
         ("--deny 1", "invalid --deny: \"1\" (expected 0% to 100%"),
         ("--deny 101%", "0% to 100%"),
@@ -273,6 +273,6 @@ fn invalid_windows_and_shares_are_errors() {
             .map(Into::into);
         let output = run(args.chain([log.path().as_os_str().to_owned()]));
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) 
     command.args(args).stdin(Stdio::null()).output().unwrap()
 }
 
+/// Writes a temporary file.
 pub(crate) fn file(content: impl AsRef<[u8]>) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(content.as_ref()).unwrap();
@@ -40,7 +41,7 @@ pub(crate) fn on_pipe(command: &mut Command, content: impl AsRef<[u8]>) -> Outpu
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     thread::scope(|scope| {
-        // A tool that ends early closes the pipe. The test judges its output.
+        // The write fails if the tool ends early. The test checks its output.
         scope.spawn(move || input.write_all(content).ok());
         child.wait_with_output().unwrap()
     })
@@ -53,4 +54,45 @@ pub(crate) fn stderr(output: &Output) -> String {
 pub(crate) fn json(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Replays the input by a rule that admits ten requests of a client in a minute.
+pub(crate) fn replay(args: &str, input: impl AsRef<[u8]>) -> Output {
+    on_pipe(
+        &mut tool(&format!("--json --quiet --rule 10/60s {args}"), None),
+        input,
+    )
+}
+
+/// Asserts that ten of twenty requests, all of one key, are denied.
+pub(crate) fn assert_half_denied(args: &str, input: &str) -> Value {
+    let object = json(&replay(args, input));
+    assert_eq!(
+        (
+            &object["requests"],
+            &object["denied"],
+            &object["rules"][0]["keys"]
+        ),
+        (&20.into(), &10.into(), &1.into()),
+        "{args}: {input}"
+    );
+    object
+}
+
+/// Asserts that the input is an error with this message.
+pub(crate) fn assert_error(args: &str, input: &str, message: &str) {
+    let output = replay(args, input);
+    assert_eq!(output.status.code(), Some(2), "{input}");
+    assert!(output.stdout.is_empty());
+    assert!(
+        stderr(&output).contains(message),
+        "{message} is not in {}",
+        stderr(&output)
+    );
+}
+
+/// Returns a list of texts in an object.
+pub(crate) fn texts<'v>(object: &'v Value, name: &str) -> Vec<&'v str> {
+    let texts = object[name].as_array().expect("a list").iter();
+    texts.map(|text| text.as_str().expect("a text")).collect()
 }

@@ -1,71 +1,13 @@
-//! No wrong answer without a word: formats near the known ones are read exactly or refused with a reason.
+//! Formats that differ slightly from a known one: each input is read exactly, or is an error with the reason.
 
 use core::fmt::Write as _;
-use std::process::Output;
 
-use serde_json::Value;
+use crate::log::{access, clock, twenty};
+use crate::tool::{assert_error, assert_half_denied, json, replay, texts};
 
-use crate::tool::{json, on_pipe, stderr, tool};
-
-/// Twenty requests of one client within a minute.
-pub(crate) fn twenty(of: impl Fn(usize) -> String) -> String {
-    (0..20).map(|number| of(number) + "\n").collect()
-}
-
-/// The second of a request as `10:05:03`.
-pub(crate) fn clock(number: usize) -> String {
-    format!("10:05:{number:02}")
-}
-
-const REST: &str = "\"GET /a HTTP/1.1\" 200 57 \"-\" \"curl/8.0\"";
-
-/// An access line of a client.
-pub(crate) fn access(first: &str, number: usize) -> String {
-    format!("{first} - - [17/May/2015:{} +0000] {REST}", clock(number))
-}
-
-pub(crate) fn replay(args: &str, input: impl AsRef<[u8]>) -> Output {
-    on_pipe(
-        &mut tool(&format!("--json --quiet --rule 10/60s {args}"), None),
-        input,
-    )
-}
-
-/// Ten of twenty requests of one client are denied.
-pub(crate) fn is_exact(args: &str, input: &str) -> Value {
-    let object = json(&replay(args, input));
-    assert_eq!(
-        (
-            &object["requests"],
-            &object["denied"],
-            &object["rules"][0]["keys"]
-        ),
-        (&20.into(), &10.into(), &1.into()),
-        "{args}: {input}"
-    );
-    object
-}
-
-/// The input is an error with this message.
-pub(crate) fn is_refused(args: &str, input: &str, said: &str) {
-    let output = replay(args, input);
-    assert_eq!(output.status.code(), Some(2), "{input}");
-    assert!(output.stdout.is_empty());
-    assert!(
-        stderr(&output).contains(said),
-        "{said} is not in {}",
-        stderr(&output)
-    );
-}
-
-pub(crate) fn texts<'v>(object: &'v Value, name: &str) -> Vec<&'v str> {
-    let texts = object[name].as_array().expect("a list").iter();
-    texts.map(|text| text.as_str().expect("a text")).collect()
-}
-
-/// The client of these lines stands behind other words.
+/// These lines have other words before the access line, or contain it as a field.
 #[test]
-fn lines_around_an_access_line_are_read() {
+fn access_lines_within_other_formats_are_read() {
     let client = "198.51.100.9";
     for (name, first) in [
         ("vhost_combined", "www.example.com:443 "),
@@ -82,11 +24,11 @@ fn lines_around_an_access_line_are_read() {
         ("docker logs --timestamps", "2015-05-17T10:05:03.123456789Z "),
         ("none", ""),
     ] {
-        let object = is_exact("", &twenty(|number| format!("{first}{}", access(client, number))));
+        let object = assert_half_denied("", &twenty(|number| format!("{first}{}", access(client, number))));
         assert_eq!(object["keys"][0]["key"], client, "{name}");
     }
     // Each connection has a port of its own.
-    is_exact(
+    assert_half_denied(
         "",
         &twenty(|number| access(&format!("{client}:{}", 50_000 + number), number)),
     );
@@ -98,8 +40,8 @@ fn lines_around_an_access_line_are_read() {
             clock(number)
         )
     };
-    is_exact("", &twenty(docker));
-    is_exact("", &twenty(|number| docker(number).replace("\\n", "")));
+    assert_half_denied("", &twenty(docker));
+    assert_half_denied("", &twenty(|number| docker(number).replace("\\n", "")));
     let journal = |number| {
         format!(
             r#"{{"__REALTIME_TIMESTAMP":"1431857{}00000","_HOSTNAME":"web","SYSLOG_IDENTIFIER":"nginx","MESSAGE":"{}"}}"#,
@@ -107,18 +49,18 @@ fn lines_around_an_access_line_are_read() {
             quoted(access(client, number))
         )
     };
-    let object = is_exact("", &twenty(journal));
+    let object = assert_half_denied("", &twenty(journal));
     assert!(
         texts(&object, "formats")[0].starts_with("journald, by line 1"),
         "{object}"
     );
-    // Fields of both are keys.
-    is_exact("--key program,client", &twenty(journal));
-    is_exact("--key _HOSTNAME", &twenty(journal));
-    is_exact("--key stream,path", &twenty(docker));
+    // Fields of the envelope and of the message can be keys.
+    assert_half_denied("--key program,client", &twenty(journal));
+    assert_half_denied("--key _HOSTNAME", &twenty(journal));
+    assert_half_denied("--key stream,path", &twenty(docker));
 }
 
-/// A long message is in several pieces, of which each stream has its own.
+/// A long message is split into several pieces, which are joined for each stream.
 #[test]
 fn pieces_of_a_message_are_joined() {
     let cri = twenty(|number| {
@@ -128,9 +70,9 @@ fn pieces_of_a_message_are_joined() {
             "2015-05-17T10:05:03.1Z stdout P {one}\n2015-05-17T10:05:03.2Z stderr F not a request\n2015-05-17T10:05:03.3Z stdout F {two}"
         )
     });
-    let object = is_exact("--lenient", &cri);
+    let object = assert_half_denied("--lenient", &cri);
     assert_eq!(object["unreadable"], 20);
-    // A forged line in a long request is a piece of it.
+    // A long request may contain text that looks like a line. That text is a piece of the request.
     let forged = access("192.0.2.1", 1);
     let mut forging = twenty(|number| {
         format!(
@@ -143,7 +85,7 @@ fn pieces_of_a_message_are_joined() {
         "2015-05-17T10:05:03.1Z stdout P 198.51.100.8 - - [17/May/2015:10:05:01 +0000] \"GET /aaa\n2015-05-17T10:05:03.1Z stdout F {forged}\n"
     )
     .unwrap();
-    assert_eq!(is_exact("", &forging)["unreadable"], 1);
+    assert_eq!(assert_half_denied("", &forging)["unreadable"], 1);
     let docker = twenty(|number| {
         let line = access("198.51.100.9", number).replace('"', "\\\"");
         let (one, two) = line.split_at(20);
@@ -151,15 +93,15 @@ fn pieces_of_a_message_are_joined() {
             "{{\"log\":\"{one}\",\"stream\":\"stdout\",\"time\":\"2015-05-17T10:05:03Z\"}}\n{{\"log\":\"{two}\\n\",\"stream\":\"stdout\",\"time\":\"2015-05-17T10:05:03Z\"}}"
         )
     });
-    is_exact("", &docker);
+    assert_half_denied("", &docker);
     // The last message has no end.
     let cut = format!("{cri}2015-05-17T10:05:03.1Z stdout P 198.51");
-    assert_eq!(is_exact("--lenient", &cut)["unreadable"], 21);
+    assert_eq!(assert_half_denied("--lenient", &cut)["unreadable"], 21);
 }
 
 #[test]
-fn other_lines_are_refused_with_a_reason() {
-    for (first, said) in [
+fn other_lines_are_errors_with_a_reason() {
+    for (first, message) in [
         (
             "10.9.9.9, 203.0.113.9",
             "no client address at the beginning: \"10.9.9.9,\"",
@@ -174,34 +116,34 @@ fn other_lines_are_refused_with_a_reason() {
         ("web-1 | 203.0.113.9", "no client address"),
         ("[pod/web/nginx] 203.0.113.9", "no client address"),
     ] {
-        is_refused("", &twenty(|number| access(first, number)), said);
-        // An input with a few of them says so.
+        assert_error("", &twenty(|number| access(first, number)), message);
+        // An input with a few such lines has a warning.
         let mixed = twenty(|number| access("198.51.100.9", number)) + &access(first, 5);
-        let object = is_exact("", &mixed);
+        let object = assert_half_denied("", &mixed);
         assert_eq!(object["unreadable"], 1);
         assert!(
             texts(&object, "warnings")[0].starts_with("1 of 21 lines (4.8 %) are unreadable"),
             "{object}"
         );
     }
-    // The user is the address.
+    // In these lines the client's address is in the place of the user.
     let other = twenty(|number| access("10.0.0.1", number).replace("- - [", "- 203.0.113.9 ["));
-    is_refused(
+    assert_error(
         "",
         &other,
         "line 1 is of no known format: the user is the address \"203.0.113.9\"",
     );
-    is_exact("--format combined", &other);
-    // Two addresses, of which the command line says which is the client.
+    assert_half_denied("--format combined", &other);
+    // Lines with two addresses are read if the command line states the format.
     let two = twenty(|number| access("10.9.9.9 203.0.113.9", number));
-    let object = is_exact("--format vhost", &two);
+    let object = assert_half_denied("--format vhost", &two);
     assert_eq!(object["keys"][0]["key"], "203.0.113.9");
 }
 
 #[test]
 fn host_names_are_clients_where_the_log_has_them() {
     let names = twenty(|number| access("in24.example.net", number));
-    let object = is_exact("", &names);
+    let object = assert_half_denied("", &names);
     assert_eq!(
         texts(&object, "notes"),
         ["clients may be host names, as \"in24.example.net\" in line 1"]
@@ -231,21 +173,21 @@ fn clients_of_named_fields_are_addresses() {
         r#""host":"198.51.100.9""#,
         r#""ip":"3f2a9c""#,
     ] {
-        is_exact("", &object(fields));
+        assert_half_denied("", &object(fields));
     }
-    for (fields, said) in [
+    for (fields, message) in [
         (r#""host":"web-1""#, "no client among the fields host, time"),
         (r#""path":"/""#, "no client among the fields path, time"),
         (r#""client":{"port":PORT}"#, "no client among the fields"),
         (r#""ip":"198.51.100.9, 10.0.0.1""#, "no client among the fields"),
     ] {
-        is_refused("", &object(fields), said);
+        assert_error("", &object(fields), message);
     }
-    // One object whose client is no address.
+    // The client of one object is no address.
     let mixed =
         object(r#""ip":"198.51.100.9""#) + r#"{"time":"2015-05-17T10:05:00Z","ip":"198.51.100.9, 10.0.0.1"}"#;
-    assert_eq!(is_exact("", &mixed)["unreadable"], 1);
-    // The report names a key with ports.
+    assert_eq!(assert_half_denied("", &mixed)["unreadable"], 1);
+    // A note states that the keys contain ports.
     let ports = json(&replay(
         "--key remote_addr",
         object(r#""remote_addr":"198.51.100.9:PORT""#),
@@ -255,13 +197,13 @@ fn clients_of_named_fields_are_addresses() {
         texts(&ports, "notes")[0].contains("each connection is a key"),
         "{ports}"
     );
-    // Fields that are there twice.
+    // Repeated fields are errors.
     let twice = r#"{"time":"2015-05-17T10:05:00Z","ip":"198.51.100.9","ip":"198.51.100.8"}"#;
     assert_eq!(
-        is_exact("", &(object(r#""ip":"198.51.100.9""#) + twice))["unreadable"],
+        assert_half_denied("", &(object(r#""ip":"198.51.100.9""#) + twice))["unreadable"],
         1
     );
-    is_refused(
+    assert_error(
         "",
         "time,client,client\n1,a,b\n",
         "the columns 2 and 3 are both called \"client\"",
@@ -272,15 +214,15 @@ fn clients_of_named_fields_are_addresses() {
             clock(number)
         )
     });
-    is_exact("", &logfmt);
+    assert_half_denied("", &logfmt);
     let twice = "time=2015-05-17T10:05:00Z level=info ip=198.51.100.9 ip=198.51.100.8";
-    assert_eq!(is_exact("", &(logfmt + twice))["unreadable"], 1);
+    assert_eq!(assert_half_denied("", &(logfmt + twice))["unreadable"], 1);
 }
 
-/// The message's own time counts, and the report names a year that was assumed.
+/// The time of the message is used, not that of the header. An assumed year is a note.
 #[test]
-fn times_without_a_year_are_told() {
-    // The header of each line is from another second, and of no known year.
+fn an_assumed_year_is_a_note() {
+    // The header of each line has another time than the message, and no year.
     let late = twenty(|number| {
         format!(
             "Jan  2 10:0{}:00 web nginx: {}",
@@ -288,27 +230,27 @@ fn times_without_a_year_are_told() {
             access("198.51.100.9", number)
         )
     });
-    let object = is_exact("", &late);
+    let object = assert_half_denied("", &late);
     assert_eq!(
         (&object["from"], &object["to"]),
         (&1_431_857_100_000_i64.into(), &1_431_857_119_000_i64.into())
     );
     assert_eq!(texts(&object, "notes").len(), 0, "{object}");
     let plain = twenty(|number| format!("May 17 {} web sshd[7]: hello", clock(number)));
-    let notes = is_exact("--key host", &plain);
+    let notes = assert_half_denied("--key host", &plain);
     assert!(
         texts(&notes, "notes")[0].starts_with("timestamps have no year: the first is taken to be in "),
         "{notes}"
     );
     let args = "--key host --year 2015 --utc-offset=+01:00";
-    assert_eq!(texts(&is_exact(args, &plain), "notes").len(), 0);
-    is_refused("", &plain, "its messages are of no known format, as in \"hello\"");
-    is_refused(
+    assert_eq!(texts(&assert_half_denied(args, &plain), "notes").len(), 0);
+    assert_error("", &plain, "its messages are of no known format, as in \"hello\"");
+    assert_error(
         "--utc-offset +25:00",
         &plain,
         "invalid --utc-offset: \"+25:00\" (expected -14:00 to +14:00",
     );
-    // The time of a request is not its duration.
+    // A duration is not taken as the time of the request.
     let wrong = json(&replay(
         "",
         twenty(|number| format!(r#"{{"time":0.0{number},"ip":"198.51.100.9"}}"#)),

@@ -9,9 +9,11 @@ use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
-use crate::agreement::{models, says, shared_log};
-use crate::brute_force::{self, Ask, SECOND};
-use crate::formats::{asks, clf, combined, common, csv, json_lines, rfc3339, seconds, syslog, syslog_lines};
+use crate::agreement::{assert_report, models, shared_log};
+use crate::brute_force::{self, Request, SECOND};
+use crate::formats::{
+    clf, combined, common, csv, json_lines, requests, rfc3339, seconds, syslog, syslog_lines,
+};
 use crate::log::Random;
 use crate::tool::{json, on_pipe, run, stderr, tool};
 
@@ -25,7 +27,7 @@ fn zstd(text: &[u8]) -> Vec<u8> {
     compress_to_vec(text, CompressionLevel::Fastest)
 }
 
-/// Files in a directory, by their names.
+/// Writes files with these names into a directory.
 fn files(contents: &[(&str, Vec<u8>)]) -> (TempDir, Vec<PathBuf>) {
     let directory = tempfile::tempdir().unwrap();
     let paths = contents.iter().map(|(name, content)| {
@@ -45,15 +47,15 @@ fn with_paths(args: &str, paths: &[PathBuf]) -> std::process::Output {
 
 #[test]
 fn files_of_several_formats_are_one_input() {
-    let asks = asks(3_000, 36, SECOND);
-    let free: Vec<Ask> = asks
+    let requests = requests(3_000, 36, SECOND);
+    let free: Vec<Request> = requests
         .iter()
-        .map(|ask| Ask {
+        .map(|request| Request {
             cost: 1,
-            ..ask.clone()
+            ..request.clone()
         })
         .collect();
-    let [first, second, third, fourth] = [0, 1, 2, 3].map(|part| &asks[part * 750..][..750]);
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(|part| &requests[part * 750..][..750]);
     let members = [
         gzip(common(&second[..300]).as_bytes()),
         gzip(common(&second[300..]).as_bytes()),
@@ -87,28 +89,28 @@ fn files_of_several_formats_are_one_input() {
             paths[1].clone(),
         ],
     ));
-    let without_third: Vec<Ask> = [&free[..1_500], &free[2_250..]].concat();
+    let without_third: Vec<Request> = [&free[..1_500], &free[2_250..]].concat();
     let expected = brute_force::replay(&without_third, 20, 60 * SECOND, brute_force::Model::Log);
-    says(&object, &expected, "three files");
+    assert_report(&object, &expected, "three files");
     assert_eq!(object["sources"].as_array().unwrap().len(), 4);
     let object = json(&with_paths(
         "replay --json --rule 20/60s --algorithm log --key http.from",
         &paths[4..],
     ));
     let expected = brute_force::replay(&free[1_500..2_250], 20, 60 * SECOND, brute_force::Model::Log);
-    says(&object, &expected, "two frames");
+    assert_report(&object, &expected, "two frames");
     // From a pipe, too.
     let output = on_pipe(
         &mut tool("--json --rule 20/60s --algorithm log --key http.from", None),
         frames.concat(),
     );
-    says(&json(&output), &expected, "a pipe");
+    assert_report(&json(&output), &expected, "a pipe");
 }
 
-/// The lines before the cut are read exactly, and the exit status says that they are a part. A damaged file is an error.
+/// The lines before the cut are read exactly, and the exit status is 1. A damaged file is an error.
 #[test]
 fn files_that_were_cut_give_the_result_so_far() {
-    let whole = combined(&asks(3_000, 37, SECOND));
+    let whole = combined(&requests(3_000, 37, SECOND));
     for (name, packed) in [
         ("log.gz", gzip(whole.as_bytes())),
         ("log.zst", zstd(whole.as_bytes())),
@@ -120,21 +122,22 @@ fn files_that_were_cut_give_the_result_so_far() {
         ] {
             let (_directory, paths) = files(&[(name, cut)]);
             let output = with_paths("replay --json --rule 20/60s", &paths);
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+            let message = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{name}: {message}");
             assert!(
-                said.contains("warning: ") && said.contains("ends within compressed data"),
-                "{said}"
+                message.contains("warning: ") && message.contains("ends within compressed data"),
+                "{message}"
             );
             let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
             let requests = object["requests"].as_u64().unwrap();
-            // A line that was cut is not one of a shorter request.
+            // The rest of a line that was cut is not read as a shorter request.
             let log: String = whole
                 .lines()
                 .take(requests as usize)
                 .flat_map(|line| [line, "\n"])
                 .collect();
-            let prefix = brute_force::replay(&brute_force::asks(&log), 20, 60 * SECOND, models(20, 60)[1].1);
+            let prefix =
+                brute_force::replay(&brute_force::requests(&log), 20, 60 * SECOND, models(20, 60)[1].1);
             assert!(requests >= least && requests <= 3_000, "{requests}");
             assert_eq!(object["denied"], prefix.denied, "{name}");
             assert_eq!(
@@ -154,30 +157,33 @@ fn files_that_were_cut_give_the_result_so_far() {
         ] {
             let (_directory, paths) = files(&[(name, damaged)]);
             let output = with_paths("replay --rule 20/60s", &paths);
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+            let message = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{name}: {message}");
             assert!(output.stdout.is_empty());
             assert!(
-                said.starts_with("error: ") && said.contains(name) && said.contains("cannot read"),
-                "{said}"
+                message.starts_with("error: ") && message.contains(name) && message.contains("cannot read"),
+                "{message}"
             );
         }
     }
     let (_directory, paths) = files(&[("log.xz", b"\xfd7zXZ\0\0\x04".to_vec())]);
-    let said = stderr(&with_paths("replay --rule 20/60s", &paths));
-    assert!(said.contains("compression: xz (expected gzip, zstd"), "{said}");
+    let message = stderr(&with_paths("replay --rule 20/60s", &paths));
+    assert!(
+        message.contains("compression: xz (expected gzip, zstd"),
+        "{message}"
+    );
 }
 
 #[test]
 fn garbage_is_unreadable_without_a_panic() {
-    let asks = asks(300, 38, SECOND);
+    let requests = requests(300, 38, SECOND);
     let mut random = Random::new(39);
     for (args, text) in [
-        ("", combined(&asks)),
-        ("--key http.from", json_lines(&asks, rfc3339)),
-        ("--key http.from", json_lines(&asks, seconds)),
-        ("--key from --cost bytes", csv(&asks, syslog, ',')),
-        ("--key program", syslog_lines(&asks)),
+        ("", combined(&requests)),
+        ("--key http.from", json_lines(&requests, rfc3339)),
+        ("--key http.from", json_lines(&requests, seconds)),
+        ("--key from --cost bytes", csv(&requests, syslog, ',')),
+        ("--key program", syslog_lines(&requests)),
     ] {
         for format in [
             "",
@@ -200,17 +206,17 @@ fn garbage_is_unreadable_without_a_panic() {
                 &mut tool(&format!("--json --rule 20/60s {args} {format}"), None),
                 &bytes,
             );
-            let said = stderr(&output);
+            let message = stderr(&output);
             assert!(
                 matches!(output.status.code(), Some(0 | 2)),
-                "{args} {format}: {said}"
+                "{args} {format}: {message}"
             );
-            assert!(!said.contains("panicked"), "{said}");
+            assert!(!message.contains("panicked"), "{message}");
             if output.status.code() == Some(0) {
                 let object = json(&output);
                 let read = object["requests"].as_u64().unwrap() + object["unreadable"].as_u64().unwrap();
                 let lines = object["lines"].as_u64().unwrap();
-                // Except for blank lines and a header.
+                // Blank lines and a header are not counted.
                 assert!(read <= lines && read + 20 > lines, "{read} of {lines}");
             }
         }
@@ -222,23 +228,23 @@ fn the_shared_log_is_the_same_in_every_format() {
     let Some(log) = shared_log() else {
         return;
     };
-    let asks = brute_force::asks(&log);
-    let expected = brute_force::replay(&asks, 20, 60 * SECOND, models(20, 60)[1].1);
+    let requests = brute_force::requests(&log);
+    let expected = brute_force::replay(&requests, 20, 60 * SECOND, models(20, 60)[1].1);
     for (args, input) in [
         ("", gzip(log.as_bytes())),
         ("", zstd(log.as_bytes())),
-        ("--key http.from", json_lines(&asks, rfc3339).into_bytes()),
+        ("--key http.from", json_lines(&requests, rfc3339).into_bytes()),
         (
             "--key http.from",
-            json_lines(&asks, |at| at.to_string()).into_bytes(),
+            json_lines(&requests, |at| at.to_string()).into_bytes(),
         ),
-        ("--key from", csv(&asks, clf, ';').into_bytes()),
-        ("", syslog_lines(&asks).into_bytes()),
+        ("--key from", csv(&requests, clf, ';').into_bytes()),
+        ("", syslog_lines(&requests).into_bytes()),
     ] {
         let output = on_pipe(
             &mut tool(&format!("--json --rule 20/60s --year 2015 {args}"), None),
             input,
         );
-        says(&json(&output), &expected, args);
+        assert_report(&json(&output), &expected, args);
     }
 }

@@ -1,12 +1,12 @@
-//! Inputs that are nearly of a known format: the answer is right, or an error or a warning says why there is none.
+//! Unusual inputs of known formats: the result is exact, or there is an error or a warning with the reason.
 
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::tool::{file, json, on_file, run, stderr, tool};
-use crate::truth::{access, is_exact, is_refused, replay, texts, twenty};
+use crate::log::{access, twenty};
+use crate::tool::{assert_error, assert_half_denied, file, json, on_file, replay, run, stderr, texts, tool};
 
 fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -14,8 +14,8 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Twenty requests of one client, of which ten are denied.
-fn good() -> String {
+/// Returns twenty requests of one client, of which ten are denied.
+fn valid() -> String {
     twenty(|number| access("198.51.100.9", number))
 }
 
@@ -26,7 +26,7 @@ fn one_address_in_several_spellings_is_one_key() {
         ["::ffff:198.51.100.9", "198.51.100.9"],
         ["[2001:db8::1]:443", "2001:db8::1"],
     ] {
-        is_exact("", &twenty(|number| access(spellings[number % 2], number)));
+        assert_half_denied("", &twenty(|number| access(spellings[number % 2], number)));
     }
     // Each interface has its own link-local addresses.
     let zones = twenty(|number| access(["fe80::1%eth0", "fe80::1%eth1"][number % 2], number));
@@ -43,7 +43,7 @@ fn one_address_in_several_spellings_is_one_key() {
 
 #[test]
 fn two_lines_that_were_written_as_one_are_unreadable() {
-    let glued = good() + &access("198.51.100.9", 1) + " " + &access("198.51.100.9", 1) + "\n";
+    let glued = valid() + &access("198.51.100.9", 1) + " " + &access("198.51.100.9", 1) + "\n";
     assert_eq!(json(&replay("", &glued))["unreadable"], 1);
     let output = replay("", &glued);
     assert!(
@@ -51,34 +51,34 @@ fn two_lines_that_were_written_as_one_are_unreadable() {
         "{}",
         stderr(&output)
     );
-    // The client chooses the agent.
+    // The client chooses its user agent, which may look like a second request.
     let agent =
         |number: usize| access("198.51.100.9", number) + " \"-\" \"[17/May/2015:10:05:03 +0000] \\\"x\"";
-    is_exact("", &twenty(agent));
+    assert_half_denied("", &twenty(agent));
 }
 
 #[test]
-fn content_that_is_no_text_is_refused() {
-    let utf16: Vec<u8> = good().encode_utf16().flat_map(u16::to_le_bytes).collect();
+fn content_that_is_no_text_is_an_error() {
+    let utf16: Vec<u8> = valid().encode_utf16().flat_map(u16::to_le_bytes).collect();
     let mut archive = vec![0; 512];
     archive[..10].copy_from_slice(b"access.log");
     archive[257..262].copy_from_slice(b"ustar");
-    archive.extend_from_slice(good().as_bytes());
-    for (content, said) in [
-        (gzip(&gzip(good().as_bytes())), "gzip within another compression"),
+    archive.extend_from_slice(valid().as_bytes());
+    for (content, message) in [
+        (gzip(&gzip(valid().as_bytes())), "gzip within another compression"),
         (gzip(&archive), "an archive of tar"),
         (archive, "an archive of tar"),
         ([&[0xff, 0xfe][..], &utf16].concat(), "text in UTF-16"),
     ] {
         let output = on_file("--rule 10/60s", &content);
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(
-            stderr(&output).contains(&format!(": {said} (expected lines of text")),
+            stderr(&output).contains(&format!(": {message} (expected lines of text")),
             "{}",
             stderr(&output)
         );
     }
-    // A folder.
+    // A folder is no input.
     let folder = tempfile::tempdir().unwrap();
     let output = run(["replay", "--rule", "1/s", folder.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
@@ -90,8 +90,8 @@ fn content_that_is_no_text_is_refused() {
 }
 
 #[test]
-fn an_input_that_is_given_twice_is_refused() {
-    let log = file(good());
+fn a_repeated_input_is_an_error() {
+    let log = file(valid());
     let path = log.path().to_str().unwrap();
     let link = tempfile::tempdir().unwrap();
     let other = link.path().join("other.log");
@@ -123,13 +123,13 @@ fn a_field_that_is_called_time_may_be_a_duration() {
             "{{\"timestamp\":\"2015-05-17T10:05:{number:02}Z\",\"time\":0.{number:02},\"client\":\"198.51.100.9\"}}"
         )
     };
-    let object = is_exact("", &twenty(json_line));
+    let object = assert_half_denied("", &twenty(json_line));
     assert_eq!(object["from"], 1_431_857_100_000_i64);
 }
 
 #[test]
 fn a_client_that_is_no_address_is_shown() {
-    is_refused(
+    assert_error(
         "",
         "time,client\n2015-05-17T10:05:03Z,\"10.0.0.1, 198.51.100.9\"\n",
         "no client among the fields time, client; \"client\" is \"10.0.0.1, 198.51.100.9\" (expected an address, or --key FIELD)",
@@ -137,16 +137,20 @@ fn a_client_that_is_no_address_is_shown() {
 }
 
 #[test]
-fn the_time_zone_that_is_assumed_is_told() {
+fn an_assumed_time_zone_is_a_note() {
     let without =
         |number: usize| format!("{{\"time\":\"2015-05-17 10:05:{number:02}\",\"client\":\"198.51.100.9\"}}");
-    let object = is_exact("", &twenty(without));
+    let object = assert_half_denied("", &twenty(without));
     assert_eq!(
         texts(&object, "notes"),
         ["timestamps without a time zone are taken as UTC (--utc-offset sets another)"]
     );
     assert_eq!(
-        texts(&is_exact("--utc-offset=+02:00", &twenty(without)), "notes").len(),
+        texts(
+            &assert_half_denied("--utc-offset=+02:00", &twenty(without)),
+            "notes"
+        )
+        .len(),
         0
     );
 }

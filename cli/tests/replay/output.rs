@@ -1,4 +1,4 @@
-//! Output, errors and exit status.
+//! Output, error messages and exit status.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use crate::tool::{file, on_file, stderr, tool};
 #[test]
 fn errors_name_the_argument_and_the_expected_values() {
     let log = file(text(&lines(3, 1)));
-    for (args, said) in [
+    for (args, message) in [
         ("--rule 20x", "\"20x\""),
         ("--rule 0/60s", "limit"),
         ("--rule 1/500d", "window"),
@@ -48,7 +48,7 @@ fn errors_name_the_argument_and_the_expected_values() {
         assert!(output.stdout.is_empty(), "{args}");
         let error = stderr(&output);
         assert!(
-            error.starts_with("error: ") && error.contains(said),
+            error.starts_with("error: ") && error.contains(message),
             "{args}: {error}"
         );
     }
@@ -158,10 +158,10 @@ fn a_closed_pipe_is_no_error() {
         let mut input = child.stdin.take().unwrap();
         input.write_all(line("192.0.2.1", START).as_bytes()).unwrap();
         drop(input);
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let mut message = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
         assert_eq!(
-            (child.wait().unwrap().code(), said.as_str()),
+            (child.wait().unwrap().code(), message.as_str()),
             (Some(0), ""),
             "{args}"
         );

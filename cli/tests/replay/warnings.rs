@@ -1,8 +1,9 @@
-//! Inputs and rules that make a result doubtful: a warning, a note or an error says so.
+//! Inputs and rules that make a result doubtful cause a warning, a note or an error.
 
-use crate::log::{START, line};
-use crate::tool::{file, json, on_file, on_pipe, run, stderr, tool};
-use crate::truth::{access, is_exact, is_refused, replay, texts, twenty};
+use crate::log::{START, access, line, twenty};
+use crate::tool::{
+    assert_error, assert_half_denied, file, json, on_file, on_pipe, replay, run, stderr, texts, tool,
+};
 
 #[test]
 fn unreadable_lines_are_a_warning_or_an_error() {
@@ -15,11 +16,11 @@ fn unreadable_lines_are_a_warning_or_an_error() {
         let output = on_pipe(&mut tool("--rule 10/60s --quiet", None), with_bad(good, bad));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let text = String::from_utf8(output.stdout).unwrap();
-        // At the top.
+        // A warning is printed before the tables.
         text.starts_with("warning ")
     };
     assert!(!warned(99, 1) && warned(98, 1) && warned(50, 50));
-    is_refused(
+    assert_error(
         "",
         &with_bad(50, 51),
         "51 of 101 lines of standard input are unreadable as combined, by line 1",
@@ -42,7 +43,7 @@ fn unreadable_lines_are_a_warning_or_an_error() {
 }
 
 #[test]
-fn rules_that_match_nothing_are_told() {
+fn rules_that_match_nothing_are_a_warning() {
     let good = twenty(|number| access("198.51.100.9", number));
     let warnings = |rule: &str| {
         let output = on_pipe(tool("--json --quiet", None).arg("--rule").arg(rule), &good);
@@ -70,10 +71,10 @@ fn rules_that_match_nothing_are_told() {
 }
 
 #[test]
-fn a_stray_time_is_named_and_can_be_cut() {
+fn an_outlying_time_is_a_warning_and_can_be_excluded() {
     let good = twenty(|number| access("198.51.100.9", number));
     let stray = |date: &str| good.clone() + &access("198.51.100.8", 1).replace("17/May/2015", date);
-    // Near enough for a limiter.
+    // A limiter can represent a span of 500 days.
     let object = json(&replay("", stray("01/Jan/2014")));
     assert_eq!(
         texts(&object, "warnings"),
@@ -82,7 +83,7 @@ fn a_stray_time_is_named_and_can_be_cut() {
           2015-05-17T10:05:00Z leaves it out)"
         ]
     );
-    let cut = is_exact("--from 2015-05-17T10:05:00Z", &stray("01/Jan/2014"));
+    let cut = assert_half_denied("--from 2015-05-17T10:05:00Z", &stray("01/Jan/2014"));
     assert_eq!(texts(&cut, "warnings").len(), 0);
     assert_eq!(
         texts(&cut, "notes")[0],
@@ -93,20 +94,20 @@ fn a_stray_time_is_named_and_can_be_cut() {
         texts(&object, "warnings")[0].contains("after all others (--to 2019-01-01T10:05:01Z leaves it out)"),
         "{object}"
     );
-    is_exact("--to 2019-01-01", &stray("01/Jan/2019"));
-    // Too far.
-    is_refused(
+    assert_half_denied("--to 2019-01-01", &stray("01/Jan/2019"));
+    // A limiter cannot represent a span of 45 years.
+    assert_error(
         "",
         &stray("01/Jan/1970"),
         "input spans 1970-01-01T10:05:01Z (line 21) to 2015-05-17T10:05:19Z (line 20)",
     );
-    is_exact("--from 2015-05-17", &stray("01/Jan/1970"));
-    is_refused(
+    assert_half_denied("--from 2015-05-17", &stray("01/Jan/1970"));
+    assert_error(
         "--from 2016-01-01",
         &good,
         "20 requests are outside of --from and --to",
     );
-    is_refused(
+    assert_error(
         "--from yesterday",
         &good,
         "invalid --from: \"yesterday\" (expected a date or a time",
@@ -140,7 +141,7 @@ fn a_page_never_overwrites_an_input() {
         .stdin(std::fs::File::open(&path).unwrap());
     assert_eq!(redirected.output().unwrap().status.code(), Some(2));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), log);
-    // Another file is written.
+    // A page that is no input is written.
     let other = directory.path().join("page.html");
     let output = run([
         "replay",
@@ -154,7 +155,7 @@ fn a_page_never_overwrites_an_input() {
     assert!(on_file("--rule 2/h", &log).status.success() && other.exists());
 }
 
-/// A counter denies requests that a log admits, as long as a part of its oldest cell is in the window.
+/// A counter denies some requests that a log admits, because its oldest cell counts until all of it has left the window.
 #[test]
 fn denials_of_whole_cells_are_explained() {
     let late = (5..10).map(|number| access("198.51.100.9", number).replace("10:05:", "10:06:") + "\n");
