@@ -1,7 +1,8 @@
-//! The protocol of leases and syncs, of `src/shared/protocol.md`, in a simulation: nodes that spend a budget by themselves and
-//! charge it in arrears, a server, and between them a network that delays, repeats and loses. Nodes crash, and sleep for
-//! longer than everything; their clocks differ; the server forgets all, and its clock goes back. Time is numbers, and
-//! everything follows from a seed.
+//! A simulation of the protocol of leases and syncs in `src/shared/protocol.md`.
+//!
+//! Nodes spend a budget without the server, and charge it later. The network delays, repeats and loses messages. Nodes
+//! crash, and are suspended for longer than a window and a term. Their clocks run at different rates. The server loses its
+//! state, and its clock goes back. Times are numbers, and each history is determined by its seed.
 #![cfg(not(any(miri, ringgate_loom)))]
 
 extern crate alloc;
@@ -23,7 +24,7 @@ const LONG: Times = Times {
     window: 100,
     term: 32,
 };
-/// As users have it: the term is longer than the window.
+/// The term is longer than the window.
 const SHORT: Times = Times { window: 30, term: 60 };
 
 /// Four nodes with leases, and requests that the server decides for others.
@@ -31,7 +32,7 @@ const LEASES: Setup = Setup {
     fault: Fault::None,
     modes: &[Mode::Lease; 4],
     times: LONG,
-    asks: 12,
+    every_nth: 12,
     others: true,
     crashes: true,
     wipes: false,
@@ -40,7 +41,7 @@ const LEASES: Setup = Setup {
 
 const SYNC: Mode = Mode::Sync { pending: 15 };
 
-/// As much as the limit, and what goes beyond it is not granted.
+/// A budget that exceeds the limit, so that the server grants less.
 const FULL: Mode = Mode::Sync { pending: 2 * LIMIT };
 
 /// Four nodes with budgets that are not registered, and no other requests.
@@ -50,16 +51,16 @@ const SYNCS: Setup = Setup {
     ..LEASES
 };
 
-/// Two of them, which have the server decide every other request: so that all budgets are full when the last permit
-/// is charged.
+/// Two such nodes, which send every other request to the server. So both budgets can be full when the last permit is
+/// charged.
 const PAIR: Setup = Setup {
     modes: &[SYNC; 2],
-    asks: 2,
+    every_nth: 2,
     crashes: false,
     ..SYNCS
 };
 
-/// The worst of so many histories, and how much is admitted in one.
+/// Returns the worst windows of `seeds` histories, and the permits that are admitted in a history on average.
 fn worst(setup: Setup, seeds: u64) -> (Worst, u64) {
     let (mut worst, mut all) = (Worst::default(), 0);
     for seed in 0..seeds {
@@ -86,16 +87,18 @@ fn leases_keep_the_limit() {
                 100,
             );
             assert_eq!(worst.over, 0, "{worst:?}");
-            assert!(worst.most * 10 >= LIMIT * 9, "{worst:?}: or nothing is shown");
-            // Crashes and losses cost permits, and not all of them.
+            assert!(
+                worst.most * 10 >= LIMIT * 9,
+                "{worst:?}: no window is nearly full"
+            );
+            // Crashes and losses cost only a part of the permits.
             let windows = LENGTH / times.window;
             assert!(admitted * 5 >= LIMIT * windows, "{admitted}");
         }
     }
 }
 
-/// L + (K − 1)·min(pending, L), where all that have no such budget count as one node, whatever they hold; and the bound
-/// is nearly met.
+/// The bound is L + (K − 1)·min(pending, L), where all nodes without such a budget count as one. It is nearly reached.
 #[test]
 fn budgets_keep_their_bound() {
     for modes in [&[SYNC; 4], &[SYNC, SYNC, Mode::Lease, Mode::Lease], &[FULL; 4]] {
@@ -108,8 +111,8 @@ fn budgets_keep_their_bound() {
             };
             let (worst, _) = worst(setup, 80);
             assert_eq!(worst.over, 0, "{worst:?}");
-            assert!(worst.most > LIMIT, "{worst:?}: or nothing is shown");
-            // With leases that end, each counts that a window has seen.
+            assert!(worst.most > LIMIT, "{worst:?}: no window exceeds the limit");
+            // If nodes crash, K counts each lease that overlaps with the window.
             let (worst, _) = self::worst(
                 Setup {
                     crashes: true,
@@ -122,17 +125,20 @@ fn budgets_keep_their_bound() {
     }
     let (alone, _) = worst(PAIR, 80);
     assert_eq!(alone.over, 0, "{alone:?}");
-    assert!(alone.most + 3 >= LIMIT + 15, "{alone:?}: nearly met");
-    // Those for whom the server decides count as one more node, and need to.
+    assert!(
+        alone.most + 3 >= LIMIT + 15,
+        "{alone:?}: the bound is not nearly reached"
+    );
+    // All clients for which the server decides count as one more node.
     let (beside, _) = worst(Setup { others: true, ..PAIR }, 80);
     assert_eq!(beside.over, 0, "{beside:?}");
     assert!(beside.most > LIMIT + 15, "{beside:?}");
 }
 
-/// Even when the server comes back with nothing of what it had (no lease is granted until all that may be forgotten has
-/// left; budgets are, and admit their bound once more), and when its clock goes back.
+/// A server without its state grants no lease until all charges that it may have lost have expired. It grants budgets of
+/// syncs at once, which admit their bound once more.
 #[test]
-fn bounds_hold_when_the_server_forgets_or_its_clock_steps_back() {
+fn bounds_hold_when_the_server_loses_its_state_or_its_clock_goes_back() {
     for setup in [LEASES, SYNCS] {
         for (wipes, steps) in [(true, false), (false, true), (true, true)] {
             for times in [LONG, SHORT] {
@@ -152,7 +158,7 @@ fn bounds_hold_when_the_server_forgets_or_its_clock_steps_back() {
     }
 }
 
-/// The simulation can fail: each rule of the protocol, left out, is missed.
+/// Without any one rule of the protocol, the simulation fails.
 #[test]
 fn the_simulation_fails_without_any_rule_of_the_protocol() {
     let wipes = Setup {
@@ -166,32 +172,32 @@ fn the_simulation_fails_without_any_rule_of_the_protocol() {
     };
     for (fault, setup) in [
         (Fault::GrantsIgnoreTheWindow, LEASES),
-        (Fault::GrantsIgnoreTheHolds, LEASES),
-        (Fault::GrantsIgnoreWhatIsUncharged, LEASES),
-        (Fault::StrictIgnoresTheHolds, LEASES),
-        (Fault::HoldsAreKeptForAWindow, LEASES),
-        (Fault::HoldsAreKeptForATerm, LEASES),
+        (Fault::GrantsIgnoreOtherLeases, LEASES),
+        (Fault::GrantsIgnoreUnchargedPermits, LEASES),
+        (Fault::StrictIgnoresLeases, LEASES),
+        (Fault::RegistrationsLastAWindow, LEASES),
+        (Fault::RegistrationsLastATerm, LEASES),
         (Fault::CopiesDoNotRenew, LEASES),
         (Fault::CopiesAreCharged, LEASES),
-        (Fault::OldQuestionsAreApplied, LEASES),
+        (Fault::OldReportsAreApplied, LEASES),
         (Fault::ChargesAreDatedByNodes, LEASES),
         (Fault::GrantsAtOnceAfterAWipe, wipes),
-        (Fault::WhatIsAheadIsForgotten, steps),
+        (Fault::FutureChargesAreRemoved, steps),
         (Fault::ErasAreNotCompared, steps),
-        (Fault::HoldsEndWithTheirTerms, steps),
+        (Fault::RegistrationsEndWithTerms, steps),
         (Fault::EndsAreRoundedDown, LEASES),
         (Fault::EndedBudgetsAreNotCharged, SYNCS),
         (Fault::TermFromTheAnswer, LEASES),
         (Fault::TermFromTheLastCopy, LEASES),
         (Fault::NoTerm, LEASES),
         (Fault::ClockStopsInSleep, LEASES),
-        (Fault::ClocksAreTakenToAgree, LEASES),
-        (Fault::ShrinksWithoutStopping, LEASES),
-        (Fault::LostChargesAreForgotten, LEASES),
-        (Fault::OldAnswersAreHeard, LEASES),
-        (Fault::WhatIsAskedIsGivenBack, LEASES),
-        (Fault::WhatWasChargedIsGivenBack, LEASES),
-        (Fault::LivesHaveOneName, LEASES),
+        (Fault::ClocksAreAssumedEqual, LEASES),
+        (Fault::ShrinksAfterTheAnswer, LEASES),
+        (Fault::UnansweredChargesAreForgotten, LEASES),
+        (Fault::OldAnswersAreApplied, LEASES),
+        (Fault::PendingChargesAreRefunded, LEASES),
+        (Fault::PastChargesAreRefunded, LEASES),
+        (Fault::LeaseIdsAreReused, LEASES),
         (Fault::GrantsIgnoreTheWindow, SYNCS),
         (Fault::PendingIsIgnored, PAIR),
         (Fault::StrictIgnoresItsOwnBudget, PAIR),
@@ -201,6 +207,6 @@ fn the_simulation_fails_without_any_rule_of_the_protocol() {
             world.run();
             world.worst().over > 0
         });
-        assert!(is_seen, "{fault:?} goes unnoticed");
+        assert!(is_seen, "no window exceeds the bound with {fault:?}");
     }
 }

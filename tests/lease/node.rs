@@ -1,7 +1,7 @@
 use super::fault::Fault;
-use super::server::{Answer, Mode, Question};
+use super::server::{Answer, Mode, Report};
 
-/// Sixteenths of a tick, in which nodes count: their clocks go 14 to 18 of them in a tick.
+/// The units of a node's clock in a tick. Clocks advance by 14 to 18 units, because they run at different rates.
 const SIXTEENTHS: u64 = 16;
 
 /// The word that a decider compares and exchanges.
@@ -13,17 +13,17 @@ pub(crate) struct Lease {
     uncharged: u64,
 }
 
-/// A decider that has read the clock, and maybe the lease, and has not exchanged yet.
+/// A decider between its reading of the clock and its exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decider {
     pub(crate) permits: u64,
-    /// When it goes on.
+    /// The time of the exchange.
     pub(crate) wakes: u64,
-    /// The word that it has read, unless it reads it when it wakes.
+    /// The word that the decider has read. `None`: it reads the word at the exchange.
     pub(crate) read: Option<Lease>,
 }
 
-/// The permits that were used, as needed to refund them.
+/// The permits of an admission, for a refund.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Receipt {
     lease_id: u64,
@@ -31,30 +31,31 @@ pub(crate) struct Receipt {
     permits: u64,
 }
 
-/// A process: it has one lease after the other, and after a crash it is another.
+/// A process, which has one lease at a time. After a crash, another node replaces it.
 #[derive(Debug)]
 pub(crate) struct Node {
     fault: Fault,
     term: u64,
     mode: Mode,
     lease: Lease,
-    /// Sixteenths in a tick.
+    /// The units of its clock in a tick.
     pace: u64,
-    /// For how long its machine was suspended.
+    /// The time for which its machine was suspended.
     suspended: u64,
-    /// It may spend before this, by its clock.
+    /// The end of the term, by its clock.
     deadline: u64,
     sequence: u64,
-    asked: Option<Question>,
+    /// The report without an answer.
+    unanswered: Option<Report>,
     known: bool,
-    /// When what it has heard last was executed. (Only the oracle knows.)
+    /// The true time at which the server executed the newest report that was answered. Only the oracle uses it.
     executed: u64,
     pub(crate) deciders: Vec<Decider>,
-    /// When it asks again.
+    /// The time of the next report.
     pub(crate) next: u64,
-    /// Nothing comes through before this.
+    /// The time until which the network delivers no message of the node.
     pub(crate) cut_off: u64,
-    /// Nothing happens in it before this.
+    /// The time until which its machine is suspended.
     pub(crate) asleep: u64,
 }
 
@@ -73,7 +74,7 @@ impl Node {
             suspended: 0,
             deadline: 0,
             sequence: 0,
-            asked: None,
+            unanswered: None,
             known: false,
             executed: 0,
             deciders: Vec::new(),
@@ -95,7 +96,7 @@ impl Node {
         self.lease
     }
 
-    /// Its clock, which counts what its machine was suspended for.
+    /// Returns the reading of its clock, which includes the time in suspension.
     fn clock(&self, now: u64) -> u64 {
         let counted = match self.fault {
             Fault::ClockStopsInSleep => now - self.suspended,
@@ -104,20 +105,20 @@ impl Node {
         counted * self.pace
     }
 
-    /// Its machine is suspended until then.
-    pub(crate) fn sleeps(&mut self, now: u64, until: u64) {
+    /// Suspends its machine until `until`.
+    pub(crate) fn suspend(&mut self, now: u64, until: u64) {
         self.suspended += until - now;
         self.asleep = until;
     }
 
-    /// Whether the term is not over, which a decider asks before it exchanges.
-    pub(crate) fn has_time(&self, now: u64) -> bool {
+    /// Returns whether the term has not ended. A decider checks this before its exchange.
+    pub(crate) fn is_in_term(&self, now: u64) -> bool {
         self.clock(now) < self.deadline || self.fault == Fault::NoTerm
     }
 
-    /// The exchange. The stamp of a use is its time, or if that was later than D after what the node has heard was
-    /// executed, then that.
-    pub(crate) fn uses(&mut self, now: u64, decider: Decider) -> Option<(u64, Receipt)> {
+    /// Makes the exchange. Returns the time of the admission, which is at most D after the execution of the newest answered
+    /// report, and its receipt.
+    pub(crate) fn spend(&mut self, now: u64, decider: Decider) -> Option<(u64, Receipt)> {
         let Decider { permits, read, .. } = decider;
         let seen = read.unwrap_or(self.lease);
         if seen != self.lease || seen.uncharged + permits > seen.budget {
@@ -131,7 +132,7 @@ impl Node {
         };
         let late = matches!(
             self.fault,
-            Fault::NoTerm | Fault::ClockStopsInSleep | Fault::ClocksAreTakenToAgree
+            Fault::NoTerm | Fault::ClockStopsInSleep | Fault::ClocksAreAssumedEqual
         );
         let late = late || matches!(self.fault, Fault::TermFromTheAnswer | Fault::TermFromTheLastCopy);
         let stamp = if late {
@@ -142,13 +143,13 @@ impl Node {
         Some((stamp, receipt))
     }
 
-    /// Gives back what was not used after all: exactly, if no question was asked since.
-    pub(crate) fn gives_back(&mut self, receipt: Receipt) -> bool {
-        let asked = self.asked.map_or(0, |asked| asked.charge);
+    /// Refunds permits, if no report was sent since they were spent. Returns whether they were refunded.
+    pub(crate) fn refund(&mut self, receipt: Receipt) -> bool {
+        let report = self.unanswered.map_or(0, |report| report.charge);
         let has = receipt.lease_id == self.lease.lease_id
             && match self.fault {
-                Fault::WhatIsAskedIsGivenBack => self.lease.uncharged >= receipt.permits,
-                Fault::WhatWasChargedIsGivenBack => self.lease.uncharged >= receipt.permits + asked,
+                Fault::PendingChargesAreRefunded => self.lease.uncharged >= receipt.permits,
+                Fault::PastChargesAreRefunded => self.lease.uncharged >= receipt.permits + report,
                 _ => receipt.sequence == self.sequence,
             };
         if has {
@@ -157,24 +158,24 @@ impl Node {
         has
     }
 
-    /// The question that is open, once more, or a new one, with a cap of at least what is uncharged.
-    pub(crate) fn asks(&mut self, now: u64, want: u64, cap: u64) -> Question {
+    /// Returns the unanswered report, or a new one whose cap is at least the uncharged permits.
+    pub(crate) fn report(&mut self, now: u64, want: u64, cap: u64) -> Report {
         let sent = self.clock(now);
-        if let Some(asked) = &mut self.asked {
-            if self.fault != Fault::LostChargesAreForgotten {
-                asked.sent = sent;
-                asked.truly_sent = now;
-                return *asked;
+        if let Some(report) = &mut self.unanswered {
+            if self.fault != Fault::UnansweredChargesAreForgotten {
+                report.sent = sent;
+                report.truly_sent = now;
+                return *report;
             }
-            self.lease.uncharged -= asked.charge.min(self.lease.uncharged);
+            self.lease.uncharged -= report.charge.min(self.lease.uncharged);
         }
         self.sequence += 1;
-        // It keeps to it from here on.
+        // The node keeps to the cap from now on.
         let cap = self.lease.budget.min(cap.max(self.lease.uncharged));
-        if self.fault != Fault::ShrinksWithoutStopping {
+        if self.fault != Fault::ShrinksAfterTheAnswer {
             self.lease.budget = cap;
         }
-        let asked = Question {
+        let report = Report {
             mode: self.mode,
             lease_id: self.lease.lease_id,
             sequence: self.sequence,
@@ -185,44 +186,44 @@ impl Node {
             want,
             known: self.known,
         };
-        self.asked = Some(asked);
-        asked
+        self.unanswered = Some(report);
+        report
     }
 
-    /// Returns whether its lease has ended.
-    pub(crate) fn hears(&mut self, now: u64, answer: Answer) -> bool {
-        let heard_late = self.fault == Fault::OldAnswersAreHeard;
-        let asked = self
-            .asked
-            .filter(|asked| heard_late || asked.sequence == answer.sequence);
-        let Some(asked) = asked.filter(|_| answer.lease_id == self.lease.lease_id) else {
+    /// Applies an answer. Returns whether the lease has ended.
+    pub(crate) fn apply(&mut self, now: u64, answer: Answer) -> bool {
+        let applies_any = self.fault == Fault::OldAnswersAreApplied;
+        let report = self
+            .unanswered
+            .filter(|report| applies_any || report.sequence == answer.sequence);
+        let Some(report) = report.filter(|_| answer.lease_id == self.lease.lease_id) else {
             return false;
         };
-        self.asked = None;
+        self.unanswered = None;
         let Some(budget) = answer.budget else {
             return true;
         };
-        self.lease.uncharged -= asked.charge.min(self.lease.uncharged);
+        self.lease.uncharged -= report.charge.min(self.lease.uncharged);
         self.lease.budget = budget;
         self.known = true;
         self.executed = self.executed.max(answer.executed);
         let from = match self.fault {
             Fault::TermFromTheAnswer => self.clock(now),
-            Fault::TermFromTheLastCopy => asked.sent,
+            Fault::TermFromTheLastCopy => report.sent,
             _ => answer.sent,
         };
-        // Clocks may differ by an eighth: in so much of its time, no more than D of the server's goes by.
+        // Rates of clocks may differ by an eighth. So at most D of the server's time passes in 7/8 of D by this clock.
         let term = match self.fault {
-            Fault::ClocksAreTakenToAgree => self.term * SIXTEENTHS,
+            Fault::ClocksAreAssumedEqual => self.term * SIXTEENTHS,
             _ => self.term * SIXTEENTHS * 7 / 8,
         };
         self.deadline = self.deadline.max(from + term);
         false
     }
 
-    /// Begins another lease: the one before has ended. Its use is charged, or covered by registered permits for as long as
-    /// it counts, or the next question charges it.
-    pub(crate) fn begins(&mut self, lease_id: u64) {
+    /// Begins another lease after the end of the last one. Permits spent from that one are charged, or covered by
+    /// registered permits while they count, or charged by the next report.
+    pub(crate) fn begin_lease(&mut self, lease_id: u64) {
         let carried = match self.mode {
             Mode::Sync { .. } if self.fault != Fault::EndedBudgetsAreNotCharged => self.lease.uncharged,
             _ => 0,
@@ -237,9 +238,9 @@ impl Node {
         (self.lease.budget, self.lease.uncharged) = (carried, carried);
     }
 
-    /// Whether nothing is missing when its lease ends: all is charged, and nothing more can be spent.
+    /// Returns whether the lease can end without a loss: all permits are charged, and no more can be spent.
     pub(crate) fn is_idle(&self, now: u64) -> bool {
-        let spent = self.lease.budget == 0 || !self.has_time(now);
-        self.asked.is_none() && self.lease.uncharged == 0 && spent
+        let spent = self.lease.budget == 0 || !self.is_in_term(now);
+        self.unanswered.is_none() && self.lease.uncharged == 0 && spent
     }
 }

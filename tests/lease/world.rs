@@ -2,12 +2,12 @@ use alloc::collections::BTreeMap;
 
 use super::fault::Fault;
 use super::node::{Decider, Node, Receipt};
-use super::server::{Answer, LIMIT, Mode, Question, Server, Times};
+use super::server::{Answer, LIMIT, Mode, Report, Server, Times};
 
 /// The length of a history, in ticks.
 pub(crate) const LENGTH: u64 = 3000;
 
-/// The nodes, and the faults other than those of messages.
+/// The nodes, and the faults that occur beside those of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) fault: Fault,
@@ -15,7 +15,7 @@ pub(crate) struct Setup {
     pub(crate) modes: &'static [Mode],
     pub(crate) times: Times,
     /// A node sends every n-th request to the server.
-    pub(crate) asks: u64,
+    pub(crate) every_nth: u64,
     /// Whether the server also decides requests of other clients.
     pub(crate) others: bool,
     /// Whether the server sometimes restarts without its state.
@@ -27,7 +27,7 @@ pub(crate) struct Setup {
 }
 
 enum Message {
-    Question(Question),
+    Report(Report),
     Answer(Answer),
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct World {
     server: Server,
     nodes: Vec<Node>,
     /// The time at which each node started.
-    born: Vec<u64>,
+    started: Vec<u64>,
     /// The pending messages, by the time at which they arrive.
     mail: BTreeMap<(u64, u64), Message>,
     sent: u64,
@@ -66,7 +66,7 @@ impl World {
             setup,
             server: Server::new(setup.fault, setup.times),
             nodes: Vec::new(),
-            born: vec![0; setup.modes.len()],
+            started: vec![0; setup.modes.len()],
             mail: BTreeMap::new(),
             sent: 0,
             leases: 0,
@@ -82,7 +82,7 @@ impl World {
         world
     }
 
-    /// A pseudo-random number below `n`, by xorshift.
+    /// Returns a pseudo-random number below `bound`, by xorshift.
     fn below(&mut self, bound: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -90,7 +90,7 @@ impl World {
         (self.random >> 11) % bound
     }
 
-    /// Returns true once in `n` times on average.
+    /// Returns true once in `times` calls on average.
     fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -123,10 +123,10 @@ impl World {
 
     pub(crate) fn run(&mut self) {
         let Times { window, term } = self.setup.times;
-        // Later than the clock ever goes back.
+        // The start is later than the sum of all steps by which the clock goes back.
         let first = 4 * LENGTH + window + term;
         let last = first + LENGTH;
-        self.born.fill(first);
+        self.started.fill(first);
         for now in first..last {
             if self.setup.steps && self.once_in(150) {
                 let most = if self.once_in(2) { 10 } else { 2 * (window + term) };
@@ -140,40 +140,40 @@ impl World {
             }
             if self.setup.others && self.once_in(4) {
                 let permits = 1 + self.below(3);
-                if self.server.decides(now, 0, permits) {
+                if self.server.decide(now, 0, permits) {
                     self.admissions.push(Admission { at: now, permits });
                 }
             }
             for at in 0..self.nodes.len() {
                 if self.setup.crashes && self.once_in(400) {
-                    self.ends(at, now);
+                    self.crash(at, now);
                 }
-                self.steps(at, now);
+                self.step(at, now);
             }
-            self.give_back();
+            self.refund();
         }
         for at in 0..self.nodes.len() {
-            self.ends(at, last);
+            self.crash(at, last);
         }
     }
 
     /// A node crashes, and a new node replaces it.
-    fn ends(&mut self, at: usize, now: u64) {
+    fn crash(&mut self, at: usize, now: u64) {
         let mode = self.nodes[at].mode();
         if mode != Mode::Lease {
-            self.unregistered.push((self.born[at], now));
+            self.unregistered.push((self.started[at], now));
         }
-        self.born[at] = now;
-        let name = self.nodes[at].lease_id();
+        self.started[at] = now;
+        let lease_id = self.nodes[at].lease_id();
         self.nodes[at] = self.node(mode, now);
-        if self.setup.fault == Fault::LivesHaveOneName {
-            self.nodes[at].begins(name);
+        if self.setup.fault == Fault::LeaseIdsAreReused {
+            self.nodes[at].begin_lease(lease_id);
         }
         self.receipts.retain(|receipt| receipt.0 != at);
     }
 
     /// The actions of a node in one tick.
-    fn steps(&mut self, at: usize, now: u64) {
+    fn step(&mut self, at: usize, now: u64) {
         if self.nodes[at].asleep > now {
             return;
         }
@@ -183,54 +183,54 @@ impl World {
         }
         let busy = !(now / 50 + at as u64).is_multiple_of(3);
         for _ in 0..self.below(if busy { 4 } else { 2 }) {
-            self.decides(at, now);
+            self.request(at, now);
         }
         let waiting = core::mem::take(&mut self.nodes[at].deciders);
         let (awake, asleep): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|it| it.wakes <= now);
         self.nodes[at].deciders = asleep;
         for decider in awake {
-            self.uses(at, now, decider);
+            self.spend(at, now, decider);
         }
         if now >= self.nodes[at].next {
             let want = if busy { 5 + self.below(20) } else { self.below(4) };
             let cap = if self.once_in(3) { LIMIT } else { want };
-            let asked = self.nodes[at].asks(now, want, cap);
+            let report = self.nodes[at].report(now, want, cap);
             self.nodes[at].next = now + 2 + self.below(8);
             if now >= self.nodes[at].cut_off {
-                self.post(now, Message::Question(asked));
+                self.post(now, Message::Report(report));
             }
         }
         if self.nodes[at].is_idle(now) && self.once_in(20) {
             self.leases += 1;
-            self.nodes[at].begins(self.leases);
+            self.nodes[at].begin_lease(self.leases);
         }
         if self.once_in(400) {
             let Times { window, term } = self.setup.times;
             let until = now + 1 + self.below(3 * (window + term));
-            self.nodes[at].sleeps(now, until);
+            self.nodes[at].suspend(now, until);
         }
     }
 
-    /// A request: checks whether the term has ended, and exchanges, at once or after a delay.
-    fn decides(&mut self, at: usize, now: u64) {
+    /// Makes a request to a node. Its decider checks the term, and makes the exchange at once or after a delay.
+    fn request(&mut self, at: usize, now: u64) {
         let permits = match self.below(6) {
             0 => 3,
             1 => 2,
             _ => 1,
         };
         // Some requests go to the server instead of using a budget.
-        if self.once_in(self.setup.asks) && !self.setup.wipes && now >= self.nodes[at].cut_off {
-            // As much as it may be granted while the request is on its way.
+        if self.once_in(self.setup.every_nth) && !self.setup.wipes && now >= self.nodes[at].cut_off {
+            // The node may be granted this many permits while the request is on its way.
             let own = match self.nodes[at].mode() {
                 Mode::Lease => 0,
                 Mode::Sync { pending } => pending.min(LIMIT),
             };
-            if self.server.decides(now, own, permits) {
+            if self.server.decide(now, own, permits) {
                 self.admissions.push(Admission { at: now, permits });
             }
             return;
         }
-        if !self.nodes[at].has_time(now) {
+        if !self.nodes[at].is_in_term(now) {
             return;
         }
         let Times { window, term } = self.setup.times;
@@ -243,8 +243,8 @@ impl World {
         self.nodes[at].deciders.push(Decider { permits, wakes, read });
     }
 
-    fn uses(&mut self, at: usize, now: u64, decider: Decider) {
-        if let Some((stamp, receipt)) = self.nodes[at].uses(now, decider) {
+    fn spend(&mut self, at: usize, now: u64, decider: Decider) {
+        if let Some((stamp, receipt)) = self.nodes[at].spend(now, decider) {
             let permits = decider.permits;
             if self.once_in(6) {
                 self.receipts.push((at, self.admissions.len(), receipt));
@@ -253,14 +253,14 @@ impl World {
         }
     }
 
-    /// Refunds some uses after a while.
-    fn give_back(&mut self) {
+    /// Refunds some admissions.
+    fn refund(&mut self) {
         if self.receipts.is_empty() || !self.once_in(6) {
             return;
         }
         let which = self.below(self.receipts.len() as u64) as usize;
         let (at, admission, receipt) = self.receipts.swap_remove(which);
-        if self.nodes[at].gives_back(receipt) {
+        if self.nodes[at].refund(receipt) {
             self.admissions[admission].permits = 0;
         }
     }
@@ -271,8 +271,8 @@ impl World {
                 return;
             }
             match entry.remove() {
-                Message::Question(asked) => {
-                    let answer = self.server.answers(now, asked);
+                Message::Report(report) => {
+                    let answer = self.server.answer(now, report);
                     self.post(now, Message::Answer(answer));
                 }
                 Message::Answer(answer) => {
@@ -283,16 +283,16 @@ impl World {
                     let Some(at) = at else { continue };
                     let (asleep, cut_off) = (self.nodes[at].asleep, self.nodes[at].cut_off);
                     if now < asleep.max(cut_off) {
-                        // The message is delayed, and not always lost.
+                        // A suspended node gets the message later. A node that is cut off may lose it.
                         if asleep > now || self.once_in(2) {
                             self.sent += 1;
                             self.mail
                                 .insert((asleep.max(cut_off), self.sent), Message::Answer(answer));
                         }
-                    } else if self.nodes[at].hears(now, answer) {
+                    } else if self.nodes[at].apply(now, answer) {
                         self.leases += 1;
                         let lease_id = self.leases;
-                        self.nodes[at].begins(lease_id);
+                        self.nodes[at].begin_lease(lease_id);
                     }
                 }
             }
@@ -303,9 +303,10 @@ impl World {
         self.admissions.iter().map(|admission| admission.permits).sum()
     }
 
-    /// The most permits in any window, in true time, and the most by which a window exceeds its allowance. The
-    /// allowance is L, and for each node but one its unreserved budget; all nodes without such a budget count as one.
-    /// Each time that the server has lost its state adds the unreserved budgets once more.
+    /// Returns the most permits in any window of true time, and the most by which a window exceeds its allowance.
+    ///
+    /// The allowance is L, and the unreserved budget of each node except one. All nodes without such a budget count as one
+    /// node. The allowance is doubled while a loss of the server's state is within a window and a term.
     pub(crate) fn worst(&self) -> Worst {
         let mut admissions = self.admissions.clone();
         admissions.sort_unstable_by_key(|admission| admission.at);
@@ -324,8 +325,7 @@ impl World {
                 within -= admissions[oldest].permits;
                 oldest += 1;
             }
-            let alive =
-                |lease_id: &&(u64, u64)| lease_id.0 <= admission.at && lease_id.1 + window > admission.at;
+            let alive = |times: &&(u64, u64)| times.0 <= admission.at && times.1 + window > admission.at;
             let nodes = self.unregistered.iter().filter(alive).count() as u64 + u64::from(others);
             // A server that has lost its state grants new budgets. The old budgets end within a term.
             let wiped = |at: &&u64| **at <= admission.at && **at + window + term > admission.at;
@@ -341,7 +341,7 @@ impl World {
     }
 }
 
-/// The permits of windows.
+/// The worst windows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Worst {
     pub(crate) most: u64,
