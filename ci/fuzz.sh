@@ -5,7 +5,7 @@
 # and `cargo fuzz run <target> <file>` repeats it.
 source "$(dirname "$0")/common.sh"
 
-# Of libFuzzer.
+# libFuzzer is written in C++.
 needs c++ g++
 target_dir=${CARGO_TARGET_DIR:-fuzz/target}
 flags=(

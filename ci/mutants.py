@@ -34,8 +34,8 @@ LIMIT = int(os.environ.get("MUTANT_SECONDS", "240"))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.abspath(os.environ.get("MUTANTS_DIR", os.path.join(ROOT, "target", "mutants")))
 
-# The features and the target that a kind of test is built with. Others than these are files of tests.
-# Models: the time of loom itself counts, and that to build them anew for each mutation.
+# The features and the target of each kind of test. Any other kind is the name of a test file.
+# The profile of the models is a compromise: loom is optimized, and the models build fast for each mutation.
 LOOM_PROFILE = ["--profile", "models", "--config", "profile.models.opt-level=0"]
 LOOM_PROFILE += ["--config", 'profile.models.package."*".opt-level=3']
 LOOM = ("rules,tokio", [*LOOM_PROFILE, "--test", "models"])
@@ -52,7 +52,7 @@ TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<number>[0-9][A-Za-z_0-9]*)|(?P<sign>[^\sA-Za-z_0-9])",
     re.S,
 )
-# Names that mean something by themselves: keywords, and what the mutations of orderings are about.
+# Names that are never placeholders: keywords, common methods, and orderings.
 FIXED = set(
     "as break const continue else enum fn for if impl in let loop match mod move mut pub ref return self Self static "
     "struct super trait true false type unsafe use where while Ok Err Some None Option Result bool u8 u32 u64 u128 usize "
@@ -168,7 +168,7 @@ def body_around(text, found, start, end):
             if began <= start and end <= at and "fn" in head:
                 returned = head[head.index(">") :] if ">" in head else []
                 plain = "const" not in head[: head.index("fn")] and not ("-" in head and "impl" in returned)
-                # The innermost function closes first.
+                # The innermost function ends first.
                 around = around or (began, at, plain)
     return around[:2] if around and around[2] else None
 
@@ -179,7 +179,7 @@ def mutate(mutation, place, text):
     return re.sub(r"[A-Za-z_][A-Za-z_0-9]*", lambda name: names.get(name.group(), name.group()), mutation["to"])
 
 
-# Chooses a mutation: a part of `sync`, which the models have too.
+# The code that selects a mutation. It is a part of `sync`, which the models contain, too.
 CHOICE = """
 /// Whether the mutation of this number is the one to try.
 #[cfg(feature = "std")]
@@ -287,9 +287,9 @@ def environment(kind):
         CARGO_TARGET_DIR=os.path.join(WORK, "target"),
         CARGO_INCREMENTAL="1",
         CARGO_PROFILE_DEV_DEBUG="0",
-        # Whether a mutation is noticed must not depend on luck.
+        # A fixed seed: whether a mutation is caught must not depend on random numbers.
         PROPTEST_RNG_SEED="1",
-        # A failure is enough; the smallest one takes long to find.
+        # The first failure is enough. Shrinking it takes long.
         PROPTEST_MAX_SHRINK_ITERS="0",
     )
     if kind == "loom":
@@ -308,7 +308,7 @@ def run_test(project, program, test, number=0, limit=LIMIT):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        # A session of its own: servers that the test has started end with it.
+        # A separate session, so that servers which the test has started end with it.
         start_new_session=True,
     )
     late = threading.Event()
@@ -321,7 +321,7 @@ def run_test(project, program, test, number=0, limit=LIMIT):
     output, failed = "", False
     for line in run.stdout:
         output += line
-        # The first one decides: the tests beside it need not end.
+        # The first failure decides, so the other tests need not end.
         if re.match(r"test .* \.\.\. FAILED$", line):
             failed = True
             stop()
@@ -331,7 +331,7 @@ def run_test(project, program, test, number=0, limit=LIMIT):
     timer.cancel()
     if late.is_set():
         return "hangs" if limit < LIMIT else f"not ended after {LIMIT} s", output
-    # A model that fails while it is unwound aborts.
+    # A model that fails again while it unwinds aborts.
     if failed or (status != 0 and "panicked at" in output):
         return "failed", output
     if "running 0 tests" in output:
@@ -395,7 +395,7 @@ def main(arguments):
     began = time.monotonic()
     project.build_together(sorted({mutation["test"].split()[0] for mutation, _ in places}))
     print(f"{time.monotonic() - began:5.1f} s  {len(project.together)} mutations built together", flush=True)
-    # `ci/loom.sh` shows that the models pass, all of them.
+    # `ci/loom.sh` shows that all models pass.
     jobs = queue.Queue()
     for test in sorted({mutation["test"] for mutation, _ in places if not mutation["test"].startswith("loom ")}):
         jobs.put((None, test, 0))

@@ -7,7 +7,7 @@
 source "$(dirname "$0")/common.sh"
 
 [[ $# -eq 0 || $* == --tests ]] || { echo "usage: ci/package.sh [--tests]"; exit 2; }
-git ls-files >/dev/null 2>&1 || not_run "which files there should be is known from git only"
+git ls-files >/dev/null 2>&1 || not_run "the expected files are listed by git, and this is no git repository"
 
 # Files that only contributors need, and packages that are not published.
 left_out='^(\.ci|\.github|benches|ci|cli|examples/servers|fuzz|tests/servers)/|^(\.gitignore|Cargo\.lock|deny\.toml|rustfmt\.toml)$'

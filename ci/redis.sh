@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Shows that limits over many machines hold against real servers, single ones and a cluster, which the tests start and stop
-# on ports of their own (with its metrics and `ringgate redis check`): also while these are killed, stopped, paused, full, read-only, cut off, or their slots move. Installs a server
-# where there is none and that is allowed.
+# Shows that shared limits hold with real servers and with a cluster, also while these are killed, stopped, paused, full,
+# read-only or cut off, or while their slots move. Also runs the tests of the metrics and of `ringgate redis check`. The tests
+# start the servers at free ports. The script installs a server if it is missing and can be installed.
 source "$(dirname "$0")/common.sh"
 
 command -v valkey-server >/dev/null || needs redis-server redis-server

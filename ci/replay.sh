@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Shows that a large log is replayed in 100 MiB of memory, with equal results from a file, a pipe and gzip, and prints how long it takes:
-# REPLAY_BYTES (default 100000000; 1000000000 for a gigabyte) of a log that is made up here.
+# Shows that a large log is replayed in 100 MiB of memory, with equal results from a file, a pipe and gzip. Prints the time of
+# each run. The log is generated, with REPLAY_BYTES bytes (default 100000000).
 source "$(dirname "$0")/common.sh"
 
 bytes=${REPLAY_BYTES:-100000000}
-# As ci/readme.sh builds it.
+# The same build settings as in ci/readme.sh, so that one build serves both checks.
 export CARGO_PROFILE_RELEASE_LTO=${CARGO_PROFILE_RELEASE_LTO:-off}
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=${CARGO_PROFILE_RELEASE_CODEGEN_UNITS:-16}
 cargo build --locked --release --package ringgate-cli
@@ -29,6 +29,6 @@ replay "a pipe" <"$log" >"$directory/pipe.json"
 replay "gzip" <(gzip -1 <"$log") >"$directory/gzip.json"
 cmp "$directory/file.json" "$directory/pipe.json"
 cmp "$directory/file.json" "$directory/gzip.json"
-# Line by line, in order or not, as many as there are.
+# Each line of the log is a request.
 grep -q "^\"lines\":$(wc -l <"$log"),\"requests\":$(wc -l <"$log")," "$directory/file.json"
-echo "the same from all three"
+echo "the three results are equal"

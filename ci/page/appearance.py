@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 
-from says import Says
+from contents import Contents
 
 # The contrast ratio, as WCAG defines it, of every text and of the lines of charts.
 CONTRASTS = """
@@ -48,7 +48,7 @@ return found;
 """
 
 
-class Looks(Says):
+class Appearance(Contents):
     def is_trusted(self):
         """The page states the hash of its script, without which no browser runs the script."""
         with open(self.address.removeprefix("file://"), encoding="utf-8") as file:
@@ -127,7 +127,7 @@ class Looks(Says):
         self.expect(least < chart < width, f"the chart is {chart} px wide on a screen of {width} px")
 
     def zones(self):
-        """All times are said in UTC, or in the zone of the browser, and back."""
+        """All times are displayed in UTC, or in the zone of the browser, and back."""
         self.load()
         times = "return [...document.querySelectorAll('time')].map((time) => [time.dateTime, time.textContent])"
         zones = "return [...document.querySelectorAll('.zone')].map((zone) => zone.textContent)"

@@ -78,7 +78,7 @@ class Browser:
         for line in self._driver.stdout:
             if "started successfully on port" in line:
                 return int(line.rstrip().rstrip(".").split()[-1])
-        raise RuntimeError("chromedriver ended before it said its port")
+        raise RuntimeError("chromedriver ended before it displayed its port")
 
     def _call(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()

@@ -11,11 +11,11 @@ import signal
 import sys
 
 from browser import Browser
-from looks import Looks
+from appearance import Appearance
 from page import BOXES
 
 
-class Report(Looks):
+class Report(Appearance):
     def all(self, pictures):
         self.is_trusted()
         self.browser.console()

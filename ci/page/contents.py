@@ -3,15 +3,15 @@
 import json
 
 from page import BOXES, WALK, Page
-from wanted import NBSP, count_at, figures, moment, number, one_per_cent, percent
+from expected import NBSP, count_at, figures, moment, number, one_per_cent, percent
 
 KEYS = {"left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010"}
 
 
-class Says(Page):
+class Contents(Page):
     def answers(self):
         """The key that was denied most, the time, and the limit that would have denied at most 1 %."""
-        data, said = self.data, self.text("#most-limited")
+        data, displayed = self.data, self.text("#most-limited")
         denied = [row for row in data["keys"] if row["denied"] > 0]
         if denied:
             most = max(denied, key=lambda row: row["denied"])
@@ -20,29 +20,29 @@ class Says(Page):
             rule = self.rule(most["rule"])
             if rule["key"] == "all":
                 self.expect(
-                    said.startswith("All requests together were denied most often"), f"all together are not in: {said}"
+                    displayed.startswith("All requests together were denied most often"), f"all together are not in: {displayed}"
                 )
             elif most["key"].isprintable() and 0 < len(most["key"]) < 100:
                 self.expect(
-                    f" {most['key']} was denied most often" in said, f"the most-limited key {most['key']} is not in: {said}"
+                    f" {most['key']} was denied most often" in displayed, f"the most-limited key {most['key']} is not in: {displayed}"
                 )
             self.expect(
-                f": {number(most['denied'])} of {number(most['requests'])} requests" in said,
-                f"its figures are not in: {said}",
+                f": {number(most['denied'])} of {number(most['requests'])} requests" in displayed,
+                f"its figures are not in: {displayed}",
             )
-            self.expect(percent(most["denied"], most["requests"]) in said, f"its share is not in: {said}")
+            self.expect(percent(most["denied"], most["requests"]) in displayed, f"its share is not in: {displayed}")
             first, last = moment(most["first_denied"]), moment(most["last_denied"])
             when = f"at {first} UTC" if first == last else f"between {first} and {last} UTC"
-            self.expect(when in said, f"'{when}' is not in: {said}")
+            self.expect(when in displayed, f"'{when}' is not in: {displayed}")
             for chosen in data["chosen"]:
                 if (chosen["rule"], chosen["key"]) == (most["rule"], most["key"]):
                     at = next(
                         at for at, count in chosen["asked"] if count == max(count for _, count in chosen["asked"])
                     )
                     peak = f"{number(most['worst'])} permits were requested in "
-                    self.expect(peak in said and f"up to {moment(at)}" in said, f"its peak is not in: {said}")
+                    self.expect(peak in displayed and f"up to {moment(at)}" in displayed, f"its peak is not in: {displayed}")
         else:
-            self.expect(said.startswith("No request was denied"), f"no request was denied, but the page says: {said}")
+            self.expect(displayed.startswith("No request was denied"), f"no request was denied, but the page says: {displayed}")
         limits = self.browser.run(
             "return [...document.querySelectorAll('.limit-answer')].map((each) => each.textContent)"
         )
@@ -56,13 +56,13 @@ class Says(Page):
             wanted.append(
                 (bool(fit), f"A limit of {number(figure)} " if fit else f"the largest, {number(figure)} per ", share)
             )
-        for said in limits:
+        for displayed in limits:
             self.expect(
                 any(
-                    start in said and share in said and said.startswith("A limit") == fits
+                    start in displayed and share in displayed and displayed.startswith("A limit") == fits
                     for fits, start, share in wanted
                 ),
-                f"{said!r} is none of {wanted}",
+                f"{displayed!r} is none of {wanted}",
             )
         facts = self.browser.run("return [...document.querySelectorAll('.facts dd')].map((each) => each.textContent)")
         self.equal(facts[0], number(data["requests"]), "requests")
@@ -112,16 +112,16 @@ class Says(Page):
         for choice, denied in choices:
             if len(choices) > 1:
                 self.choose("#traffic-rule", choice)
-            said = self.browser.run(WALK, "traffic")
-            read = [figures(text.split(" UTC: ")[1]) for text, _, _ in said]
+            displayed = self.browser.run(WALK, "traffic")
+            read = [figures(text.split(" UTC: ")[1]) for text, _, _ in displayed]
             self.equal(sum(row[0] for row in read), sum(series["requests"]), "requests read off the chart over time")
             self.equal(sum(row[1] for row in read), sum(denied), "denials read off the chart over time")
-            self.expect(said[0][0].startswith(moment(self.data["from"])), f"the chart begins at {said[0][0]}")
-            places = [x for _, x, _ in said]
+            self.expect(displayed[0][0].startswith(moment(self.data["from"])), f"the chart begins at {displayed[0][0]}")
+            places = [x for _, x, _ in displayed]
             self.expect(places == sorted(set(places)), "the cursor moves to the right")
             apart = (places[-1] - places[0]) / max(1, len(places) - 1)
             self.expect(apart >= 1.9 or len(places) == 1, f"moments are {apart} pixels apart")
-            self.expect(all(shown == "visible" for _, _, shown in said), "the cursor is seen")
+            self.expect(all(shown == "visible" for _, _, shown in displayed), "the cursor is seen")
             merged = -(-len(series["requests"]) // len(read))
             boxes = self.browser.run(BOXES, "#traffic .area")
             for name, list_ in (("area requests", series["requests"]), ("area denied", denied)):
@@ -187,9 +187,9 @@ class Says(Page):
                     self.expect(text[:100] == value[:100] or not value.isascii(), f"{text!r} where {value!r} was expected")
             count = max(count for _, count in chosen["asked"])
             peak = next(at for at, other in chosen["asked"] if other == count)
-            said = self.text("#sliding-readout").split("UTC: ")[1]
+            displayed = self.text("#sliding-readout").split("UTC: ")[1]
             near = chosen["near"] or chosen
-            self.equal(figures(said), [count, count_at(near["admitted"], peak)], "asked and admitted at the peak")
+            self.equal(figures(displayed), [count, count_at(near["admitted"], peak)], "asked and admitted at the peak")
             far = 6 * chosen["window"]
             begin, end = max(self.data["from"], peak - far), min(self.data["to"], peak + far)
             drawn[index] = self.curve({**chosen, **near}, begin, end)
@@ -232,9 +232,9 @@ class Says(Page):
                     f"what is above the limit is {over['height']} high, not {wanted}",
                 )
         moments = {begin} | {at for name in ("asked", "admitted") for at, _ in chosen[name] if begin < at <= end}
-        said = [figures(text.split("UTC: ")[1]) for text, _, _ in self.browser.run(WALK, "sliding")]
+        displayed = [figures(text.split("UTC: ")[1]) for text, _, _ in self.browser.run(WALK, "sliding")]
         wanted = [[count_at(chosen["asked"], at), count_at(chosen["admitted"], at)] for at in sorted(moments)]
-        self.equal(said, wanted, "what is read off the sliding count")
+        self.equal(displayed, wanted, "what is read off the sliding count")
         return boxes["line asked"]["d"]
 
     def what_if(self):

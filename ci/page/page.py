@@ -6,15 +6,15 @@ import traceback
 # The readout of a chart at each of its times, and the position of its cursor.
 WALK = """
 const [id] = arguments;
-const place = document.getElementById(id), said = [];
+const place = document.getElementById(id), displayed = [];
 const press = (key) => place.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true }));
 press('Home');
 for (let index = 0; index <= Number(place.getAttribute('aria-valuemax')); index += 1) {
   const cursor = place.querySelector('.cursor');
-  said.push([document.getElementById(id + '-readout').textContent, Number(cursor.getAttribute('x1')), cursor.getAttribute('visibility')]);
+  displayed.push([document.getElementById(id + '-readout').textContent, Number(cursor.getAttribute('x1')), cursor.getAttribute('visibility')]);
   press('ArrowRight');
 }
-return said;
+return displayed;
 """
 
 BOXES = """
@@ -49,8 +49,8 @@ class Page:
         self.browser.open(self.address)
 
     def quiet(self, where):
-        said = self.browser.console()
-        self.expect(said == [], f"{where}: the console says {[entry['message'] for entry in said][:5]}")
+        displayed = self.browser.console()
+        self.expect(displayed == [], f"{where}: the console says {[entry['message'] for entry in displayed][:5]}")
         loaded = self.browser.run("return performance.getEntriesByType('resource').map((entry) => entry.name)")
         self.expect(loaded == [], f"{where}: fetched {loaded[:5]}")
 
