@@ -16,13 +16,13 @@ fn ring(limit: u64, cells: u64) -> CounterRingBuilder {
     CounterRing::builder(quota).cells(cells).unpacked()
 }
 
-/// Two threads enter one cell concurrently, and one permit is left.
+/// Two threads enter one cell concurrently and request its last permit.
 #[test]
 fn wide_one_cell() {
     BOUNDED.run(
         ring(2, 1).build().unwrap(),
         &[],
-        &[&[Take(0, 1), Take(0, 1)], &[Take(0, 1)]],
+        &[&[Check(0, 1), Check(0, 1)], &[Check(0, 1)]],
     );
 }
 
@@ -31,29 +31,29 @@ fn wide_one_cell() {
 fn wide_one_cell_in_full() {
     FULL.run(
         ring(1, 1).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(2 * W, 2)], &[Take(2 * W, 1)]],
+        &[Check(0, 1)],
+        &[&[Check(2 * W, 2)], &[Check(2 * W, 1)]],
     );
 }
 
-/// A refund beside the entry of a cell.
+/// A refund during the entry of a cell.
 #[test]
 fn wide_refund_in_full() {
     FULL.with_late_refunds().run(
         ring(2, 1).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(0, 1), GiveBack(1)], &[Take(W, 1)]],
+        &[Check(0, 1)],
+        &[&[Check(0, 1), Refund(1)], &[Check(W, 1)]],
     );
 }
 
 /// One thread is a cell ahead of the other by one nanosecond. A charge at the end of a cell is in the sum at the
 /// beginning of the next cell.
 #[test]
-fn wide_neighbouring_cells() {
+fn wide_adjacent_cells() {
     BOUNDED.run(
         ring(2, 1).build().unwrap(),
         &[],
-        &[&[Take(W - 1, 1), Take(W, 1)], &[Take(W, 1), Take(W - 1, 1)]],
+        &[&[Check(W - 1, 1), Check(W, 1)], &[Check(W, 1), Check(W - 1, 1)]],
     );
 }
 
@@ -62,8 +62,8 @@ fn wide_neighbouring_cells() {
 fn wide_older_reading_in_full() {
     FULL.run(
         ring(1, 1).build().unwrap(),
-        &[Take(W / 2, 1)],
-        &[&[Take(2 * W, 2)], &[Take(W / 2, 1)]],
+        &[Check(W / 2, 1)],
+        &[&[Check(2 * W, 2)], &[Check(W / 2, 1)]],
     );
 }
 
@@ -73,10 +73,10 @@ fn wide_older_reading_in_full() {
 fn wide_sleeper_for_a_lap() {
     BOUNDED.run(
         ring(1, 1).build().unwrap(),
-        &[Take(0, 1)],
+        &[Check(0, 1)],
         &[
-            &[Take(2 * W, 1)],
-            &[Take(2 * W, 1), Take(4 * W, 1), Take(5 * W, 1)],
+            &[Check(2 * W, 1)],
+            &[Check(2 * W, 1), Check(4 * W, 1), Check(5 * W, 1)],
         ],
     );
 }
@@ -86,8 +86,8 @@ fn wide_sleeper_for_a_lap() {
 fn wide_sleeper_with_two_cells() {
     BOUNDED.run(
         ring(2, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 1)],
-        &[&[Take(2 * W, 1)], &[Take(3 * W, 1), Take(5 * W, 1)]],
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Check(2 * W, 1)], &[Check(3 * W, 1), Check(5 * W, 1)]],
     );
 }
 
@@ -96,10 +96,10 @@ fn wide_sleeper_with_two_cells() {
 fn wide_entering_carries_the_sum() {
     BOUNDED.run(
         ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 1)],
+        &[Check(0, 1), Check(W, 1)],
         &[
-            &[Take(2 * W, 1), Take(2 * W, 1)],
-            &[Take(2 * W, 1), Take(3 * W, 1)],
+            &[Check(2 * W, 1), Check(2 * W, 1)],
+            &[Check(2 * W, 1), Check(3 * W, 1)],
         ],
     );
 }
@@ -110,38 +110,38 @@ fn wide_entering_carries_the_sum() {
 fn wide_slot_is_replaced() {
     BOUNDED.run(
         ring(1, 1).build().unwrap(),
-        &[Take(W - 1, 1)],
-        &[&[Take(W, 2)], &[Take(W, 1)]],
+        &[Check(W - 1, 1)],
+        &[&[Check(W, 2)], &[Check(W, 1)]],
     );
     BOUNDED.run(
         ring(2, 2).classic().build().unwrap(),
-        &[Take(W - 1, 2)],
-        &[&[Take(W, 1)], &[Take(W, 1)]],
+        &[Check(W - 1, 2)],
+        &[&[Check(W, 1)], &[Check(W, 1)]],
     );
 }
 
-/// An open cell has its slot, from which the base of a later cell is computed.
+/// An open cell has a slot. The base of a later cell is computed from that slot.
 #[test]
 fn wide_slot_of_an_open_cell() {
     BOUNDED.run(
         ring(2, 2).build().unwrap(),
         &[],
-        &[&[Take(2 * W, 1)], &[Take(2 * W, 1), Take(4 * W, 2)]],
+        &[&[Check(2 * W, 1)], &[Check(2 * W, 1), Check(4 * W, 2)]],
     );
 }
 
 /// A thread reads while a slot is replaced. The base has the sum that the slot no longer has.
 #[test]
-fn wide_looks_while_a_slot_is_replaced() {
+fn wide_queries_while_a_slot_is_replaced() {
     FULL.run(
         ring(1, 1).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(W, 1)], &[Room(W)]],
+        &[Check(0, 1)],
+        &[&[Check(W, 1)], &[Remaining(W)]],
     );
     FULL.run(
         ring(1, 1).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(W, 1)], &[Ready(W, 1)]],
+        &[Check(0, 1)],
+        &[&[Check(W, 1)], &[ReadyAt(W, 1)]],
     );
 }
 
@@ -152,12 +152,12 @@ fn wide_refund_against_entering() {
     BOUNDED.with_late_refunds().run(
         ring(1, 1).build().unwrap(),
         &[],
-        &[&[Take(0, 1), GiveBack(1)], &[Take(W, 1), Take(0, 1)]],
+        &[&[Check(0, 1), Refund(1)], &[Check(W, 1), Check(0, 1)]],
     );
     BOUNDED.with_late_refunds().run(
         ring(2, 1).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(0, 1), GiveBack(1)], &[Take(0, 1), Take(2 * W, 2)]],
+        &[Check(0, 1)],
+        &[&[Check(0, 1), Refund(1)], &[Check(0, 1), Check(2 * W, 2)]],
     );
 }
 
@@ -167,7 +167,7 @@ fn wide_refund_in_a_later_cell() {
     BOUNDED.with_late_refunds().run(
         ring(2, 1).build().unwrap(),
         &[],
-        &[&[Take(0, 1), GiveBack(1)], &[Take(2 * W - 1, 1), Take(2 * W, 2)]],
+        &[&[Check(0, 1), Refund(1)], &[Check(2 * W - 1, 1), Check(2 * W, 2)]],
     );
 }
 
@@ -176,19 +176,19 @@ fn wide_refund_in_a_later_cell() {
 fn wide_refund_beside_a_refund_of_another_cell() {
     FULL.inheriting().run(
         ring(3, 3).build().unwrap(),
-        &[Take(0, 1), Take(W, 1), Take(2 * W, 1)],
-        &[&[GiveBack(1)], &[GiveBack(1)]],
+        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
+        &[&[Refund(1)], &[Refund(1)]],
     );
     // The second refund is to the current cell.
     FULL.inheriting().run(
         ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 1)],
-        &[&[GiveBack(1)], &[GiveBack(1), Take(W, 2)]],
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Refund(1), Check(W, 2)]],
     );
     BOUNDED.inheriting().up_to(2).run(
         ring(3, 3).build().unwrap(),
-        &[Take(0, 1), Take(W, 1), Take(2 * W, 1)],
-        &[&[GiveBack(1)], &[GiveBack(1)], &[Take(2 * W, 1)]],
+        &[Check(0, 1), Check(W, 1), Check(2 * W, 1)],
+        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 1)]],
     );
 }
 
@@ -198,24 +198,24 @@ fn wide_refund_beside_a_refund_of_another_cell() {
 fn wide_refund_of_an_older_cell_against_entering() {
     BOUNDED.inheriting().with_late_refunds().run(
         ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 2)],
-        &[&[GiveBack(1)], &[Take(2 * W, 2)]],
+        &[Check(0, 1), Check(W, 2)],
+        &[&[Refund(1)], &[Check(2 * W, 2)]],
     );
     // The other order of the threads is a separate model, because loom goes back only to the last access of a word.
     BOUNDED.inheriting().with_late_refunds().run(
         ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(0, 1), Take(W, 1)],
-        &[&[Take(2 * W, 2)], &[GiveBack(1)]],
+        &[Check(0, 1), Check(0, 1), Check(W, 1)],
+        &[&[Check(2 * W, 2)], &[Refund(1)]],
     );
     BOUNDED.inheriting().with_late_refunds().run(
         ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 2)],
-        &[&[GiveBack(1)], &[Take(2 * W, 1), Take(3 * W, 1)]],
+        &[Check(0, 1), Check(W, 2)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(3 * W, 1)]],
     );
     BOUNDED.inheriting().with_late_refunds().up_to(2).run(
         ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 1)],
-        &[&[GiveBack(1)], &[GiveBack(1)], &[Take(2 * W, 3)]],
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Refund(1)], &[Check(2 * W, 3)]],
     );
 }
 
@@ -224,8 +224,8 @@ fn wide_refund_of_an_older_cell_against_entering() {
 fn wide_refund_while_a_slot_is_published() {
     BOUNDED.inheriting().with_late_refunds().run(
         ring(3, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 1)],
-        &[&[GiveBack(1)], &[Take(2 * W, 1), Take(4 * W, 3)]],
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 3)]],
     );
 }
 
@@ -234,8 +234,8 @@ fn wide_refund_while_a_slot_is_published() {
 fn wide_refund_sleeps_for_a_lap() {
     BOUNDED.inheriting().with_late_refunds().run(
         ring(1, 1).build().unwrap(),
-        &[Take(0, 1), Take(W, 1)],
-        &[&[GiveBack(1)], &[Take(2 * W, 1), Take(4 * W, 1), Take(5 * W, 1)]],
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Check(2 * W, 1), Check(4 * W, 1), Check(5 * W, 1)]],
     );
 }
 
@@ -245,61 +245,61 @@ fn wide_refund_sleeps_for_a_lap() {
 fn wide_refund_charge_and_entering() {
     BOUNDED.inheriting().with_late_refunds().up_to(2).run(
         ring(1, 2).build().unwrap(),
-        &[Take(0, 1), Take(W, 1)],
-        &[&[GiveBack(1)], &[Charge(W, 9)], &[Take(2 * W, 1)]],
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Charge(W, 9)], &[Check(2 * W, 1)]],
     );
 }
 
-/// Debt is charged beside an admission, and beside the entry of a cell.
+/// Debt is charged during an admission, and during the entry of a cell.
 #[test]
 fn wide_charge() {
     BOUNDED.run(
         ring(2, 1).build().unwrap(),
         &[],
-        &[&[Charge(0, 3), Take(W, 1)], &[Take(0, 1)]],
+        &[&[Charge(0, 3), Check(W, 1)], &[Check(0, 1)]],
     );
 }
 
 /// Read-only calls write nothing, while cells are entered and charged.
 #[test]
-fn wide_looks() {
+fn wide_queries() {
     BOUNDED.run(
         ring(2, 2).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(W, 1)], &[Room(W)]],
+        &[Check(0, 1)],
+        &[&[Check(W, 1)], &[Remaining(W)]],
     );
     BOUNDED.run(
         ring(2, 2).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(W, 1)], &[Ready(W, 2)]],
+        &[Check(0, 1)],
+        &[&[Check(W, 1)], &[ReadyAt(W, 2)]],
     );
     BOUNDED.run(
         ring(2, 2).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(3 * W, 1)], &[Room(W)]],
+        &[Check(0, 1)],
+        &[&[Check(3 * W, 1)], &[Remaining(W)]],
     );
     // The cell of the call is entered and left meanwhile.
     BOUNDED.up_to(2).run(
         ring(2, 1).build().unwrap(),
-        &[Take(W, 1), Take(2 * W, 1)],
-        &[&[Take(3 * W, 1), Take(4 * W, 1)], &[Room(3 * W)]],
+        &[Check(W, 1), Check(2 * W, 1)],
+        &[&[Check(3 * W, 1), Check(4 * W, 1)], &[Remaining(3 * W)]],
     );
     // Neither the slot nor the base has the cell of the call any more.
     FULL.run(
         ring(2, 1).build().unwrap(),
-        &[Take(W, 2)],
-        &[&[Take(2 * W, 1)], &[Room(W)]],
+        &[Check(W, 2)],
+        &[&[Check(2 * W, 1)], &[Remaining(W)]],
     );
 }
 
 /// The base may belong to a later cell than the control word that was read before it, and more permits were admitted
 /// in between.
 #[test]
-fn wide_room_of_the_present_cell() {
+fn wide_capacity_of_the_present_cell() {
     BOUNDED.up_to(2).run(
         ring(2, 1).build().unwrap(),
-        &[Take(W, 1), Take(2 * W, 1)],
-        &[&[Take(3 * W, 1), Take(4 * W, 1)], &[Room(2 * W)]],
+        &[Check(W, 1), Check(2 * W, 1)],
+        &[&[Check(3 * W, 1), Check(4 * W, 1)], &[Remaining(2 * W)]],
     );
 }
 
@@ -309,8 +309,8 @@ fn wide_room_of_the_present_cell() {
 fn wide_denial_of_the_past() {
     BOUNDED.run(
         ring(2, 1).build().unwrap(),
-        &[Take(0, 1)],
-        &[&[Take(0, 1)], &[Take(2 * W, 1), Take(4 * W, 1)]],
+        &[Check(0, 1)],
+        &[&[Check(0, 1)], &[Check(2 * W, 1), Check(4 * W, 1)]],
     );
 }
 
@@ -320,7 +320,7 @@ fn wide_even() {
     BOUNDED.run(
         ring(2, 2).even().build().unwrap(),
         &[],
-        &[&[Take(0, 1), Take(W, 1)], &[Take(0, 1)]],
+        &[&[Check(0, 1), Check(W, 1)], &[Check(0, 1)]],
     );
 }
 
@@ -336,7 +336,7 @@ fn wide_two_windows() {
         .unwrap();
     BOUNDED
         .and_within(1, 3 * W)
-        .run(both, &[Take(0, 1)], &[&[Take(2 * W, 1)], &[Take(2 * W, 1)]]);
+        .run(both, &[Check(0, 1)], &[&[Check(2 * W, 1)], &[Check(2 * W, 1)]]);
 }
 
 /// Refunds and entries of cells with two windows. Each window is raised separately, also where the permits are in its
@@ -354,13 +354,13 @@ fn wide_refund_in_two_windows() {
     };
     FULL.inheriting().and_within(4, 3 * W).run(
         both(),
-        &[Take(0, 1), Take(W, 1)],
-        &[&[GiveBack(1)], &[GiveBack(1), Take(W, 2)]],
+        &[Check(0, 1), Check(W, 1)],
+        &[&[Refund(1)], &[Refund(1), Check(W, 2)]],
     );
     BOUNDED.inheriting().unordered().and_within(4, 3 * W).run(
         both(),
-        &[Take(2 * W, 1), Take(3 * W - 1, 2)],
-        &[&[GiveBack(1)], &[Take(3 * W, 2), Take(4 * W, 2)]],
+        &[Check(2 * W, 1), Check(3 * W - 1, 2)],
+        &[&[Refund(1)], &[Check(3 * W, 2), Check(4 * W, 2)]],
     );
 }
 
@@ -373,26 +373,26 @@ const SEC: u64 = 1_000_000_000;
 
 #[test]
 fn packed_one_cell() {
-    FULL.run(packed(2, 1), &[], &[&[Take(0, 1), Take(0, 1)], &[Take(0, 1)]]);
-    FULL.run(packed(3, 1), &[], &[&[Take(0, 2)], &[Take(0, 2)]]);
+    FULL.run(packed(2, 1), &[], &[&[Check(0, 1), Check(0, 1)], &[Check(0, 1)]]);
+    FULL.run(packed(3, 1), &[], &[&[Check(0, 2)], &[Check(0, 2)]]);
 }
 
 #[test]
-fn packed_neighbouring_cells() {
+fn packed_adjacent_cells() {
     FULL.run(
         packed(2, 1),
         &[],
         &[
-            &[Take(SEC - 1, 1), Take(SEC, 1)],
-            &[Take(SEC, 1), Take(SEC - 1, 1)],
+            &[Check(SEC - 1, 1), Check(SEC, 1)],
+            &[Check(SEC, 1), Check(SEC - 1, 1)],
         ],
     );
     FULL.run(
         packed(1, 2),
-        &[Take(0, 1)],
+        &[Check(0, 1)],
         &[
-            &[Take(2 * SEC, 1), Take(3 * SEC, 1)],
-            &[Take(3 * SEC, 1), Take(5 * SEC, 1)],
+            &[Check(2 * SEC, 1), Check(3 * SEC, 1)],
+            &[Check(3 * SEC, 1), Check(5 * SEC, 1)],
         ],
     );
 }
@@ -402,8 +402,8 @@ fn packed_neighbouring_cells() {
 fn packed_older_reading() {
     FULL.run(
         packed(2, 1),
-        &[Take(SEC / 2, 2)],
-        &[&[Take(2 * SEC, 1)], &[Take(SEC / 2, 1)]],
+        &[Check(SEC / 2, 2)],
+        &[&[Check(2 * SEC, 1)], &[Check(SEC / 2, 1)]],
     );
 }
 
@@ -413,8 +413,8 @@ fn packed_refund() {
         packed(2, 1),
         &[],
         &[
-            &[Take(0, 2), GiveBack(1)],
-            &[Take(0, 1), Take(SEC, 1), GiveBack(1)],
+            &[Check(0, 2), Refund(1)],
+            &[Check(0, 1), Check(SEC, 1), Refund(1)],
         ],
     );
 }
@@ -425,8 +425,8 @@ fn packed_refund_in_a_later_cell() {
         packed(2, 1),
         &[],
         &[
-            &[Take(0, 1), GiveBack(1)],
-            &[Take(2 * SEC - 1, 1), Take(2 * SEC, 2)],
+            &[Check(0, 1), Refund(1)],
+            &[Check(2 * SEC - 1, 1), Check(2 * SEC, 2)],
         ],
     );
 }
@@ -436,8 +436,8 @@ fn packed_refund_in_a_later_cell() {
 fn packed_refund_of_older_cells() {
     FULL.inheriting().run(
         packed(3, 2),
-        &[Take(0, 1), Take(SEC, 2)],
-        &[&[GiveBack(1)], &[GiveBack(2), Take(2 * SEC, 3)]],
+        &[Check(0, 1), Check(SEC, 2)],
+        &[&[Refund(1)], &[Refund(2), Check(2 * SEC, 3)]],
     );
 }
 
@@ -445,7 +445,7 @@ fn packed_refund_of_older_cells() {
 fn packed_charge() {
     FULL.run(
         packed(2, 2),
-        &[Take(0, 1)],
-        &[&[Charge(SEC, 5), Take(3 * SEC, 1)], &[Take(SEC, 1), GiveBack(1)]],
+        &[Check(0, 1)],
+        &[&[Charge(SEC, 5), Check(3 * SEC, 1)], &[Check(SEC, 1), Refund(1)]],
     );
 }

@@ -14,8 +14,12 @@ fn bucket(limit: u64, burst: u64) -> Gcra {
 
 #[test]
 fn gcra_last_token() {
-    FULL.run(bucket(2, 1), &[], &[&[Take(0, 1), Take(1_000, 1)], &[Take(0, 1)]]);
-    FULL.run(bucket(4, 3), &[], &[&[Take(0, 2)], &[Take(0, 2)]]);
+    FULL.run(
+        bucket(2, 1),
+        &[],
+        &[&[Check(0, 1), Check(1_000, 1)], &[Check(0, 1)]],
+    );
+    FULL.run(bucket(4, 3), &[], &[&[Check(0, 2)], &[Check(0, 2)]]);
 }
 
 /// Readings out of order: an older reading may deny more, and never admits more.
@@ -24,12 +28,15 @@ fn gcra_older_reading() {
     FULL.run(
         bucket(2, 1),
         &[],
-        &[&[Take(1_000, 1), Take(2_000, 1)], &[Take(0, 1), Take(1_500, 1)]],
+        &[
+            &[Check(1_000, 1), Check(2_000, 1)],
+            &[Check(0, 1), Check(1_500, 1)],
+        ],
     );
     BOUNDED.run(
         bucket(2, 2),
         &[],
-        &[&[Take(1_000, 1)], &[Take(0, 2)], &[Take(500, 1)]],
+        &[&[Check(1_000, 1)], &[Check(0, 2)], &[Check(500, 1)]],
     );
 }
 
@@ -39,7 +46,7 @@ fn gcra_refund() {
     FULL.run(
         bucket(2, 2),
         &[],
-        &[&[Take(0, 2), GiveBack(1)], &[Take(500, 1), GiveBack(1)]],
+        &[&[Check(0, 2), Refund(1)], &[Check(500, 1), Refund(1)]],
     );
 }
 
@@ -48,6 +55,6 @@ fn gcra_charge() {
     FULL.run(
         bucket(2, 2),
         &[],
-        &[&[Charge(0, 3)], &[Take(0, 1), Take(2_000, 1)]],
+        &[&[Charge(0, 3)], &[Check(0, 1), Check(2_000, 1)]],
     );
 }

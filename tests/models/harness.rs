@@ -17,15 +17,15 @@ use std::thread;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
     /// Requests permits at a time.
-    Take(u64, u64),
+    Check(u64, u64),
     /// Refunds this many permits of the thread's latest receipt, if it has one.
-    GiveBack(u64),
+    Refund(u64),
     /// Charges permits at a time.
     Charge(u64, u64),
     /// Reads the remaining capacity at a time.
-    Room(u64),
+    Remaining(u64),
     /// Reads, at a time, when this many permits would be admitted.
-    Ready(u64, u64),
+    ReadyAt(u64, u64),
 }
 
 /// The answer to a call.
@@ -33,11 +33,11 @@ pub(crate) enum Call {
 pub(crate) enum Answer {
     Admitted { at: u64, permits: u64 },
     Denied,
-    GivenBack(bool),
-    Nothing,
+    Refunded(bool),
+    NoReceipt,
     Charged(u64),
-    Room(u64),
-    Ready(Option<u64>),
+    Remaining(u64),
+    ReadyAt(Option<u64>),
 }
 
 /// The checks of a model's executions, and the number of executions that loom explores.
@@ -65,7 +65,7 @@ pub(crate) const FULL: Model = Model {
     late: false,
 };
 
-/// Explores every execution with up to three preemptions. With two, the known fault of a recycled slot is not found.
+/// Explores every execution with up to three preemptions. With two, loom does not find the fault of a recycled slot.
 pub(crate) const BOUNDED: Model = Model {
     preemptions: Some(3),
     ordered: true,
@@ -118,8 +118,8 @@ impl Model {
     where
         A: Algorithm + Clone + Send + Sync + 'static,
     {
-        // The orders need thousands of sequential runs, which are slow in Miri. Miri checks the bound and the state
-        // at rest.
+        // The orders need thousands of sequential runs, which are slow in Miri. Miri only checks the bound and the
+        // state when all permits have expired.
         let expected = (self.ordered && !cfg!(miri))
             .then(|| alloc::sync::Arc::new(self.orders(&algorithm, before, threads)));
         let algorithm = alloc::sync::Arc::new(algorithm);
@@ -146,7 +146,7 @@ impl Model {
                 let seen = (answers, outlook(&*algorithm, &plain, before, threads));
                 assert!(
                     expected.contains(&seen),
-                    "no order of the calls gives {seen:?}; orders give {expected:#?}"
+                    "no order of the calls has the answers {seen:?}; the orders have {expected:#?}"
                 );
             }
         });
@@ -275,7 +275,7 @@ fn answer<A: Algorithm, W: Words>(
     receipt: &mut Option<Receipt>,
 ) -> Answer {
     match call {
-        Call::Take(now, permits) => match algorithm.decide(words, Nanos::new(now), permits) {
+        Call::Check(now, permits) => match algorithm.decide(words, Nanos::new(now), permits) {
             Some(taken) => {
                 let at = taken.at().get();
                 *receipt = Some(taken);
@@ -283,13 +283,13 @@ fn answer<A: Algorithm, W: Words>(
             }
             None => Answer::Denied,
         },
-        Call::GiveBack(permits) => match receipt.take() {
-            Some(taken) => Answer::GivenBack(algorithm.refund(words, &taken, permits)),
-            None => Answer::Nothing,
+        Call::Refund(permits) => match receipt.take() {
+            Some(taken) => Answer::Refunded(algorithm.refund(words, &taken, permits)),
+            None => Answer::NoReceipt,
         },
         Call::Charge(now, permits) => Answer::Charged(algorithm.charge(words, Nanos::new(now), permits)),
-        Call::Room(now) => Answer::Room(algorithm.remaining(words, Nanos::new(now))),
-        Call::Ready(now, permits) => Answer::Ready(
+        Call::Remaining(now) => Answer::Remaining(algorithm.remaining(words, Nanos::new(now))),
+        Call::ReadyAt(now, permits) => Answer::ReadyAt(
             algorithm
                 .ready_at(words, Nanos::new(now), permits)
                 .map(Nanos::get),
@@ -357,14 +357,14 @@ impl Model {
             done = false;
             let kept = players[index].clone();
             // A call that moves the window may do so in a separate step, before it is decided.
-            if let (false, Call::Take(now, _) | Call::Charge(now, _)) = (kept.entered, call) {
+            if let (false, Call::Check(now, _) | Call::Charge(now, _)) = (kept.entered, call) {
                 let words = words.twin();
                 assert!(algorithm.decide(&words, Nanos::new(now), u64::MAX).is_none());
                 players[index].entered = true;
                 self.extend(algorithm, before, threads, &words, players, seen);
                 players[index] = kept.clone();
             }
-            let ways = if self.late && matches!(call, Call::GiveBack(_)) {
+            let ways = if self.late && matches!(call, Call::Refund(_)) {
                 2
             } else {
                 1
@@ -395,8 +395,8 @@ impl Model {
 
 fn latest(before: &[Call], threads: &[&[Call]]) -> u64 {
     let time = |call: &Call| match *call {
-        Call::Take(now, _) | Call::Charge(now, _) | Call::Room(now) | Call::Ready(now, _) => now,
-        Call::GiveBack(_) => 0,
+        Call::Check(now, _) | Call::Charge(now, _) | Call::Remaining(now) | Call::ReadyAt(now, _) => now,
+        Call::Refund(_) => 0,
     };
     threads
         .iter()
@@ -407,7 +407,7 @@ fn latest(before: &[Call], threads: &[&[Call]]) -> u64 {
         .unwrap_or(0)
 }
 
-/// The capacity after the last call, over two windows in steps of a fifth.
+/// Returns the capacity after the last call, at ten times over two windows.
 fn outlook<A: Algorithm>(algorithm: &A, words: &Plain, before: &[Call], threads: &[&[Call]]) -> Vec<u64> {
     let from = latest(before, threads);
     let step = u64::try_from(algorithm.window().as_nanos()).unwrap() / 5;
@@ -441,8 +441,8 @@ impl Model {
                         latest = Some(log.len());
                         log.push((at, permits));
                     }
-                    (Call::GiveBack(back), Answer::GivenBack(true)) => {
-                        let index = latest.take().expect("a receipt was given back");
+                    (Call::Refund(back), Answer::Refunded(true)) => {
+                        let index = latest.take().expect("the thread has a receipt");
                         log[index].1 -= back;
                     }
                     _ => {}
@@ -460,7 +460,7 @@ impl Model {
                     .sum();
                 assert!(
                     sum <= bound,
-                    "{sum} of {bound} in the window up to {end}: {log:?}"
+                    "{sum} permits, more than {bound}, in the window up to {end}: {log:?}"
                 );
             }
         }

@@ -5,11 +5,11 @@
 //! table for four keys has three in the front. With real threads, a key has at most 20 possible entries. Each
 //! execution asserts:
 //!
-//! - *bound*: no window holds more permits of a key than the bound, whether its own entry or the catch-all decided;
-//! - *books*: the spent permits in a key's own entry at the end are those that the key was admitted there, so no
-//!   permit was charged to another key, and none was lost;
-//! - *one entry*: as many entries are in use as keys have one;
-//! - *room*: after a long silence, a new key can get every entry.
+//! - *bound*: no window has more permits of a key than the bound, whether its own entry or the catch-all decided;
+//! - *spent*: at the end, the spent permits in a key's entry are those that were admitted there, so no permit was charged
+//!   to another key, and none was lost;
+//! - *one entry*: no key has two entries in use;
+//! - *new keys*: after a long silence, a new key can get every entry.
 
 use core::time::Duration;
 
@@ -93,7 +93,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
     }
 
     /// Helping threads may have stored a later time than a stalled thread would.
-    fn without_books(self) -> Self {
+    fn without_spent(self) -> Self {
         Self { books: false, ..self }
     }
 
@@ -102,7 +102,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
     }
 
     /// Also checks the admissions of each thread with a function of the model.
-    fn run_and(self, model: Model, judge: impl Fn(&Limiter<A>, &[Vec<Admission>]) + Send + Sync + 'static) {
+    fn run_and(self, model: Model, check: impl Fn(&Limiter<A>, &[Vec<Admission>]) + Send + Sync + 'static) {
         model.explore(move || {
             let limiter = Arc::new(
                 KeyedBuilder::new(self.algorithm.clone())
@@ -128,18 +128,18 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
             let own = play(&limiter, mine);
             admitted.extend(handles.into_iter().map(|handle| handle.join().unwrap()));
             admitted.push(own);
-            self.judge(&limiter, &admitted.concat());
-            judge(&limiter, &admitted[1..]);
-            self.judge_room(&limiter);
+            self.check_bound_and_spent(&limiter, &admitted.concat());
+            check(&limiter, &admitted[1..]);
+            self.check_new_keys(&limiter);
         });
     }
 
-    fn judge(&self, limiter: &Limiter<A>, admitted: &[Admission]) {
+    fn check_bound_and_spent(&self, limiter: &Limiter<A>, admitted: &[Admission]) {
         let calls = || self.threads.iter().copied().flatten().chain(self.before);
         let last = calls().map(|&(_, now)| now).max().unwrap();
         limiter.clock().set(Nanos::new(last));
         let window = u64::try_from(self.algorithm.window().as_nanos()).unwrap();
-        // Keys without an admission are included, because permits of other keys may have been charged to them.
+        // Keys without an admission are included, because permits of other keys could have been charged to them.
         let mut keys: Vec<u64> = calls().map(|&(key, _)| key).filter(|&key| key < 100).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -180,7 +180,7 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
     }
 
     /// Asserts that after a long silence, new keys get every entry.
-    fn judge_room(&self, limiter: &Limiter<A>) {
+    fn check_new_keys(&self, limiter: &Limiter<A>) {
         let later = Nanos::new(100 * W);
         limiter.clock().set(later);
         // A key may have three of the entries, so only that number is certain to be found.
@@ -188,14 +188,14 @@ impl<A: Reclaim + Clone + Send + Sync + 'static> Scene<A> {
             let answer = limiter.check_at(&(50_000 + key), later, 1);
             assert!(
                 answer.is_ok_and(|taken| !taken.is_overflow()),
-                "room for {key} of {} only",
+                "only {key} of {} new keys have an entry",
                 self.entries
             );
         }
     }
 }
 
-/// Adapts calls to the size of the table: a key above 100 stands for as many keys as leave one entry free.
+/// Adapts calls to the size of the table. A key above 100 stands for as many keys as leave one entry vacant.
 fn occupied(calls: &[Call], capacity: usize) -> Vec<Call> {
     calls
         .iter()
@@ -317,7 +317,7 @@ fn keyed_older_reading_beside_a_vacancy() {
     .run(BOUNDED);
 }
 
-/// Two threads, with two permits and two calls each of the same key.
+/// Two threads make two requests each for one key, with two permits.
 #[test]
 fn keyed_same_key_twice() {
     Scene::new(packed(2, 1), &[], &[&[(1, W), (1, W)], &[(1, W)]])
@@ -401,7 +401,7 @@ fn keyed_late_gcra() {
 #[test]
 fn keyed_late_log() {
     Scene::new(log(1), LATE.before, LATE.threads)
-        .without_books()
+        .without_spent()
         .run(BOUNDED);
 }
 
@@ -482,7 +482,6 @@ fn with_limit<A: Reclaim + Clone + Send + Sync + 'static>(it: A) {
         let lowered = limiter.with_limit(1).unwrap();
         let admitted = [(); 2].map(|()| lowered.check_at(&1, now, 1).is_ok());
         assert!(own_limit.join().unwrap(), "at most one of two is spent");
-        // Its own admission is in the window, too.
         assert!(!admitted[1]);
         limiter.clock().set(now);
         assert_eq!(limiter.peek(&1).spent(), 1 + u64::from(admitted[0]));
@@ -505,7 +504,7 @@ fn keyed_full_forget() {
         &[&[(1, W)], &[(9, W)]],
     )
     .on_full(OnFull::Forget)
-    .without_books()
+    .without_spent()
     .run(BOUNDED);
 }
 
@@ -558,7 +557,7 @@ fn keyed_same_key_wide() {
         .of_two_entries()
         .run_and(BOUNDED.up_to(2), |limiter, admitted| {
             assert_eq!(admitted.concat().len(), 1);
-            // A real table has room beside the two idle keys. The table under loom has two entries.
+            // A real table has vacant entries beside the two idle keys. The table under loom has two entries.
             let most = limiter.capacity().min(3) as u64;
             assert!((1..=most).contains(&limiter.len()));
         });
@@ -578,7 +577,7 @@ fn keyed_full_share_and_gone() {
 
 /// An admission by the catch-all is refunded after the key has got an entry.
 #[test]
-fn keyed_full_given_back() {
+fn keyed_full_refunded() {
     Scene::new(
         packed(2, 1),
         &[(9, 0), (101, 2 * W)],
@@ -591,7 +590,7 @@ fn keyed_full_given_back() {
             .filter(|admission| admission.overflow)
             .count() as u64;
         limiter.clock().set(Nanos::new(2 * W));
-        // For two cells, the key finds the table full.
+        // The table is full for two cells.
         let peek = limiter.peek(&77);
         assert_eq!(admitted.concat().len(), 2);
         assert!(
@@ -644,7 +643,7 @@ fn forgotten_after_a_refund<A: Reclaim + Clone + Send + Sync + 'static>(it: A, p
         let others = other.join().unwrap();
         limiter.clock().set(later);
         let spent = limiter.peek(&2).spent();
-        // Of key 2, which still has the entry and has inherited the charges of key 1 after the refund.
+        // Key 2 still has the entry, and has inherited the charges of key 1 after the refund.
         if own && exact && limiter.reset(&2) {
             let forgotten = limiter.counts().forgotten + limiter.counts().reclaimed;
             let inherits = others > 0 && spent > 2;
@@ -693,8 +692,8 @@ fn keyed_refund_beside_entering() {
     });
 }
 
-/// A table is saved while another thread decides about the key, or evicts it when it is idle. The file has no less than was
-/// admitted before and still counts, and no more than was admitted at all.
+/// A table is saved while another thread decides about the key, or evicts it when it is idle. The file has at least the
+/// current permits that were admitted before, and at most all admitted permits.
 #[cfg(feature = "std")]
 #[test]
 fn keyed_save_beside_a_decision() {

@@ -30,43 +30,43 @@ const BOB: u64 = 2;
 enum Step {
     /// Spends this many permits of a key's lease.
     Spend(u64, u64),
-    /// Refunds the permits that it spent last.
-    GiveBack,
+    /// Refunds the permits that the thread spent last.
+    Refund,
 }
 use Step::*;
 
 /// A step of the thread that manages the lease.
 #[derive(Clone, Copy, Debug)]
-enum Act {
-    /// Sends a report that requests permits, with a limit on uncharged permits.
-    LeaseRequest(u64),
+enum ManagerStep {
+    /// Sends a report that requests this many permits.
+    Report(u64),
     /// Applies the grant of the store.
-    Hear,
+    ApplyGrant,
     /// Applies the answer that the store does not know the lease.
     Lose,
-    /// Reassigns the lease to another key, if possible, with a grant.
-    PassOn(u64, u64),
+    /// Reassigns the lease to a key, if possible, with a grant of this many permits.
+    Reassign(u64, u64),
     /// Moves time to the end of the term.
-    End,
+    EndTerm,
 }
-use Act::*;
+use ManagerStep::*;
 
-/// The answer to a deciding thread.
+/// Permits that a deciding thread spent.
 #[derive(Clone, Copy, Debug)]
-struct Use {
+struct Spent {
     key: u64,
     permits: u64,
     epoch: u32,
-    /// The reading, and whether the permits were refunded.
+    /// The reading of the decision.
     at: u64,
-    back: bool,
+    is_refunded: bool,
 }
 
 struct Scene {
     /// The permits of Alice's lease at the start.
-    hold: u64,
+    granted: u64,
     deciders: &'static [&'static [Step]],
-    desk: &'static [Act],
+    manager: &'static [ManagerStep],
 }
 
 /// The end of every term.
@@ -74,210 +74,208 @@ const END: u64 = 10;
 
 /// The store's record of one lease.
 #[derive(Clone, Debug)]
-struct Life {
+struct StoredLease {
     key: u64,
-    held: u64,
+    granted: u64,
     charged: u64,
-    /// The epochs in which permits of the lease may be spent.
-    from: u32,
-    until: u32,
-    /// Uncharged permits that ended with the lease.
+    /// The first and the last epoch in which permits of the lease may be spent.
+    first: u32,
+    last: u32,
+    /// Spent permits that were never charged, because the lease was lost.
     lost: u64,
-    /// Whether the lease was reassigned, which requires that no uncharged permit was spent.
-    passed: bool,
+    /// Whether the lease was reassigned, which requires that every spent permit was charged.
+    is_reassigned: bool,
 }
 
 impl Scene {
     fn run(self, model: Model) {
         model.explore(move || {
-            let account = Arc::new(LeaseState::new());
-            assert_eq!(account.owner(), VACANT);
+            let lease = Arc::new(LeaseState::new());
+            assert_eq!(lease.owner(), VACANT);
             let clock = Arc::new(AtomicU64::new(0));
-            assert!(account.reassign(ALICE));
-            account.grant(self.hold, END);
+            assert!(lease.reassign(ALICE));
+            lease.grant(self.granted, END);
             let handles: Vec<_> = self
                 .deciders
                 .iter()
                 .map(|steps| {
-                    let (account, clock) = (Arc::clone(&account), Arc::clone(&clock));
-                    thread::spawn(move || decide(&account, &clock, steps))
+                    let (lease, clock) = (Arc::clone(&lease), Arc::clone(&clock));
+                    thread::spawn(move || decide(&lease, &clock, steps))
                 })
                 .collect();
-            let (lives, asks) = serve(&account, &clock, self.hold, self.desk);
-            let uses: Vec<Use> = handles
+            let (leases, reports) = manage(&lease, &clock, self.granted, self.manager);
+            let spent: Vec<Spent> = handles
                 .into_iter()
                 .flat_map(|handle| handle.join().unwrap())
                 .collect();
-            judge(&account, &lives, &uses);
-            for (epoch, charge) in asks {
-                // The permits are of that epoch only. A charge for a use of another epoch would leave its window too
-                // early.
-                let of = uses.iter().filter(|of| of.epoch == epoch && !of.back);
-                assert_eq!(
-                    of.map(|of| of.permits).sum::<u64>(),
-                    charge,
-                    "{uses:?} in {epoch}"
-                );
+            check(&lease, &leases, &spent);
+            for (epoch, charge) in reports {
+                // A report charges permits of its own epoch only. A charge for permits of a later epoch would leave
+                // its window too early.
+                let spent = spent.iter().filter(|it| it.epoch == epoch && !it.is_refunded);
+                let permits: u64 = spent.clone().map(|it| it.permits).sum();
+                assert_eq!(permits, charge, "{spent:?} in epoch {epoch}");
             }
         });
     }
 }
 
-fn decide(account: &LeaseState, clock: &AtomicU64, steps: &[Step]) -> Vec<Use> {
-    let mut uses: Vec<Use> = Vec::new();
+fn decide(lease: &LeaseState, clock: &AtomicU64, steps: &[Step]) -> Vec<Spent> {
+    let mut spent: Vec<Spent> = Vec::new();
     for step in steps {
         match *step {
             Spend(key, permits) => {
                 let mut at = 0;
-                let said = account.spend(key, permits, || {
+                let result = lease.spend(key, permits, || {
                     at = clock.load(Ordering::Acquire);
                     at
                 });
-                match said {
-                    SpendResult::Room { epoch, .. } => uses.push(Use {
+                match result {
+                    SpendResult::Room { epoch, .. } => spent.push(Spent {
                         key,
                         permits,
                         epoch,
                         at,
-                        back: false,
+                        is_refunded: false,
                     }),
                     // A notice about Bob's key does not apply to Alice, and vice versa.
-                    SpendResult::Closed { left, .. } => assert_eq!(left, key, "another key's"),
+                    SpendResult::Closed { left, .. } => assert_eq!(left, key, "a notice about another key"),
                     SpendResult::Short | SpendResult::NotOwner => {}
                 }
             }
-            GiveBack => {
-                if let Some(last) = uses.last_mut().filter(|last| !last.back) {
-                    last.back = account.refund(last.epoch, last.permits);
+            Refund => {
+                if let Some(last) = spent.last_mut().filter(|last| !last.is_refunded) {
+                    last.is_refunded = lease.refund(last.epoch, last.permits);
                 }
             }
         }
     }
-    uses
+    spent
 }
 
-/// The desk and the store: what became of each life, and what was asked to be charged of which epoch.
-fn serve(account: &LeaseState, clock: &AtomicU64, hold: u64, acts: &[Act]) -> (Vec<Life>, Vec<(u32, u64)>) {
-    let mut lives = alloc::vec![Life {
+/// Runs the manager and the store. Returns the store's leases, and the epoch and the charge of each report.
+fn manage(
+    lease: &LeaseState,
+    clock: &AtomicU64,
+    granted: u64,
+    steps: &[ManagerStep],
+) -> (Vec<StoredLease>, Vec<(u32, u64)>) {
+    let mut leases = alloc::vec![StoredLease {
         key: ALICE,
-        held: hold,
+        granted,
         charged: 0,
-        from: account.balance().epoch(),
-        until: u32::MAX,
+        first: lease.balance().epoch(),
+        last: u32::MAX,
         lost: 0,
-        passed: false,
+        is_reassigned: false,
     }];
-    let (mut open, mut asks) = (None, Vec::new());
-    for act in acts {
-        let life = lives.last_mut().unwrap();
-        match *act {
-            LeaseRequest(want) => {
+    let (mut unanswered, mut reports) = (None, Vec::new());
+    for step in steps {
+        let stored = leases.last_mut().unwrap();
+        match *step {
+            Report(wanted) => {
                 // Only the manager ends an epoch.
-                let epoch = account.balance().epoch();
-                let question = account.report(want);
-                asks.push((epoch, question.charge));
-                open = Some((question, want));
+                let epoch = lease.balance().epoch();
+                let report = lease.report(wanted);
+                reports.push((epoch, report.charge));
+                unanswered = Some((report, wanted));
             }
-            Hear => {
-                let (question, want) = open.take().unwrap();
-                let used = account.balance().used();
+            ApplyGrant => {
+                let (report, wanted) = unanswered.take().unwrap();
+                let used = lease.balance().used();
                 assert!(
-                    question.charge + used <= life.held,
-                    "{used} beside {question:?} of {life:?}"
+                    report.charge + used <= stored.granted,
+                    "{used} beside {report:?} of {stored:?}"
                 );
-                assert!(question.charge <= question.cap, "{question:?}");
-                assert!(question.cap <= life.held, "{question:?} of {life:?}");
+                assert!(report.charge <= report.cap, "{report:?}");
+                assert!(report.cap <= stored.granted, "{report:?} of {stored:?}");
                 // The charged permits were registered, and the lease shrinks by the same number.
-                life.charged += question.charge;
-                life.held = (life.held.min(question.cap) - question.charge).max(want);
-                account.grant(life.held, END);
+                stored.charged += report.charge;
+                stored.granted = (stored.granted.min(report.cap) - report.charge).max(wanted);
+                lease.grant(stored.granted, END);
             }
             Lose => {
-                life.lost += open.take().map_or(0, |(question, _)| question.charge);
-                life.until = account.balance().epoch();
-                account.lose();
-                let next = Life {
-                    held: 0,
+                stored.lost += unanswered.take().map_or(0, |(report, _)| report.charge);
+                stored.last = lease.balance().epoch();
+                lease.lose();
+                let next = StoredLease {
+                    granted: 0,
                     charged: 0,
-                    from: account.balance().epoch(),
-                    until: u32::MAX,
+                    first: lease.balance().epoch(),
+                    last: u32::MAX,
                     lost: 0,
-                    ..life.clone()
+                    ..stored.clone()
                 };
-                lives.push(next);
+                leases.push(next);
             }
-            PassOn(key, granted) => {
-                life.until = account.balance().epoch();
-                if account.reassign(key) {
-                    life.passed = true;
-                    let life = Life {
+            Reassign(key, granted) => {
+                stored.last = lease.balance().epoch();
+                if lease.reassign(key) {
+                    stored.is_reassigned = true;
+                    let next = StoredLease {
                         key,
-                        passed: false,
-                        held: granted,
+                        is_reassigned: false,
+                        granted,
                         charged: 0,
-                        from: account.balance().epoch(),
-                        until: u32::MAX,
+                        first: lease.balance().epoch(),
+                        last: u32::MAX,
                         lost: 0,
                     };
-                    lives.push(life);
-                    account.close(u64::MAX, key, 0);
-                    account.grant(granted, END);
+                    leases.push(next);
+                    lease.close(u64::MAX, key, 0);
+                    lease.grant(granted, END);
                 } else {
-                    life.until = u32::MAX;
+                    stored.last = u32::MAX;
                 }
             }
-            End => clock.store(END, Ordering::Release),
+            EndTerm => clock.store(END, Ordering::Release),
         }
     }
-    if let Some((question, _)) = open {
-        lives.last_mut().unwrap().lost += question.charge;
+    if let Some((report, _)) = unanswered {
+        leases.last_mut().unwrap().lost += report.charge;
     }
-    (lives, asks)
+    (leases, reports)
 }
 
-fn judge(account: &LeaseState, lives: &[Life], uses: &[Use]) {
-    let left: Balance = account.balance();
+/// Asserts *cover*, *once* and *end*.
+fn check(lease: &LeaseState, leases: &[StoredLease], spent: &[Spent]) {
+    let left: Balance = lease.balance();
     assert!(left.used() <= left.budget(), "{left:?}");
-    for (at, life) in lives.iter().enumerate() {
-        let of = |of: &&Use| (life.from..=life.until).contains(&of.epoch) && !of.back;
-        let used: u64 = uses.iter().filter(of).map(|of| of.permits).sum();
-        for of in uses.iter().filter(of) {
-            assert_eq!(of.key, life.key, "{of:?} of {life:?}");
-            assert!(of.at < END, "{of:?} after the end");
+    let spent: Vec<&Spent> = spent.iter().filter(|it| !it.is_refunded).collect();
+    for (at, stored) in leases.iter().enumerate() {
+        let from_lease = || (spent.iter()).filter(|it| (stored.first..=stored.last).contains(&it.epoch));
+        for it in from_lease() {
+            assert_eq!(it.key, stored.key, "{it:?} from {stored:?}");
+            assert!(it.at < END, "{it:?} after the end of the term");
         }
-        let last = at + 1 == lives.len();
-        let uncharged = if last { left.used() } else { 0 };
-        let known = life.charged + uncharged + life.lost;
-        // The remaining permits ended with the lease.
-        if life.passed {
-            assert_eq!(used, known, "{uses:?} {life:?}");
-        } else if last {
-            assert_eq!(used, known, "{uses:?} {life:?} {left:?}");
-            assert!(uncharged <= life.held, "{left:?} of {life:?}");
+        let used: u64 = from_lease().map(|it| it.permits).sum();
+        let is_current = at + 1 == leases.len();
+        let uncharged = if is_current { left.used() } else { 0 };
+        let known = stored.charged + uncharged + stored.lost;
+        if stored.is_reassigned {
+            assert_eq!(used, known, "{spent:?} {stored:?}");
+        } else if is_current {
+            assert_eq!(used, known, "{spent:?} {stored:?} {left:?}");
+            assert!(uncharged <= stored.granted, "{left:?} of {stored:?}");
         } else {
-            assert!(used >= known, "{uses:?} {life:?}");
-            assert!(used - life.charged <= life.held, "{uses:?} {life:?}");
+            // Permits that no report included ended with the lease.
+            assert!(used >= known, "{spent:?} {stored:?}");
+            assert!(used - stored.charged <= stored.granted, "{spent:?} {stored:?}");
         }
     }
-    let all: u64 = uses.iter().filter(|of| !of.back).map(|of| of.permits).sum();
-    let of_lives = uses.iter().filter(|of| !of.back).filter(|of| {
-        let in_life = |life: &&Life| (life.from..=life.until).contains(&of.epoch);
-        lives.iter().filter(in_life).count() == 1
-    });
-    assert_eq!(
-        all,
-        of_lives.map(|of| of.permits).sum::<u64>(),
-        "{uses:?} {lives:?}"
-    );
+    for it in &spent {
+        let has_epoch = |stored: &&StoredLease| (stored.first..=stored.last).contains(&it.epoch);
+        assert_eq!(leases.iter().filter(has_epoch).count(), 1, "{it:?} {leases:?}");
+    }
 }
 
 /// Two threads request more permits than the lease holds.
 #[test]
-fn lease_holds() {
+fn lease_spent_by_two_threads() {
     Scene {
-        hold: 2,
+        granted: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
-        desk: &[],
+        manager: &[],
     }
     .run(FULL);
 }
@@ -285,28 +283,28 @@ fn lease_holds() {
 /// A report and its answer, while another thread spends. The reported permits are charged once, and later ones are
 /// not.
 #[test]
-fn lease_asked() {
+fn lease_reported() {
     Scene {
-        hold: 2,
+        granted: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 2)]],
-        desk: &[LeaseRequest(2), Hear],
+        manager: &[Report(2), ApplyGrant],
     }
     .run(BOUNDED);
     Scene {
-        hold: 3,
+        granted: 3,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 2), Spend(ALICE, 1)]],
-        desk: &[LeaseRequest(1), Hear, LeaseRequest(3), Hear],
+        manager: &[Report(1), ApplyGrant, Report(3), ApplyGrant],
     }
     .run(BOUNDED);
 }
 
 /// The lease is returned while a thread spends it.
 #[test]
-fn lease_given_back() {
+fn lease_returned() {
     Scene {
-        hold: 2,
+        granted: 2,
         deciders: &[&[Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
-        desk: &[LeaseRequest(0), Hear],
+        manager: &[Report(0), ApplyGrant],
     }
     .run(BOUNDED);
 }
@@ -315,15 +313,15 @@ fn lease_given_back() {
 #[test]
 fn lease_lost() {
     Scene {
-        hold: 2,
+        granted: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
-        desk: &[LeaseRequest(2), Lose],
+        manager: &[Report(2), Lose],
     }
     .run(BOUNDED);
     Scene {
-        hold: 2,
-        deciders: &[&[Spend(ALICE, 1), GiveBack]],
-        desk: &[Lose, LeaseRequest(1), Hear],
+        granted: 2,
+        deciders: &[&[Spend(ALICE, 1), Refund]],
+        manager: &[Lose, Report(1), ApplyGrant],
     }
     .run(FULL);
 }
@@ -331,17 +329,17 @@ fn lease_lost() {
 /// The lease is reassigned. A thread with the old key spends no permit of it, and is not denied by a notice about the
 /// new key.
 #[test]
-fn lease_passed_on() {
-    for desk in [&[PassOn(BOB, 1)][..], &[PassOn(BOB, 1), PassOn(ALICE, 1)]] {
+fn lease_reassigned() {
+    for manager in [&[Reassign(BOB, 1)][..], &[Reassign(BOB, 1), Reassign(ALICE, 1)]] {
         for permits in [1, 3] {
             Scene {
-                hold: 1,
+                granted: 1,
                 deciders: if permits == 1 {
                     &[&[Spend(ALICE, 1)]]
                 } else {
                     &[&[Spend(ALICE, 3)]]
                 },
-                desk,
+                manager,
             }
             .run(BOUNDED);
         }
@@ -352,9 +350,9 @@ fn lease_passed_on() {
 #[test]
 fn lease_refund() {
     Scene {
-        hold: 2,
-        deciders: &[&[Spend(ALICE, 1), GiveBack], &[Spend(ALICE, 1), Spend(ALICE, 1)]],
-        desk: &[LeaseRequest(2), Hear],
+        granted: 2,
+        deciders: &[&[Spend(ALICE, 1), Refund], &[Spend(ALICE, 1), Spend(ALICE, 1)]],
+        manager: &[Report(2), ApplyGrant],
     }
     .run(BOUNDED);
 }
@@ -363,9 +361,9 @@ fn lease_refund() {
 #[test]
 fn lease_ends() {
     Scene {
-        hold: 2,
+        granted: 2,
         deciders: &[&[Spend(ALICE, 1), Spend(ALICE, 1)], &[Spend(ALICE, 1)]],
-        desk: &[LeaseRequest(2), Hear, End],
+        manager: &[Report(2), ApplyGrant, EndTerm],
     }
     .run(BOUNDED);
 }
@@ -375,18 +373,18 @@ fn lease_ends() {
 #[test]
 fn lease_granted_with_a_notice() {
     FULL.explore(|| {
-        let account = Arc::new(LeaseState::new());
-        assert!(account.reassign(ALICE));
-        account.grant(0, END);
+        let lease = Arc::new(LeaseState::new());
+        assert!(lease.reassign(ALICE));
+        lease.grant(0, END);
         let decider = {
-            let account = Arc::clone(&account);
-            thread::spawn(move || account.spend(ALICE, 1, || 0))
+            let lease = Arc::clone(&lease);
+            thread::spawn(move || lease.spend(ALICE, 1, || 0))
         };
-        account.grant(1, END);
-        account.close(END << 14, 0, END);
-        let said = decider.join().unwrap();
-        assert!(!matches!(said, SpendResult::Closed { .. }), "{said:?}");
-        assert!(matches!(said, SpendResult::Room { .. }) == (account.balance().used() == 1));
+        lease.grant(1, END);
+        lease.close(END << 14, 0, END);
+        let result = decider.join().unwrap();
+        assert!(!matches!(result, SpendResult::Closed { .. }), "{result:?}");
+        assert!(matches!(result, SpendResult::Room { .. }) == (lease.balance().used() == 1));
     });
 }
 
@@ -395,17 +393,17 @@ fn lease_granted_with_a_notice() {
 #[test]
 fn lease_granted_for_longer_with_a_notice() {
     FULL.explore(|| {
-        let account = Arc::new(LeaseState::new());
-        assert!(account.reassign(ALICE));
-        account.grant(1, END);
+        let lease = Arc::new(LeaseState::new());
+        assert!(lease.reassign(ALICE));
+        lease.grant(1, END);
         let decider = {
-            let account = Arc::clone(&account);
-            thread::spawn(move || account.spend(ALICE, 1, || END))
+            let lease = Arc::clone(&lease);
+            thread::spawn(move || lease.spend(ALICE, 1, || END))
         };
-        account.grant(1, 2 * END);
-        account.close(END << 14, 0, END);
-        let said = decider.join().unwrap();
-        assert!(!matches!(said, SpendResult::Closed { .. }), "{said:?}");
-        assert!(matches!(said, SpendResult::Room { .. }) == (account.balance().used() == 1));
+        lease.grant(1, 2 * END);
+        lease.close(END << 14, 0, END);
+        let result = decider.join().unwrap();
+        assert!(!matches!(result, SpendResult::Closed { .. }), "{result:?}");
+        assert!(matches!(result, SpendResult::Room { .. }) == (lease.balance().used() == 1));
     });
 }

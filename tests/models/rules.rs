@@ -3,7 +3,7 @@
 //! Each execution asserts:
 //!
 //! - *bound*: no interval of one window holds more permits of a rule than its limit;
-//! - *sums*: in the end the state of a rule holds the admitted and the forfeited permits, and no others.
+//! - *sums*: at the end, the permits in the state of a rule are those that were admitted or forfeited.
 
 use core::time::Duration;
 
@@ -44,8 +44,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// Runs the threads, checks the sums, and calls `judge` with the answers and the forfeited permits.
-    fn run(self, model: Model, judge: impl Fn(&[bool], &[u64]) + Send + Sync + 'static) {
+    /// Runs the threads, asserts the sums, and passes the answers and the forfeited permits to `check`.
+    fn run(self, model: Model, check: impl Fn(&[bool], &[u64]) + Send + Sync + 'static) {
         let Self { rules, threads, last } = self;
         model.explore(move || {
             let set = Arc::new(rules.build_with(ManualClock::new(), [1, 2, 3, 4]).unwrap());
@@ -76,7 +76,7 @@ impl Scene {
                 );
                 assert_eq!(counts[which].charged, admitted);
             }
-            judge(&answers, &forfeited);
+            check(&answers, &forfeited);
         });
     }
 }
@@ -139,7 +139,7 @@ fn rules_three_states() {
     let threads: [&[Call]; 2] = [&[(W, [2, 1, 1])], &[(W, [1, 1, 2])]];
     let last = W;
     Scene { rules, threads, last }.run(BOUNDED, |_, forfeited| {
-        assert_eq!(forfeited[0], 0, "a ring gives back in its cell");
+        assert_eq!(forfeited[0], 0, "a ring refunds within its cell");
     });
 }
 
@@ -175,7 +175,7 @@ fn rules_two_sets() {
         clock.set(Nanos::new(W));
         let live = LiveRules::new(of(3).build_with(clock, [1, 2, 3, 4]).unwrap());
         let before = live.load();
-        // Both keys get their entries, so that the threads meet in the states.
+        // Both keys get their entries, so that the threads only contend for the states.
         assert!(before.check(&[1, 1, 7]).is_ok());
         assert_eq!(live.store(&of(3)), Ok(Reloaded::Done));
         let after = live.load();
@@ -199,8 +199,7 @@ fn reloaded(limit: u64, window: u64, keyed: bool) -> RuleSetBuilder<u64> {
     RuleSetBuilder::new().rule(if keyed { rule.by(&key).capacity(1) } else { rule })
 }
 
-/// A reload changes two permits in a short window to two in a long one, during a decision. Never more than two are
-/// admitted.
+/// A reload during a decision replaces two permits in a short window by two in a long one. At most two are admitted.
 fn reload(keyed: bool, before: u64, model: Model) {
     model.explore(move || {
         let clock = ManualClock::new();
@@ -218,10 +217,10 @@ fn reload(keyed: bool, before: u64, model: Model) {
         admitted += usize::from(live.load().check(&1).is_ok());
         admitted += decider.join().unwrap();
         assert_eq!(live.finish(), Reloaded::Done);
-        // Within the long window, and after the short one.
+        // This reading is within the long window, and after the short one.
         clock.set(Nanos::new(22 * W));
         admitted += (0..2).filter(|_| live.load().check(&1).is_ok()).count();
-        // At least one, although permits charged to both states count twice.
+        // Permits that are charged to both states count twice, but at least one is admitted.
         assert!((1..=2).contains(&admitted), "{admitted}");
     });
 }
@@ -244,7 +243,7 @@ fn rules_carry_over_of_a_key() {
     reload(true, 1, BOUNDED.up_to(2));
 }
 
-/// A caller with a reading from before the reload must not decide before the earlier charges.
+/// A caller has a reading from before the reload. Its decision counts the earlier charges.
 #[test]
 fn rules_carry_over_older_reading() {
     BOUNDED.explore(|| {
@@ -267,8 +266,7 @@ fn rules_carry_over_older_reading() {
         // At this reading, the first admission is still in the window.
         let rules = live.load();
         if rules.check_at(&1, Nanos::new(21 * W)).is_ok() {
-            // The charge is in the cell of the reload, which counts for another window, and not in the cell of its
-            // reading.
+            // The charge is in the cell of the reload, not in that of the reading, so it counts for another window.
             clock.set(Nanos::new(25 * W));
             assert_eq!(rules.peek(&1).map(|peek| peek.spent()).sum::<u64>(), 1);
         }

@@ -3,9 +3,9 @@
 //! After the threads have ended, one caller takes the permits that remain at the end of the model. Each execution
 //! asserts:
 //!
-//! - *bound*: the window that ends then holds at most the limit, by the readings at the beginning of the calls;
-//! - *conservation*: it holds exactly the limit, unless the model states how much may be charged late. A permit that
-//!   is charged twice would be missing, and a permit that is never charged would be admitted in excess;
+//! - *bound*: the window that ends then has at most the limit, by the readings at the beginning of the calls;
+//! - *conservation*: the window has exactly the limit, unless the model states how much may be charged late. A permit
+//!   that is charged twice would be missing, and a permit that is never charged would be admitted in excess;
 //! - *sleeper*: a thread that the model marks is never denied.
 
 use core::time::Duration;
@@ -22,11 +22,11 @@ use std::thread;
 
 use super::harness::{BOUNDED, FULL, Model};
 
-/// Nanoseconds in the window, which is one cell: a charge counts until the end of the next cell. The window is so
-/// long that the word that denies can represent each cell.
+/// Nanoseconds in the window, which is one cell: a charge counts until the end of the next cell. The window is long
+/// enough for the `closed` word to represent each cell.
 const W: u64 = 1_000_000;
 
-/// Makes requests as the worker with this number, which has the stripe of that number.
+/// Requests as a worker. Each worker has the stripe of its number.
 trait AsWorker {
     fn as_worker(&self, worker: usize) -> &Self;
 }
@@ -42,15 +42,15 @@ impl<C> AsWorker for StripedLimiter<C> {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Requests this number of permits as a worker.
-    Ask(usize, u64),
+    Check(usize, u64),
     /// Requests this number of permits as a worker at a given time.
-    AskAt(usize, u64, u64),
+    CheckAt(usize, u64, u64),
     /// Claims the stripe of a worker as a local stripe.
-    Own(usize),
+    ClaimLocal(usize),
     /// Requests this number of permits from the local stripe at a given time.
-    UseAt(u64, u64),
+    CheckLocalAt(u64, u64),
     /// Drops the local stripe.
-    Drop,
+    DropLocal,
     /// Moves the clock forward.
     Advance(u64),
 }
@@ -90,7 +90,7 @@ impl Scene {
         }
     }
 
-    const fn behind(self, limit: u64) -> Self {
+    const fn ring_limit(self, limit: u64) -> Self {
         Self {
             limit: limit + self.stripes * self.batch,
             ..self
@@ -141,10 +141,14 @@ impl Scene {
             for (thread, handle) in handles.into_iter().enumerate() {
                 let admitted = handle.join().unwrap();
                 if self.served == Some(thread) {
-                    let asked = self.threads[thread]
+                    let requests = self.threads[thread]
                         .iter()
-                        .filter(|step| !matches!(step, Advance(_) | Own(_) | Drop));
-                    assert_eq!(admitted.len(), asked.count(), "a denial while permits lay idle");
+                        .filter(|step| !matches!(step, Advance(_) | ClaimLocal(_) | DropLocal));
+                    assert_eq!(
+                        admitted.len(),
+                        requests.count(),
+                        "a denial while permits were left"
+                    );
                 }
                 log.extend(admitted);
             }
@@ -155,7 +159,7 @@ impl Scene {
             let end = self.end.max(now);
             while limiter.as_worker(0).check().is_ok() {
                 log.push((end, 1));
-                assert!(log.len() < 100, "no end of permits");
+                assert!(log.len() < 100, "more permits than the limit");
             }
             // Half-open: t - W < s <= t.
             let sum: u64 = log
@@ -176,16 +180,16 @@ impl Scene {
 
 fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
     let mut log = Vec::new();
-    let mut own = None;
+    let mut local = None;
     for step in steps {
         match *step {
-            Ask(worker, permits) => {
+            Check(worker, permits) => {
                 let before = limiter.clock().now().get();
                 if limiter.as_worker(worker).check_n(permits).is_ok() {
                     log.push((before, permits));
                 }
             }
-            AskAt(worker, at, permits) => {
+            CheckAt(worker, at, permits) => {
                 if limiter
                     .as_worker(worker)
                     .check_at(Nanos::new(at), permits)
@@ -194,63 +198,67 @@ fn play(limiter: &Limiter, steps: &[Step]) -> Vec<Admission> {
                     log.push((at, permits));
                 }
             }
-            Own(worker) => own = Some(limiter.as_worker(worker).local_stripe()),
-            UseAt(at, permits) => {
-                let stripe = own.as_mut().expect("a stripe of its own");
+            ClaimLocal(worker) => local = Some(limiter.as_worker(worker).local_stripe()),
+            CheckLocalAt(at, permits) => {
+                let stripe = local.as_mut().expect("a local stripe");
                 if stripe.check_at(Nanos::new(at), permits).is_ok() {
                     log.push((at, permits));
                 }
             }
-            Drop => own = None,
+            DropLocal => local = None,
             Advance(by) => limiter.clock().advance(Duration::from_nanos(by)),
         }
     }
     log
 }
 
-/// Two threads use one stripe. The thread that fills it charges it, once.
+/// Two threads use one stripe. The thread that fills the stripe charges it once.
 #[test]
 fn striped_charged_once() {
-    Scene::new(1, 2, &[&[AskAt(0, 0, 1), AskAt(0, 0, 1)], &[AskAt(0, 0, 1)]]).run(FULL);
+    Scene::new(
+        1,
+        2,
+        &[&[CheckAt(0, 0, 1), CheckAt(0, 0, 1)], &[CheckAt(0, 0, 1)]],
+    )
+    .run(FULL);
 }
 
-/// Two threads use one stripe. It is filled and charged, and then used again.
+/// Two threads use one stripe. The stripe is filled, charged and used again.
 #[test]
 fn striped_charged_once_and_again() {
     Scene::new(
         1,
         2,
         &[
-            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
-            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
+            &[CheckAt(0, 0, 1), CheckAt(0, 0, 1)],
+            &[CheckAt(0, 0, 1), CheckAt(0, 0, 1)],
         ],
     )
     .run(BOUNDED);
 }
 
-/// The ring has room for one charge, and both threads request more than remains. The kept count remains used, and the
-/// last single permits are found.
+/// The ring has capacity for one charge, and both threads request more than is left. The kept count remains used, and
+/// the last single permits are found.
 #[test]
 fn striped_denied_charge() {
     Scene::new(
         2,
         2,
         &[
-            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
-            &[AskAt(1, 0, 1), AskAt(1, 0, 1)],
+            &[CheckAt(0, 0, 1), CheckAt(0, 0, 1)],
+            &[CheckAt(1, 0, 1), CheckAt(1, 0, 1)],
         ],
     )
     .run(BOUNDED);
 }
 
-/// A caller with an old reading searches. Meanwhile another thread publishes a time at which the uses of the stripe
-/// have expired, and takes the permits of the ring. Before that the ring has a permit, and after it the stripe has
-/// two.
+/// A caller with an old reading searches for permits. Meanwhile another thread publishes a time at which the stripe has
+/// expired, and takes the permits of the ring. Before that the ring has a permit, and after it the stripe has two.
 #[test]
 fn striped_expires_while_searched() {
-    Scene::new(1, 2, &[&[AskAt(0, 0, 1)], &[AskAt(0, 2 * W, 4)]])
-        .behind(4)
-        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+    Scene::new(1, 2, &[&[CheckAt(0, 0, 1)], &[CheckAt(0, 2 * W, 4)]])
+        .ring_limit(4)
+        .before(&[CheckAt(0, 0, 3), CheckAt(0, 0, 2)])
         .end(2 * W)
         .late(1)
         .served(0)
@@ -261,33 +269,33 @@ fn striped_expires_while_searched() {
 /// callers, even if they are on a stripe that is used up.
 #[test]
 fn striped_closed_beside_a_drop() {
-    Scene::new(2, 2, &[&[Own(1)], &[AskAt(0, 0, 1)]])
-        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+    Scene::new(2, 2, &[&[ClaimLocal(1)], &[CheckAt(0, 0, 1)]])
+        .before(&[CheckAt(0, 0, 3), CheckAt(0, 0, 2)])
         .run(BOUNDED);
 }
 
-/// A denial is published beside a charge that makes room, after which the ring is full.
+/// A denial is published during a charge, which frees permits of the stripe and fills the ring.
 #[test]
 fn striped_closed_beside_a_charge() {
-    Scene::new(2, 3, &[&[AskAt(1, 0, 2)], &[AskAt(0, 0, 1)]])
-        .behind(6)
-        .before(&[AskAt(0, 0, 4), AskAt(0, 0, 3), AskAt(1, 0, 2)])
+    Scene::new(2, 3, &[&[CheckAt(1, 0, 2)], &[CheckAt(0, 0, 1)]])
+        .ring_limit(6)
+        .before(&[CheckAt(0, 0, 4), CheckAt(0, 0, 3), CheckAt(1, 0, 2)])
         .run(BOUNDED);
 }
 
-/// A denial is published beside a charge that the ring denies. The kept count expires before the ring has room.
+/// A denial is published during a charge that the ring denies. The kept count expires before the ring has capacity.
 #[test]
 fn striped_closed_beside_a_kept_charge() {
     Scene::new(
         1,
         2,
         &[
-            &[AskAt(0, 2_000_000, 1)],
-            &[AskAt(0, 2_000_000, 4), AskAt(0, 2_000_000, 1)],
+            &[CheckAt(0, 2_000_000, 1)],
+            &[CheckAt(0, 2_000_000, 4), CheckAt(0, 2_000_000, 1)],
         ],
     )
-    .behind(4)
-    .before(&[AskAt(0, 0, 4), AskAt(0, 1_000_001, 2)])
+    .ring_limit(4)
+    .before(&[CheckAt(0, 0, 4), CheckAt(0, 1_000_001, 2)])
     .end(3_000_000)
     .late(4)
     .run(BOUNDED);
@@ -296,24 +304,27 @@ fn striped_closed_beside_a_kept_charge() {
 /// Between two steps of a caller that closes the limiter, another caller begins to close it, and permits become free.
 #[test]
 fn striped_closed_by_two() {
-    Scene::new(2, 2, &[&[Own(1), Drop, AskAt(0, 0, 3)], &[AskAt(0, 0, 1)]])
-        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
-        .run(BOUNDED);
+    Scene::new(
+        2,
+        2,
+        &[&[ClaimLocal(1), DropLocal, CheckAt(0, 0, 3)], &[CheckAt(0, 0, 1)]],
+    )
+    .before(&[CheckAt(0, 0, 3), CheckAt(0, 0, 2)])
+    .run(BOUNDED);
 }
 
-/// The ring and one stripe are full. The other stripe is used by its own thread, and by a thread that found no room
-/// in its own stripe.
+/// The ring and one stripe are full. The other stripe is used by its own thread, and by the thread of the full stripe.
 #[test]
 fn striped_taken_from_another() {
     Scene::new(
         2,
         2,
         &[
-            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
-            &[AskAt(1, 0, 1), AskAt(1, 0, 1)],
+            &[CheckAt(0, 0, 1), CheckAt(0, 0, 1)],
+            &[CheckAt(1, 0, 1), CheckAt(1, 0, 1)],
         ],
     )
-    .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+    .before(&[CheckAt(0, 0, 3), CheckAt(0, 0, 2)])
     .run(BOUNDED);
 }
 
@@ -325,31 +336,45 @@ fn striped_sleeper() {
         2,
         2,
         &[
-            &[AskAt(0, 0, 2)],
+            &[CheckAt(0, 0, 2)],
             // The stalled thread uses two permits, and two are being charged.
-            &[AskAt(0, 0, 1), AskAt(0, 0, 1), AskAt(0, 0, 1)],
+            &[CheckAt(0, 0, 1), CheckAt(0, 0, 1), CheckAt(0, 0, 1)],
         ],
     )
     .served(1)
     .run(BOUNDED);
 }
 
-/// Requests for several permits, which do not add up to the batch. A part of the batch is charged to make room, and a
+/// Requests for several permits do not add up to the batch. A part of the batch is charged to free its permits, and a
 /// request above the batch goes to the ring.
 #[test]
 fn striped_several_permits() {
-    Scene::new(2, 3, &[&[AskAt(0, 0, 2), AskAt(0, 0, 2)], &[AskAt(0, 0, 2)]])
-        .behind(4)
-        .run(BOUNDED);
-    Scene::new(1, 3, &[&[AskAt(0, 0, 2), AskAt(0, 0, 1)], &[AskAt(0, 0, 2)]]).run(BOUNDED);
-    Scene::new(1, 2, &[&[AskAt(0, 0, 1), AskAt(0, 0, 3)], &[AskAt(0, 0, 2)]]).run(BOUNDED);
+    Scene::new(
+        2,
+        3,
+        &[&[CheckAt(0, 0, 2), CheckAt(0, 0, 2)], &[CheckAt(0, 0, 2)]],
+    )
+    .ring_limit(4)
+    .run(BOUNDED);
+    Scene::new(
+        1,
+        3,
+        &[&[CheckAt(0, 0, 2), CheckAt(0, 0, 1)], &[CheckAt(0, 0, 2)]],
+    )
+    .run(BOUNDED);
+    Scene::new(
+        1,
+        2,
+        &[&[CheckAt(0, 0, 1), CheckAt(0, 0, 3)], &[CheckAt(0, 0, 2)]],
+    )
+    .run(BOUNDED);
 }
 
 /// One thread uses a permit two cells after the beginning, and the other fills the stripe. The charge is no earlier
 /// than the use, whichever thread makes it.
 #[test]
 fn striped_charge_is_after_use() {
-    Scene::new(1, 2, &[&[Advance(1_500_000), Ask(0, 1)], &[Ask(0, 1)]])
+    Scene::new(1, 2, &[&[Advance(1_500_000), Check(0, 1)], &[Check(0, 1)]])
         .end(2_400_000)
         .late(2)
         .run(FULL);
@@ -358,8 +383,8 @@ fn striped_charge_is_after_use() {
 /// A charge is no earlier than the use if the stripe is claimed in a separate step, to make room.
 #[test]
 fn striped_claim_is_after_use() {
-    Scene::new(1, 4, &[&[Advance(1_500_000), Ask(0, 3)], &[Ask(0, 2)]])
-        .behind(4)
+    Scene::new(1, 4, &[&[Advance(1_500_000), Check(0, 3)], &[Check(0, 2)]])
+        .ring_limit(4)
         .end(2_400_000)
         .late(2)
         .run(FULL);
@@ -368,7 +393,7 @@ fn striped_claim_is_after_use() {
 /// A charge is no earlier than a time that the caller passes and the limiter's clock never shows.
 #[test]
 fn striped_given_time() {
-    Scene::new(1, 2, &[&[AskAt(0, 1_500_000, 1)], &[AskAt(0, 0, 1)]])
+    Scene::new(1, 2, &[&[CheckAt(0, 1_500_000, 1)], &[CheckAt(0, 0, 1)]])
         .end(2_400_000)
         .late(2)
         .run(FULL);
@@ -377,17 +402,17 @@ fn striped_given_time() {
 /// Two threads pass times for one batch. The batch is charged at the newer time, whichever was stored last.
 #[test]
 fn striped_given_times() {
-    Scene::new(1, 2, &[&[AskAt(0, 1_500_000, 1)], &[AskAt(0, 500_000, 1)]])
+    Scene::new(1, 2, &[&[CheckAt(0, 1_500_000, 1)], &[CheckAt(0, 500_000, 1)]])
         .end(2_400_000)
         .late(2)
         .run(FULL);
 }
 
-/// A count was kept because the ring was full. When there is room, one of two threads charges it.
+/// A count was kept because the ring was full. When the ring has capacity, one of two threads charges the count.
 #[test]
 fn striped_kept_is_charged_once() {
-    Scene::new(1, 2, &[&[AskAt(0, 2_100_000, 1)], &[AskAt(0, 2_100_000, 1)]])
-        .before(&[AskAt(0, 0, 3), AskAt(0, 1_500_000, 2)])
+    Scene::new(1, 2, &[&[CheckAt(0, 2_100_000, 1)], &[CheckAt(0, 2_100_000, 1)]])
+        .before(&[CheckAt(0, 0, 3), CheckAt(0, 1_500_000, 2)])
         .end(2_100_000)
         .run(BOUNDED);
 }
@@ -395,8 +420,8 @@ fn striped_kept_is_charged_once() {
 /// A kept count that has expired is forgotten, while another thread uses the free batch.
 #[test]
 fn striped_kept_is_forgotten() {
-    Scene::new(1, 2, &[&[AskAt(0, 2_500_000, 1)], &[AskAt(0, 2_500_000, 1)]])
-        .before(&[AskAt(0, 0, 3), AskAt(0, 0, 2)])
+    Scene::new(1, 2, &[&[CheckAt(0, 2_500_000, 1)], &[CheckAt(0, 2_500_000, 1)]])
+        .before(&[CheckAt(0, 0, 3), CheckAt(0, 0, 2)])
         .end(2_500_000)
         .run(BOUNDED);
 }
@@ -405,20 +430,27 @@ fn striped_kept_is_forgotten() {
 #[test]
 fn striped_kept_part_is_forgotten() {
     const KEPT: &[Step] = &[
-        AskAt(0, 0, 3),
-        Own(0),
-        UseAt(0, 1),
-        UseAt(0, 3),
+        CheckAt(0, 0, 3),
+        ClaimLocal(0),
+        CheckLocalAt(0, 1),
+        CheckLocalAt(0, 3),
         Advance(2_500_000),
     ];
-    Scene::new(1, 3, &[&[Ask(0, 1), Ask(0, 1)], &[Ask(0, 2)]])
+    Scene::new(1, 3, &[&[Check(0, 1), Check(0, 1)], &[Check(0, 2)]])
         .before(KEPT)
         .end(2_500_000)
         .run(BOUNDED);
     Scene::new(
         1,
         3,
-        &[&[Ask(0, 1)], &[Own(0), UseAt(2_500_000, 1), UseAt(2_500_000, 1)]],
+        &[
+            &[Check(0, 1)],
+            &[
+                ClaimLocal(0),
+                CheckLocalAt(2_500_000, 1),
+                CheckLocalAt(2_500_000, 1),
+            ],
+        ],
     )
     .before(KEPT)
     .end(2_500_000)
@@ -428,8 +460,8 @@ fn striped_kept_part_is_forgotten() {
 /// Another thread charges a count that the thread of the stripe has left, while that thread uses the stripe.
 #[test]
 fn striped_old_part_is_charged() {
-    Scene::new(2, 2, &[&[AskAt(0, 900_000, 2)], &[AskAt(1, 900_000, 1)]])
-        .before(&[AskAt(1, 0, 1)])
+    Scene::new(2, 2, &[&[CheckAt(0, 900_000, 2)], &[CheckAt(1, 900_000, 1)]])
+        .before(&[CheckAt(1, 0, 1)])
         .end(900_000)
         .run(BOUNDED);
 }
@@ -437,7 +469,12 @@ fn striped_old_part_is_charged() {
 /// Three threads, two of them on one stripe.
 #[test]
 fn striped_three_threads() {
-    Scene::new(2, 2, &[&[AskAt(0, 0, 1)], &[AskAt(0, 0, 1)], &[AskAt(1, 0, 2)]]).run(BOUNDED);
+    Scene::new(
+        2,
+        2,
+        &[&[CheckAt(0, 0, 1)], &[CheckAt(0, 0, 1)], &[CheckAt(1, 0, 2)]],
+    )
+    .run(BOUNDED);
 }
 
 /// One thread claims a stripe as a local stripe, uses it, charges it and releases it. Another thread requests permits
@@ -448,8 +485,13 @@ fn striped_local_stripe() {
         1,
         2,
         &[
-            &[Own(0), UseAt(0, 1), UseAt(0, 1), UseAt(0, 1)],
-            &[AskAt(0, 0, 1), AskAt(0, 0, 1)],
+            &[
+                ClaimLocal(0),
+                CheckLocalAt(0, 1),
+                CheckLocalAt(0, 1),
+                CheckLocalAt(0, 1),
+            ],
+            &[CheckAt(0, 0, 1), CheckAt(0, 0, 1)],
         ],
     )
     .run(BOUNDED);
@@ -462,8 +504,8 @@ fn striped_local_stripe_twice() {
         1,
         3,
         &[
-            &[Own(0), UseAt(0, 1), UseAt(0, 1)],
-            &[Own(0), UseAt(0, 2), UseAt(0, 1)],
+            &[ClaimLocal(0), CheckLocalAt(0, 1), CheckLocalAt(0, 1)],
+            &[ClaimLocal(0), CheckLocalAt(0, 2), CheckLocalAt(0, 1)],
         ],
     )
     .run(FULL);
@@ -472,18 +514,29 @@ fn striped_local_stripe_twice() {
 /// The ring is full. The uses of a local stripe are kept, and the stripe is released for all callers.
 #[test]
 fn striped_local_stripe_kept() {
-    Scene::new(1, 2, &[&[Own(0), UseAt(0, 1), UseAt(0, 2)], &[AskAt(0, 0, 1)]])
-        .before(&[AskAt(0, 0, 3)])
-        .run(BOUNDED);
+    Scene::new(
+        1,
+        2,
+        &[
+            &[ClaimLocal(0), CheckLocalAt(0, 1), CheckLocalAt(0, 2)],
+            &[CheckAt(0, 0, 1)],
+        ],
+    )
+    .before(&[CheckAt(0, 0, 3)])
+    .run(BOUNDED);
 }
 
 /// A local stripe is used at a given time and released. Another thread charges it, and no earlier.
 #[test]
 fn striped_local_stripe_given_time() {
-    Scene::new(1, 2, &[&[Own(0), UseAt(1_500_000, 1)], &[AskAt(0, 0, 1)]])
-        .end(2_400_000)
-        .late(2)
-        .run(FULL);
+    Scene::new(
+        1,
+        2,
+        &[&[ClaimLocal(0), CheckLocalAt(1_500_000, 1)], &[CheckAt(0, 0, 1)]],
+    )
+    .end(2_400_000)
+    .late(2)
+    .run(FULL);
 }
 
 /// A request for zero permits at a time far ahead uses no permit, so the local stripe charges at its own time.
@@ -492,7 +545,10 @@ fn striped_local_stripe_given_time_of_nothing() {
     Scene::new(
         1,
         2,
-        &[&[Own(0), UseAt(5_000_000, 0), UseAt(0, 2)], &[AskAt(0, 0, 1)]],
+        &[
+            &[ClaimLocal(0), CheckLocalAt(5_000_000, 0), CheckLocalAt(0, 2)],
+            &[CheckAt(0, 0, 1)],
+        ],
     )
     .end(2_100_000)
     .late(1)

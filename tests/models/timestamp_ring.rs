@@ -13,11 +13,11 @@ fn ring(limit: u64) -> TimestampRing {
     TimestampRing::new(Quota::new(limit, Duration::from_nanos(W)).unwrap()).unwrap()
 }
 
-/// Two threads, and one permit is left.
+/// Two threads request the last permit.
 #[test]
 fn log_last_permit() {
-    FULL.run(ring(1), &[], &[&[Take(0, 1)], &[Take(0, 1)]]);
-    FULL.run(ring(2), &[Take(0, 1)], &[&[Take(0, 1)], &[Take(100, 1)]]);
+    FULL.run(ring(1), &[], &[&[Check(0, 1)], &[Check(0, 1)]]);
+    FULL.run(ring(2), &[Check(0, 1)], &[&[Check(0, 1)], &[Check(100, 1)]]);
 }
 
 /// Fewer claims than slots: no thread needs help, and every answer is exact.
@@ -26,9 +26,13 @@ fn log_without_a_lap() {
     FULL.run(
         ring(4),
         &[],
-        &[&[Take(0, 1), Take(W / 2, 1)], &[Take(W / 2, 1), Take(100, 1)]],
+        &[&[Check(0, 1), Check(W / 2, 1)], &[Check(W / 2, 1), Check(100, 1)]],
     );
-    FULL.run(ring(4), &[], &[&[Take(0, 2)], &[Take(W / 2, 1), Take(W / 2, 1)]]);
+    FULL.run(
+        ring(4),
+        &[],
+        &[&[Check(0, 2)], &[Check(W / 2, 1), Check(W / 2, 1)]],
+    );
 }
 
 /// A thread reads the head and stalls. When it reads the slot, the slot has a time of two laps later. A permit is
@@ -38,7 +42,7 @@ fn log_denial_of_the_past() {
     BOUNDED.run(
         ring(2),
         &[],
-        &[&[Take(W + 100, 1)], &[Take(0, 1), Take(0, 1), Take(W, 1)]],
+        &[&[Check(W + 100, 1)], &[Check(0, 1), Check(0, 1), Check(W, 1)]],
     );
 }
 
@@ -48,15 +52,15 @@ fn log_denial_of_the_past() {
 fn log_sleeper_is_helped() {
     FULL.unordered().run(
         ring(1),
-        &[Take(0, 1)],
-        &[&[Take(W, 1)], &[Take(W, 1), Take(2 * W, 1)]],
+        &[Check(0, 1)],
+        &[&[Check(W, 1)], &[Check(W, 1), Check(2 * W, 1)]],
     );
     FULL.unordered().run(
         ring(2),
-        &[Take(0, 1), Take(100, 1)],
+        &[Check(0, 1), Check(100, 1)],
         &[
-            &[Take(W, 1)],
-            &[Take(W + 100, 1), Take(2 * W, 1), Take(2 * W + 100, 1)],
+            &[Check(W, 1)],
+            &[Check(W + 100, 1), Check(2 * W, 1), Check(2 * W + 100, 1)],
         ],
     );
 }
@@ -67,7 +71,7 @@ fn log_sleeper_for_two_laps() {
     BOUNDED.unordered().run(
         ring(1),
         &[],
-        &[&[Take(0, 1)], &[Take(W, 1), Take(2 * W, 1), Take(3 * W, 1)]],
+        &[&[Check(0, 1)], &[Check(W, 1), Check(2 * W, 1), Check(3 * W, 1)]],
     );
 }
 
@@ -77,10 +81,10 @@ fn log_sleeper_for_two_laps() {
 fn log_older_reading() {
     BOUNDED.unordered().run(
         ring(2),
-        &[Take(0, 1), Take(100, 1)],
+        &[Check(0, 1), Check(100, 1)],
         &[
-            &[Take(2 * W, 1)],
-            &[Take(W + 200, 1), Take(2 * W + 300, 1), Take(2 * W + 400, 1)],
+            &[Check(2 * W, 1)],
+            &[Check(W + 200, 1), Check(2 * W + 300, 1), Check(2 * W + 400, 1)],
         ],
     );
 }
@@ -90,72 +94,72 @@ fn log_older_reading() {
 fn log_several_permits() {
     BOUNDED.unordered().run(
         ring(3),
-        &[Take(0, 2)],
-        &[&[Take(W, 2)], &[Take(W, 2), Take(2 * W, 2)]],
+        &[Check(0, 2)],
+        &[&[Check(W, 2)], &[Check(W, 2), Check(2 * W, 2)]],
     );
     BOUNDED
         .unordered()
-        .run(ring(2), &[], &[&[Take(0, 2)], &[Take(W, 1), Take(2 * W, 2)]]);
+        .run(ring(2), &[], &[&[Check(0, 2)], &[Check(W, 1), Check(2 * W, 2)]]);
     // A thread stalls for two laps: its second slot looks unchanged, but has a later time.
     BOUNDED.unordered().run(
         ring(2),
         &[],
         &[
-            &[Take(0, 2)],
+            &[Check(0, 2)],
             &[
-                Take(W, 2),
-                Take(2 * W, 1),
-                Take(2 * W + W / 2, 1),
-                Take(3 * W, 1),
-                Take(3 * W + 100, 1),
+                Check(W, 2),
+                Check(2 * W, 1),
+                Check(2 * W + W / 2, 1),
+                Check(3 * W, 1),
+                Check(3 * W + 100, 1),
             ],
         ],
     );
 }
 
-/// A log refunds nothing: the permits remain spent, and the caller gets the result.
+/// A timestamp ring refunds nothing. The permits remain spent, and `refund` returns false.
 #[test]
 fn log_refund() {
     BOUNDED.unordered().run(
         ring(1),
         &[],
-        &[&[Take(0, 1), GiveBack(1)], &[Take(W, 1), Take(W + 100, 1)]],
+        &[&[Check(0, 1), Refund(1)], &[Check(W, 1), Check(W + 100, 1)]],
     );
     BOUNDED.unordered().run(
         ring(1),
         &[],
         &[
-            &[Take(0, 1), GiveBack(1), Take(W - 100, 1), Take(W, 1)],
-            &[Take(0, 1)],
+            &[Check(0, 1), Refund(1), Check(W - 100, 1), Check(W, 1)],
+            &[Check(0, 1)],
         ],
     );
     BOUNDED.unordered().run(
         ring(2),
-        &[Take(0, 1)],
+        &[Check(0, 1)],
         &[
-            &[Take(0, 1), GiveBack(1), Take(W - 100, 1)],
-            &[Take(0, 2), Take(W, 2)],
+            &[Check(0, 1), Refund(1), Check(W - 100, 1)],
+            &[Check(0, 2), Check(W, 2)],
         ],
     );
     BOUNDED.unordered().run(
         ring(2),
-        &[Take(100, 1)],
+        &[Check(100, 1)],
         &[
-            &[Take(100, 1), GiveBack(1)],
-            &[Take(100, 1), Take(W + 150, 1), Take(W + 150, 1)],
+            &[Check(100, 1), Refund(1)],
+            &[Check(100, 1), Check(W + 150, 1), Check(W + 150, 1)],
         ],
     );
 }
 
-/// Debt takes the oldest slots, whatever their age, beside claims.
+/// A charge beyond the limit overwrites the oldest slots, even current ones, while other threads claim slots.
 #[test]
 fn log_charge() {
     BOUNDED.unordered().run(
         ring(2),
-        &[Take(0, 1)],
+        &[Check(0, 1)],
         &[
-            &[Charge(100, 3), Take(W + 100, 1)],
-            &[Take(100, 1), Take(W, 1), Take(2 * W, 1)],
+            &[Charge(100, 3), Check(W + 100, 1)],
+            &[Check(100, 1), Check(W, 1), Check(2 * W, 1)],
         ],
     );
 }
@@ -163,17 +167,22 @@ fn log_charge() {
 /// Three threads on one slot.
 #[test]
 fn log_three_threads() {
-    BOUNDED
-        .unordered()
-        .run(ring(1), &[], &[&[Take(0, 1)], &[Take(W, 1)], &[Take(2 * W, 1)]]);
+    BOUNDED.unordered().run(
+        ring(1),
+        &[],
+        &[&[Check(0, 1)], &[Check(W, 1)], &[Check(2 * W, 1)]],
+    );
 }
 
 /// Read-only calls write nothing while slots are claimed.
 #[test]
-fn log_looks() {
+fn log_queries() {
     FULL.run(
         ring(3),
-        &[Take(0, 1)],
-        &[&[Take(100, 1), Take(200, 1)], &[Room(100), Ready(100, 2)]],
+        &[Check(0, 1)],
+        &[
+            &[Check(100, 1), Check(200, 1)],
+            &[Remaining(100), ReadyAt(100, 2)],
+        ],
     );
 }

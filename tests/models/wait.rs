@@ -35,7 +35,7 @@ use super::harness::FULL;
 /// Nanoseconds in a window of one cell.
 const W: u64 = 1_000;
 
-/// The time, and the timers that are set. (Not loom's atomic: it is written while the lock is held.)
+/// The time, and the timers that are set. The time is no atomic of loom, because it is written while the lock is held.
 #[derive(Default)]
 struct Time {
     now: AtomicU64,
@@ -46,7 +46,7 @@ struct Time {
 struct Timers {
     set: Vec<(u64, Waker)>,
     next: u64,
-    /// Time is at its end, so each timer is due when it is set.
+    /// Whether the time has reached its end. Then each timer is due when it is set.
     ended: bool,
 }
 
@@ -102,7 +102,7 @@ impl Runtime for Hand {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // A timer that has fired meanwhile is not found.
+        // A timer that has fired is not in the list.
         let mut timers = self.time.timers.lock().unwrap();
         let index = timers.set.iter().position(|(number, _)| *number == self.number);
         let cancelled = index.map(|index| timers.set.swap_remove(index));
@@ -166,7 +166,7 @@ fn waits(limiter: &Limiter) -> thread::JoinHandle<Nanos> {
 /// The last cell of the models. Earlier admissions no longer count.
 const LATER: u64 = 3 * W;
 
-/// Two permits are charged, and two threads wait for a later window: one is woken by its timer, and wakes the other.
+/// Two threads wait for a later window. The timer wakes one thread, which wakes the other.
 #[test]
 fn wait_for_time_to_pass() {
     FULL.explore(|| {
@@ -211,7 +211,7 @@ fn wait_notified_is_dropped() {
         assert!(poll_once(&mut first).is_pending());
         assert!(poll_once(&mut second).is_pending());
         time.0.end(LATER);
-        // It is charged, and notifies the second.
+        // The first waiter is admitted, and notifies the second.
         assert!(poll_once(&mut first).is_ready());
         let third = waits(&limiter);
         drop(second);
@@ -221,7 +221,7 @@ fn wait_notified_is_dropped() {
     });
 }
 
-/// A waiter joins while another is notified and not polled yet. It is woken when the other is charged.
+/// A waiter joins while another is notified and not polled yet. It is woken when the other is admitted.
 #[test]
 fn wait_for_notified() {
     FULL.explore(|| {
@@ -232,7 +232,7 @@ fn wait_for_notified() {
         assert!(poll_once(&mut first).is_pending());
         assert!(poll_once(&mut second).is_pending());
         time.0.end(LATER);
-        // It is charged, and notifies the second.
+        // The first waiter is admitted, and notifies the second.
         assert!(poll_once(&mut first).is_ready());
         let third = waits(&limiter);
         assert!(block_on(second).is_ok());
@@ -256,7 +256,7 @@ fn wait_is_not_overtaken() {
         time.0.end(LATER);
         let taken = block_on(both).unwrap();
         assert_eq!(taken.permits(), 2);
-        // Before the waiter was served, or after it without capacity.
+        // The check is denied both before the waiter is served, as it must not overtake, and after it, without capacity.
         match check.join().unwrap() {
             Err(CheckError::Queued | CheckError::Denied(_)) => {}
             other => panic!("{other:?}"),
@@ -264,7 +264,7 @@ fn wait_is_not_overtaken() {
     });
 }
 
-/// Two requests that each need two states, of which they share one: both are served, and no rule exceeds its limit.
+/// Two requests need two states each, one of them in common. Both are served, and no rule exceeds its limit.
 #[test]
 fn wait_for_rules() {
     FULL.explore(|| {
@@ -280,7 +280,7 @@ fn wait_for_rules() {
             .unwrap();
         let rules = Arc::new(Fair::with_runtime(rules, time.clone()));
         assert!(rules.check(&0).is_ok());
-        // It waits for the rule of its user. The other request has capacity, unless the first is charged before.
+        // The first request waits for the rule of its user. The second has capacity, unless the first is admitted before it.
         let first = {
             let rules = Arc::clone(&rules);
             thread::spawn(move || block_on(rules.until_ready(&0)).unwrap().at())
