@@ -37,8 +37,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: impl FnOnce() -> Nanos,
         permits: u64,
     ) -> Result<Admitted<'a, A>, Denied<'a, A>> {
-        // Reading the clock waits for earlier instructions and holds back later ones. So the lookup is begun before it,
-        // and an entry that is far away in memory arrives meanwhile.
+        // The lookup starts before the clock is read, which holds back later instructions. So a cache miss overlaps with
+        // the reading.
         let found = self.store.table.find_in_primary(key);
         self.decide_with(found, key, now(), permits)
     }
@@ -57,7 +57,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         {
             return decision;
         }
-        Self::insert(self.store, self.algorithm, self.on_full, key, now, permits)
+        Self::decide_inserting(self.store, self.algorithm, self.on_full, key, now, permits)
     }
 
     /// Decides with an entry. `None` if the key has lost the entry, or another thread has changed the state first.
@@ -72,7 +72,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         self.decide_by_words(entry, key, SeenWord::read(entry, key)?, now, permits)
     }
 
-    /// Decides with the words of an entry, of which `seen` is the first. `None` as by `decide_by_entry`.
+    /// Decides with an entry whose first word was read as `seen`. `None` if the key has lost the entry, or another thread
+    /// has changed the state first.
     #[inline(always)]
     fn decide_by_words(
         self,
@@ -97,11 +98,10 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// Decides for a key that was not found in its primary bucket, or whose state another thread has changed meanwhile.
-    /// The fields of the decider are separate arguments. If it were one argument, every decision would store it to
-    /// memory.
+    /// The fields of the decider are separate arguments, because the compiler would pass it in memory.
     #[cold]
     #[inline(never)]
-    fn insert(
+    fn decide_inserting(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -119,7 +119,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
         let insertion = decider.insertion(key, now);
         match insertion.front_entry() {
-            None => return Self::insert_beyond(store, algorithm, on_full, key, now, permits),
+            None => return Self::decide_inserting_beyond(store, algorithm, on_full, key, now, permits),
             Some(entry) => {
                 if let Some(now) = insertion.enter(entry)
                     && let Some(decision) =
@@ -129,12 +129,13 @@ impl<'a, A: Reclaim> Decider<'a, A> {
                 }
             }
         }
-        Self::insert_anywhere(store, algorithm, on_full, key, now, permits)
+        Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
     }
 
-    /// [`insert`](Self::insert) for a key whose front was full of other keys, so that it need not be scanned again.
+    /// [`decide_inserting`](Self::decide_inserting) for a key whose primary and alternate buckets hold only other keys. They are not
+    /// scanned again.
     #[inline(never)]
-    fn insert_beyond(
+    fn decide_inserting_beyond(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -153,12 +154,12 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         {
             return decision;
         }
-        Self::insert_anywhere(store, algorithm, on_full, key, now, permits)
+        Self::decide_inserting_anywhere(store, algorithm, on_full, key, now, permits)
     }
 
-    /// [`insert`](Self::insert) in any bucket, and until a decision is made.
+    /// [`decide_inserting`](Self::decide_inserting) in any bucket, and until a decision is made.
     #[inline(never)]
-    fn insert_anywhere(
+    fn decide_inserting_anywhere(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -191,10 +192,10 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
         match outcome {
             InsertOutcome::Occupied(entry, now) => self.decide_by_entry(entry, key, now, permits),
-            InsertOutcome::Entered(entry, first, now) => {
+            InsertOutcome::Entered { entry, first, now } => {
                 self.decide_by_words(entry, key, SeenWord::known(first), now, permits)
             }
-            InsertOutcome::Full(_) | InsertOutcome::Barred(..) => Self::overflow_decision(
+            InsertOutcome::Full(_) | InsertOutcome::Barred { .. } => Self::decide_by_full_table(
                 self.store,
                 self.algorithm,
                 self.on_full,
@@ -209,7 +210,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     /// Decides for a key that gets no entry. `None`: the key has one by now. The fields of the decider are separate
     /// arguments, because a reference to it, or to the insertion, would keep both in memory during the search.
     #[inline(never)]
-    fn overflow_decision(
+    fn decide_by_full_table(
         store: &'a Store,
         algorithm: &'a A,
         on_full: OnFull,
@@ -225,14 +226,14 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         };
         let insertion = &decider.insertion(key, reading);
         match outcome {
-            InsertOutcome::Barred(now, until) => {
+            InsertOutcome::Barred { now, until } => {
                 decider.decide_by_overflow(insertion, StateRef::Denied(Some(until)), key, now, permits)
             }
             InsertOutcome::Full(now) => {
-                decider.decide_by_overflow(insertion, decider.overflow(insertion), key, now, permits)
+                decider.decide_by_overflow(insertion, decider.overflow_state(insertion), key, now, permits)
             }
             // The key has an entry.
-            InsertOutcome::Occupied(..) | InsertOutcome::Entered(..) => None,
+            InsertOutcome::Occupied(..) | InsertOutcome::Entered { .. } => None,
         }
     }
 
@@ -245,7 +246,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         now: Nanos,
         permits: u64,
     ) -> Option<Result<Admitted<'a, A>, Denied<'a, A>>> {
-        match self.decide_without_entry(insertion, state, key, now, permits) {
+        match self.attempt_without_entry(insertion, state, key, now, permits) {
             Attempt::Admitted(receipt) => Some(answer(self.algorithm, state, now, permits, Some(receipt))),
             Attempt::Denied => {
                 let state = self.with_next_entry(state, insertion);
@@ -274,9 +275,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
     }
 
     /// The state that decides in place of an entry, for a key that gets none.
-    fn overflow(self, insertion: &Insertion<'a, A>) -> StateRef<'a> {
+    fn overflow_state(self, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match self.on_full {
-            // With `Forget` this happens only if no entry of the key can change its owner at this instant.
+            // With `Forget` this happens only if no entry in the buckets of the key can be evicted at this instant.
             OnFull::Share | OnFull::Forget => {
                 StateRef::Shared(self.store.catch_all.get(), NextEntry::UNKNOWN)
             }
@@ -285,8 +286,9 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// The state that denies the key. For a barred key, it includes the time at which the key can get an entry. For any
-    /// other key, an entry is never stricter than the catch-all, so the state needs no such time.
+    /// The state that denies the key. For a barred key, it includes the time at which the key can get an entry. Any other
+    /// key could get one as soon as one is evictable. A fresh entry admits whatever the catch-all admits, so the state
+    /// needs no such time.
     fn with_next_entry(self, state: StateRef<'a>, insertion: &Insertion<'a, A>) -> StateRef<'a> {
         match (state, insertion.barred_until()) {
             (StateRef::Shared(words, _), Some(entered)) => {
@@ -306,8 +308,8 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         }
     }
 
-    /// Decides for a key that gets no entry. `Retry`: the key has one by now.
-    fn decide_without_entry(
+    /// Attempts a decision for a key that gets no entry. `Retry`: the key has one by now.
+    fn attempt_without_entry(
         self,
         insertion: &Insertion<'_, A>,
         state: StateRef<'_>,
@@ -316,7 +318,7 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         permits: u64,
     ) -> Attempt {
         let decision = match state {
-            StateRef::Shared(..) => self.decide_with_others(insertion, key, now, permits),
+            StateRef::Shared(..) => self.attempt_by_catch_all(insertion, key, now, permits),
             StateRef::Unlimited => {
                 Attempt::Admitted(Receipt::new(now, permits, 0).with_charged_to(ChargedTo::Uncounted))
             }
@@ -328,9 +330,15 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         decision
     }
 
-    /// Decides by the catch-all. The key gets no entry of its own before the admission has stopped counting. If it got
-    /// one meanwhile, the admission is refunded.
-    fn decide_with_others(self, insertion: &Insertion<'_, A>, key: u64, now: Nanos, permits: u64) -> Attempt {
+    /// Attempts a decision by the catch-all. The mark keeps the key from getting an entry while the admission counts. If
+    /// the key got one before the mark, the admission is refunded.
+    fn attempt_by_catch_all(
+        self,
+        insertion: &Insertion<'_, A>,
+        key: u64,
+        now: Nanos,
+        permits: u64,
+    ) -> Attempt {
         let algorithm = self.algorithm;
         let words = Shared::new(self.store.catch_all.get());
         let receipt = algorithm.decide(words, now, permits);
@@ -361,7 +369,10 @@ impl<'a, A: Reclaim> Decider<'a, A> {
         let (state, now) = match insertion.peek(self.on_full == OnFull::Forget) {
             View::Entry(entry, owner, now) => (StateRef::Entry(entry, owner), now),
             View::Fresh(now) => (StateRef::Fresh, now),
-            View::Full(now) => (self.with_next_entry(self.overflow(&insertion), &insertion), now),
+            View::Full(now) => (
+                self.with_next_entry(self.overflow_state(&insertion), &insertion),
+                now,
+            ),
             View::Barred(now, until) => (StateRef::Denied(Some(until)), now),
         };
         Peek::new(self.algorithm, state, now)

@@ -25,15 +25,19 @@ pub(crate) struct Insertion<'a, A> {
 pub(crate) enum InsertOutcome<'a> {
     /// The key's entry, which may have had decisions before, and the time for the next decision.
     Occupied(Entry<'a>, Nanos),
-    /// The key's entry, in which no decision was made yet, and its first word. The first decision is made at this time or
+    /// The key's entry, in which no decision was made yet, and its first word. The first decision is made at `now` or
     /// later.
-    Entered(Entry<'a>, u64, Nanos),
+    Entered {
+        entry: Entry<'a>,
+        first: u64,
+        now: Nanos,
+    },
     /// The key has no entry and can get none. The time is the reading, or a newer time at which the key may have lost
     /// an entry.
     Full(Nanos),
-    /// The key cannot have an entry yet, because the catch-all may have admitted it. The first time is that of
-    /// [`Full`](Self::Full). At the second time the key can have an entry.
-    Barred(Nanos, Nanos),
+    /// The key cannot have an entry before `until`, because the catch-all may have admitted it. `now` is the time of
+    /// [`Full`](Self::Full).
+    Barred { now: Nanos, until: Nanos },
 }
 
 /// An entry that can be given to another key, and the event to count for the key that owns it.
@@ -204,7 +208,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
     }
 
-    /// The entry and the time for the first decision of a key that was entered; or `Barred`.
+    /// Returns `Entered` for a key in a fresh entry, or `Barred` if the catch-all may have admitted the key.
     #[inline(always)]
     fn begin(&self, entry: Entry<'a>) -> InsertOutcome<'a> {
         self.table.meet_inheritance();
@@ -214,7 +218,11 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         } else {
             None
         };
-        barred.unwrap_or(InsertOutcome::Entered(entry, EntryWord::UNBEGUN.word(), now))
+        barred.unwrap_or(InsertOutcome::Entered {
+            entry,
+            first: EntryWord::UNBEGUN.word(),
+            now,
+        })
     }
 
     /// The time at which a state of the key begins. It is read after a scan found no other entry of the key.
@@ -237,9 +245,9 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         }
         let has_owner = Entry::is_key(seen.owner);
         if has_owner {
-            // Before the claim, because a thread that finds the key gone must also see the time. The time is the
-            // reading at which the key was idle, not the newer `now` of the inserted key's region. So a reading far
-            // ahead of the clock affects one region only.
+            // Before the claim: a thread that misses the evicted key must see `reclaimed`. The time is the reading at
+            // which the key was idle, not `now`, which includes the region of the inserted key. So a reading far ahead of
+            // the clock does not spread to other regions.
             self.table.region(seen.owner).reclaim_at(self.now);
         }
         let claimed = seen.entry.claim(seen.word, word)?;
@@ -251,10 +259,15 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         // other's entry.
         let overflow = self.region().rendezvous(self.probe.key);
         let has_other = self.probe.has_other(lines, seen.entry.number());
+        let entered = InsertOutcome::Entered {
+            entry: seen.entry,
+            first: word,
+            now,
+        };
         if !has_other && self.is_current(tentative, now, overflow) {
             // *resolve*, where the key has no other entry.
             let is_open = seen.entry.open(tentative);
-            return is_open.then_some(InsertOutcome::Entered(seen.entry, word, now));
+            return is_open.then_some(entered);
         }
         Self::resolve(
             self.table,
@@ -265,13 +278,13 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             now,
             overflow,
         )
-        .then_some(InsertOutcome::Entered(seen.entry, word, now))
+        .then_some(entered)
     }
 
     /// *resolve*: leaves the key at most one entry, and opens it if it is tentative. All threads that insert the key
     /// select the same one: the open entry if there is one, otherwise the tentative entry with the lowest number.
-    /// Returns whether this thread has opened the entry `number`, which was tentative with the word `tentative`. The
-    /// state of that entry is no older than `begun`. `overflow` was read by the *rendezvous*.
+    /// Returns true if this thread has opened the entry `number`. That entry was tentative with the word `tentative`,
+    /// and its state is no older than `begun`. `overflow` was read by the *rendezvous*.
     #[cold]
     #[inline(never)]
     fn resolve(
@@ -283,7 +296,8 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
         begun: Nanos,
         overflow: Nanos,
     ) -> bool {
-        let this = Self::new(table, algorithm, key, begun);
+        // `resolve` uses no time of its `Insertion`.
+        let this = Self::new(table, algorithm, key, Nanos::ZERO);
         let lines = this.probe.lines();
         let mut entries = this
             .probe
@@ -350,7 +364,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             let now = self.now.max(self.algorithm.latest_time(first));
             let Some(word) = self.algorithm.advance(first, now) else {
                 if !self.finish(own) {
-                    // No thread has begun a step, so the word is at the end of the algorithm's time.
+                    // No step is unfinished, so `advance` failed because the algorithm's time has ended.
                     return false;
                 }
                 continue;

@@ -42,7 +42,7 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
             }
         };
         match (self.barred_from_vacancy(), evictable) {
-            (Some(InsertOutcome::Barred(now, until)), _) => View::Barred(now, until),
+            (Some(InsertOutcome::Barred { now, until }), _) => View::Barred(now, until),
             (_, Some(evictable)) if matches!(evictable.event, Event::Forgotten) => {
                 View::Entry(evictable.seen.entry, evictable.seen.owner, now)
             }
@@ -193,7 +193,10 @@ impl<'a, A: Reclaim> Insertion<'a, A> {
     pub(super) fn barred(&self, word: u64, now: Nanos) -> Option<InsertOutcome<'a>> {
         let until = self.region().overflow_until(self.probe.key);
         let barred = until > Nanos::ZERO && self.algorithm.latest_time(word) < self.begin_of(until);
-        barred.then(|| InsertOutcome::Barred(now, self.entered_from(until)))
+        barred.then(|| InsertOutcome::Barred {
+            now,
+            until: self.entered_from(until),
+        })
     }
 
     /// Returns [`Barred`](InsertOutcome::Barred) if the catch-all bars a state that begins in a vacant entry.

@@ -152,9 +152,9 @@ impl Store {
         let key = Self::fingerprint(key);
         let insertion = Insertion::new(&self.table, algorithm, key, now);
         let (entry, first) = match insertion.find_or_insert(false) {
-            InsertOutcome::Entered(entry, first, _) => (entry, Some(SeenWord::known(first))),
+            InsertOutcome::Entered { entry, first, .. } => (entry, Some(SeenWord::known(first))),
             InsertOutcome::Occupied(entry, _) => (entry, SeenWord::read(entry, key)),
-            InsertOutcome::Full(_) | InsertOutcome::Barred(..) => return false,
+            InsertOutcome::Full(_) | InsertOutcome::Barred { .. } => return false,
         };
         let Some(first) = first else {
             return false;
