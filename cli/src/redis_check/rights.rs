@@ -93,8 +93,8 @@ fn conclude(user: &str, prefix: &str, probes: &[Probe], answers: &[Result<Value,
     let mut no_keys = false;
     for (probe, answer) in probes.iter().zip(answers) {
         match answer {
-            // The command is allowed, the key is not.
-            Err(error) if error.starts_with("NOPERM") && error.contains("access") => no_keys = true,
+            // The command is allowed, the key is not. The spaces tell the verb from the name of a user, which has none.
+            Err(error) if error.starts_with("NOPERM") && error.contains(" to access ") => no_keys = true,
             Err(error) if error.starts_with("NOPERM") => forbidden.push(name(probe)),
             Err(error) if error.contains("unknown command") || error.contains("unknown subcommand") => {
                 unknown.push(name(probe));
@@ -142,6 +142,33 @@ fn conclude(user: &str, prefix: &str, probes: &[Probe], answers: &[Result<Value,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Redis 7.2 names the user in the error.
+    #[test]
+    fn a_user_name_is_not_a_missing_key() {
+        for (error, advice) in [
+            (
+                "User access has no permissions to run the 'get' command",
+                "ACL SETUSER access +get",
+            ),
+            (
+                "this user has no permissions to run the 'get' command",
+                "ACL SETUSER access +get",
+            ),
+            (
+                "User access has no permissions to access the 'ringgate:a' key",
+                "ACL SETUSER access ~ringgate:*",
+            ),
+            (
+                "this user has no permissions to access one of the keys used as arguments",
+                "ACL SETUSER access ~ringgate:*",
+            ),
+        ] {
+            let answer = Err(format!("NOPERM {error}"));
+            let finding = conclude("access", "ringgate", &[("a purpose", "GET KEY")], &[answer]);
+            assert_eq!(finding.advice, advice, "{error}");
+        }
+    }
 
     #[test]
     fn each_command_of_the_scripts_has_a_probe() {
