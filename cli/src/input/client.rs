@@ -47,8 +47,28 @@ pub(crate) fn canonical(text: &[u8]) -> Option<String> {
     if !text.contains(&b':') {
         return None;
     }
-    let address: Ipv6Addr = str::from_utf8(text).ok()?.parse().ok()?;
-    Some(address.to_canonical().to_string())
+    let text = str::from_utf8(text).ok()?;
+    // The zone is the name of an interface, which may have upper case.
+    let (bare, zone) = text.split_at(text.find('%').unwrap_or(text.len()));
+    let address: Ipv6Addr = bare.parse().ok()?;
+    Some(address.to_canonical().to_string() + zone)
+}
+
+/// The first groups of an address of IPv6 in the form of [`all_groups`]. The last group may be incomplete, so it keeps its
+/// zeros.
+pub(crate) fn first_groups(text: &str) -> String {
+    let (whole, last) = text.split_at(text.rfind(':').map_or(0, |colon| colon + 1));
+    let group = |group: &str| match group.trim_start_matches('0') {
+        ":" if group.len() > 1 => "0:".to_owned(),
+        short => short.to_ascii_lowercase(),
+    };
+    whole.split_inclusive(':').map(group).collect::<String>() + &last.to_ascii_lowercase()
+}
+
+/// The eight groups of an address of IPv6, without leading zeros; `None` for another text.
+pub(crate) fn all_groups(text: &str) -> Option<String> {
+    let address: Ipv6Addr = text.parse().ok()?;
+    Some(address.segments().map(|group| format!("{group:x}")).join(":"))
 }
 
 fn is_port(text: &[u8]) -> bool {
@@ -81,7 +101,7 @@ pub(crate) fn has_port(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, has_port, is_name};
+    use super::{address, all_groups, canonical, first_groups, has_port, is_name};
 
     #[test]
     fn addresses_lose_their_port() {
@@ -130,5 +150,26 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn addresses_have_one_spelling() {
+        for (text, expected) in [
+            ("::1", Some("::1")),
+            ("0:0:0:0:0:0:0:1", Some("::1")),
+            ("2001:0DB8::000A", Some("2001:db8::a")),
+            ("::FFFF:192.0.2.1", Some("192.0.2.1")),
+            ("FE80::0001%Eth0", Some("fe80::1%Eth0")),
+            ("192.0.2.1", None),
+            ("/a:b", None),
+        ] {
+            assert_eq!(canonical(text.as_bytes()).as_deref(), expected, "{text}");
+        }
+        assert_eq!(all_groups("2001:db8::a").as_deref(), Some("2001:db8:0:0:0:0:0:a"));
+        assert_eq!(first_groups("2001:0DB8:0000:0A"), "2001:db8:0:0a");
+        assert_eq!(
+            (first_groups("::"), first_groups("10.")),
+            ("::".into(), "10.".into())
+        );
     }
 }

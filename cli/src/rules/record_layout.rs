@@ -8,7 +8,7 @@ use ringgate::Key;
 use ringgate::rules::{Condition, Cost, TierOf};
 
 use crate::input::row::{Row, Unreadable};
-use crate::rules::condition::{Holds, Pattern, Test};
+use crate::rules::condition::Test;
 use crate::rules::key::hash;
 
 /// A request for the rule set.
@@ -169,24 +169,11 @@ impl RecordLayout {
             return Some(condition.clone());
         }
         let meant = self.meant(name);
-        let (field, holds) = match meant.split_once('=') {
-            None => (meant.as_str(), Holds::Truthy),
-            Some((field, value)) => {
-                let (field, not) = match field.strip_suffix('!') {
-                    Some(field) => (field, true),
-                    None => (field, false),
-                };
-                let pattern = match value.trim().strip_suffix('*') {
-                    Some(prefix) => Pattern::Prefix(prefix.into()),
-                    None => Pattern::Whole(value.trim().into()),
-                };
-                (field, Holds::Is { not, pattern })
-            }
-        };
-        if field.trim().is_empty() || self.tests.len() == MOST_CONDITIONS {
+        let (field, holds) = Test::parse(&meant);
+        if field.is_empty() || self.tests.len() == MOST_CONDITIONS {
             return None;
         }
-        let field = self.field(field.trim());
+        let field = self.field(field);
         let place = Place {
             word: COLUMNS + self.column(Column::Conditions),
             bit: self.tests.len(),
