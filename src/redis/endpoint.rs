@@ -8,8 +8,8 @@ use alloc::sync::Arc;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
-    RedisError, RedisResult, Value,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
+    ProtocolVersion, RedisError, RedisResult, Value,
 };
 
 use super::error_class::diagnose;
@@ -96,13 +96,18 @@ pub(super) fn parse(url: &str) -> Result<ConnectionInfo, ConfigError> {
     Ok(info)
 }
 
-/// The error without the address, which may contain a password.
+/// The client's reason without the address, which may contain a password.
 pub(super) fn invalid(error: &RedisError) -> ConfigError {
-    ConfigError::new(
-        "url",
-        "an address with the error: ".to_string() + error.category(),
-        ACCEPTED,
-    )
+    let text = error.to_string();
+    let given = match error.kind() {
+        // The text begins with a constant. Details follow after the dash.
+        ErrorKind::InvalidClientConfig => match text.split(" - ").next() {
+            Some("Redis URL did not parse") | None => "not a URL of Redis",
+            Some(reason) => reason,
+        },
+        _ => error.category(),
+    };
+    ConfigError::new("url", given.to_owned(), ACCEPTED)
 }
 
 impl Login {

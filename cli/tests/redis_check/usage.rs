@@ -61,7 +61,18 @@ fn invalid_arguments_are_named() {
             "check rediss://127.0.0.1:1/#insecure",
             &["url", "insecure", "a certificate that can be checked"],
         ),
-        ("check 127.0.0.1:6379", &["url", "redis://"]),
+        (
+            "check 127.0.0.1:6379",
+            &["error: invalid url: not a URL of Redis (expected redis://[user:password@]host:port"],
+        ),
+        (
+            "check redis:///0",
+            &["invalid url: Missing hostname (expected redis://"],
+        ),
+        (
+            "check redis://host/x",
+            &["invalid url: Invalid database number (expected redis://"],
+        ),
     ] {
         let output = run(args);
         assert_eq!(
