@@ -1,5 +1,6 @@
 //! The states of a server and of a cluster; `findings.txt` says what each means, and what to type.
 
+use super::connection::Address;
 use super::facts::{Facts, Node};
 use super::finding::{Finding, Level};
 
@@ -181,6 +182,19 @@ fn replication(facts: &Facts) -> Option<Finding> {
     let lag = lag.map_or_else(String::new, |lag| format!(", largest lag {lag} s"));
     let found = format!("a primary with {replicas} replicas{lag}");
     Some(finding("replication", "replicas", found))
+}
+
+/// The finding about addresses that were not checked: those without an answer, and those after a server that is no node of a
+/// cluster.
+pub(super) fn of_addresses(silent: &[(String, String)], others: &[Address]) -> Option<Finding> {
+    let silent = silent
+        .iter()
+        .map(|(place, reason)| format!("no answer from {place}: {reason}"));
+    let others = others
+        .iter()
+        .map(|other| format!("{} is not part of a cluster with it", other.place()));
+    let found: Vec<String> = silent.chain(others).collect();
+    (!found.is_empty()).then(|| finding("addresses", "unchecked", found.join("; ")))
 }
 
 /// The finding about a cluster, of which some primaries are not reachable from here.

@@ -93,18 +93,25 @@ struct Run<'a> {
 impl Run<'_> {
     /// Checks the first server that answers.
     async fn first(&self) -> Result<Report, CallError> {
-        let mut reasons = Vec::new();
-        for (url, address) in self.urls.iter().zip(self.addresses) {
+        let mut silent = Vec::new();
+        for (number, (url, address)) in self.urls.iter().zip(self.addresses).enumerate() {
             let mut report = Report {
                 server: address.to_string(),
                 ..Report::default()
             };
             match Server::connect(address, self.timeout).await {
                 Ok(server) => {
+                    let is_cluster = server.facts.is_cluster();
                     self.fill(&mut report, url, address, server).await?;
+                    let others = if is_cluster {
+                        &[]
+                    } else {
+                        &self.addresses[number + 1..]
+                    };
+                    report.findings.extend(findings::of_addresses(&silent, others));
                     return Ok(report);
                 }
-                Err(CallError::NoAnswer(reason)) => reasons.push(reason),
+                Err(CallError::NoAnswer(reason)) => silent.push((address.place(), reason)),
                 Err(CallError::Server(error)) => {
                     let finding = findings::of_login(address.user(), &error);
                     report.findings.push(finding.ok_or(CallError::Server(error))?);
@@ -112,6 +119,7 @@ impl Run<'_> {
                 }
             }
         }
+        let reasons: Vec<String> = silent.into_iter().map(|(_, reason)| reason).collect();
         Err(CallError::NoAnswer(reasons.join("; ")))
     }
 

@@ -275,14 +275,19 @@ fn other_addresses() {
     // From standard input.
     let output = run_with("check --json --timeout 20000 -", &format!("\n{socket}\n"));
     assert_eq!(Said::by(&output).all["server"], socket);
-    // The first server that answers is checked.
-    let output = run(&format!(
-        "check --json --timeout 20000 redis://127.0.0.1:1 {}",
+    assert!(said.of("addresses").is_none(), "{said:?}");
+    // The first server that answers is checked, and the report names the others.
+    let said = Said::to(&format!(
+        "redis://127.0.0.1:1 {} redis://localhost:2",
         server.url()
     ));
-    let said = Said::by(&output);
     assert_eq!(
         (&said.all["server"], said.level("scripts")),
         (&server.url().into(), "ok")
+    );
+    let (level, found) = said.found("addresses");
+    assert!(
+        level == "warning" && found.contains("127.0.0.1:1") && found.contains("localhost:2"),
+        "{found}"
     );
 }
