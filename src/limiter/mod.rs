@@ -324,6 +324,10 @@ impl<A: Algorithm, C: Clock> RateLimiter<A, C> {
     /// `elapsed` is the time since the state was saved, as far as the caller trusts the wall clock. [`Duration::ZERO`] is
     /// always safe. Nothing is charged if all saved permits have left their window by then.
     ///
+    /// A saved state has no time of its charges. Permits that were charged at times after the clock's, by
+    /// [`check_at`](Self::check_at), are charged at the clock's time, and so count for less long. Tables of keys and rule sets
+    /// restore such states at a later time.
+    ///
     /// The permits are added to those that are already spent, so call it once, on a fresh limiter.
     ///
     /// # Concurrency

@@ -4,7 +4,7 @@ use core::error::Error;
 use core::fmt;
 use std::io;
 
-use super::header::VERSION;
+use super::header::{MAX_DESCRIPTION, VERSION};
 
 /// The error of a restore. Nothing was restored.
 ///
@@ -42,6 +42,11 @@ pub enum RestoreError {
     Format,
     /// The file has another version of the format.
     Version(u32),
+    /// The description of the limiter in the file is longer than 16 MiB.
+    Description(
+        /// Its length in bytes.
+        u32,
+    ),
     /// The file ends too early.
     Truncated {
         /// The length of the file.
@@ -79,6 +84,12 @@ impl fmt::Display for RestoreError {
                 write!(
                     f,
                     "invalid version of a saved state: {found} (expected {VERSION})"
+                )
+            }
+            Self::Description(length) => {
+                write!(
+                    f,
+                    "invalid length of the description in a saved state: {length} bytes (expected at most {MAX_DESCRIPTION})"
                 )
             }
             Self::Truncated { bytes } => {

@@ -6,6 +6,9 @@ pub(super) const MAGIC: [u8; 8] = *b"ringgate";
 /// The version of the format. Another version is refused.
 pub(super) const VERSION: u32 = 1;
 
+/// The maximum length of the description in bytes. A reader keeps it in memory before its checksum is verified.
+pub(super) const MAX_DESCRIPTION: u32 = 1 << 24;
+
 /// Bytes that are read or written at once.
 pub(super) const BUFFER: usize = 1 << 16;
 

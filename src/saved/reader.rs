@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::io::{ErrorKind, Read};
 
 use super::error::RestoreError;
-use super::header::{BUFFER, Header, MAGIC, VERSION};
+use super::header::{BUFFER, Header, MAGIC, MAX_DESCRIPTION, VERSION};
 use crate::limiter::SavedState;
 
 /// Reads a saved state, and verifies its checksums.
@@ -46,9 +46,13 @@ impl<R: Read> Reader<R> {
         if version != VERSION {
             return Err(RestoreError::Version(version));
         }
+        let length = self.take_u32()?;
+        if length > MAX_DESCRIPTION {
+            return Err(RestoreError::Description(length));
+        }
         // The length is not verified yet, so memory grows only with the bytes that the file has.
         let mut of = Vec::new();
-        for _ in 0..self.take_u32()? {
+        for _ in 0..length {
             of.push(self.take::<1>()?[0]);
         }
         let mut seeds = [0; 4];

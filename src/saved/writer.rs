@@ -1,7 +1,8 @@
 use alloc::vec::Vec;
 use std::io::{self, Write};
 
-use super::header::{BUFFER, Header, MAGIC, VERSION};
+use super::error::RestoreError;
+use super::header::{BUFFER, Header, MAGIC, MAX_DESCRIPTION, VERSION};
 use crate::limiter::SavedState;
 
 /// Writes a saved state, and its checksums.
@@ -20,7 +21,10 @@ impl<W: Write> Writer<W> {
             buffer: Vec::with_capacity(BUFFER),
             checksum: crc32fast::Hasher::new(),
         };
-        let length = u32::try_from(header.of.len()).map_err(io::Error::other)?;
+        let length = u32::try_from(header.of.len()).unwrap_or(u32::MAX);
+        if length > MAX_DESCRIPTION {
+            return Err(io::Error::other(RestoreError::Description(length)));
+        }
         writer.put(&MAGIC)?;
         writer.put(&VERSION.to_le_bytes())?;
         writer.put(&length.to_le_bytes())?;

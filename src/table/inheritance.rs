@@ -1,4 +1,5 @@
 use core::ops::Range;
+use core::time::Duration;
 
 use super::bucket::Bucket;
 use super::entry::Entry;
@@ -6,6 +7,7 @@ use super::memory::Table;
 #[cfg(feature = "rules")]
 use super::probe::Probe;
 use super::probe::Seen;
+use super::region::Region;
 #[cfg(feature = "rules")]
 use crate::sync;
 use crate::time::Nanos;
@@ -64,16 +66,26 @@ impl Table {
         u32::try_from(self.regions_len()).expect("at most 2^27 regions")
     }
 
-    /// For each region, the marks of the keys whose admissions by the catch-all may count at `now`.
-    pub(crate) fn marks(&self, now: Nanos) -> impl Iterator<Item = u16> {
-        self.regions().map(move |region| region.marks(now))
+    /// For each region, the marks of the keys whose admissions by the catch-all may count at `now`, and how far after `now` the
+    /// newest time is at which a key has lost its entry.
+    pub(crate) fn saved_regions(&self, now: Nanos) -> impl Iterator<Item = (u16, Duration)> {
+        let saved = move |region: Region<'_>| (region.marks(now), region.reclaimed().saturating_since(now));
+        self.regions().map(saved)
+    }
+
+    /// Makes every key that enters later begin at `at` or later, in a table that no other thread uses. The keys were in the
+    /// region `index` of a table with `regions` regions.
+    pub(crate) fn restore_reclaimed(&self, index: u32, regions: u32, at: Nanos) {
+        for region in regions_of_same_keys(index, regions, self.regions_count()) {
+            self.region_at(region).reclaim_at(at);
+        }
     }
 
     /// Marks keys until `end`, in a table that no other thread uses. They had the marks `marks` in the region `index`
     /// of a table with `regions` regions.
     pub(crate) fn restore_marks(&self, index: u32, regions: u32, marks: u16, now: Nanos, end: Nanos) {
         let same = regions_of_same_keys(index, regions, self.regions_count());
-        for region in self.regions().take(same.end).skip(same.start) {
+        for region in same.map(|region| self.region_at(region)) {
             region.mark_all(marks, now, end);
         }
     }
@@ -84,7 +96,7 @@ impl Table {
         let [here, there] = [self, from].map(Self::regions_count);
         for (index, region) in (0..).zip(self.regions()) {
             let same = regions_of_same_keys(index, here, there);
-            for other in from.regions().take(same.end).skip(same.start) {
+            for other in same.map(|other| from.region_at(other)) {
                 region.mark_all(other.marks(now), now, end);
             }
         }

@@ -245,7 +245,13 @@ fn a_flipped_bit_anywhere_is_refused() {
         let mut file = file.clone();
         file[bit / 8] ^= 1 << (bit % 8);
         let error = refused(ring.clone(), &file);
-        let is_known = ["checksum", "version", "not a saved state", "ends after"];
+        let is_known = [
+            "checksum",
+            "version",
+            "not a saved state",
+            "ends after",
+            "description",
+        ];
         assert!(is_known.iter().any(|text| error.contains(text)), "{bit}: {error}");
     }
 }
@@ -495,4 +501,56 @@ fn a_charge_by_a_lower_limit_does_not_grow_by_restarts() {
         limiter = restored(bucket(), 10, &saved(&limiter), Duration::ZERO);
         assert_eq!(limiter.peek(&1).retry_after(5), Some(wait));
     }
+}
+
+/// A key that was admitted at a reading after the clock, and has lost its entry, gets no fresh budget.
+#[test]
+fn a_key_that_lost_its_entry_ahead_of_the_clock_stays_charged() {
+    for subject in whole_subjects() {
+        let (limiter, clock) = by_hand(subject.algorithm.clone(), 1, OnFull::Share);
+        let ahead = |seconds| clock.now().saturating_add(Duration::from_secs(seconds));
+        let mut log = Log::default();
+        log.add(limiter.check_at(&1, ahead(5), 10).expect("fresh").at(), 10);
+        let later = ahead(9);
+        for other in 2..100 {
+            let _ = limiter.check_at(&other, later, 1);
+        }
+        let file = saved(&limiter);
+        for capacity in [1, 1_000] {
+            let (gap, mut log) = (Duration::from_secs(1), log.clone());
+            let clock = ManualClock::new();
+            clock.advance(limiter.clock().now().saturating_since(Nanos::ZERO) + gap);
+            let after = builder(subject.algorithm.clone(), capacity, OnFull::Share)
+                .restore_with(clock.clone(), Plain, &*file, gap)
+                .expect("the same algorithm");
+            let before = log.len();
+            for _ in 0..250 {
+                clock.advance(Duration::from_millis(100));
+                if let Ok(admitted) = after.check_n(&1, 10) {
+                    log.add(admitted.at(), 10);
+                }
+            }
+            assert!(log.len() > before, "{}: never admitted again", subject.name);
+            assert_eq!(subject.broken(&log), None, "{}: {capacity}", subject.name);
+        }
+    }
+}
+
+#[test]
+fn a_long_description_is_refused_before_it_is_read() {
+    let (ring, file) = file_of_ten_keys();
+    let with_length = |length: u32| {
+        let mut file = file.clone();
+        file[12..16].copy_from_slice(&length.to_le_bytes());
+        refused(ring.clone(), &file)
+    };
+    for length in [(1 << 24) + 1, u32::MAX] {
+        assert_eq!(
+            with_length(length),
+            format!(
+                "invalid length of the description in a saved state: {length} bytes (expected at most 16777216)"
+            )
+        );
+    }
+    assert!(with_length(1 << 24).starts_with("the saved state ends after"));
 }

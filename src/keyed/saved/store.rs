@@ -86,8 +86,10 @@ impl Store {
         to.put(&0_u64.to_le_bytes())?;
         to.put_record(SavedState::of(algorithm, Shared::new(self.catch_all.get()), now))?;
         to.put(&self.table.regions_count().to_le_bytes())?;
-        for marks in self.table.marks(now) {
+        for (marks, ahead) in self.table.saved_regions(now) {
             to.put(&marks.to_le_bytes())?;
+            let ahead = u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX);
+            to.put(&ahead.to_le_bytes())?;
         }
         Ok(keys)
     }
@@ -134,6 +136,12 @@ impl Store {
             let marks = from.take_u16()?;
             if marks != 0 && end > now {
                 self.table.restore_marks(index, regions, marks, now, end);
+            }
+            let ahead = Duration::from_nanos(from.take_u64()?).saturating_sub(elapsed);
+            if !ahead.is_zero() {
+                // Keys of the region were admitted at readings after that of the save, and have lost their entries.
+                self.table
+                    .restore_reclaimed(index, regions, now.saturating_add(ahead));
             }
         }
         Ok(())
