@@ -77,7 +77,7 @@ macro_rules! input_notes {
 
   A message's own time counts, unless the line around it has a year and the message has none.
 
-  Files may be compressed by gzip or zstd; of one that was cut, the result so far is printed. A line that is not a
+  Files may be compressed by gzip or zstd. If a compressed file was cut, the result so far is printed. A line that is not a
   request, or exceeds 64 KiB, is unreadable: it is counted and skipped. The first three are shown on standard error.
   With more of them than requests, the input is an error unless --lenient is given. Blank lines are skipped. Requests
   without the field of a key share one key.
@@ -105,7 +105,7 @@ const REPLAY_NOTES: &str = concat!(
 Rules:
   --rule QUOTA [by FIELD,..|by all] [cost FIELD] [when CONDITION] [algorithm NAME] [cells N] [burst N] [as NAME]
   A condition is "field" (present, and not "", "-", "0", "false" or "no"), "field=value", "field!=value" or
-  "field=prefix*". Several rules are one decision: a request that one rule denies is charged to none. In a rules file,
+  "field=prefix*". Every spelling of an address of IPv6 is equal. Several rules are one decision: a request that one rule denies is charged to none. In a rules file,
   keys, costs, conditions and tiers name fields in the same way. --alias maps other names to fields.
 
   Cells and fixed windows begin at multiples of the window since 1970-01-01T00:00:00Z (of all windows, if they have a
@@ -118,8 +118,8 @@ Rules:
   cost and condition, without tiers, lists and shadow, and with room for all keys.
 
 Memory:
-  Does not grow with the input. Requests are in temporary files in $TMPDIR (8 bytes for the time and for each field of
-  a rule, several times), and sorted there. For the key with the most requests in one window, 16 bytes for each distinct
+  The tables of keys grow to at most 1 GiB. Requests are in temporary files in $TMPDIR (8 bytes for the time and for
+  each field of a rule, several times), and sorted there. For the key with the most requests in one window, 16 bytes for each distinct
   time of that window are in memory.
 
 Exit status:
