@@ -457,6 +457,32 @@ fn striped_kept_part_is_forgotten() {
     .run(BOUNDED);
 }
 
+/// One thread publishes a time at which the kept count of a stripe has expired, and forgets it. Another thread, with an older
+/// reading, uses the stripe and keeps the new count. That count is no older than the published time.
+#[test]
+fn striped_kept_after_a_forgotten_count() {
+    const LATE: u64 = 2_500_000;
+    let scene = Scene::new(2, 2, &[]).ring_limit(2);
+    BOUNDED.explore(move || {
+        let limiter = Arc::new(scene.limiter());
+        // The ring is full, stripe 0 is full and kept, and stripe 1 has one permit left.
+        let before = [CheckAt(0, 0, 2), CheckAt(0, 0, 2), CheckAt(1, 0, 1)];
+        assert_eq!(play(&limiter, &before).len(), 3);
+        let other = {
+            let limiter = Arc::clone(&limiter);
+            thread::spawn(move || play(&limiter, &[CheckAt(1, LATE, 1)]).len())
+        };
+        let own = limiter.as_worker(0).check_n(2).is_ok();
+        assert_eq!(other.join().unwrap(), 1);
+        limiter.clock().set(Nanos::new(LATE));
+        let left = (0..10)
+            .take_while(|_| limiter.as_worker(0).check().is_ok())
+            .count();
+        // Stripe 1 was charged to the ring, which is full.
+        assert_eq!(left, if own { 2 } else { 4 });
+    });
+}
+
 /// Another thread charges a count that the thread of the stripe has left, while that thread uses the stripe.
 #[test]
 fn striped_old_part_is_charged() {
