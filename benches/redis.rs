@@ -28,6 +28,7 @@ const SCRIPT: &str = concat!(
     include_str!("../src/redis/script/prelude.lua"),
     include_str!("../src/redis/script/log.lua"),
     include_str!("../src/redis/script/cells.lua"),
+    include_str!("../src/redis/script/gcra.lua"),
     include_str!("../src/redis/script/leases.lua"),
     include_str!("../src/redis/script/counters.lua"),
     include_str!("../src/redis/script/decide.lua"),
