@@ -1,4 +1,4 @@
-//! Many decisions at once, over few keys and over more than the caches hold, and what memory alone takes.
+//! Many decisions at once, over few keys and over more keys than fit into the caches, compared with memory accesses alone.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::words;
 /// Keys of one call.
 const TOGETHER: usize = 64;
 
-/// Requests of one thread before its stream of keys repeats: so many that caches do not learn them.
+/// Requests of one thread before its stream of keys repeats. The stream is too long for caches and branch predictors.
 const STREAM: usize = 1 << 20;
 
 /// Decisions between two readings of the time.
@@ -27,7 +27,7 @@ const CHECK: &str = "ringgate, Gcra, check";
 const CHECK_MANY: &str = "ringgate, Gcra, check_many of 64";
 const FLOOR: &str = words::EXCHANGE;
 
-/// Whole batches of keys, by one limiter and in two ways.
+/// Decides whole batches of keys.
 struct Many<'a>(&'a KeyedRateLimiter<Gcra>);
 
 impl DecideKeyed<u64> for Many<'_> {
@@ -76,7 +76,7 @@ fn section(effort: &Effort, keys: u64) -> Vec<Row> {
         (CHECK_MANY, Side::Ours, &Many(&limiter)),
         (GOVERNOR, Side::Rival, &*governor),
         (FLOOR, Side::Floor, &|key: &u64| {
-            // A key is in no order.
+            // The keys are in random order.
             words::add(words::place(black_box(&words), *key), 1)
         }),
     ];

@@ -15,7 +15,7 @@ use crate::measure::{Effort, Row, cores, on_threads, print_head};
 use crate::plot::{self, Bar};
 use crate::rivals::ours;
 
-/// Decisions for each reading, where several share one.
+/// The decisions that share one reading.
 const READING: u64 = 16;
 
 /// The reading that other readings are compared with.
@@ -131,7 +131,7 @@ fn decisions<A>(
 where
     A: Algorithm + Send + Sync + 'static,
 {
-    // A name for as long as the process runs.
+    // The name is leaked, because names are static.
     let label = |with: &str| -> &'static str { format!("{name}, {with}").leak() };
     vec![
         with_clock(label("QuantaClock"), room, QuantaClock::new(), &algorithm),
@@ -153,7 +153,7 @@ where
     })
 }
 
-/// A limiter with the default clock, asked by `check_at` with one reading for [`READING`] decisions.
+/// A limiter with the default clock, called by `check_at` with one reading for [`READING`] decisions.
 struct Once<A>(RateLimiter<A>);
 
 impl<A: Algorithm + Send + Sync> Decide for Once<A> {

@@ -46,7 +46,7 @@ pub fn run(effort: &Effort) {
                     *word = word.wrapping_add(1);
                 }
                 black_box(&mut work);
-                // Until the stores have left the core: they would delay the first read of memory.
+                // The pause lets the stores leave the core. Otherwise they would delay the first read of memory.
                 let written = clock.raw();
                 while clock.delta_as_nanos(written, clock.raw()) < PAUSE {}
                 let key = keys[(round * DECISIONS + turn) % keys.len()];

@@ -12,7 +12,7 @@ pub enum Room {
     Plenty,
     /// Used up, for an hour.
     None,
-    /// Every other call is admitted and the rest is denied: two limiters, called in turn.
+    /// Every other call is admitted, because two limiters are called in turn.
     Half,
     /// [`LIMIT`] calls a second.
     Limited,
@@ -29,7 +29,7 @@ pub enum Side {
     Floor,
 }
 
-/// Makes decisions, many at once so that nothing is between them.
+/// Makes many decisions at once, with no other work between them.
 pub trait Decide: Send + Sync {
     /// Makes this number of decisions, and returns the number of admissions.
     fn batch(&self, decisions: u64) -> u64;
@@ -79,7 +79,7 @@ impl<F: Fn(usize) -> bool + Send + Sync> Decide for Numbered<InTurn<F>> {
 pub struct Contestant {
     pub name: &'static str,
     pub side: Side,
-    /// The most admitted in any window that the design allows, of [`LIMIT`] asked for.
+    /// The most that the design admits in any window with the limit [`LIMIT`].
     pub bound: u64,
     /// The design from which the bound follows.
     pub design: &'static str,
@@ -161,7 +161,7 @@ fn spent<F: Fn() -> bool>(decide: F) -> F {
 }
 
 fn drain(decide: impl Fn() -> bool) {
-    // More than any limit here. A limiter that admits for ever shows in the table.
+    // The number of calls is larger than any limit here. A limiter that still admits is visible in the table.
     let _ = (0..2_000_000).take_while(|_| decide()).count();
 }
 
@@ -223,7 +223,7 @@ impl<K, F: Fn(&K) -> bool + Send + Sync> DecideKeyed<K> for F {
     }
 }
 
-/// A limiter for each of many keys with plenty of room for each, made anew for each measurement.
+/// A limiter for each of many keys, which is made anew for each measurement.
 pub struct Keyed<K> {
     pub name: &'static str,
     pub side: Side,

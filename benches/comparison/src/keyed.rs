@@ -1,4 +1,4 @@
-//! A limiter for each of many keys.
+//! Measures limiters of many keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::plot;
 use crate::rivals;
 use crate::words;
 
-/// Keys that all have an entry before anything is measured.
+/// Keys that have an entry before the measurement.
 const KEYS: u64 = 100_000;
 
-/// Keys of a new limiter, where only new keys come.
+/// Keys that are entered into a new limiter.
 const NEW: u64 = 100_000;
 
 /// Decisions between two readings of the time.
@@ -35,7 +35,7 @@ pub fn run(effort: &Effort, plots: &Path) {
     denied::<String>(effort);
 }
 
-/// The limiters, and the maps that limiters can be made of.
+/// Returns the limiters, and maps with a counter for each key.
 pub fn everybody<K: Key>() -> Vec<Keyed<K>> {
     let mut all = rivals::keyed();
     all.extend(maps::keyed());
@@ -61,7 +61,7 @@ fn section<K: Key>(effort: &Effort, panels: &mut Vec<(String, Vec<Row>)>) {
     }
 }
 
-/// This crate, governor and the floor of memory, where every key is used up.
+/// Measures this crate, governor and the floor of memory with keys that are used up.
 fn denied<K: Key>(effort: &Effort) {
     let mut all = rivals::keyed_few::<K>(Room::None);
     all.extend(words::keyed(Room::None));
@@ -79,7 +79,7 @@ fn entrants<K>(all: &[Keyed<K>]) -> Vec<Entrant> {
     all.iter().map(entrant).collect()
 }
 
-/// Keys that have an entry already.
+/// Measures keys that have an entry.
 fn entered<K: Key>(
     effort: &Effort,
     order: Order,
@@ -118,7 +118,7 @@ fn entered<K: Key>(
     rows.flatten().collect()
 }
 
-/// Enters all keys into a new limiter, for as many limiters as the measurement needs. Making and dropping is not measured.
+/// Enters all keys into as many new limiters as the measurement needs. Making and dropping limiters is not measured.
 fn enter<K: Key>(least: Duration, threads: usize, contestant: &Keyed<K>, keys: &[K]) -> Turn {
     let (mut decisions, mut admitted, mut time) = (0, 0, Duration::ZERO);
     while time < least {

@@ -2,7 +2,7 @@
 
 use crate::contestant::Key;
 
-/// SplitMix64: an add, and a mix that is a bijection.
+/// SplitMix64: an addition and a bijective mix.
 pub struct Random(u64);
 
 impl Random {
@@ -30,11 +30,11 @@ pub fn mix(mut bits: u64) -> u64 {
 /// The order in which keys are requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
-    /// Each as likely as any other.
+    /// All keys are equally likely.
     Uniform,
-    /// The n-th most frequent 1/n times as frequent as the first.
+    /// The n-th most frequent key is 1/n times as frequent as the first.
     Zipf,
-    /// One key for ever.
+    /// There is only one key.
     OneHot,
 }
 
@@ -65,7 +65,7 @@ impl Order {
     }
 }
 
-/// 1, 1 + 1/2, 1 + 1/2 + 1/3, …
+/// Returns 1, 1 + 1/2, 1 + 1/2 + 1/3, …
 fn harmonic(terms: u64) -> Vec<f64> {
     let mut sum = 0.0;
     let mut next = |rank: u64| {

@@ -1,4 +1,4 @@
-//! The cost of limiting as a layer of tower, beside another layer.
+//! The cost of a layer of tower, compared with another layer.
 
 use std::cell::Cell;
 use std::convert::Infallible;

@@ -1,10 +1,9 @@
-//! This crate beside other limiters: the cost of a decision, the memory of a key, and the most that is admitted.
+//! Compares this crate with other limiters: the cost of a decision, the memory of a key, and the most that is admitted.
 //!
-//! `cargo run --release --locked` measures everything, which takes about a quarter of an hour,
-//! prints Markdown and writes plots to `../plots`. With names of sections it measures only those: `direct`,
-//! `keyed`, `steady`, `memory`, `windows`, `tail`, `cold`, `batch`, `clocks`, `layers`, `flood`. `--brief` takes a fifth
-//! of the time, `--quick` next to none, for trials.
-//! `--plots DIR` writes the plots there. See `../README.md` for a run, and for how to read it.
+//! `cargo run --release --locked` measures everything in about a quarter of an hour, prints Markdown and writes plots to
+//! `../plots`. With names of sections it measures only those: `direct`, `keyed`, `steady`, `memory`, `windows`, `tail`,
+//! `cold`, `batch`, `clocks`, `layers`, `flood`. `--brief` takes a fifth of the time, and `--quick` a few seconds.
+//! `--plots DIR` writes the plots to another folder. `../README.md` explains the results.
 
 mod batch;
 mod clocks;

@@ -13,7 +13,7 @@ use crate::contestant::{Key, Keyed, Side};
 /// The floor that decisions about keys are compared with.
 pub const DASHMAP: &str = "floor: dashmap, add";
 
-/// Every map with ahash, made for as many keys as are to come.
+/// Returns maps that hash with ahash, each with the capacity for all keys.
 pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
     vec![
         Keyed::new(DASHMAP, Side::Floor, |keys| {

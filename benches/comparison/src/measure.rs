@@ -16,7 +16,7 @@ thread_local! {
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The number of this thread among those of [`on_threads`].
+/// Returns the number of this thread among those of [`on_threads`].
 pub fn worker() -> usize {
     WORKER.get()
 }
@@ -37,7 +37,7 @@ impl Effort {
         }
     }
 
-    /// A fifth of the time, for the ratios alone.
+    /// A fifth of the full time. The ratios are still usable.
     pub fn brief() -> Self {
         Self {
             least: Duration::from_millis(60),
@@ -98,7 +98,7 @@ impl Row {
         1e3 * self.threads as f64 / self.median
     }
 
-    /// Its throughput as a multiple of another's in the same rounds.
+    /// Returns the throughput as a multiple of another's in the same rounds.
     pub fn times(&self, other: &Self) -> f64 {
         let ratios = self.rates.iter().zip(&other.rates);
         median(ratios.map(|(this, other)| this / other))
@@ -126,7 +126,7 @@ fn share(admitted: f64) -> String {
     if admitted.is_nan() {
         return String::new();
     }
-    // Rounded away from the expected value, so that a single stray decision shows.
+    // The share is not rounded to 0 % or 100 %, so that a single unexpected decision is visible.
     let percent = 100.0 * admitted;
     if percent > 99.9 && percent < 100.0 {
         "< 100 %".into()
@@ -266,7 +266,7 @@ pub fn cores() -> Vec<CoreId> {
     core_affinity::get_core_ids().expect("the system lists its cores")
 }
 
-/// 1, 2, 4, … and all cores.
+/// Returns 1, 2, 4, … and the number of cores.
 pub fn thread_counts() -> Vec<usize> {
     let cores = cores().len();
     let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2));
@@ -276,14 +276,14 @@ pub fn thread_counts() -> Vec<usize> {
         .collect()
 }
 
-/// One thread, and as many as there are cores.
+/// Returns 1 and the number of cores.
 pub fn one_and_all() -> Vec<usize> {
     let mut counts = vec![1, cores().len()];
     counts.dedup();
     counts
 }
 
-/// Runs as many threads at once, each on a core of its own.
+/// Runs threads concurrently, each pinned to another core.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(threads);
     let (barrier, work) = (&barrier, &work);
@@ -306,7 +306,7 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> 
     })
 }
 
-/// Prints the notes about the limiters that a table leaves out or that differ.
+/// Prints notes about limiters that a table leaves out or uses in another way.
 pub fn print_notes(head: &str, notes: &[(&str, &str)]) {
     println!("\n{head}\n");
     for (who, why) in notes {

@@ -1,4 +1,4 @@
-//! The limiters, each used as its own documentation says.
+//! The limiters, each used as in its own documentation.
 
 use std::future::Future;
 use std::pin::pin;
@@ -22,11 +22,11 @@ mod volga;
 
 pub const GOVERNOR: &str = governor::NAME;
 
-/// The plain ring that a striped limiter has behind its stripes, and striped limiters.
+/// The ring that a striped limiter charges, and the striped limiters that are compared with it.
 pub const RING: &str = ours::WIDE;
 pub const STRIPED: [&str; 3] = [ours::STRIPED, ours::STRIPED_LANE, ours::STRIPED_OWN];
 
-/// The limiters of one thing, those of this crate first.
+/// Returns the limiters without keys, those of this crate first.
 pub fn direct(room: Room) -> Vec<Contestant> {
     let mut all = ours::direct(room);
     all.push(governor::direct(room));
@@ -50,7 +50,7 @@ pub fn direct_few(room: Room) -> Vec<Contestant> {
     all
 }
 
-/// The limiters of many keys of this kind, those of this crate first.
+/// Returns the limiters of many keys of this type, those of this crate first.
 pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
     let mut all = keyed_few(Room::Plenty);
     all.push(pingora::keyed());
@@ -63,7 +63,7 @@ pub fn keyed<K: Key>() -> Vec<Keyed<K>> {
     all
 }
 
-/// Limiters of this crate, and governor, with plenty of room for each key or with room for one request.
+/// Returns limiters of this crate, and governor, with keys that are never used up or after one request.
 pub fn keyed_few<K: Key>(room: Room) -> Vec<Keyed<K>> {
     let mut all = ours::keyed(room);
     all.push(governor::keyed(room));
@@ -84,7 +84,7 @@ pub const ABSENT_KEYED: &[(&str, &str)] = &[
     ("volga-rate-limiter", "no string keys: it takes u64 only"),
 ];
 
-/// Limiters that are used in another way, and the difference.
+/// Limiters that are used in a special way, and the difference.
 pub const REMARKS: &[(&str, &str)] = &[
     (
         "pingora-limits, trypema, limitador, volga-rate-limiter",
@@ -109,7 +109,7 @@ pub const REMARKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The result of a future that never waits.
+/// Returns the result of a future that never waits.
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),

@@ -86,7 +86,7 @@ fn keyed(effort: &Effort, name: &str, threads: usize) -> Vec<Series> {
     })
 }
 
-/// Prints a row for each; the rounds of each are one distribution.
+/// Prints a row for each contestant. The rounds of a contestant are one distribution.
 fn measure(
     effort: &Effort,
     workload: &str,
@@ -144,7 +144,7 @@ fn print(
     }
 }
 
-/// A histogram up to a second, with three figures.
+/// Returns a histogram of up to a second, with three significant figures.
 fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 1_000_000_000, 3).expect("a histogram")
 }

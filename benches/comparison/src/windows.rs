@@ -1,4 +1,4 @@
-//! The most that is admitted in a window: the worst true window, by an exact log of the calls.
+//! The most that is admitted in any true window, by an exact log of the calls.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// The window of the log. It is shorter than [`WINDOW`] by more than the error of a calibrated counter in a second.
 const JUDGED: Duration = Duration::from_micros(999_900);
 
-/// The times of the calls.
+/// A pattern of calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pattern {
-    /// All the time, for six and a half windows.
+    /// Constant calls, for six and a half windows.
     Hammer,
-    /// Once; then silence for this part of a window; then all the time, for two and a half windows.
+    /// One call, then silence for this part of a window, and then constant calls for two and a half windows.
     Silence(f64),
-    /// Twice as often as allowed, for three windows.
+    /// Calls at twice the limit, for three windows.
     Paced,
 }
 
@@ -33,7 +33,7 @@ const PATTERNS: [(Pattern, &str); 4] = [
     (Pattern::Paced, "paced at twice the limit"),
 ];
 
-/// One call that was admitted: nanoseconds from the beginning, before and after.
+/// The times before and after an admitted call, in nanoseconds from the beginning.
 type Call = (u64, u64);
 
 /// The results of one limiter.
@@ -41,7 +41,7 @@ type Call = (u64, u64);
 struct Seen {
     /// The most admitted in a window, by pattern.
     worst: [usize; PATTERNS.len()],
-    /// In a window, on the average of six that were hammered; the first half was not counted.
+    /// The average of six windows with constant calls, after the first half of a window.
     sustained: f64,
 }
 
@@ -75,7 +75,7 @@ fn contestants() -> Vec<Contestant> {
 
 /// Calls every limiter in turn, from all threads. Returns the admitted calls by contestant.
 fn hammer(pattern: Pattern, all: &[Contestant], threads: usize) -> Vec<Vec<Call>> {
-    // Soon, so that all threads are there.
+    // The calls begin when all threads have started.
     let begin = Instant::now() + Duration::from_millis(20);
     let logs = on_threads(threads, |thread| {
         let mut caller = Caller::new(all, begin);
@@ -128,7 +128,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// From the beginning.
+    /// Returns the time since the beginning.
     fn now(&self) -> Duration {
         Instant::now().saturating_duration_since(self.begin)
     }
@@ -145,7 +145,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// One call of each.
+    /// Calls each limiter once.
     fn call(&mut self) {
         for index in 0..self.all.len() {
             let before = nanos(self.now());
@@ -157,7 +157,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The most calls that began and ended within one window: more than that may have been, but not less.
+/// Returns the most calls that began and ended within one window, which is a lower bound of the most in any window.
 fn worst(log: &[Call]) -> usize {
     let mut begun: Vec<u64> = log.iter().map(|call| call.0).collect();
     let mut ended: Vec<u64> = log.iter().map(|call| call.1).collect();

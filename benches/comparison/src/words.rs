@@ -1,4 +1,4 @@
-//! The least work of any table: one word, at an index computed from the key, of an array as large as the table of this crate.
+//! The least work of any table: one access to a word in an array as large as the table of this crate.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub const EXCHANGE: &str = "floor: compare-exchange, as many bytes";
 /// The floor that denials of keys are compared with.
 pub const LOAD: &str = "floor: load, as many bytes";
 
-/// The floors with the hash alone, and with a reading of the clock too.
+/// Returns the floors with the hash alone, and with a reading of the clock, too.
 pub fn keyed<K: Key>(room: Room) -> Vec<Keyed<K>> {
     let denied = room == Room::None;
     let (bare, timed) = if denied {
@@ -49,7 +49,7 @@ pub fn of(keys: usize) -> Box<[AtomicU64]> {
     (0..table.bytes() / 8).map(|_| AtomicU64::new(1)).collect()
 }
 
-/// The word that a hash falls on.
+/// Returns the word for a hash.
 pub fn place(words: &[AtomicU64], hash: u64) -> &AtomicU64 {
     &words[((u128::from(hash) * words.len() as u128) >> 64) as usize]
 }
