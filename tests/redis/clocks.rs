@@ -5,16 +5,16 @@ use core::slice::from_ref;
 
 use ringgate::shared::{Counting, OnError, SharedLimiter};
 
-use crate::scripts::{Asked, far_ahead, give_back, judge, settle};
+use crate::scripts::{ScriptRequest, decide_script, far_ahead, refund_script, renew_script};
 use crate::server::Server;
 
 const SECOND: u64 = 1_000_000;
 
-fn both(limit: u64) -> [Asked; 2] {
+fn both(limit: u64) -> [ScriptRequest; 2] {
     // A window of ten seconds.
     [
-        Asked::log("log", limit, 10 * SECOND),
-        Asked::cells("cells", limit, 5, 2 * SECOND),
+        ScriptRequest::log("log", limit, 10 * SECOND),
+        ScriptRequest::cells("cells", limit, 5, 2 * SECOND),
     ]
 }
 
@@ -23,28 +23,28 @@ fn both(limit: u64) -> [Asked; 2] {
 #[test]
 fn charges_ahead_of_the_clock_count_from_now() {
     let Some(server) = Server::start() else { return };
-    let (judge, mut client) = (judge(), server.client());
+    let (decide, mut client) = (decide_script(), server.client());
     let late = far_ahead(&mut client);
     let early = late - 3600 * SECOND;
     for asked in both(5) {
         for _ in 0..5 {
-            assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
+            assert!(decide.decide(&mut client, late, "charge", from_ref(&asked)).0);
         }
         // `peek` does not repair the state, but its answer is that of the repaired state.
-        let (_, looked) = judge.judge(&mut client, early, "peek", from_ref(&asked));
+        let (_, looked) = decide.decide(&mut client, early, "peek", from_ref(&asked));
         assert_eq!(looked[0].remaining, 0);
-        let (admitted, refused) = judge.judge(&mut client, early, "charge", from_ref(&asked));
+        let (admitted, refused) = decide.decide(&mut client, early, "charge", from_ref(&asked));
         assert!(!admitted);
         assert_eq!(refused, looked, "{asked:?}");
         let wait = u64::try_from(refused[0].wait).expect("a wait");
         assert!((10 * SECOND..=12 * SECOND).contains(&wait), "{wait}");
         // The permits expire neither earlier nor later.
         assert!(
-            !judge
-                .judge(&mut client, early + wait - 1, "charge", from_ref(&asked))
+            !decide
+                .decide(&mut client, early + wait - 1, "charge", from_ref(&asked))
                 .0
         );
-        let (admitted, found) = judge.judge(&mut client, early + wait, "charge", from_ref(&asked));
+        let (admitted, found) = decide.decide(&mut client, early + wait, "charge", from_ref(&asked));
         assert!(admitted);
         assert_eq!(found[0].remaining, 4);
         // No permit ahead of the current time is left.
@@ -70,17 +70,17 @@ fn charges_ahead_of_the_clock_count_from_now() {
 #[test]
 fn denials_do_not_prolong_repaired_charges() {
     let Some(server) = Server::start() else { return };
-    let (judge, mut client) = (judge(), server.client());
+    let (decide, mut client) = (decide_script(), server.client());
     let late = far_ahead(&mut client);
     let early = late - 3600 * SECOND;
     for asked in both(3) {
         for _ in 0..3 {
-            assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
+            assert!(decide.decide(&mut client, late, "charge", from_ref(&asked)).0);
         }
         let tenths = 0..200;
         let first = tenths
             .map(|tenth| early + tenth * SECOND / 10)
-            .find(|&now| judge.judge(&mut client, now, "charge", from_ref(&asked)).0);
+            .find(|&now| decide.decide(&mut client, now, "charge", from_ref(&asked)).0);
         let waited = first.expect("in twenty seconds") - early;
         assert!((10 * SECOND..=12 * SECOND).contains(&waited), "{waited}");
     }
@@ -90,25 +90,25 @@ fn denials_do_not_prolong_repaired_charges() {
 #[test]
 fn a_repaired_charge_is_not_refunded() {
     let Some(server) = Server::start() else { return };
-    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
     let late = far_ahead(&mut client);
     for asked in both(5) {
-        let (_, found) = judge.judge(&mut client, late, "charge", from_ref(&asked));
-        let receipt = Asked {
+        let (_, found) = decide.decide(&mut client, late, "charge", from_ref(&asked));
+        let receipt = ScriptRequest {
             receipt: found[0].receipt,
             ..asked.clone()
         };
         let early = late - 3600 * SECOND;
-        assert!(judge.judge(&mut client, early, "charge", from_ref(&asked)).0);
-        assert_eq!(undo.give_back(&mut client, early, from_ref(&receipt)), [0]);
+        assert!(decide.decide(&mut client, early, "charge", from_ref(&asked)).0);
+        assert_eq!(refund.refund(&mut client, early, from_ref(&receipt)), [0]);
         assert_eq!(
-            judge.judge(&mut client, early, "peek", from_ref(&asked)).1[0].remaining,
+            decide.decide(&mut client, early, "peek", from_ref(&asked)).1[0].remaining,
             3
         );
         if matches!(asked.counting, Counting::Cells(_)) {
             // Also not when the clock has reached that cell again, and another request was charged to it.
-            assert!(judge.judge(&mut client, late, "charge", from_ref(&asked)).0);
-            assert_eq!(undo.give_back(&mut client, late, from_ref(&receipt)), [0]);
+            assert!(decide.decide(&mut client, late, "charge", from_ref(&asked)).0);
+            assert_eq!(refund.refund(&mut client, late, from_ref(&receipt)), [0]);
         }
     }
 }
@@ -170,21 +170,21 @@ async fn a_stored_time_ahead_is_repaired_by_the_real_clock() {
 #[test]
 fn a_step_back_leaves_no_lease_without_an_expiry() {
     let Some(server) = Server::start() else { return };
-    let (settle, judge, mut client) = (settle(), judge(), server.client());
-    let part = Asked::log("short", 10, 100);
-    let none = Asked {
+    let (renew, decide, mut client) = (renew_script(), decide_script(), server.client());
+    let part = ScriptRequest::log("short", 10, 100);
+    let none = ScriptRequest {
         permits: 0,
         ..part.clone()
     };
     let late = far_ahead(&mut client);
     // The first request begins the time since which the server has forgotten nothing.
-    settle.settle(&mut client, late, &none, (1, [1, 1, 4, 4, 50]));
+    renew.renew(&mut client, late, &none, (1, [1, 1, 4, 4, 50]));
     let late = late + 2_000_000;
-    let granted = settle.settle(&mut client, late, &none, (2, [1, 1, 4, 4, 50]));
+    let granted = renew.renew(&mut client, late, &none, (2, [1, 1, 4, 4, 50]));
     assert_eq!(granted, Some(4));
     // A moment ago, so that the permits have ended when the server sets the expiry.
     let early = late - 101 * 86_400_000_000;
-    judge.judge(&mut client, early, "charge", from_ref(&part));
+    decide.decide(&mut client, early, "charge", from_ref(&part));
     let left: i64 = redis::cmd("PTTL")
         .arg("short:leases")
         .query(&mut client)

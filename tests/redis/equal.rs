@@ -5,32 +5,32 @@ use core::slice::from_ref;
 use ringgate::shared::Counting;
 
 use crate::equal_histories::{CASES, Step, follow};
-use crate::scripts::{Asked, far_ahead, give_back, judge};
+use crate::scripts::{ScriptRequest, decide_script, far_ahead, refund_script};
 use crate::server::Server;
 
 #[test]
 fn scripts_decide_as_one_process_does() {
     let Some(server) = Server::start() else { return };
-    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
     let origin = far_ahead(&mut client);
     for (seed, &case) in (1..).zip(CASES) {
         let (counting, limit, window) = case;
         let key = format!("equal {seed}");
         let part = match counting {
-            Counting::Cells(cells) => Asked::cells(&key, limit, cells, window / cells),
-            Counting::Gcra(burst) => Asked::gcra(&key, limit, burst, window),
-            _ => Asked::log(&key, limit, window),
+            Counting::Cells(cells) => ScriptRequest::cells(&key, limit, cells, window / cells),
+            Counting::Gcra(burst) => ScriptRequest::gcra(&key, limit, burst, window),
+            _ => ScriptRequest::log(&key, limit, window),
         };
         let mut receipt = (0, 0);
         follow(case, seed, 1_500, |now, step| {
             let now = origin + now;
             match step {
                 Step::Take(permits) => {
-                    let asked = Asked {
+                    let asked = ScriptRequest {
                         permits,
                         ..part.clone()
                     };
-                    let (admitted, found) = judge.judge(&mut client, now, "charge", from_ref(&asked));
+                    let (admitted, found) = decide.decide(&mut client, now, "charge", from_ref(&asked));
                     if admitted {
                         receipt = found[0].receipt;
                     }
@@ -38,12 +38,12 @@ fn scripts_decide_as_one_process_does() {
                     Some((admitted, found[0].remaining, wait))
                 }
                 Step::Refund(permits) => {
-                    let asked = Asked {
+                    let asked = ScriptRequest {
                         permits,
                         receipt,
                         ..part.clone()
                     };
-                    let given = undo.give_back(&mut client, now, from_ref(&asked))[0];
+                    let given = refund.refund(&mut client, now, from_ref(&asked))[0];
                     Some((given == permits, 0, None))
                 }
             }
@@ -55,35 +55,35 @@ fn scripts_decide_as_one_process_does() {
 #[test]
 fn a_bucket_that_is_ahead_is_full_from_now() {
     let Some(server) = Server::start() else { return };
-    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
     let late = far_ahead(&mut client);
     let early = late - 3_600_000_000;
     // Ten permits in ten seconds.
-    let part = Asked::gcra("ahead", 10, 10, 10_000_000);
-    let all = Asked {
+    let part = ScriptRequest::gcra("ahead", 10, 10, 10_000_000);
+    let all = ScriptRequest {
         permits: 10,
         ..part.clone()
     };
-    let (admitted, found) = judge.judge(&mut client, late, "charge", from_ref(&all));
+    let (admitted, found) = decide.decide(&mut client, late, "charge", from_ref(&all));
     assert!(admitted);
-    let receipt = Asked {
+    let receipt = ScriptRequest {
         receipt: found[0].receipt,
         ..all.clone()
     };
-    let (_, looked) = judge.judge(&mut client, early, "peek", from_ref(&all));
-    let (admitted, refused) = judge.judge(&mut client, early, "charge", from_ref(&all));
+    let (_, looked) = decide.decide(&mut client, early, "peek", from_ref(&all));
+    let (admitted, refused) = decide.decide(&mut client, early, "charge", from_ref(&all));
     assert!(!admitted);
     assert_eq!((looked[0].remaining, refused[0].remaining), (0, 0));
     assert_eq!((looked[0].wait, refused[0].wait), (10_000_000, 10_000_000));
-    assert_eq!(undo.give_back(&mut client, early, from_ref(&receipt)), [0]);
+    assert_eq!(refund.refund(&mut client, early, from_ref(&receipt)), [0]);
     assert!(
-        !judge
-            .judge(&mut client, early + 9_999_999, "charge", from_ref(&all))
+        !decide
+            .decide(&mut client, early + 9_999_999, "charge", from_ref(&all))
             .0
     );
     assert!(
-        judge
-            .judge(&mut client, early + 10_000_000, "charge", from_ref(&all))
+        decide
+            .decide(&mut client, early + 10_000_000, "charge", from_ref(&all))
             .0
     );
 }
@@ -92,27 +92,27 @@ fn a_bucket_that_is_ahead_is_full_from_now() {
 #[test]
 fn a_bucket_refunds_nothing_across_a_reset() {
     let Some(server) = Server::start() else { return };
-    let (judge, undo, mut client) = (judge(), give_back(), server.client());
+    let (decide, refund, mut client) = (decide_script(), refund_script(), server.client());
     let now = far_ahead(&mut client);
     // A permit each second.
-    let one = Asked::gcra("reset", 10, 10, 10_000_000);
-    let mut two = Asked {
+    let one = ScriptRequest::gcra("reset", 10, 10, 10_000_000);
+    let mut two = ScriptRequest {
         permits: 2,
         ..one.clone()
     };
-    let (_, before) = judge.judge(&mut client, now, "charge", from_ref(&two));
+    let (_, before) = decide.decide(&mut client, now, "charge", from_ref(&two));
     two.receipt = before[0].receipt;
     let _: u64 = redis::cmd("DEL").arg("reset").query(&mut client).expect("OK");
-    let (admitted, after) = judge.judge(&mut client, now + 1_000_000, "charge", from_ref(&one));
+    let (admitted, after) = decide.decide(&mut client, now + 1_000_000, "charge", from_ref(&one));
     assert!(admitted);
     assert_eq!(
         before[0].receipt.0, after[0].receipt.0,
         "the arrival times are equal"
     );
-    assert_eq!(undo.give_back(&mut client, now + 1_000_000, from_ref(&two)), [0]);
-    let own = Asked {
+    assert_eq!(refund.refund(&mut client, now + 1_000_000, from_ref(&two)), [0]);
+    let own = ScriptRequest {
         receipt: after[0].receipt,
         ..one
     };
-    assert_eq!(undo.give_back(&mut client, now + 1_000_000, from_ref(&own)), [1]);
+    assert_eq!(refund.refund(&mut client, now + 1_000_000, from_ref(&own)), [1]);
 }

@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, TestRunner};
 use ringgate::shared::Counting;
 
 use crate::oracle::most_in_a_window;
-use crate::scripts::{Asked, Script, far_ahead, give_back, judge};
+use crate::scripts::{Script, ScriptRequest, decide_script, far_ahead, refund_script};
 use crate::server::Server;
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ struct Taken {
 
 /// The reference: it sums all charges for each decision.
 struct Plain {
-    asked: Asked,
+    asked: ScriptRequest,
     taken: Vec<Taken>,
 }
 
@@ -70,7 +70,13 @@ impl Plain {
     }
 }
 
-fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked: Asked, ops: &[Op]) {
+fn follows(
+    decide: &Script,
+    refund: &Script,
+    client: &mut redis::Connection,
+    asked: ScriptRequest,
+    ops: &[Op],
+) {
     let _: () = redis::cmd("FLUSHALL").query(client).expect("an answer");
     let mut now = far_ahead(client) + 12_345;
     let mut plain = Plain {
@@ -81,13 +87,13 @@ fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked:
         match op {
             Op::Wait(microseconds) => now += microseconds,
             Op::Take(permits, limit) => {
-                let asked = Asked {
+                let asked = ScriptRequest {
                     permits,
                     limit,
                     ..plain.asked.clone()
                 };
-                let looked = judge.judge(client, now, "peek", from_ref(&asked));
-                let (admitted, found) = judge.judge(client, now, "charge", from_ref(&asked));
+                let looked = decide.decide(client, now, "peek", from_ref(&asked));
+                let (admitted, found) = decide.decide(client, now, "charge", from_ref(&asked));
                 let spent = plain.spent(now);
                 assert_eq!(admitted, spent + permits <= limit, "{op:?} with {spent} spent");
                 assert_eq!(admitted, looked.0);
@@ -116,12 +122,12 @@ fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked:
                 if taken.given {
                     continue;
                 }
-                let asked = Asked {
+                let asked = ScriptRequest {
                     permits: taken.permits,
                     receipt: taken.receipt,
                     ..plain.asked.clone()
                 };
-                let given = undo.give_back(client, now, from_ref(&asked))[0];
+                let given = refund.refund(client, now, from_ref(&asked))[0];
                 assert!(
                     given == taken.permits || given == 0,
                     "{given} of {}",
@@ -147,18 +153,18 @@ fn follows(judge: &Script, undo: &Script, client: &mut redis::Connection, asked:
 #[test]
 fn scripts_decide_as_a_plain_limiter_does() {
     let Some(server) = Server::start() else { return };
-    let (judge, undo) = (judge(), give_back());
+    let (decide, refund) = (decide_script(), refund_script());
     let client = core::cell::RefCell::new(server.client());
     let kinds = [
-        Asked::log("log", 8, WINDOW),
-        Asked::cells("four", 8, 4, WINDOW / 4),
-        Asked::cells("one", 8, 1, WINDOW),
+        ScriptRequest::log("log", 8, WINDOW),
+        ScriptRequest::cells("four", 8, 4, WINDOW / 4),
+        ScriptRequest::cells("one", 8, 1, WINDOW),
     ];
     let mut runner = TestRunner::new(Config::with_cases(64));
     runner
         .run(&proptest::collection::vec(op(), 1..60), |ops| {
             for asked in &kinds {
-                follows(&judge, &undo, &mut client.borrow_mut(), asked.clone(), &ops);
+                follows(&decide, &refund, &mut client.borrow_mut(), asked.clone(), &ops);
             }
             Ok(())
         })
@@ -170,14 +176,14 @@ fn scripts_decide_as_a_plain_limiter_does() {
 #[test]
 fn the_stored_data_is_bounded() {
     let Some(server) = Server::start() else { return };
-    let (judge, mut client) = (judge(), server.client());
+    let (decide, mut client) = (decide_script(), server.client());
     let origin = far_ahead(&mut client);
     for asked in [
-        Asked::log("log", 8, WINDOW),
-        Asked::cells("cells", 8, 4, WINDOW / 4),
+        ScriptRequest::log("log", 8, WINDOW),
+        ScriptRequest::cells("cells", 8, 4, WINDOW / 4),
     ] {
         for step in 0..3000 {
-            judge.judge(&mut client, origin + step * 7, "charge", from_ref(&asked));
+            decide.decide(&mut client, origin + step * 7, "charge", from_ref(&asked));
             let (command, most) = match asked.counting {
                 Counting::Log => ("ZCARD", 8),
                 _ => ("HLEN", 5),

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use ringgate::shared::{OnError, SharedLimiter, SharedLimiterBuilder};
 
 use crate::rules::{Request, by_address, by_user, shared};
-use crate::scripts::{Asked, far_ahead, judge};
+use crate::scripts::{ScriptRequest, decide_script, far_ahead};
 use crate::server::{Server, until};
 
 /// Both representations. Without an answer of the server, requests are denied.
@@ -68,14 +68,14 @@ fn o2_atomic_script_in_one_instant() {
     let Some(server) = Server::start() else { return };
     let now = far_ahead(&mut server.client());
     for asked in [
-        Asked::log("log", 100, 60_000_000),
-        Asked::cells("cells", 100, 5, 12_000_000),
+        ScriptRequest::log("log", 100, 60_000_000),
+        ScriptRequest::cells("cells", 100, 5, 12_000_000),
     ] {
         let receipts: Vec<_> = std::thread::scope(|scope| {
             let clients = (0..8).map(|_| {
                 scope.spawn(|| {
-                    let (judge, mut client) = (judge(), server.client());
-                    let calls = (0..125).map(|_| judge.judge(&mut client, now, "charge", from_ref(&asked)));
+                    let (decide, mut client) = (decide_script(), server.client());
+                    let calls = (0..125).map(|_| decide.decide(&mut client, now, "charge", from_ref(&asked)));
                     let passed = calls.filter(|(admitted, _)| *admitted);
                     passed.map(|(_, found)| found[0].receipt).collect::<Vec<_>>()
                 })
@@ -159,22 +159,22 @@ async fn o4_several_rules_in_one_script() {
 #[test]
 fn o4_a_denial_charges_no_rule() {
     let Some(server) = Server::start() else { return };
-    let (judge, mut client) = (judge(), server.client());
+    let (decide, mut client) = (decide_script(), server.client());
     let now = far_ahead(&mut client);
     let logs = [
-        Asked::log("log:user", 2, 1_000_000),
-        Asked::log("log:endpoint:0", 50, 10_000_000),
-        Asked::log("log:endpoint:1", 100, 60_000_000),
+        ScriptRequest::log("log:user", 2, 1_000_000),
+        ScriptRequest::log("log:endpoint:0", 50, 10_000_000),
+        ScriptRequest::log("log:endpoint:1", 100, 60_000_000),
     ];
     let cells = [
-        Asked::cells("cells:user", 2, 5, 200_000),
-        Asked::cells("cells:endpoint:0", 50, 5, 2_000_000),
-        Asked::cells("cells:endpoint:1", 100, 5, 12_000_000),
+        ScriptRequest::cells("cells:user", 2, 5, 200_000),
+        ScriptRequest::cells("cells:endpoint:0", 50, 5, 2_000_000),
+        ScriptRequest::cells("cells:endpoint:1", 100, 5, 12_000_000),
     ];
     for mut parts in [logs, cells] {
         for _ in 0..2 {
             for _ in 0..100 {
-                let (admitted, found) = judge.judge(&mut client, now, "charge", &parts);
+                let (admitted, found) = decide.decide(&mut client, now, "charge", &parts);
                 let spent: Vec<_> = parts
                     .iter()
                     .zip(&found)
@@ -238,12 +238,12 @@ async fn o4_by_address_and_by_all() {
 #[test]
 fn o7_oldest_of_n() {
     let Some(server) = Server::start() else { return };
-    let (judge, mut client) = (judge(), server.client());
+    let (decide, mut client) = (decide_script(), server.client());
     let origin = far_ahead(&mut client);
-    let five = [Asked::log("five", 5, 10_000_000)];
+    let five = [ScriptRequest::log("five", 5, 10_000_000)];
     let mut check = |milliseconds: u64| {
-        judge
-            .judge(&mut client, origin + milliseconds * 1000, "charge", &five)
+        decide
+            .decide(&mut client, origin + milliseconds * 1000, "charge", &five)
             .0
     };
     for milliseconds in [1000, 2800, 5000, 6000, 7999] {

@@ -45,7 +45,7 @@ async fn users_of_access_control_lists() {
     let mut client = redis::Client::open(format!("redis://:general@127.0.0.1:{}", server.port()))
         .and_then(|client| client.get_connection())
         .expect("a connection");
-    // The rights that the documentation names, and a user without the right to be told the role of the server.
+    // The rights that the documentation names, and a user without the right to read the role of the server.
     for user in ["limits", "bare"] {
         let mut command = redis::cmd("ACL");
         command
@@ -224,7 +224,11 @@ async fn leases_need_the_right_to_info() {
     for _ in 0..100 {
         assert_eq!(check().await, DecidedBy::Store);
     }
-    let error = store.health().lease_error.expect("it was told").to_string();
+    let error = store
+        .health()
+        .lease_error
+        .expect("the store reports it")
+        .to_string();
     assert!(error.contains("INFO") && error.contains("run_id"), "{error}");
     assert_eq!(store.health().unexpected_replies, 0);
     assert_eq!(limiter.lease_stats().held, 0);

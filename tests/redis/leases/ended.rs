@@ -1,4 +1,4 @@
-//! Leases that have ended leave no work and no memory behind: nodes that begin a lease and vanish, one after the other.
+//! Many nodes begin a lease and end without returning it. These leases cost the server no work and no memory.
 
 use core::slice::from_ref;
 use core::time::Duration;
@@ -7,33 +7,33 @@ use ringgate::redis::RedisStore;
 use ringgate::shared::{CounterRequest, CounterStore, Counting, LeaseRequest};
 
 use crate::dropped::age;
-use crate::scripts::{Asked, Script, far_ahead, judge, settle};
+use crate::scripts::{Script, ScriptRequest, decide_script, far_ahead, renew_script};
 use crate::server::{PATIENCE, Server, patient, until};
 
 const SECOND: u64 = 1_000_000;
 const TERM: u64 = 2 * SECOND;
 
-/// The work of the server for a decision and a renewal: the calls of each command, and the fields and bytes that it keeps.
+/// Returns the commands that the server calls for a decision and a renewal, and the fields and bytes of the leases.
 fn work(
     server: &Server,
     scripts: &[Script; 2],
-    part: &Asked,
+    part: &ScriptRequest,
     now: u64,
     lease: u64,
 ) -> (Vec<String>, u64, u64) {
-    let [judge, settle] = scripts;
+    let [decide, renew] = scripts;
     let mut client = server.client();
     let _: () = redis::cmd("CONFIG")
         .arg("RESETSTAT")
         .query(&mut client)
         .expect("OK");
-    assert!(judge.judge(&mut client, now, "charge", from_ref(part)).0);
-    let none = Asked {
+    assert!(decide.decide(&mut client, now, "charge", from_ref(part)).0);
+    let none = ScriptRequest {
         permits: 0,
         ..part.clone()
     };
-    let told = settle.settle(&mut client, now, &none, (lease, [now, 1, 4, 4, TERM]));
-    assert_eq!(told, Some(4));
+    let grant = renew.renew(&mut client, now, &none, (lease, [now, 1, 4, 4, TERM]));
+    assert_eq!(grant, Some(4));
     let stats: String = redis::cmd("INFO")
         .arg("commandstats")
         .query(&mut client)
@@ -53,25 +53,25 @@ fn work(
     (calls, fields, bytes.expect("bytes"))
 }
 
-/// A decision and a renewal run the same commands on as many fields, whether no lease has ended or 100,000 have.
+/// A decision and a renewal run the same commands on a bounded number of fields, however many leases have ended.
 #[test]
 fn work_does_not_depend_on_ended_leases() {
     for (kind, steps) in [("log", [10, 100, 1_000]), ("cells", [1_000, 10_000, 100_000])] {
         let Some(server) = Server::start() else { return };
-        let scripts = [judge(), settle()];
+        let scripts = [decide_script(), renew_script()];
         let mut client = server.client();
         let limit = 1_000_000_000;
         let part = match kind {
-            "log" => Asked::log("log", limit, 3600 * SECOND),
-            _ => Asked::cells("cells", limit, 5, 720 * SECOND),
+            "log" => ScriptRequest::log("log", limit, 3600 * SECOND),
+            _ => ScriptRequest::cells("cells", limit, 5, 720 * SECOND),
         };
-        let none = Asked {
+        let none = ScriptRequest {
             permits: 0,
             ..part.clone()
         };
         let mut now = far_ahead(&mut client);
         assert_eq!(
-            scripts[1].settle(&mut client, now, &none, (1, [1, 1, 0, 1, TERM])),
+            scripts[1].renew(&mut client, now, &none, (1, [1, 1, 0, 1, TERM])),
             None
         );
         now += 3700 * SECOND;
@@ -80,20 +80,20 @@ fn work_does_not_depend_on_ended_leases() {
         now += SECOND;
         let (calls, ..) = work(&server, &scripts, &part, now, 1);
         let mut ended = 0;
-        for lives in steps {
-            while ended < lives {
+        for count in steps {
+            while ended < count {
                 ended += 1;
-                // Each takes its permits with it. A hundred thousand of them end within a window.
+                // The permits of each lease stay registered. A hundred thousand leases end within a window.
                 now += 36_000;
-                let told = scripts[1].settle(&mut client, now, &none, (10 + ended, [1, 1, 0, 4, TERM]));
-                assert_eq!(told, Some(4));
+                let grant = scripts[1].renew(&mut client, now, &none, (10 + ended, [1, 1, 0, 4, TERM]));
+                assert_eq!(grant, Some(4));
             }
             now += SECOND;
             work(&server, &scripts, &part, now, 1);
             now += SECOND;
             let (now_calls, fields, bytes) = work(&server, &scripts, &part, now, 1);
-            println!("{kind}, {lives} ended leases: {now_calls:?}, {fields} fields, {bytes} bytes");
-            assert_eq!(now_calls, calls, "{lives} ended leases");
+            println!("{kind}, {count} ended leases: {now_calls:?}, {fields} fields, {bytes} bytes");
+            assert_eq!(now_calls, calls, "{count} ended leases");
             // One field for each sixteenth of the time that a lease is kept, and two more.
             assert!(fields <= 20, "{fields} fields");
             assert!(bytes <= 1_500, "{bytes} bytes");
@@ -101,8 +101,8 @@ fn work_does_not_depend_on_ended_leases() {
     }
 }
 
-/// The keys of a lease expire with its term, and all others with the window after it: a thousand restarts leave what ten
-/// leave, and then nothing.
+/// The key of a lease expires with its term, and all other keys expire with the window after it. A thousand restarts leave
+/// as much as ten, and nothing after the window.
 #[tokio::test(flavor = "multi_thread")]
 async fn restarts_leave_no_memory_behind() {
     let Some(server) = Server::start() else { return };
@@ -126,9 +126,9 @@ async fn restarts_leave_no_memory_behind() {
     };
     let mut lease_id = 0;
     let mut after = Vec::new();
-    for (key, lives) in [(1, 10), (2, 1_000)] {
+    for (key, count) in [(1, 10), (2, 1_000)] {
         let counter = CounterRequest::new("rule", key, Counting::Cells(5), 1_000_000, window);
-        for _ in 0..lives {
+        for _ in 0..count {
             lease_id += 1;
             let first = LeaseRequest::first(counter.clone(), lease_id, 4, term);
             for request in [first.clone(), first.next(1, 4, 4)] {
@@ -142,7 +142,7 @@ async fn restarts_leave_no_memory_behind() {
         })
         .await;
         let (bytes, keys) = memory();
-        println!("after {lives} restarts: {bytes} bytes in {} keys", keys.len());
+        println!("after {count} restarts: {bytes} bytes in {} keys", keys.len());
         after.push((bytes, keys.len()));
     }
     // The counter and its registered permits, of either key, and the note of the era.

@@ -26,7 +26,7 @@ pub(crate) struct Turn {
 
 /// The output of a node.
 #[derive(Debug, Default)]
-struct SpendResult {
+struct NodeOutput {
     turns: Vec<Turn>,
     others: Vec<String>,
 }
@@ -35,7 +35,7 @@ struct SpendResult {
 pub(crate) struct Node {
     child: Child,
     input: Option<ChildStdin>,
-    said: Arc<Mutex<SpendResult>>,
+    output: Arc<Mutex<NodeOutput>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -60,19 +60,19 @@ impl Node {
             .spawn()
             .expect("a process");
         let output = child.stdout.take().expect("an output");
-        let said = Arc::new(Mutex::new(SpendResult::default()));
-        let hears = Arc::clone(&said);
+        let lines = Arc::new(Mutex::new(NodeOutput::default()));
+        let received = Arc::clone(&lines);
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if let Some(line) = line.strip_prefix('@') {
-                    hears.lock().expect("no panic").hear(line);
+                    received.lock().expect("no panic").add(line);
                 }
             }
         });
         let mut node = Self {
             input: child.stdin.take(),
             child,
-            said,
+            output: lines,
             reader: Some(reader),
         };
         let []: [u64; 0] = node.answer("ready");
@@ -81,39 +81,39 @@ impl Node {
 
     /// Makes its callers request as much as possible.
     pub(crate) fn go(&mut self) {
-        self.tell("go");
+        self.send("go");
     }
 
     /// Makes its callers leave most of the node's leases unspent. When the process was stopped and continues, they
     /// request everything at once.
     pub(crate) fn go_quietly(&mut self) {
-        self.tell("quiet");
+        self.send("quiet");
     }
 
     /// Ends its callers. Returns the number of immediate decisions, and their median, 99.9 % and longest durations in
     /// nanoseconds.
     pub(crate) fn stop(&mut self) -> [u64; 4] {
-        self.tell("stop");
+        self.send("stop");
         self.answer("local")
     }
 
     /// Charges the use and returns the leases. Returns whether that succeeded, and the permits that are then
     /// uncharged and leased.
     pub(crate) fn flush(&mut self) -> [u64; 3] {
-        self.tell("flush");
+        self.send("flush");
         self.answer("flushed")
     }
 
-    fn tell(&mut self, order: &str) {
-        let input = self.input.as_mut().expect("it runs");
-        writeln!(input, "{order}").expect("it listens");
+    fn send(&mut self, order: &str) {
+        let input = self.input.as_mut().expect("the process runs");
+        writeln!(input, "{order}").expect("the process reads its input");
     }
 
-    /// The numbers in its answer.
+    /// Waits for an answer that begins with this word, and returns its numbers.
     fn answer<const N: usize>(&mut self, word: &str) -> [u64; N] {
         let began = Instant::now();
         loop {
-            let found = self.said.lock().expect("no panic").take(word);
+            let found = self.output.lock().expect("no panic").take(word);
             if let Some(line) = found {
                 let numbers = line
                     .split(' ')
@@ -122,7 +122,7 @@ impl Node {
                 let numbers: Vec<u64> = numbers.collect();
                 return numbers.try_into().expect("as many numbers");
             }
-            assert!(began.elapsed() < PATIENCE, "a node does not say {word}");
+            assert!(began.elapsed() < PATIENCE, "a node does not answer {word}");
             let ended = self.child.try_wait().expect("a child");
             assert!(ended.is_none(), "a node has ended: {ended:?}");
             std::thread::sleep(core::time::Duration::from_millis(1));
@@ -148,7 +148,7 @@ impl Node {
 
     /// The calls that the node has reported so far.
     pub(crate) fn turns(&self) -> Vec<Turn> {
-        self.said.lock().expect("no panic").turns.clone()
+        self.output.lock().expect("no panic").turns.clone()
     }
 }
 
@@ -159,8 +159,8 @@ impl Drop for Node {
     }
 }
 
-impl SpendResult {
-    fn hear(&mut self, line: &str) {
+impl NodeOutput {
+    fn add(&mut self, line: &str) {
         let Some(call) = line.strip_prefix("call ") else {
             self.others.push(line.to_owned());
             return;

@@ -1,42 +1,44 @@
-//! The script that settles leases, in a real server with a time that the test says: random questions, copies of them that
-//! come when others were asked, strict requests in between, and a clock that goes back. Charged permits and held permits are
-//! never more than the limit (while the clock does not go back), and what is used is never more in a window.
+//! The script that renews leases, in a real server with times that the test passes.
+//!
+//! Nodes send random reports. Copies of reports arrive late, the server decides requests in between, and its clock goes back.
+//! No window has more admissions than the limit. While the clock does not go back, the charged and the registered permits
+//! together do not exceed the limit.
 
 use core::slice::from_ref;
 
 use ringgate::shared::Counting;
 
 use crate::oracle::most_in_a_window;
-use crate::scripts::{Asked, far_ahead, judge, settle};
+use crate::scripts::{ScriptRequest, decide_script, far_ahead, renew_script};
 use crate::server::Server;
 
 const LIMIT: u64 = 30;
 const WINDOW: u64 = 100;
 const TERM: u64 = 40;
 
-/// A question: what it charges, and what the script is told beside.
+/// A report: its charge, and the other arguments of the script.
 #[derive(Clone, Copy, Debug)]
 struct UsageReport {
     charge: u64,
-    told: [u64; 5],
+    arguments: [u64; 5],
 }
 
-/// A lease, as its node sees it.
+/// The lease of a node.
 #[derive(Clone, Debug, Default)]
-struct Life {
+struct NodeLease {
     name: u64,
     budget: u64,
     used: u64,
     until: u64,
     sequence: u64,
     known: bool,
-    open: Option<UsageReport>,
-    /// Those that may come once more.
+    unanswered: Option<UsageReport>,
+    /// Reports that may arrive once more.
     copies: Vec<UsageReport>,
 }
 
-/// The permits that are charged, as the script counts them.
-fn charged(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
+/// Returns the charged permits, as the script counts them.
+fn charged(client: &mut redis::Connection, part: &ScriptRequest, now: u64) -> u64 {
     if part.counting == Counting::Log {
         let count = redis::cmd("ZCOUNT")
             .arg(&part.key)
@@ -56,8 +58,8 @@ fn charged(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
     counted.map(|(_, spent)| spent).sum()
 }
 
-/// The permits that are held.
-fn held(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
+/// Returns the registered permits.
+fn registered(client: &mut redis::Connection, part: &ScriptRequest, now: u64) -> u64 {
     let name = format!("{}:leases", part.key);
     let fields: Vec<(String, u64)> = redis::cmd("HGETALL").arg(name).query(client).expect("permits");
     let current = fields
@@ -69,7 +71,7 @@ fn held(client: &mut redis::Connection, part: &Asked, now: u64) -> u64 {
 #[test]
 fn charged_and_leased_permits_never_exceed_the_limit() {
     let Some(server) = Server::start() else { return };
-    let (settle, judge, mut client) = (settle(), judge(), server.client());
+    let (renew, decide, mut client) = (renew_script(), decide_script(), server.client());
     let mut random = 1_u64;
     let mut draw = |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -78,12 +80,12 @@ fn charged_and_leased_permits_never_exceed_the_limit() {
     let (mut granted, mut most) = (0, 0);
     for history in 0..40 {
         let part = match history % 2 {
-            0 => Asked::log(&format!("log {history}"), LIMIT, WINDOW),
-            _ => Asked::cells(&format!("cells {history}"), LIMIT, 4, WINDOW / 4),
+            0 => ScriptRequest::log(&format!("log {history}"), LIMIT, WINDOW),
+            _ => ScriptRequest::cells(&format!("cells {history}"), LIMIT, 4, WINDOW / 4),
         };
         let mut time = far_ahead(&mut client) + 1_000_000 * history;
         let (mut behind, mut leases) = (0, 0);
-        let mut nodes: Vec<Life> = vec![Life::default(); 3];
+        let mut nodes: Vec<NodeLease> = vec![NodeLease::default(); 3];
         let mut uses: Vec<(u64, u64)> = Vec::new();
         for _ in 0..250 {
             time += draw(12);
@@ -95,62 +97,63 @@ fn charged_and_leased_permits_never_exceed_the_limit() {
             let node = &mut nodes[at];
             match draw(9) {
                 0 => {
-                    // A strict request.
-                    let asked = Asked {
+                    // A request that the server decides.
+                    let asked = ScriptRequest {
                         permits: 1 + draw(3),
                         ..part.clone()
                     };
-                    if judge.judge(&mut client, now, "charge", from_ref(&asked)).0 {
+                    if decide.decide(&mut client, now, "charge", from_ref(&asked)).0 {
                         uses.push((time, asked.permits));
                     }
                 }
                 1 => {
                     // A copy that arrives late. Its answer is lost.
                     if let Some(copy) = node.copies.pop() {
-                        let asked = Asked {
+                        let asked = ScriptRequest {
                             permits: copy.charge,
                             ..part.clone()
                         };
-                        settle.settle(&mut client, now, &asked, (node.name, copy.told));
+                        renew.renew(&mut client, now, &asked, (node.name, copy.arguments));
                     }
                 }
-                2 if node.open.is_none() && draw(10) == 0 => {
-                    // It crashes.
-                    *node = Life::default();
+                2 if node.unanswered.is_none() && draw(10) == 0 => {
+                    // The node crashes.
+                    *node = NodeLease::default();
                 }
                 2..5 => {
                     if node.name == 0 {
                         leases += 1;
                         node.name = 1000 * history + leases;
                     }
-                    let question = node.open.unwrap_or_else(|| {
+                    let report = node.unanswered.unwrap_or_else(|| {
                         node.sequence += 1;
                         node.budget = node.budget.min(draw(LIMIT)).max(node.used);
                         let begins = u64::from(!node.known);
                         UsageReport {
                             charge: node.used,
-                            told: [node.sequence, begins, node.budget, draw(20), TERM],
+                            arguments: [node.sequence, begins, node.budget, draw(20), TERM],
                         }
                     });
-                    node.open = Some(question);
-                    node.copies.push(question);
-                    let asked = Asked {
-                        permits: question.charge,
+                    node.unanswered = Some(report);
+                    node.copies.push(report);
+                    let asked = ScriptRequest {
+                        permits: report.charge,
                         ..part.clone()
                     };
-                    let told = settle.settle(&mut client, now, &asked, (node.name, question.told));
-                    match told {
+                    let grant = renew.renew(&mut client, now, &asked, (node.name, report.arguments));
+                    match grant {
                         // The answer is lost.
                         _ if draw(4) == 0 => {}
                         Some(budget) => {
-                            node.used -= question.charge;
-                            // Unless the lease has ended, and a copy of its first question has begun it once more.
+                            node.used -= report.charge;
+                            // A smaller budget is correct only if the lease had ended, and a copy of its first report has begun
+                            // it once more.
                             assert!(budget >= node.used || time >= node.until || behind > 0);
-                            (node.budget, node.known, node.open) = (budget.max(node.used), true, None);
+                            (node.budget, node.known, node.unanswered) = (budget.max(node.used), true, None);
                             node.until = time + TERM;
                             granted += u64::from(budget > 0);
                         }
-                        None => *node = Life::default(),
+                        None => *node = NodeLease::default(),
                     }
                 }
                 _ => {
@@ -161,11 +164,14 @@ fn charged_and_leased_permits_never_exceed_the_limit() {
                     }
                 }
             }
-            let (charged, held) = (charged(&mut client, &part, now), held(&mut client, &part, now));
+            let (charged, registered) = (
+                charged(&mut client, &part, now),
+                registered(&mut client, &part, now),
+            );
             // Permits that had left their window count again when the clock goes back.
             assert!(
-                charged + held <= LIMIT || behind > 0,
-                "{charged} charged and {held} held, in history {history}"
+                charged + registered <= LIMIT || behind > 0,
+                "{charged} charged and {registered} registered, in history {history}"
             );
         }
         most = most.max(most_in_a_window(&mut uses, WINDOW));
@@ -175,20 +181,28 @@ fn charged_and_leased_permits_never_exceed_the_limit() {
     assert!(granted > 1000 && most * 10 >= LIMIT * 8, "{granted}, {most}");
 }
 
-/// A server that grants leases, and the time.
-fn granting(client: &mut redis::Connection, part: &Asked) -> u64 {
+/// Returns a time from which on the server grants leases.
+fn granting(client: &mut redis::Connection, part: &ScriptRequest) -> u64 {
     let now = far_ahead(client);
-    // It notes since when it forgets nothing.
-    assert_eq!(settle().settle(client, now, part, (1, [1, 1, 0, 1, TERM])), None);
+    // The server notes the time of the first request. It grants no lease within a term and a window after it.
+    assert_eq!(
+        renew_script().renew(client, now, part, (1, [1, 1, 0, 1, TERM])),
+        None
+    );
     now + TERM + WINDOW
 }
 
-fn parts(name: &str) -> [Asked; 3] {
-    let asked = |part: Asked| Asked { permits: 0, ..part };
+fn parts(name: &str) -> [ScriptRequest; 3] {
+    let asked = |part: ScriptRequest| ScriptRequest { permits: 0, ..part };
     [
-        asked(Asked::log(&format!("log {name}"), LIMIT, WINDOW)),
-        asked(Asked::cells(&format!("cells {name}"), LIMIT, 4, WINDOW / 4)),
-        asked(Asked::gcra(&format!("gcra {name}"), LIMIT, LIMIT, WINDOW)),
+        asked(ScriptRequest::log(&format!("log {name}"), LIMIT, WINDOW)),
+        asked(ScriptRequest::cells(
+            &format!("cells {name}"),
+            LIMIT,
+            4,
+            WINDOW / 4,
+        )),
+        asked(ScriptRequest::gcra(&format!("gcra {name}"), LIMIT, LIMIT, WINDOW)),
     ]
 }
 
@@ -199,63 +213,66 @@ const ENDED: u64 = (TERM + WINDOW) * 17 / 16 + 1;
 #[test]
 fn a_lease_that_has_ended_is_not_revived() {
     let Some(server) = Server::start() else { return };
-    let (settle, judge, mut client) = (settle(), judge(), server.client());
+    let (renew, decide, mut client) = (renew_script(), decide_script(), server.client());
     for part in parts("ends") {
         let begin = granting(&mut client, &part);
-        let budget = settle.settle(&mut client, begin, &part, (2, [1, 1, 0, 20, TERM]));
+        let budget = renew.renew(&mut client, begin, &part, (2, [1, 1, 0, 20, TERM]));
         let budget = budget.expect("it begins");
         assert!(budget > 0);
-        let all = Asked {
+        let all = ScriptRequest {
             permits: LIMIT,
             ..part.clone()
         };
         assert!(
-            !judge
-                .judge(&mut client, begin + TERM + WINDOW - 1, "charge", from_ref(&all))
+            !decide
+                .decide(&mut client, begin + TERM + WINDOW - 1, "charge", from_ref(&all))
                 .0
         );
         assert!(
-            judge
-                .judge(&mut client, begin + ENDED, "charge", from_ref(&all))
+            decide
+                .decide(&mut client, begin + ENDED, "charge", from_ref(&all))
                 .0
         );
         let now = begin + TERM / 2;
-        let told = settle.settle(&mut client, now, &part, (2, [2, 0, budget, 0, TERM]));
-        assert_eq!(told, None, "others have what it held");
-        assert_eq!(held(&mut client, &part, now), 0);
+        let grant = renew.renew(&mut client, now, &part, (2, [2, 0, budget, 0, TERM]));
+        assert_eq!(grant, None, "its permits may have been granted to others");
+        assert_eq!(registered(&mut client, &part, now), 0);
     }
 }
 
-/// After the clock has gone back, registered permits are kept for as long as they would have been, and no longer. Their
-/// leases have ended, and take nothing back.
+/// After the clock has gone back, registered permits are kept for the rest of their time. Their leases have ended, and
+/// remove no registered permits.
 #[test]
 fn permits_that_are_ahead_end_together() {
     let Some(server) = Server::start() else { return };
-    let (settle, judge, mut client) = (settle(), judge(), server.client());
+    let (renew, decide, mut client) = (renew_script(), decide_script(), server.client());
     for part in parts("ahead") {
         let begin = granting(&mut client, &part) + 10 * WINDOW;
         let mut budgets = 0;
         for (lease, now) in [(2, begin), (3, begin + 20)] {
-            let told = settle.settle(&mut client, now, &part, (lease, [1, 1, 0, 8, TERM]));
-            budgets += told.expect("it begins");
+            let grant = renew.renew(&mut client, now, &part, (lease, [1, 1, 0, 8, TERM]));
+            budgets += grant.expect("it begins");
         }
         let early = begin - 5 * WINDOW;
         assert_eq!(
-            settle.settle(&mut client, early, &part, (2, [2, 0, 8, 0, TERM])),
+            renew.renew(&mut client, early, &part, (2, [2, 0, 8, 0, TERM])),
             None
         );
-        let all = Asked {
+        let all = ScriptRequest {
             permits: LIMIT,
             ..part.clone()
         };
         for (after, admitted) in [(1, false), (TERM + WINDOW - 1, false), (ENDED, true)] {
             let now = early + after;
             assert_eq!(
-                held(&mut client, &part, now) == budgets,
+                registered(&mut client, &part, now) == budgets,
                 !admitted,
                 "{after} later"
             );
-            assert_eq!(judge.judge(&mut client, now, "peek", from_ref(&all)).0, admitted);
+            assert_eq!(
+                decide.decide(&mut client, now, "peek", from_ref(&all)).0,
+                admitted
+            );
         }
     }
 }
@@ -264,17 +281,15 @@ fn permits_that_are_ahead_end_together() {
 #[test]
 fn a_lease_that_begins_again_is_registered() {
     let Some(server) = Server::start() else { return };
-    let (settle, mut client) = (settle(), server.client());
+    let (renew, mut client) = (renew_script(), server.client());
     for part in parts("begins") {
         let mut now = granting(&mut client, &part);
-        let question = (3, [1, 1, 0, 20, TERM]);
-        settle
-            .settle(&mut client, now, &part, question)
-            .expect("it begins");
+        let report = (3, [1, 1, 0, 20, TERM]);
+        renew.renew(&mut client, now, &part, report).expect("it begins");
         now += ENDED;
-        let budget = settle.settle(&mut client, now, &part, question);
+        let budget = renew.renew(&mut client, now, &part, report);
         let budget = budget.expect("it begins once more");
         assert!(budget > 0);
-        assert_eq!(held(&mut client, &part, now), budget);
+        assert_eq!(registered(&mut client, &part, now), budget);
     }
 }

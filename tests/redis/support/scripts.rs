@@ -1,8 +1,8 @@
-//! The scripts themselves in a real server, with a time that the test says: all else is as it is.
+//! The unchanged scripts in a real server, except that the test passes the time.
 
 use ringgate::shared::Counting;
 
-/// A script that is given the time.
+/// A script whose time is an argument.
 pub(crate) struct Script(redis::Script);
 
 const TEXT: [&str; 6] = [
@@ -14,18 +14,18 @@ const TEXT: [&str; 6] = [
     include_str!("../../../src/redis/script/counters.lua"),
 ];
 
-/// One part as a script is told of it.
+/// The arguments of a script for one counter.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ScriptRequest {
     pub(crate) key: String,
     pub(crate) counting: Counting,
     pub(crate) limit: u64,
     /// The time per permit of a bucket, in halves of a nanosecond.
     pub(crate) permit: u64,
-    /// Of a log, or the width of a cell.
+    /// The window of a log, or the width of a cell.
     pub(crate) window: u64,
     pub(crate) permits: u64,
-    /// Zero: enforced.
+    /// Zero for an enforced rule, otherwise the number of the shadow rule.
     pub(crate) shadow: u64,
     pub(crate) receipt: (u64, u64),
 }
@@ -40,7 +40,7 @@ pub(crate) struct CounterStatus {
     pub(crate) receipt: (u64, u64),
 }
 
-impl Asked {
+impl ScriptRequest {
     pub(crate) fn log(key: &str, limit: u64, window: u64) -> Self {
         Self {
             key: key.into(),
@@ -54,7 +54,7 @@ impl Asked {
         }
     }
 
-    /// A bucket, which the script is told by its burst and the time per permit.
+    /// A request to GCRA, whose arguments are the burst and the time per permit.
     pub(crate) fn gcra(key: &str, limit: u64, burst: u64, window: u64) -> Self {
         Self {
             counting: Counting::Gcra(burst),
@@ -73,20 +73,20 @@ impl Asked {
 
 fn timeless(last: &str) -> Script {
     let text = TEXT.concat() + last;
-    let (asks, told) = ("redis.call('TIME')", "{ ARGV[#ARGV - 1], ARGV[#ARGV] }");
-    assert_eq!(text.matches(asks).count(), 1, "TIME is read once");
-    Script(redis::Script::new(&text.replace(asks, told)))
+    let (server_time, argument) = ("redis.call('TIME')", "{ ARGV[#ARGV - 1], ARGV[#ARGV] }");
+    assert_eq!(text.matches(server_time).count(), 1, "TIME is read once");
+    Script(redis::Script::new(&text.replace(server_time, argument)))
 }
 
-pub(crate) fn judge() -> Script {
+pub(crate) fn decide_script() -> Script {
     timeless(include_str!("../../../src/redis/script/decide.lua"))
 }
 
-pub(crate) fn give_back() -> Script {
+pub(crate) fn refund_script() -> Script {
     timeless(include_str!("../../../src/redis/script/refund.lua"))
 }
 
-pub(crate) fn settle() -> Script {
+pub(crate) fn renew_script() -> Script {
     timeless(include_str!("../../../src/redis/script/renew.lua"))
 }
 
@@ -102,7 +102,7 @@ impl Script {
         client: &mut redis::Connection,
         now: u64,
         verb: &str,
-        parts: &[Asked],
+        parts: &[ScriptRequest],
     ) -> T {
         let mut call = self.0.prepare_invoke();
         call.arg(verb);
@@ -120,7 +120,7 @@ impl Script {
                 .arg(part.window)
                 .arg(cells);
             call.arg(part.permits).arg(part.shadow);
-            // Nothing is left alone.
+            // The reserve is zero.
             call.arg(part.receipt.0).arg(part.receipt.1).arg(0);
             call.arg(part.permit / 2000).arg(part.permit % 2000);
         }
@@ -128,13 +128,13 @@ impl Script {
         call.invoke(client).expect("the script runs")
     }
 
-    /// Whether it is admitted, and what was found.
-    pub(crate) fn judge(
+    /// Decides a request. Returns whether it is admitted, and the status of each counter.
+    pub(crate) fn decide(
         &self,
         client: &mut redis::Connection,
         now: u64,
         verb: &str,
-        parts: &[Asked],
+        parts: &[ScriptRequest],
     ) -> (bool, Vec<CounterStatus>) {
         let answer: Vec<i64> = self.run(client, now, verb, parts);
         assert_eq!(answer.len(), 2 + 5 * parts.len());
@@ -150,13 +150,13 @@ impl Script {
         (answer[0] == 1, found.collect())
     }
 
-    /// The permits that a lease is granted for its request `[sequence, begins, cap, want, term]`, whose charge is what the
-    /// part costs; `None`: it is unknown.
-    pub(crate) fn settle(
+    /// Renews a lease with the arguments `[sequence, begins, cap, want, term]`. The charge is `part.permits`. Returns the
+    /// granted permits, or `None` if the lease is unknown.
+    pub(crate) fn renew(
         &self,
         client: &mut redis::Connection,
         now: u64,
-        part: &Asked,
+        part: &ScriptRequest,
         (lease_id, question): (u64, [u64; 5]),
     ) -> Option<u64> {
         let (by, cells) = match part.counting {
@@ -184,8 +184,13 @@ impl Script {
         (answer[0] == 1).then(|| u64::try_from(answer[1]).expect("not negative"))
     }
 
-    /// How many permits of each part were given back.
-    pub(crate) fn give_back(&self, client: &mut redis::Connection, now: u64, parts: &[Asked]) -> Vec<u64> {
+    /// Returns the refunded permits of each counter.
+    pub(crate) fn refund(
+        &self,
+        client: &mut redis::Connection,
+        now: u64,
+        parts: &[ScriptRequest],
+    ) -> Vec<u64> {
         self.run(client, now, "refund", parts)
     }
 }
