@@ -12,7 +12,7 @@ pub(crate) struct Case {
     pub(crate) message: &'static str,
 }
 
-/// Each text in a rule that follows another one, so that no position is the first by chance.
+/// Returns each text in a rule that follows another rule, so that no position is that of the first rule by chance.
 fn in_rule(case: &Case) -> [(FileFormat, String); 3] {
     [
         (
@@ -43,7 +43,7 @@ pub(crate) fn check(cases: &[Case]) {
     let mut wrong = String::new();
     for case in cases {
         for (format, marked) in in_rule(case) {
-            // The last mark is at the error. The first is at the rule, for errors of the rule as a whole.
+            // The last mark is the position of the error. The first is the rule, for errors of the rule as a whole.
             let at = marked.rfind('«').expect("a mark");
             let before = &marked[..at].replace('«', "");
             let line = before.matches('\n').count() + 1;

@@ -1,4 +1,4 @@
-//! Each field: a rule from a file decides as the one that is built in code, and not as the one without the field.
+//! Each field: a rule from a file decides as a rule that is built in code, and not as a rule without the field.
 
 use core::time::Duration;
 
@@ -265,7 +265,7 @@ fn lists_of_keys_are_read() {
         by_user().allow("ann").allow("bob").deny("cat"),
         by_user(),
     );
-    // Parsed by the key as numbers.
+    // The key parses these values as numbers.
     let by_number = || rule("1/s").by(&number());
     means(
         "quota = '1/s'\nkey = 'number'\ndeny = ['7', '0042']",

@@ -117,7 +117,7 @@ fn the_examples_have_the_same_rules_in_every_format() {
             assert!(refused_by(1, "/a").is_empty(), "{file}");
         }
         assert_eq!(refused_by(1, "/a"), ["user 2/1s"], "{file}");
-        // Denied requests were charged nowhere: 48 are left for other users.
+        // Denied requests were charged to no rule: 48 permits are left for other users.
         for user in 2..50 {
             assert!(refused_by(user, "/a").is_empty(), "{file}: user {user}");
         }

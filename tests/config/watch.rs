@@ -1,5 +1,4 @@
-//! A file that changes while its rules are in force. Each step waits for the report that the previous one has caused, and
-//! none for a time.
+//! A file that changes while its rules are in force. Each step waits for the report of the previous step, and not for a time.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -238,7 +237,7 @@ fn an_unchanged_text_is_not_reported() {
     fs::write(&other, rules("3/s")).expect("written");
     fs::rename(&other, &path).expect("renamed");
     fs::write(&other, "other").expect("written");
-    // Time for a report that must not come. Too little time cannot make this test fail.
+    // No report may arrive in this time. A shorter time cannot make the test fail.
     std::thread::sleep(4 * RulesWatcher::DEBOUNCE);
     let another = folder.path().join("another");
     fs::write(&another, rules("4/s")).expect("written");
@@ -256,7 +255,7 @@ fn a_report_may_drop_the_watcher() {
     let (report, reports) = mpsc::channel();
     let place = Arc::new(Mutex::new(None::<RulesWatcher>));
     let own = Arc::clone(&place);
-    // The first report waits until the watcher can be dropped by it.
+    // The first report waits until it can drop the watcher.
     let mut held = place.lock().expect("unpoisoned");
     let watcher = RulesWatcher::new(Arc::clone(&live), &path, extractors(), move |reloaded| {
         drop(own.lock().expect("unpoisoned").take());

@@ -25,7 +25,7 @@ fn memory_decides_as_one_process_does() {
     }
 }
 
-/// A bucket over a store: its burst, its rate, and the bound that it states; leases take their permits from it.
+/// GCRA over a store has its burst, its rate and its stated bound. Leases take their permits from it.
 #[tokio::test]
 async fn buckets_are_shared() {
     let clock = Arc::new(ManualClock::new());
@@ -75,9 +75,9 @@ async fn buckets_are_shared() {
     );
 }
 
-/// No store keeps the other counters of one process, and the error says what it keeps.
+/// A store supports only some algorithms, and the error for another algorithm lists them.
 #[test]
-fn other_algorithms_are_refused() {
+fn other_algorithms_are_errors() {
     for (algorithm, name) in [
         (RuleAlgorithm::Classic, "Classic"),
         (RuleAlgorithm::Even, "Even"),
@@ -87,7 +87,7 @@ fn other_algorithms_are_refused() {
         let built = SharedRules::builder()
             .rule(rule)
             .build(Arc::new(MemoryStore::new()));
-        let error = built.expect_err("no store keeps it").to_string();
+        let error = built.expect_err("no store supports it").to_string();
         let expected = format!("algorithm: {name} (expected Counter, Log or Gcra in a store)");
         assert!(error.ends_with(&expected), "{error}");
     }

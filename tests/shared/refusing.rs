@@ -1,4 +1,4 @@
-//! A store that answers every renewal with an error: it is asked once in a period, and no request waits for it.
+//! A store answers every renewal with an error. Each lease is renewed once in a period, and no request waits for it.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -68,7 +68,7 @@ const ROUND_TRIP: Duration = Duration::from_millis(2);
 const PERIOD: Duration = Duration::from_millis(20);
 const FOR: Duration = Duration::from_millis(1500);
 
-/// The time is tokio's, which stands still while any task can run.
+/// The time is that of tokio, which stands still while any task can run.
 #[tokio::test(start_paused = true)]
 async fn renewals_that_fail_are_not_repeated_without_a_pause() {
     let store = Arc::new(Refusing::default());

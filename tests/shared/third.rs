@@ -1,6 +1,6 @@
-//! A store that is written with the public interface alone, as another crate would write one: the kit accepts it.
+//! A store that uses only the public interface, as another crate would. It passes the conformance tests.
 //!
-//! It keeps every charge with its time in a list, and adds up what counts.
+//! The store keeps a list of all charges with their times, and adds up those that count.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -46,7 +46,7 @@ impl Counter {
         current.map(|lease| lease.held).sum()
     }
 
-    /// When a charge of this time no longer counts.
+    /// Returns the time from which on a charge at this time no longer counts.
     fn leaves(request: &CounterRequest, at: u128) -> u128 {
         let window = request.window().as_nanos();
         match request.counting() {
@@ -58,7 +58,7 @@ impl Counter {
         }
     }
 
-    /// The permits that are free at a time, without any reserve.
+    /// Returns the permits that are free at a time, including any reserve.
     fn free(&self, request: &CounterRequest, now: u128) -> u64 {
         let free = match request.counting() {
             Counting::Gcra(burst) => {
@@ -89,7 +89,7 @@ impl Counter {
         let needed = u128::from(request.permits().saturating_sub(left(now)));
         let leaves = self.charges.iter().map(|charge| Self::leaves(request, charge.0));
         let ends = self.leases.values().map(|lease| lease.held_until);
-        // A bucket is refilled in even steps. This many of them are enough.
+        // A bucket is refilled at a constant rate. After this time it has enough permits.
         let refills = [(self.empty_at.max(2 * now) + needed * permit).div_ceil(2)];
         let times = leaves.chain(ends).chain(refills).filter(|&at| at > now);
         let first = times.filter(|&at| request.permits() <= left(at)).min();
@@ -127,7 +127,7 @@ impl Counter {
         if known.is_none() && !request.is_new() {
             return LeaseGrant::unknown();
         }
-        // The permits of a lease that has ended stay under another number.
+        // The permits of a lease that has ended stay registered under another id.
         if known.is_none()
             && let Some(ended) = self.leases.remove(&request.lease_id())
         {

@@ -1,4 +1,4 @@
-//! The JSON Schema of rules files, held against the examples and against files that the reader accepts or rejects.
+//! The JSON Schema of rules files accepts the examples, and rejects files that the reader rejects.
 
 use std::fs;
 use std::path::Path;

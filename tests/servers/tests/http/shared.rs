@@ -1,5 +1,4 @@
-//! The layer over rules whose counts a store keeps, with tokio's paused clock; and its options in every combination, over
-//! local and shared rules.
+//! The layer over shared rules, with tokio's paused clock. Also every combination of options over local and shared rules.
 
 use std::sync::Mutex;
 
@@ -62,7 +61,7 @@ async fn nodes_share_a_limit_and_report_it() {
         let response = answer(nodes[at].clone(), alice()).await;
         assert_eq!(response.status(), 200);
         let all = 97 + left;
-        // A minute, and the cell in which it began.
+        // The window is a minute, and the cell in which it began counts, too.
         let expected = format!("\"user\";r={left};t=61, \"all\";r={all};t=61");
         assert_eq!(header(&response, "ratelimit"), Some(expected.as_str()));
         let policy = "\"user\";q=3;w=60, \"all\";q=100;w=60";
@@ -96,7 +95,7 @@ async fn grpc_rejections_have_details() {
     assert!(header(&rejected[1], "grpc-status-details-bin").is_some());
 }
 
-/// Rules whose only limit is decided by a lease of this node, which it has.
+/// Returns rules whose only limit is decided by a lease, which the node already has.
 async fn leased(store: &Arc<MemoryStore>) -> Arc<Shared> {
     let key = HttpKey::peer().key();
     let rule = rule("client", "1000000/min")
@@ -115,7 +114,7 @@ async fn leased(store: &Arc<MemoryStore>) -> Arc<Shared> {
     rules
 }
 
-/// It is ready in the first poll, whose waker is never woken, and nothing is allocated.
+/// The decision is ready in the first poll, does not wake the task, and allocates nothing.
 #[tokio::test(start_paused = true)]
 async fn a_decision_by_a_lease_neither_allocates_nor_awaits() {
     let store = memory().await;
@@ -169,7 +168,7 @@ async fn requests_wait_for_the_store() {
     assert!((seconds(1)..=seconds(2)).contains(&waited), "{waited:?}");
     // Another node does not wait.
     assert_eq!(answer(other, Request::new(())).await.status(), 429);
-    // Of three at once, one has its turn in time, one asks again and would be too late, and the last finds no place.
+    // Three requests arrive at once. One is admitted in time, one would wait too long, and the last finds the queue full.
     let layer = layer.max_waiting(2);
     let (start, mut statuses) = (Instant::now(), Vec::new());
     let waiting = [(); 3].map(|()| tokio::spawn(answer(layer.layer(Hello), Request::new(()))));
@@ -192,13 +191,13 @@ async fn a_dropped_wait_is_charged_nothing() {
     sleep(Duration::from_millis(10)).await;
     gone.abort();
     sleep(Duration::from_millis(10)).await;
-    // It has left its place, and no charge.
+    // The dropped request has left the queue, and was not charged.
     let start = Instant::now();
     assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 200);
     assert!(start.elapsed() <= Duration::from_millis(1_200));
 }
 
-/// The permits that are left of a rule, once all settlements are made.
+/// Returns the permits left of a rule, after all settlements.
 async fn left(rules: &Shared) -> u64 {
     sleep(Duration::from_millis(1)).await;
     let (head, ()) = Request::new(()).into_parts();
@@ -226,7 +225,7 @@ async fn only_accepted_responses_are_charged() {
     assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
 }
 
-/// Surplus is refunded, and a deficit is debt in the store.
+/// A surplus is refunded, and a deficit is charged to the store as debt.
 #[tokio::test(start_paused = true)]
 async fn bodies_settle_the_store() {
     for log in [false, true] {
@@ -250,7 +249,7 @@ async fn bodies_settle_the_store() {
             expected -= length as u64;
             assert_eq!(left(&rules).await, expected);
         }
-        // No response: settled by no bytes.
+        // A request without a response is settled by zero bytes.
         let never =
             tower::service_fn(|_: Request<()>| core::future::pending::<Result<Response<Body>, Infallible>>());
         assert!(
@@ -262,7 +261,7 @@ async fn bodies_settle_the_store() {
     }
 }
 
-/// A lease refunds what it has not reported, and the store is charged with what exceeds the estimate.
+/// A lease refunds permits that it has not reported. Permits beyond the estimate are charged to the store.
 #[tokio::test(start_paused = true)]
 async fn bodies_settle_leases() {
     let store = memory().await;
@@ -287,7 +286,7 @@ async fn bodies_settle_leases() {
     assert!(rules.lease_stats().held > 0, "leases decide");
     rules.flush().await.expect("an answer");
     let charged = 1_000_000 - left(&rules).await;
-    // Permits that a lease had reported when the body ended stay charged: 7 of a few requests.
+    // Permits that a lease had reported before the body ended stay charged: 7 for each of a few requests.
     assert!(
         (sent..=sent + 7 * 200).contains(&charged),
         "{charged} charged, {sent} sent"
@@ -339,7 +338,7 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
     assert_eq!(answer(layer.layer(Hello), Request::new(())).await.status(), 429);
     let rejected = answer(rules(OnError::Deny).grpc().layer(Hello), Request::new(())).await;
     assert_eq!(header(&rejected, "grpc-status"), Some("14"));
-    // The node's own limiter decides, and says what it knows.
+    // The limiter of the node decides, and the headers have its values.
     let layer = rules(OnError::Local);
     let admitted = answer(layer.layer(Hello), Request::new(())).await;
     assert_eq!(
@@ -361,7 +360,7 @@ async fn a_store_that_does_not_answer_is_not_the_client() {
 type Inner = tower::util::BoxCloneService<Request<()>, Response<Body>, Infallible>;
 type Limited<S, M> = RateLimitService<Inner, S, Problem, M>;
 
-/// The responses and the rejections of a layer, whose rule admits two requests of ten bytes a second.
+/// The responses and the rejections of a layer whose rule admits two requests of ten bytes a second.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     statuses: Vec<(u16, bool, u64)>,
@@ -382,14 +381,14 @@ where
         statuses.push((response.status().as_u16(), has_headers, start.elapsed().as_secs()));
         let Ok(body) = response.into_body().collect().await;
         drop(body);
-        // A settlement may be made by a task.
+        // A settlement may run in another task.
         sleep(Duration::from_millis(1)).await;
     }
     let rejected = core::mem::take(&mut *rejected.lock().expect("no panic"));
     Seen { statuses, rejected }
 }
 
-/// Twelve bytes, and a status by the path.
+/// Returns a service that responds with twelve bytes, and with the status in the path.
 fn inner() -> Inner {
     Inner::new(tower::service_fn(async |request: Request<()>| {
         let mut response = Response::new(Body::from("twelve bytes"));
@@ -400,7 +399,7 @@ fn inner() -> Inner {
     }))
 }
 
-/// All options together, over any rules.
+/// Returns the results of a layer over any rules, with every combination of options.
 async fn combinations<S: HttpRules>(layer: impl Fn(&Cost<Parts>) -> RateLimitLayer<S>) -> Vec<Seen>
 where
     Limited<S, Unmetered>: Service<Request<()>, Response = Response<Body>, Error = Infallible>,
@@ -438,13 +437,13 @@ where
     all
 }
 
-/// Local and shared rules answer alike, with any options.
+/// Local and shared rules give equal responses, with any options.
 #[tokio::test(start_paused = true)]
 async fn every_combination_of_options_is_alike_for_local_and_shared_rules() {
     let rule = |bytes: &Cost<Parts>| rule("volume", "20/s").cells(1).cost(bytes);
     let clock = TokioClock::new();
     advance(seconds(3600)).await;
-    // Cells begin with the second.
+    // The test begins at the start of a cell.
     let local = combinations(|bytes| {
         let rules = set([rule(bytes)]).build_with(clock, [1, 2, 3, 4]);
         RateLimitLayer::from(rules.expect("rules"))

@@ -8,7 +8,7 @@ use ringgate::observe::Observer;
 use ringgate::rules::{Cost, RuleSetBuilder};
 use ringgate::{ManualClock, Rule, RuleSet};
 
-use super::recorders::{Clerk, Scraped, of_counts, value};
+use super::recorders::{CheckedRecorder, Scraped, of_counts, value};
 use super::requests::{Request, SEEDS, live, named, request, user};
 
 type Rules = RuleSet<Request, ManualClock>;
@@ -118,9 +118,9 @@ fn keys_make_no_series() -> Result<(), Box<dyn Error>> {
 #[test]
 fn counters_are_registered_once() -> Result<(), Box<dyn Error>> {
     let live = live(&["one", "other"])?;
-    let clerk = Clerk::default();
+    let recorder = CheckedRecorder::default();
     let observer = Observer::new();
-    metrics::with_local_recorder(&clerk, || -> Result<(), Box<dyn Error>> {
+    metrics::with_local_recorder(&recorder, || -> Result<(), Box<dyn Error>> {
         for _ in 0..3 {
             observer.publish(&live.load());
             live.store(&named(&["one"]))?;
@@ -130,8 +130,8 @@ fn counters_are_registered_once() -> Result<(), Box<dyn Error>> {
         observer.publish(&live.load());
         Ok(())
     })?;
-    assert_eq!(clerk.counters.lock().expect("counters").len(), 2 * 6);
-    assert_eq!(clerk.described.into_inner(), 2);
+    assert_eq!(recorder.counters.lock().expect("counters").len(), 2 * 6);
+    assert_eq!(recorder.described.into_inner(), 2);
     assert!(format!("{observer:?}").contains(r#"rules: ["one", "other"]"#));
     Ok(())
 }

@@ -20,14 +20,14 @@ const SEEDS: [u64; 4] = [1, 2, 3, 4];
 /// The fields of an event, as text.
 type Fields = BTreeMap<&'static str, String>;
 
-/// Keeps the events of this crate at this level and above.
+/// A subscriber that records the events of this crate at this level and above.
 #[derive(Clone)]
-struct Book {
+struct Recorder {
     level: LevelFilter,
     events: Arc<Mutex<Vec<Fields>>>,
 }
 
-impl Book {
+impl Recorder {
     fn new(level: LevelFilter) -> Self {
         Self {
             level,
@@ -35,14 +35,14 @@ impl Book {
         }
     }
 
-    /// The events that `work` has emitted in this thread.
+    /// Returns the events that `work` emits in this thread.
     fn during(&self, work: impl FnOnce()) -> Vec<Fields> {
         tracing::subscriber::with_default(self.clone(), work);
-        core::mem::take(&mut *self.events.lock().expect("a book"))
+        core::mem::take(&mut *self.events.lock().expect("no panic"))
     }
 }
 
-impl Subscriber for Book {
+impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= self.level
     }
@@ -52,7 +52,7 @@ impl Subscriber for Book {
         assert!(matches!(*event.metadata().level(), Level::WARN | Level::ERROR));
         let mut fields = Reader(Fields::new());
         event.record(&mut fields);
-        self.events.lock().expect("a book").push(fields.0);
+        self.events.lock().expect("no panic").push(fields.0);
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -121,36 +121,36 @@ fn suppressed(events: &[Fields]) -> Vec<&str> {
 }
 
 #[test]
-fn events_keep_their_quota_and_the_next_counts_the_suppressed_ones() -> Result<(), Box<dyn Error>> {
+fn events_keep_their_quota_and_the_next_event_counts_those_suppressed() -> Result<(), Box<dyn Error>> {
     let (rules, clock) = full()?;
     let events = DenialEvents::new("3/s".parse()?)?;
-    let book = Book::new(LevelFilter::TRACE);
+    let recorder = Recorder::new(LevelFilter::TRACE);
 
     assert_eq!(
-        suppressed(&book.during(|| deny(&rules, &events, 50))),
+        suppressed(&recorder.during(|| deny(&rules, &events, 50))),
         ["0", "0", "0"]
     );
-    // None within the second.
+    // No event is emitted within the second.
     clock.advance(Duration::from_millis(900));
-    assert!(book.during(|| deny(&rules, &events, 10)).is_empty());
-    // Three more after it and the cell that a counter adds. The first counts all that were suppressed since.
+    assert!(recorder.during(|| deny(&rules, &events, 10)).is_empty());
+    // After the second and one cell, three more are emitted. The first of them counts all suppressed events.
     clock.advance(Duration::from_secs(1));
     assert_eq!(
-        suppressed(&book.during(|| deny(&rules, &events, 5))),
+        suppressed(&recorder.during(|| deny(&rules, &events, 5))),
         ["57", "0", "0"]
     );
     clock.advance(Duration::from_secs(60));
-    assert_eq!(suppressed(&book.during(|| deny(&rules, &events, 1))), ["2"]);
+    assert_eq!(suppressed(&recorder.during(|| deny(&rules, &events, 1))), ["2"]);
     Ok(())
 }
 
 #[test]
-fn an_event_has_the_rules_and_the_quota_and_nothing_of_the_key() -> Result<(), Box<dyn Error>> {
+fn an_event_has_the_rules_and_the_quota_and_not_the_key() -> Result<(), Box<dyn Error>> {
     let (rules, _) = full()?;
     let events = DenialEvents::new("10/s".parse()?)?;
-    let book = Book::new(LevelFilter::WARN);
+    let recorder = Recorder::new(LevelFilter::WARN);
     let request = Request { bytes: 9, ..REQUEST };
-    let emitted = book.during(|| {
+    let emitted = recorder.during(|| {
         let denied = rules.check(&request).expect_err("both are full");
         events.emit(&denied);
     });
@@ -192,7 +192,7 @@ fn a_request_that_is_never_admitted_has_no_retry_time() -> Result<(), Box<dyn Er
         user: "another",
         bytes: 11,
     };
-    let emitted = Book::new(LevelFilter::WARN).during(|| {
+    let emitted = Recorder::new(LevelFilter::WARN).during(|| {
         let denied = rules.check(&request).expect_err("more than the limit");
         events.emit(&denied);
     });
@@ -212,7 +212,7 @@ fn the_retry_time_is_rounded_up() -> Result<(), Box<dyn Error>> {
     rules.check("").map_err(|denied| denied.to_string())?;
     clock.advance(Duration::from_micros(500));
     let events = DenialEvents::new("10/s".parse()?)?;
-    let emitted = Book::new(LevelFilter::WARN).during(|| {
+    let emitted = Recorder::new(LevelFilter::WARN).during(|| {
         let denied = rules.check("").expect_err("full");
         assert!(denied.retry_after().expect("a time") < Duration::from_millis(1000));
         events.emit(&denied);
@@ -227,12 +227,12 @@ fn an_event_without_a_subscriber_is_neither_emitted_nor_counted() -> Result<(), 
     let events = DenialEvents::new("1/s".parse()?)?;
     deny(&rules, &events, 20);
     assert!(
-        Book::new(LevelFilter::ERROR)
+        Recorder::new(LevelFilter::ERROR)
             .during(|| deny(&rules, &events, 20))
             .is_empty()
     );
-    let emitted = Book::new(LevelFilter::WARN).during(|| deny(&rules, &events, 1));
-    // Nor was the quota charged for them.
+    let emitted = Recorder::new(LevelFilter::WARN).during(|| deny(&rules, &events, 1));
+    // The quota was not charged for them.
     assert_eq!(suppressed(&emitted), ["0"]);
     Ok(())
 }
@@ -243,18 +243,18 @@ fn each_denial_of_several_threads_is_emitted_or_counted() -> Result<(), Box<dyn 
     const EACH: u32 = 2_000;
     let (rules, clock) = full()?;
     let events = DenialEvents::new("5/s".parse()?)?;
-    let book = Book::new(LevelFilter::WARN);
+    let recorder = Recorder::new(LevelFilter::WARN);
     let emitted = thread::scope(|scope| {
-        let work = || book.during_shared(|| deny(&rules, &events, EACH));
+        let work = || recorder.during_shared(|| deny(&rules, &events, EACH));
         let workers: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
             .for_each(|worker| worker.join().expect("a worker"));
-        core::mem::take(&mut *book.events.lock().expect("a book"))
+        core::mem::take(&mut *recorder.events.lock().expect("a recorder"))
     });
     assert_eq!(emitted.len(), 5);
     clock.advance(Duration::from_secs(2));
-    let last = book.during(|| deny(&rules, &events, 1));
+    let last = recorder.during(|| deny(&rules, &events, 1));
     let all = emitted.iter().chain(&last);
     let suppressed: u64 = all
         .map(|fields| fields["suppressed"].parse::<u64>().expect("a number"))
@@ -263,14 +263,14 @@ fn each_denial_of_several_threads_is_emitted_or_counted() -> Result<(), Box<dyn 
     Ok(())
 }
 
-impl Book {
-    /// Runs `work` like `during`, and leaves the events where they are.
+impl Recorder {
+    /// Runs `work` and records its events, without returning them.
     fn during_shared(&self, work: impl FnOnce()) {
         tracing::subscriber::with_default(self.clone(), work);
     }
 }
 
-/// Each request is rejected, and the log has one line of it.
+/// Each request is rejected, and the log has one line for all.
 #[tokio::test]
 async fn a_missing_address_is_logged_once() {
     use ringgate::http::{HttpKey, RateLimitLayer};
@@ -287,7 +287,7 @@ async fn a_missing_address_is_logged_once() {
         )))
     });
     let mut futures = Vec::new();
-    let events = Book::new(LevelFilter::ERROR).during(|| {
+    let events = Recorder::new(LevelFilter::ERROR).during(|| {
         for _ in 0..3 {
             futures.push(layer.clone().layer(inner).call(http::Request::new(())));
         }

@@ -10,7 +10,7 @@ use ringgate::{ManualClock, RuleSet};
 
 use super::requests::Request;
 
-/// One recorder, and one observer that publishes to it.
+/// A recorder, and the observer that publishes to it.
 pub(crate) struct Scraped {
     pub(crate) recorder: DebuggingRecorder,
     observer: Observer,
@@ -85,16 +85,16 @@ pub(crate) fn of_counts(rules: &RuleSet<Request, ManualClock>) -> Values {
 
 /// Records registrations and descriptions, and panics when a counter falls.
 #[derive(Default)]
-pub(crate) struct Clerk {
-    /// By the values of their labels.
-    pub(crate) counters: Mutex<Vec<(Vec<String>, Arc<Rising>)>>,
+pub(crate) struct CheckedRecorder {
+    /// The counters by the values of their labels.
+    pub(crate) counters: Mutex<Vec<(Vec<String>, Arc<RisingCounter>)>>,
     pub(crate) described: AtomicUsize,
 }
 
 #[derive(Default)]
-pub(crate) struct Rising(AtomicU64);
+pub(crate) struct RisingCounter(AtomicU64);
 
-impl CounterFn for Rising {
+impl CounterFn for RisingCounter {
     fn increment(&self, _: u64) {
         panic!("counters are set, not incremented");
     }
@@ -106,7 +106,7 @@ impl CounterFn for Rising {
     }
 }
 
-impl Clerk {
+impl CheckedRecorder {
     pub(crate) fn value(&self, rule: &str, outcome: &str) -> u64 {
         let counters = self.counters.lock().expect("counters");
         let mut of = counters.iter().filter(|(labels, _)| *labels == [rule, outcome]);
@@ -115,7 +115,7 @@ impl Clerk {
     }
 }
 
-impl Recorder for Clerk {
+impl Recorder for CheckedRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
         self.described.fetch_add(1, Ordering::Relaxed);
     }
@@ -126,7 +126,7 @@ impl Recorder for Clerk {
 
     fn register_counter(&self, key: &metrics::Key, _: &Metadata<'_>) -> Counter {
         let labels = key.labels().map(|label| label.value().to_owned()).collect();
-        let counter = Arc::new(Rising::default());
+        let counter = Arc::new(RisingCounter::default());
         let mut counters = self.counters.lock().expect("counters");
         counters.push((labels, Arc::clone(&counter)));
         Counter::from_arc(counter)

@@ -8,17 +8,17 @@ use ringgate::observe::Observer;
 use ringgate::rules::{Reloaded, RuleCounts, RuleSetBuilder};
 use ringgate::{LiveRules, ManualClock, Rule};
 
-use super::recorders::{Clerk, Scraped, value};
+use super::recorders::{CheckedRecorder, Scraped, value};
 use super::requests::{SEEDS, ask, live, named, request, with_quota};
 
 #[test]
-fn the_counters_of_a_rule_that_comes_back_go_on() -> Result<(), Box<dyn Error>> {
+fn the_counters_of_a_rule_that_is_added_again_continue() -> Result<(), Box<dyn Error>> {
     let live = live(&["stays", "goes"])?;
     let scraped = Scraped::new();
     ask(&live, 5);
     assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 3);
 
-    // Two denials that no scrape has seen before the rule is removed.
+    // The rule is removed before a scrape reads these two denials.
     ask(&live, 2);
     assert_eq!(live.store(&named(&["stays"]))?, Reloaded::Done);
     assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 5);
@@ -31,7 +31,7 @@ fn the_counters_of_a_rule_that_comes_back_go_on() -> Result<(), Box<dyn Error>> 
     assert_eq!(afresh, Some(("goes", RuleCounts::default())));
     assert_eq!(value(&scraped.scrape(&live.load()), "goes", "denied"), 5);
     drop(loaded);
-    // More than before, so that only the sum differs from a counter that began again.
+    // There are more denials than before, so that a counter that begins anew would rise, too. Only the sum differs.
     live.load().clock().advance(Duration::from_secs(3));
     ask(&live, 20);
     let values = scraped.scrape(&live.load());
@@ -50,7 +50,7 @@ fn a_rule_removed_and_added_between_two_scrapes_is_summed() -> Result<(), Box<dy
     live.store(&named(&["other"]))?;
     live.store(&named(&["one"]))?;
     ask(&live, 30);
-    // More by the denials of the new rule, although these alone exceed the last published value.
+    // The denials of the new rule are added, although they alone exceed the last published value.
     assert_eq!(value(&scraped.scrape(&live.load()), "one", "denied"), 3 + 28);
     Ok(())
 }
@@ -107,7 +107,7 @@ fn rules_of_one_name_are_summed() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Over many reloads, each counter is the number of decisions, if every rule was published once.
+/// Over many reloads, each counter is the number of decisions, because every rule is published at least once.
 #[test]
 fn counters_are_exact_over_many_reloads() -> Result<(), Box<dyn Error>> {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -153,16 +153,16 @@ fn counters_are_exact_over_many_reloads() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A rule is removed and added while threads decide, some by old rules: in the end each decision is in the counters.
+/// A rule is removed and added while threads decide, some by old rules. At the end, the counters include each decision.
 #[test]
 fn no_count_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<dyn Error>> {
     const EACH: u64 = 3_000;
-    // Enough for all requests, so that every rule in force admits them.
+    // The quota suffices for all requests, so that every rule in force admits them.
     let rules = |names: &[&str]| with_quota(names, "1_000_000/s");
     let (one, both) = (rules(&["stays"]), rules(&["stays", "comes and goes"]));
     let live = LiveRules::new(both.build_with(ManualClock::new(), SEEDS)?);
-    let (clerk, observer) = (Clerk::default(), Observer::new());
-    let publish = || metrics::with_local_recorder(&clerk, || observer.publish(&live.load()));
+    let (recorder, observer) = (CheckedRecorder::default(), Observer::new());
+    let publish = || metrics::with_local_recorder(&recorder, || observer.publish(&live.load()));
     publish();
     let (done, by_both) = (AtomicBool::new(false), AtomicU64::new(0));
     let ended: Vec<_> = thread::scope(|scope| {
@@ -181,10 +181,10 @@ fn no_count_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<
         });
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                // With too many old states in force, nothing changes.
+                // While too many old states are in force, a reload changes nothing.
                 let _ = live.store(&one);
                 let _ = live.store(&both);
-                // Published at least once. Later it may be removed while a thread still uses it.
+                // Each rule is published at least once. It may be removed while a thread still uses it.
                 publish();
             }
         });
@@ -194,8 +194,8 @@ fn no_count_is_lost_while_threads_decide_reload_and_publish() -> Result<(), Box<
     });
     assert!(ended.iter().all(Result::is_ok));
     observer.publish(&live.load());
-    assert_eq!(clerk.value("stays", "admitted"), 2 * EACH);
-    assert_eq!(clerk.value("comes and goes", "admitted"), by_both.into_inner());
+    assert_eq!(recorder.value("stays", "admitted"), 2 * EACH);
+    assert_eq!(recorder.value("comes and goes", "admitted"), by_both.into_inner());
     Ok(())
 }
 

@@ -17,31 +17,31 @@ use ringgate::shared::{
 };
 use ringgate::{Key, Rule};
 
-use super::recorders::{Clerk, Scraped};
+use super::recorders::{CheckedRecorder, Scraped};
 use super::requests::{Request, named, request};
 use super::server::{Server, patient, ready};
 
-/// A store that answers while a request asks for at most this number of permits.
+/// A store that answers requests for at most this number of permits, and is unavailable for larger ones.
 #[derive(Debug)]
-struct Moody(u64);
+struct SmallRequests(u64);
 
-impl CounterStore for Moody {
+impl CounterStore for SmallRequests {
     fn decide<'a>(&'a self, parts: &'a [CounterRequest]) -> StoreFuture<'a, CheckResult> {
         let found = |part: &CounterRequest| match part.limit() {
-            // As if others had spent it.
+            // Other nodes have spent the permits.
             7 => CounterStatus::without_room(0, Some(Duration::from_secs(1))),
             limit => CounterStatus::with_room(limit),
         };
         let answer = if parts.iter().all(|part| part.permits() <= self.0) {
             let found: Vec<CounterStatus> = parts.iter().map(found).collect();
-            let refused = parts.iter().zip(&found);
-            let refused = refused.filter(|(part, found)| part.is_enforced() && !found.has_room());
-            Ok(match refused.count() {
+            let denied = parts.iter().zip(&found);
+            let denied = denied.filter(|(part, found)| part.is_enforced() && !found.has_room());
+            Ok(match denied.count() {
                 0 => CheckResult::admitted(0, found),
                 _ => CheckResult::denied(0, found),
             })
         } else {
-            Err(StoreError::new(StoreErrorKind::Down, "not in the mood"))
+            Err(StoreError::new(StoreErrorKind::Down, "the request is too large"))
         };
         Box::pin(async { answer })
     }
@@ -67,10 +67,10 @@ fn cost() -> ringgate::rules::Cost<Request> {
     ringgate::rules::Cost::new("cost", |request: &Request| request.cost)
 }
 
-/// Requests so many permits of a limiter over such a store.
+/// Returns a limiter over such a store.
 fn limiter(name: &str, quota: &str, on_error: OnError) -> Result<SharedLimiter, Box<dyn Error>> {
     let builder = SharedLimiter::builder(name.to_owned(), quota.parse()?);
-    Ok(builder.on_error(on_error).build(Arc::new(Moody(1)))?)
+    Ok(builder.on_error(on_error).build(Arc::new(SmallRequests(1)))?)
 }
 
 fn series(values: &super::recorders::Values, rule: &str) -> BTreeMap<String, u64> {
@@ -79,7 +79,7 @@ fn series(values: &super::recorders::Values, rule: &str) -> BTreeMap<String, u64
         .collect()
 }
 
-/// A rule over a store is counted as in one process, and decisions of its node alone are counted, too.
+/// The counters of a rule over a store are those of a rule of one process, and a counter of decisions by the node alone.
 #[tokio::test]
 async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
     let unkeyed = Rule::new("spent", "7/s".parse()?).cost(&cost()).shadow();
@@ -91,14 +91,14 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
         )
         .rule(unkeyed)
         .nodes(NonZeroU32::MIN)
-        .build(Arc::new(Moody(1)))?;
+        .build(Arc::new(SmallRequests(1)))?;
     for _ in 0..3 {
         assert!(rules.check(&request(1)).await.is_ok());
     }
-    // 50 of 97, and then no more of 47.
-    let dear = Request { user: 1, cost: 50 };
-    assert!(rules.check(&dear).await.is_ok());
-    assert!(rules.check(&dear).await.is_err());
+    // 97 permits are left for the first of these requests, and 47 for the second.
+    let large = Request { user: 1, cost: 50 };
+    assert!(rules.check(&large).await.is_ok());
+    assert!(rules.check(&large).await.is_err());
 
     let scraped = Scraped::new();
     let values = scraped.scrape_counts(rules.live_counts());
@@ -115,7 +115,7 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
         names.iter().map(|name| (*name).to_owned()).zip(figures).collect()
     };
     assert_eq!(series(&values, "wide"), expect([4, 2, 53, 1, 0, 0, 0]));
-    // Denied in the store's eyes, and too dear for a limit of 7 in the node's.
+    // The store denies the requests of one permit, and the node denies one of 50 by the limit of 7.
     assert_eq!(series(&values, "spent"), expect([0, 2, 0, 0, 0, 0, 4]));
     let counts: BTreeMap<_, _> = rules.counts().collect();
     assert_eq!(counts["wide"].by_node, 2);
@@ -129,7 +129,7 @@ async fn shared_rules_are_counted() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Decisions without an answer of the store count as decisions of this node.
+/// Decisions without an answer of the store are counted as decisions of this node.
 #[tokio::test]
 async fn every_decision_without_the_store_is_counted() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
@@ -144,7 +144,7 @@ async fn every_decision_without_the_store_is_counted() -> Result<(), Box<dyn Err
         for _ in 0..3 {
             let _ = limiter.check_n("a", 2).await;
         }
-        // By the store.
+        // The store decides.
         assert!(limiter.check("b").await.is_ok());
         let values = series(&scraped.scrape_counts(limiter.live_counts()), &name);
         assert_eq!(values["by_node"], 3, "{name}");
@@ -154,7 +154,8 @@ async fn every_decision_without_the_store_is_counted() -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// A rule of this process has no such series, one of both has one, and their counts are added up.
+/// A rule of this process has no series of decisions by the node. Rules with one name over both have one, and their counts
+/// are added up.
 #[tokio::test]
 async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Error>> {
     let scraped = Scraped::new();
@@ -168,7 +169,7 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
     assert_eq!(values.len(), 7 + 6);
     assert_eq!(series(&values, "one")["admitted"], 3);
     assert_eq!(series(&values, "one")["by_node"], 1);
-    // Built anew, as shared rules are when they change: what was counted stays.
+    // Shared rules are built anew when they change. The counts stay.
     drop(shared);
     let shared = limiter("one", "200/h", OnError::Local)?;
     assert!(shared.check_n("a", 2).await.is_ok());
@@ -178,7 +179,7 @@ async fn shared_rules_and_others_are_one_rule_by_name() -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// By name and by the label beside `store`, if there is one.
+/// Returns the values of a store by name, and by the label other than `store`, if there is one.
 fn shown(recorder: &DebuggingRecorder, name: &str) -> BTreeMap<String, f64> {
     let snapshot = recorder.snapshotter().snapshot().into_vec();
     let values = snapshot.into_iter().map(|(key, unit, help, value)| {
@@ -236,7 +237,7 @@ const STALE: &str = "ringgate_store_stale_seconds";
 async fn show(observer: &RedisObserver, recorder: &DebuggingRecorder, store: &RedisStore) -> f64 {
     metrics::with_local_recorder(recorder, || observer.publish(store));
     let mut values = shown(recorder, "main");
-    let stale = values.remove(STALE).expect("how long ago");
+    let stale = values.remove(STALE).expect("the age of the last answer");
     assert_eq!(values, expected(&store.health()));
     stale
 }
@@ -247,7 +248,7 @@ async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     let (observer, recorder) = (RedisObserver::new("main"), DebuggingRecorder::new());
-    // No heartbeat comes between, and no breaker rests for less than the test looks.
+    // No heartbeat is sent during the test, and an open breaker stays open.
     let minute = Duration::from_secs(60);
     let builder = patient(RedisStore::builder(&server.url()))
         .heartbeat(minute)
@@ -266,7 +267,7 @@ async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
     assert!(stale.is_finite() && stale >= 0.0, "{stale}");
     assert_eq!(store.health().answered, 5);
 
-    // Replicas refuse to write.
+    // Replicas reject writes.
     let () = redis::cmd("REPLICAOF")
         .arg("127.0.0.1")
         .arg("1")
@@ -276,7 +277,7 @@ async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
     assert_eq!(store.health().refused, 1);
 
     server.kill();
-    // The end of a connection is seen when something is sent.
+    // The store notices the end of a connection when it sends a command.
     while store.health().connected {
         assert!(limiter.check("a").await.is_ok());
     }
@@ -292,7 +293,7 @@ async fn the_health_of_a_store_is_exported() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A breaker that is open, and calls that are on their way.
+/// An open breaker and calls in flight are exported.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_breaker_is_exported() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
@@ -328,13 +329,13 @@ async fn an_open_breaker_is_exported() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A store that takes another's place does not set its counters back.
+/// A new store with the name of an old one continues its counters.
 #[tokio::test(flavor = "multi_thread")]
 async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
         return Ok(());
     };
-    let (observer, clerk) = (RedisObserver::new("main"), Clerk::default());
+    let (observer, recorder) = (RedisObserver::new("main"), CheckedRecorder::default());
     let mut answered = 0;
     for calls in [5, 3, 9] {
         let store = server.store().await;
@@ -343,23 +344,22 @@ async fn counters_outlive_a_store() -> Result<(), Box<dyn Error>> {
             for _ in 0..calls {
                 assert!(limiter.check("a").await.is_ok());
             }
-            // The last calls of each but the last were not published, and are seen by the next reader as long as it
-            // is there.
+            // The last calls of an old store were not published. The next reader finds them while the store exists.
             if round == 0 {
-                metrics::with_local_recorder(&clerk, || observer.publish(&store));
+                metrics::with_local_recorder(&recorder, || observer.publish(&store));
             }
         }
         answered += 2 * calls;
         let next = server.store().await;
-        metrics::with_local_recorder(&clerk, || observer.publish(&next));
-        assert_eq!(clerk.value("main", "answered"), answered);
+        metrics::with_local_recorder(&recorder, || observer.publish(&next));
+        assert_eq!(recorder.value("main", "answered"), answered);
     }
-    assert_eq!(clerk.counters.lock().expect("counters").len(), 8);
-    assert_eq!(clerk.described.into_inner(), 3);
+    assert_eq!(recorder.counters.lock().expect("counters").len(), 8);
+    assert_eq!(recorder.described.into_inner(), 3);
     Ok(())
 }
 
-/// As a scrape reads it.
+/// A scrape has all metrics.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scrape_has_all_metrics() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
@@ -403,7 +403,7 @@ async fn a_scrape_has_all_metrics() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// LeaseStore that hold, that owe, and that had to ask.
+/// The metrics of leases equal their statistics.
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_are_exported() -> Result<(), Box<dyn Error>> {
     let Some(server) = Server::start() else {
@@ -420,24 +420,24 @@ async fn leases_are_exported() -> Result<(), Box<dyn Error>> {
     }
     limiter.flush().await?;
     metrics::with_local_recorder(&recorder, || observer.publish_limiter(&limiter));
-    let (standing, text) = (limiter.lease_stats(), recorder.handle().render());
+    let (stats, text) = (limiter.lease_stats(), recorder.handle().render());
     for (name, value) in [
-        ("denied_total", standing.denied),
-        ("remote_total", standing.remote),
-        ("capacity", standing.capacity),
-        ("in_use", standing.leases),
-        ("uncharged_permits", standing.uncharged),
-        ("held_permits", standing.held),
+        ("denied_total", stats.denied),
+        ("remote_total", stats.remote),
+        ("capacity", stats.capacity),
+        ("in_use", stats.leases),
+        ("uncharged_permits", stats.uncharged),
+        ("held_permits", stats.held),
     ] {
         let line = format!("ringgate_leases_{name}{{rules=\"logins\"}} {value}");
         assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
     }
-    assert!(standing.remote > 0 && standing.capacity > 0, "{standing:?}");
+    assert!(stats.remote > 0 && stats.capacity > 0, "{stats:?}");
     assert!(
         text.contains("# TYPE ringgate_leases_stale_seconds gauge"),
         "{text}"
     );
-    // Rules that keep none show none.
+    // Rules without leases export none.
     let strict = SharedLimiter::builder("strict", "1000/h".parse()?).build(server.store().await)?;
     let recorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {
