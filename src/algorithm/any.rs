@@ -4,6 +4,8 @@ use super::attempt::Attempt;
 use super::counter_ring::CounterRing;
 use super::gcra::Gcra;
 use super::timestamp_ring::TimestampRing;
+#[cfg(feature = "rules")]
+use super::traits::remaining_and_reset;
 use super::traits::{Algorithm, Reclaim};
 use crate::error::ConfigError;
 use crate::receipt::Receipt;
@@ -179,6 +181,22 @@ impl AnyAlgorithm {
         match self {
             Self::Counter(ring) => ring.ready_in(window, words, now, permits),
             Self::Log(_) | Self::Gcra(_) => self.ready_at(words, now, permits),
+        }
+    }
+
+    /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger. `None` if
+    /// it never is.
+    #[cfg(feature = "rules")]
+    pub(crate) fn remaining_and_reset_in<W: Words>(
+        &self,
+        window: usize,
+        words: W,
+        now: Nanos,
+    ) -> (u64, Option<Nanos>) {
+        match self {
+            Self::Counter(ring) => ring.remaining_and_reset_in(window, words, now),
+            Self::Log(log) => remaining_and_reset(log, words, now),
+            Self::Gcra(gcra) => remaining_and_reset(gcra, words, now),
         }
     }
 }

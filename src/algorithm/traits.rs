@@ -162,6 +162,21 @@ pub(super) fn earliest<A: Algorithm + ?Sized, W: Words>(
     Some(ready.saturating_add(algorithm.window().saturating_mul(windows)))
 }
 
+/// The most permits that one request would get at the time `now`, and the earliest instant at which it would get more. `None`
+/// if it never would.
+#[cfg(feature = "rules")]
+pub(super) fn remaining_and_reset<A: Algorithm, W: Words>(
+    algorithm: &A,
+    words: W,
+    now: Nanos,
+) -> (u64, Option<Nanos>) {
+    let remaining = algorithm.remaining(words, now);
+    (
+        remaining,
+        algorithm.ready_at(words, now, remaining.saturating_add(1)),
+    )
+}
+
 /// Checks a limit that is to replace the limit `current`.
 pub(super) fn lowered_limit(limit: u64, current: u64) -> Result<(), ConfigError> {
     if (1..=current).contains(&limit) {

@@ -153,6 +153,22 @@ impl Peek<'_, AnyAlgorithm> {
             self.algorithm.ready_in(window, words, from, permits)
         })
     }
+
+    /// The most permits that one request would get, by the window with the index `window` alone, and the time until it would
+    /// get more. `None` if it never would.
+    pub(crate) fn remaining_and_reset_in(&self, window: usize) -> (u64, Option<Duration>) {
+        if self.state.is_overflow() {
+            let remaining = self.remaining_in(window);
+            return (
+                remaining,
+                self.retry_after_in(window, remaining.saturating_add(1)),
+            );
+        }
+        let (remaining, reset) = self
+            .algorithm
+            .remaining_and_reset_in(window, &self.words(), self.now);
+        (remaining, reset.map(|reset| reset.saturating_since(self.now)))
+    }
 }
 
 impl<A> fmt::Debug for Peek<'_, A> {

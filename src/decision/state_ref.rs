@@ -107,6 +107,7 @@ impl<'a> StateWords<'a> {
 }
 
 impl Words for &StateWords<'_> {
+    #[inline]
     fn load(self, index: usize, order: Ordering) -> u64 {
         match self {
             StateWords::Words(words) => Shared::new(words).load(index, order),

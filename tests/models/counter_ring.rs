@@ -278,6 +278,12 @@ fn wide_queries() {
         &[Check(0, 1)],
         &[&[Check(3 * W, 1)], &[Remaining(W)]],
     );
+    // While the cell is being entered, the base is that of an earlier cell, whose permits no longer count.
+    BOUNDED.run(
+        ring(2, 2).build().unwrap(),
+        &[Check(0, 2)],
+        &[&[Check(3 * W, 1)], &[Remaining(3 * W)]],
+    );
     // The cell of the call is entered and left meanwhile.
     BOUNDED.up_to(2).run(
         ring(2, 1).build().unwrap(),

@@ -6,6 +6,8 @@ use core::time::Duration;
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::cell_window::CellWindow;
 use crate::algorithm::packed_ring::PackedRing;
+#[cfg(feature = "rules")]
+use crate::algorithm::traits::remaining_and_reset;
 use crate::algorithm::traits::{Algorithm, Reclaim, earliest, lowered_limit};
 use crate::algorithm::wide_ring::WideRing;
 use crate::error::ConfigError;
@@ -187,6 +189,20 @@ impl CounterRing {
         match &self.repr {
             Repr::Packed(_) => self.ready_at(words, now, permits),
             Repr::Wide(wide) => wide.ready_in(window, words, now, permits),
+        }
+    }
+
+    /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger.
+    #[cfg(feature = "rules")]
+    pub(crate) fn remaining_and_reset_in<W: Words>(
+        &self,
+        window: usize,
+        words: W,
+        now: Nanos,
+    ) -> (u64, Option<Nanos>) {
+        match &self.repr {
+            Repr::Packed(_) => remaining_and_reset(self, words, now),
+            Repr::Wide(wide) => wide.remaining_and_reset_in(window, words, now),
         }
     }
 }

@@ -77,13 +77,42 @@ impl WideRing {
         if permits == 0 {
             return Some(now);
         }
+        self.observe(words, now, |state, seen, tick| {
+            self.ready_in_window(state, window, seen, (now, tick), permits)
+        })
+    }
+
+    /// The capacity left in the window with the index `window`, and the earliest instant at which it is larger.
+    #[cfg(feature = "rules")]
+    pub(in crate::algorithm) fn remaining_and_reset_in<W: Words>(
+        &self,
+        window: usize,
+        words: W,
+        now: Nanos,
+    ) -> (u64, Option<Nanos>) {
+        let window = self.window(window);
+        self.observe(words, now, |state, seen, tick| {
+            let remaining = Self::capacity(state, window, seen, tick);
+            let reset = self.ready_in_window(state, window, seen, (now, tick), remaining + 1);
+            (remaining, reset)
+        })
+    }
+
+    /// The first instant, `now` or later, at which a window has the capacity for `permits`. `tick` is the tick of `now`.
+    #[cfg(feature = "rules")]
+    fn ready_in_window<W: Words>(
+        &self,
+        state: State<W>,
+        window: &Window,
+        seen: TotalWord,
+        (now, tick): (Nanos, u64),
+        permits: u64,
+    ) -> Option<Nanos> {
         if permits > window.cell_window.max_request() {
             return None;
         }
-        self.observe(words, now, |state, seen, tick| {
-            let from = Self::first_tick_with_capacity(state, window, seen, tick, permits);
-            self.first_instant(state, seen, (now, tick), permits, from)
-        })
+        let from = Self::first_tick_with_capacity(state, window, seen, tick, permits);
+        self.first_instant(state, seen, (now, tick), permits, from)
     }
 
     /// The capacity of a window at `tick`, which need not have been entered.
@@ -97,6 +126,10 @@ impl WideRing {
 
     /// The sum of a window whose current cell is `cell`, which need not have been entered.
     fn sum_at<W: Words>(state: State<W>, window: &Window, seen: TotalWord, cell: u64) -> u64 {
+        if !seen.entering() && window.cell(seen.tick()) == cell {
+            // The cell is open, so its base is published, as for a decision.
+            return seen.since(state.total(window.base));
+        }
         // The base is read after the slots. If it is not of this cell, no slot was of this cell when it was read, so the
         // slot of the oldest cell was not replaced yet.
         let first = Self::first_entered(state, window, window.oldest(cell)..=cell);

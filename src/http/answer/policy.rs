@@ -35,7 +35,7 @@ pub struct QuotaPolicy<'a> {
 
 impl<'a> QuotaPolicy<'a> {
     fn new(peek: &RulePeek<'a>) -> Self {
-        let remaining = peek.remaining();
+        let (remaining, reset_after) = peek.remaining_and_reset();
         Self {
             name: Cow::Borrowed(peek.rule()),
             rule: peek.rule(),
@@ -45,7 +45,7 @@ impl<'a> QuotaPolicy<'a> {
             remaining,
             // This is read only for rejected requests.
             retry_after: None,
-            reset_after: peek.quota_retry_after(remaining.saturating_add(1)),
+            reset_after,
             violated: false,
             lacks_key: peek.lacks_key(),
             lacks_required_key: peek.lacks_required_key(),

@@ -158,7 +158,7 @@ impl<'a> RulePeek<'a> {
     /// Reads the current values of the quota.
     #[must_use]
     pub fn status(&self) -> QuotaStatus {
-        let remaining = self.remaining();
+        let (remaining, reset_after) = self.remaining_and_reset();
         QuotaStatus {
             rule: self.rule.into(),
             quota: self.quota,
@@ -166,7 +166,7 @@ impl<'a> RulePeek<'a> {
             permits: self.permits(),
             remaining,
             retry_after: self.retry_after(self.permits()),
-            reset_after: self.quota_retry_after(remaining.saturating_add(1)),
+            reset_after,
             enforced: self.is_enforced(),
             lacks_key: self.lacks_key(),
             lacks_required_key: self.lacks_required_key(),
@@ -186,6 +186,15 @@ impl<'a> RulePeek<'a> {
             return 0;
         }
         self.peek.get().remaining_in(self.index)
+    }
+
+    /// The most permits that one request would be granted now, and the time until it would be granted more. `None` if it never
+    /// would.
+    pub(crate) fn remaining_and_reset(&self) -> (u64, Option<Duration>) {
+        if self.extracted.denied {
+            return (0, None);
+        }
+        self.peek.get().remaining_and_reset_in(self.index)
     }
 
     /// Returns the permits that still count, for this quota and all quotas that share its state.

@@ -119,9 +119,7 @@ impl<R: ?Sized> SharedPlanner<R> {
     ) -> (u64, Option<Duration>) {
         let target = &plan.targets[target];
         let peek = self.state(target).peek(&target.extracted, self.clock.now());
-        let peek = peek.get();
-        let room = peek.remaining_in(member);
-        (room, peek.retry_after_in(member, room.saturating_add(1)))
+        peek.get().remaining_and_reset_in(member)
     }
 
     /// Whether a target has a limiter on this node that is charged.
