@@ -1,13 +1,12 @@
 //! Quota headers of responses.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
-use super::policy::{Policies, QuotaPolicy, whole_seconds};
-use super::texts::{PolicyTexts, push_parameter};
+use super::policy::{QuotaPolicy, whole_seconds};
+use super::texts::PolicyTexts;
 use crate::rules::KeyHashes;
 
 /// The headers that tell a client its quotas, in responses to admitted and rejected requests.
@@ -79,12 +78,6 @@ impl QuotaHeaders {
         }
     }
 
-    /// Returns the values of these headers for the response to an admitted request.
-    #[inline(never)]
-    pub(in crate::http) fn boxed<'a>(self, policies: impl FnOnce() -> Policies<'a>) -> Box<HeaderValues> {
-        Box::new(self.values(&policies()))
-    }
-
     /// Returns the values of these headers for a response.
     pub(in crate::http) fn values(self, policies: &[QuotaPolicy<'_>]) -> HeaderValues {
         let standard = match self {
@@ -144,18 +137,7 @@ fn scarcest(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 3]> {
 /// Writes two structured lists (RFC 9651, section 4.1.1) with an item for each policy: its quota and its state.
 fn lists(policies: &[QuotaPolicy<'_>]) -> Option<[HeaderValue; 2]> {
     PolicyTexts::with(policies, |texts| {
-        // Long enough for most names and numbers.
-        let mut states = Vec::with_capacity(policies.len() * 40);
-        for (name, policy) in texts.names().zip(policies) {
-            if !states.is_empty() {
-                states.extend_from_slice(b", ");
-            }
-            states.extend_from_slice(name);
-            push_parameter(&mut states, b";r=", policy.remaining());
-            if let Some(reset_after) = policy.reset_after() {
-                push_parameter(&mut states, b";t=", whole_seconds(reset_after));
-            }
-        }
-        Some([texts.header.clone(), HeaderValue::try_from(states).ok()?])
+        let states = texts.states(policies)?;
+        Some([texts.header.clone(), states])
     })?
 }

@@ -12,6 +12,8 @@ use super::policy::{QuotaPolicy, assign_names, percent_encode, whole_seconds};
 pub(super) struct PolicyTexts {
     pub(super) header: HeaderValue,
     items: Vec<Item>,
+    /// The memory in which [`states`](Self::states) writes its list.
+    buffer: Vec<u8>,
 }
 
 struct Item {
@@ -33,7 +35,7 @@ impl PolicyTexts {
     /// Passes the texts of these policies to `write`. Each thread caches the texts that it has used recently.
     ///
     /// Returns `None` if there is no policy.
-    pub(super) fn with<T>(policies: &[QuotaPolicy<'_>], write: impl FnOnce(&Self) -> T) -> Option<T> {
+    pub(super) fn with<T>(policies: &[QuotaPolicy<'_>], write: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let with_cache = |cache: &RefCell<Vec<Self>>| {
             let cache = &mut *cache.borrow_mut();
             let index = match cache.iter().position(|texts| texts.are_of(policies)) {
@@ -48,7 +50,7 @@ impl PolicyTexts {
                     cache.len() - 1
                 }
             };
-            cache.get(index).map(write)
+            cache.get_mut(index).map(write)
         };
         // This fails while the thread ends. The response has no quota headers then.
         CACHE.try_with(with_cache).ok().flatten()
@@ -78,7 +80,12 @@ impl PolicyTexts {
             return None;
         }
         let header = HeaderValue::try_from(header).ok()?;
-        Some(Self { header, items })
+        let buffer = Vec::new();
+        Some(Self {
+            header,
+            items,
+            buffer,
+        })
     }
 
     fn are_of(&self, policies: &[QuotaPolicy<'_>]) -> bool {
@@ -88,9 +95,21 @@ impl PolicyTexts {
         self.items.len() == policies.len() && self.items.iter().zip(policies).all(same)
     }
 
-    /// Iterates over the encoded names of the policies.
-    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
-        self.items.iter().map(|item| &*item.name)
+    /// Writes the list of the policies' states. Only the value is allocated.
+    pub(super) fn states(&mut self, policies: &[QuotaPolicy<'_>]) -> Option<HeaderValue> {
+        let list = &mut self.buffer;
+        list.clear();
+        for (item, policy) in self.items.iter().zip(policies) {
+            if !list.is_empty() {
+                list.extend_from_slice(b", ");
+            }
+            list.extend_from_slice(&item.name);
+            push_parameter(list, b";r=", policy.remaining());
+            if let Some(reset_after) = policy.reset_after() {
+                push_parameter(list, b";t=", whole_seconds(reset_after));
+            }
+        }
+        HeaderValue::from_bytes(list).ok()
     }
 }
 
@@ -107,7 +126,7 @@ fn push_string(list: &mut Vec<u8>, text: &str) {
 }
 
 /// Writes an integer parameter, which has at most 15 digits (RFC 9651, section 3.3.1).
-pub(super) fn push_parameter(list: &mut Vec<u8>, key: &[u8; 3], value: u64) {
+fn push_parameter(list: &mut Vec<u8>, key: &[u8; 3], value: u64) {
     list.extend_from_slice(key);
     let value = value.min(999_999_999_999_999);
     list.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());

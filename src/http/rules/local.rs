@@ -7,7 +7,7 @@ use ::http::request::Parts;
 
 use super::{Decide, Grant, Outcome, Terms, Turn};
 use crate::clock::Clock;
-use crate::http::answer::{QuotaHeaders, Rejection, policy};
+use crate::http::answer::{HeaderValues, QuotaHeaders, Rejection, policy};
 use crate::rules::{Admitted, Cost, Denied, KeyHashes, LiveRules, Reservation, RuleSet};
 use crate::time::Nanos;
 #[cfg(feature = "tokio")]
@@ -69,10 +69,7 @@ impl LocalCharge {
         Grant {
             at: self.at(),
             limited: self.is_limited(),
-            headers: hashes.map(|hashes| {
-                let policies = || policy::policies(rules, head, self.at(), hashes);
-                headers.boxed(policies)
-            }),
+            headers: hashes.map(|hashes| admitted_headers(headers, rules, head, self.at(), hashes)),
             charge: match self {
                 Self::Final(_) => None,
                 Self::Reserved(charge) => Some(charge),
@@ -213,6 +210,18 @@ fn reserve<'a, C: Clock>(
     rules
         .reserve(head)
         .map(|charge| LocalCharge::Reserved(Box::new(charge)))
+}
+
+/// It is not inlined, so that a request without headers needs no memory for the policies.
+#[inline(never)]
+fn admitted_headers<C: Clock>(
+    headers: QuotaHeaders,
+    rules: &RuleSet<Parts, C>,
+    head: &Parts,
+    at: Nanos,
+    hashes: &mut KeyHashes,
+) -> Box<HeaderValues> {
+    Box::new(headers.values(&policy::policies(rules, head, at, hashes)))
 }
 
 #[cold]
