@@ -154,6 +154,41 @@ fn conditions_tiers_lists_and_shadow_rules_are_applied() {
 }
 
 #[test]
+fn an_address_is_one_key_and_one_condition_in_every_spelling() {
+    let spellings = [
+        "2001:db8::1",
+        "2001:DB8::1",
+        "2001:0db8:0:0:0:0:0:1",
+        "[2001:db8::1]:443",
+    ];
+    let log: String = spellings
+        .iter()
+        .map(|address| line(address, START) + "\n")
+        .collect();
+    let log = file(log + &line("2001:db8::2", START));
+    for condition in [
+        "client=2001:DB8:0::1",
+        "client=2001:0db8:0:0:0:0:0:1",
+        "client!=2001:db8::0002",
+    ] {
+        let rule = format!("1/h when {condition}");
+        let object = json(&run([
+            "replay",
+            "--json",
+            "--rule",
+            &rule,
+            log.path().to_str().unwrap(),
+        ]));
+        let rule = &object["rules"][0];
+        assert_eq!(
+            (&rule["requests"], &rule["denied"]),
+            (&4.into(), &3.into()),
+            "{condition}"
+        );
+    }
+}
+
+#[test]
 fn a_capacity_that_is_too_small_is_noted() {
     let log = text(
         &(0..3_000)
