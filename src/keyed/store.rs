@@ -132,3 +132,41 @@ pub(crate) struct Inherited {
     /// Whether all of them were charged.
     pub(crate) is_remembered: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::algorithm::{Algorithm, CounterRing};
+    use crate::keyed::decider::Decider;
+    use crate::keyed::on_full::OnFull;
+    use crate::quota::Quota;
+    use crate::time::Nanos;
+
+    /// A key that the catch-all has admitted waits for an idle entry and for the end of that admission. After a change of the
+    /// policy, its denial states the later of the two times.
+    #[test]
+    fn a_key_that_the_former_policy_admitted_is_told_when_it_gets_an_entry() {
+        let algorithm = &CounterRing::new(Quota::per_hour(2).expect("a quota")).expect("a ring");
+        let store = &Store::new(1, algorithm.words()).expect("a table");
+        let at = |minutes: u64| Nanos::ZERO.saturating_add(Duration::from_secs(60 * minutes));
+        let decide = |on_full, key, now| {
+            let decider = Decider {
+                store,
+                algorithm,
+                on_full,
+            };
+            match decider.decide(key, || now, 1) {
+                Ok(_) => Ok(()),
+                Err(denied) => Err(denied.retry_after().expect("time does not end before")),
+            }
+        };
+        assert!((1..13).all(|key| decide(OnFull::Share, key, at(600)).is_ok()));
+        assert!(decide(OnFull::Share, 100, at(630)).is_ok());
+        let wait = |key| decide(OnFull::Deny, key, at(640)).expect_err("every entry is in use");
+        assert!(wait(100) > wait(101) + Duration::from_secs(20 * 60));
+        let ready = at(640).saturating_add(wait(100));
+        assert_eq!(decide(OnFull::Deny, 100, ready), Ok(()));
+    }
+}
