@@ -97,7 +97,7 @@ impl<K: Keys<u64>> World<'_, K> {
                             self.reclaimed = self.reclaimed.max(self.served.until());
                             self.served = Served::default();
                         }
-                        let end = receipt.at().saturating_add(it.span());
+                        let end = it.counts_until(self.catch_all.shared(), receipt.at(), 0);
                         self.served.add(self.hasher.hash(&key), end);
                     } else {
                         if !self.vague && !may_be_barred {
@@ -323,9 +323,12 @@ impl<K: Keys<u64>> World<'_, K> {
         assert_eq!(peek.at(), as_of);
         assert!(
             !peek.is_overflow() || chances.barred || chances.full,
-            "{key} at {as_of:?}"
+            "an entry for {key} at {as_of:?}: {chances:?}"
         );
-        assert!(peek.is_overflow() || chances.entry, "{key} at {as_of:?}");
+        assert!(
+            peek.is_overflow() || chances.entry,
+            "no entry for {key} at {as_of:?}: {chances:?}"
+        );
         if chances.full {
             return;
         }
