@@ -171,8 +171,10 @@ impl<R: ?Sized> Rule<R> {
     /// Adds a tier with another limit in the rule's window, which may be lower or higher than the rule's limit.
     ///
     /// All tiers share the counts, so a key whose tier changes keeps its counts. The burst of a gcra rule is scaled with the limit,
-    /// to at least one permit. The rule needs [`tier_of`](Self::tier_of). A log rule, or a rule with several quotas, cannot have
-    /// tiers.
+    /// to at least one permit. If a key changes between tiers of a gcra rule, a window may exceed the bound by rounding: by 0.05 %
+    /// at a million permits per second, and in proportion at other rates.
+    ///
+    /// The rule needs [`tier_of`](Self::tier_of). A log rule, or a rule with several quotas, cannot have tiers.
     pub fn tier(mut self, name: impl Into<Arc<str>>, limit: u64) -> Self {
         self.tiers.push((name.into(), limit));
         self
