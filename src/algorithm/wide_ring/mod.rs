@@ -188,14 +188,14 @@ impl WideRing {
 
     /// Whether every window has the capacity for `permits` at an open control word. The result is valid only if the control
     /// word is unchanged afterwards.
-    #[inline]
+    #[inline(always)]
     fn fits<W: Words>(&self, state: State<W>, seen: TotalWord, permits: u64) -> bool {
         permits <= self.least_capacity(state, seen)
     }
 
     /// The least capacity of all windows at an open control word. The result is valid only if the control word is unchanged
     /// afterwards.
-    #[inline]
+    #[inline(always)]
     fn least_capacity<W: Words>(&self, state: State<W>, seen: TotalWord) -> u64 {
         // Only the first window has shares.
         let first = match self.first.cell_window.shares() {

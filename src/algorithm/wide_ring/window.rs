@@ -2,7 +2,7 @@ use crate::algorithm::cell_window::CellWindow;
 use crate::time::Divider;
 
 /// One window of a wide ring: its cells, and the indices of its base and slots.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) cell_window: CellWindow,
     /// The width of a cell in ticks of the control word.
