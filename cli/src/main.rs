@@ -34,7 +34,7 @@ use input::time::infer_year::YearInference;
 use input::time::timestamp::TimestampParser;
 use progress::Progress;
 use redis_check::{CheckArgs, RedisCommand};
-use replay::Depth;
+use replay::ReportParts;
 use replay::requests::Inputs;
 use report::{page, tables};
 use rules::Plan;
@@ -112,7 +112,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         Some(path) => Plan::of_file(path, aliases)?,
         None => Plan::of_args(&args.rule, &args.count, aliases)?,
     };
-    let depth = Depth {
+    let depth = ReportParts {
         charts: args.json || args.html.is_some(),
         compare: args.compare,
     };

@@ -116,9 +116,9 @@ impl<C: Clock> StripedLimiter<C> {
         }
     }
 
-    /// Ends a claim, and then reopens the limiter. In the other order, another thread could observe the claim in between
+    /// Ends a claim of a stripe, and then reopens the limiter. In the other order, another thread could observe the claim in between
     /// and close the limiter.
-    pub(super) fn release(&self, stripe: &Stripe, word: StripeWord) {
+    pub(super) fn end_claim(&self, stripe: &Stripe, word: StripeWord) {
         stripe.release(word);
         self.closed.reopen();
     }
@@ -233,11 +233,11 @@ impl<C: Clock> StripedLimiter<C> {
         let stripe = &self.stripes[index];
         match self.charge_claimed(index, word, now) {
             Ok((at, charged)) => {
-                self.release(stripe, charged);
+                self.end_claim(stripe, charged);
                 Some(at)
             }
             Err(kept) => {
-                self.release(stripe, kept);
+                self.end_claim(stripe, kept);
                 None
             }
         }

@@ -235,7 +235,7 @@ impl<'a, C: Clock> LocalStripe<'a, C> {
         self.claimed = None;
         self.left = 0;
         self.stripe().note(self.latest_given);
-        self.limiter.release(self.stripe(), word);
+        self.limiter.end_claim(self.stripe(), word);
     }
 
     fn stripe(&self) -> &'a Stripe {

@@ -131,7 +131,7 @@ fn decide(lease: &LeaseState, clock: &AtomicU64, steps: &[Step]) -> Vec<Spent> {
                     at
                 });
                 match result {
-                    SpendResult::Room { epoch, .. } => spent.push(Spent {
+                    SpendResult::Covered { epoch, .. } => spent.push(Spent {
                         key,
                         permits,
                         epoch,
@@ -140,7 +140,7 @@ fn decide(lease: &LeaseState, clock: &AtomicU64, steps: &[Step]) -> Vec<Spent> {
                     }),
                     // A notice about Bob's key does not apply to Alice, and vice versa.
                     SpendResult::Closed { left, .. } => assert_eq!(left, key, "a notice about another key"),
-                    SpendResult::Short | SpendResult::NotOwner => {}
+                    SpendResult::NotCovered | SpendResult::NotOwner => {}
                 }
             }
             Refund => {
@@ -384,7 +384,7 @@ fn lease_granted_with_a_notice() {
         lease.close(END << 14, 0, END);
         let result = decider.join().unwrap();
         assert!(!matches!(result, SpendResult::Closed { .. }), "{result:?}");
-        assert!(matches!(result, SpendResult::Room { .. }) == (lease.balance().used() == 1));
+        assert!(matches!(result, SpendResult::Covered { .. }) == (lease.balance().used() == 1));
     });
 }
 
@@ -404,6 +404,6 @@ fn lease_granted_for_longer_with_a_notice() {
         lease.close(END << 14, 0, END);
         let result = decider.join().unwrap();
         assert!(!matches!(result, SpendResult::Closed { .. }), "{result:?}");
-        assert!(matches!(result, SpendResult::Room { .. }) == (lease.balance().used() == 1));
+        assert!(matches!(result, SpendResult::Covered { .. }) == (lease.balance().used() == 1));
     });
 }

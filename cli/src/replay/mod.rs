@@ -45,7 +45,7 @@ use crate::rules::{Plan, PlanEntry};
 
 /// The optional parts of a report.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Depth {
+pub(crate) struct ReportParts {
     /// Other limits and sliding counts.
     pub(crate) charts: bool,
     /// The comparison of algorithms.
@@ -59,8 +59,8 @@ const OTHER_CELLS: [u64; 3] = [5, 13, 60];
 const LIMITS: u32 = 60;
 
 /// The listed keys, and those with sliding counts.
-const LISTED: usize = 50;
-const CURVES: usize = 10;
+const MAX_KEYS: usize = 50;
+const MAX_CURVES: usize = 10;
 
 /// Evaluates all rules on the inputs. Returns the report and examples of unreadable lines.
 ///
@@ -70,7 +70,7 @@ const CURVES: usize = 10;
 pub(crate) fn replay(
     plan: &Plan,
     inputs: Inputs,
-    depth: Depth,
+    depth: ReportParts,
     progress: &mut Progress,
 ) -> Result<(Report, Vec<String>), Failure> {
     let sources = inputs.sources.iter().map(|source| source.name()).collect();
@@ -85,7 +85,7 @@ pub(crate) fn replay(
     let mut evaluated = evaluate(plan, requests.events, requests.names.at_most(), span, progress)?;
     for (rule, count) in &evaluated.overflowed {
         notes.push(format!(
-            "rule {rule:?} had no room for a key {count} times (its on_full decided; its capacity is too small for this input)"
+            "rule {rule:?} had no free entry for a key {count} times, so on_full decided; raise its capacity"
         ));
     }
     let evaluated_requests = evaluated.requests();
@@ -115,7 +115,7 @@ pub(crate) fn replay(
     let mut top = Vec::new();
     for (place, entry) in plan.entries.iter().enumerate() {
         let mut by_key = ByKey::of(&mut evaluated, entry, place, progress)?;
-        report.rules.push(found(entry, &by_key)?);
+        report.rules.push(rule_report(entry, &by_key)?);
         warnings.extend(entry.warnings(by_key.requests(), by_key.survey.above, by_key.survey.largest));
         if depth.compare {
             let compared = compare(entry, &mut by_key, span, progress)?;
@@ -130,10 +130,10 @@ pub(crate) fn replay(
     }
     // The sort is stable, so of equal keys those of the first rule come first.
     top.sort_by_key(|(_, found)| Reverse(found.rank()));
-    top.truncate(LISTED);
-    list(&mut report, plan, &mut requests.names, &top)?;
+    top.truncate(MAX_KEYS);
+    list_top_keys(&mut report, plan, &mut requests.names, &top)?;
     if depth.charts {
-        curves(&mut report, plan, &mut evaluated, (&top, &requests.details), span)?;
+        add_curves(&mut report, plan, &mut evaluated, (&top, &requests.details), span)?;
     }
     report.warnings = warnings;
     report.notes = notes;
@@ -151,7 +151,7 @@ fn series(evaluated: &Evaluated, entries: &[PlanEntry]) -> SeriesReport {
     }
 }
 
-fn found(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure> {
+fn rule_report(entry: &PlanEntry, by_key: &ByKey) -> Result<RuleReport, Failure> {
     let survey = &by_key.survey;
     let name = entry.counting.algorithm;
     Ok(RuleReport {
@@ -243,12 +243,12 @@ fn compare(
             bytes: 8 * simulation.policy.words() as u64,
         })
         .collect();
-    notes.extend(of_cells(entry, &found));
+    notes.extend(cells_note(entry, &found));
     Ok(Compared { found, notes })
 }
 
 /// The reason why a counter denies requests that a log admits, with the cells that deny fewer.
-fn of_cells(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
+fn cells_note(entry: &PlanEntry, found: &[ComparisonReport]) -> Option<String> {
     let denied = |name: &str| {
         found
             .iter()
@@ -303,7 +303,7 @@ fn what_if(
 }
 
 /// Lists the top keys with their names.
-fn list(
+fn list_top_keys(
     report: &mut Report,
     plan: &Plan,
     names: &mut KeyNames,
@@ -328,7 +328,7 @@ fn list(
     Ok(())
 }
 
-fn curves(
+fn add_curves(
     report: &mut Report,
     plan: &Plan,
     evaluated: &mut Evaluated,
@@ -337,7 +337,7 @@ fn curves(
 ) -> Result<(), Failure> {
     let keys: Vec<(usize, u64)> = top
         .iter()
-        .take(CURVES)
+        .take(MAX_CURVES)
         .map(|(place, found)| (*place, found.key))
         .collect();
     let curves = sliding_counts(evaluated, &plan.entries, &keys, span)?;

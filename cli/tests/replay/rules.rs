@@ -206,7 +206,7 @@ fn a_capacity_that_is_too_small_is_noted() {
     let paths = [rules.path(), log.path()].map(|path| path.as_os_str().to_owned());
     let message = String::from_utf8(run(args.chain(paths)).stdout).unwrap();
     assert!(
-        message.contains("note       rule \"r\" had no room for a key"),
+        message.contains("note       rule \"r\" had no free entry for a key"),
         "{message}"
     );
     // Rules of the command line have capacity for all keys.

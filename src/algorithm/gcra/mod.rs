@@ -116,16 +116,16 @@ pub struct Gcra {
 const UNITS: u64 = 2;
 
 /// The end of time: fifteen years after the clock's origin, in nanoseconds. Later readings are treated as this instant.
-const END: u64 = 15 * 366 * 24 * 3600 * 1_000_000_000;
+const END_NANOS: u64 = 15 * 366 * 24 * 3600 * 1_000_000_000;
 
 /// The end of time in units. A word can hold three more years, for the burst and for debt.
-const LAST: u64 = (END + 1) * UNITS;
+const LAST_TIME: u64 = (END_NANOS + 1) * UNITS;
 
 /// The longest window in units, which fits into 56 bits.
-const LONGEST: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
+const LONGEST_WINDOW: u64 = Quota::MAX_WINDOW.as_secs() * 1_000_000_000 * UNITS;
 
 /// The latest time that a word can hold, in units.
-const LARGEST: u64 = (1 << (FIRST_WORD_BITS - Word::FLAGS)) - 1;
+const MAX_TIME: u64 = (1 << (FIRST_WORD_BITS - Word::FLAGS)) - 1;
 
 impl Gcra {
     /// Creates a bucket whose burst is the quota's limit, refilled at the quota's rate.
@@ -158,7 +158,7 @@ impl Gcra {
         let permit = (window * UNITS).div_ceil(limit);
         // A burst of the limit is always accepted: rounding makes its refill time longer than a window by less than ten
         // minutes.
-        let max_burst = (LONGEST / permit).max(limit);
+        let max_burst = (LONGEST_WINDOW / permit).max(limit);
         if burst == 0 || burst > max_burst {
             return Err(ConfigError::new(
                 "burst",
@@ -219,7 +219,7 @@ impl Gcra {
     #[cfg(feature = "rules")]
     pub(crate) fn bottomless(&self) -> Self {
         Self {
-            burst: self.burst.max(LONGEST / self.permit),
+            burst: self.burst.max(LONGEST_WINDOW / self.permit),
             ..self.clone()
         }
     }
@@ -227,7 +227,7 @@ impl Gcra {
     /// Converts an instant to units. The clock's origin is 1 ns.
     #[inline]
     fn units(now: Nanos) -> u64 {
-        (now.get().min(END) + 1) * UNITS
+        (now.get().min(END_NANOS) + 1) * UNITS
     }
 
     /// Converts units to an instant, rounded up.
@@ -301,7 +301,7 @@ impl Algorithm for Gcra {
         }
         let after = self.after(State(words).observe().time(), Self::units(now), permits);
         let ready = after.saturating_sub(self.tolerance());
-        (ready <= LAST).then(|| now.max(Self::instant(ready)))
+        (ready <= LAST_TIME).then(|| now.max(Self::instant(ready)))
     }
 
     /// The result is exact, since the bucket is refilled at a constant rate.
@@ -349,7 +349,7 @@ impl Algorithm for Gcra {
         let units = Self::units(now);
         loop {
             let seen = state.observe();
-            let capacity = LARGEST.saturating_sub(seen.time().max(units)) / self.permit;
+            let capacity = MAX_TIME.saturating_sub(seen.time().max(units)) / self.permit;
             let charged = permits.min(capacity);
             if state.replace(seen, seen.charged(self.after(seen.time(), units, charged))) {
                 return charged;
@@ -364,6 +364,6 @@ impl Algorithm for Gcra {
 
     fn idle_at<W: Words>(&self, words: W, now: Nanos) -> Option<Nanos> {
         let full = State(words).observe().time();
-        (full <= LAST).then(|| now.max(Self::instant(full)))
+        (full <= LAST_TIME).then(|| now.max(Self::instant(full)))
     }
 }

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::state::{State, Word};
-use super::{Gcra, LARGEST, LAST, UNITS};
+use super::{Gcra, LAST_TIME, MAX_TIME, UNITS};
 use crate::algorithm::attempt::Attempt;
 use crate::algorithm::traits::{Algorithm, Reclaim, lowered_limit};
 use crate::error::ConfigError;
@@ -49,7 +49,7 @@ impl Reclaim for Gcra {
         let word = Word(first);
         let later = Self::units(now).max(word.time() + 1);
         let lowered = word.is_lowered() && self.passes_at(word) > later;
-        (later <= LARGEST).then(|| Word::new(later, lowered).0)
+        (later <= MAX_TIME).then(|| Word::new(later, lowered).0)
     }
 
     fn idle_from(&self, first: u64) -> Option<Nanos> {
@@ -57,7 +57,7 @@ impl Reclaim for Gcra {
             return Some(Nanos::ZERO);
         }
         let idle = self.passes_at(Word(first));
-        (idle <= LAST).then(|| Self::instant(idle))
+        (idle <= LAST_TIME).then(|| Self::instant(idle))
     }
 
     /// For an older reading the word is further ahead, so the decision is stricter.

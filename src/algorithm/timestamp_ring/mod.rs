@@ -57,12 +57,12 @@ pub struct TimestampRing {
     unit: Divider,
     /// W in units, rounded up.
     window: u64,
-    /// The time of the clock's origin, in units: one window and one unit. So the times 0, of a zeroed slot, and 1 are at
-    /// least one window old.
+    /// The time of the clock's origin, in units: one window and one unit. So a zeroed slot, with the time 0, is at least one
+    /// window old.
     first: u64,
-    /// The slots that a limit below their number leaves unused. As many more of the oldest recorded times must be at least
-    /// one window old.
-    unused: u64,
+    /// The slots beyond a lower limit (`with_limit`). A decision requires that this many further times, oldest first, are at
+    /// least one window old.
+    unused_slots: u64,
 }
 
 impl TimestampRing {
@@ -99,7 +99,7 @@ impl TimestampRing {
             unit: Divider::new(unit),
             window,
             first: window + 1,
-            unused: 0,
+            unused_slots: 0,
         })
     }
 
@@ -171,7 +171,7 @@ impl TimestampRing {
             state.filled(head, position).map(SlotWord::time)
         };
         // No claim records a time before that of an earlier claim, so the last of the unused slots has the latest time.
-        let mut latest = match self.unused {
+        let mut latest = match self.unused_slots {
             0 => 0,
             unused => time_in(permits + unused - 1)?,
         };
@@ -191,7 +191,7 @@ impl TimestampRing {
         let position = head.position();
         let slot = state.slot(position);
         let young = slot.time() + self.window > decided_at;
-        let several = (permits ^ 1) | self.unused != 0;
+        let several = (permits ^ 1) | self.unused_slots != 0;
         if several || !slot.is_due(position.lap) || (young && state.head() != head) {
             return Attempt::Retry;
         }
@@ -311,9 +311,9 @@ impl Algorithm for TimestampRing {
         if permits == 0 || permits > self.quota.limit() {
             return (permits == 0).then_some(now);
         }
-        let judged = usize::try_from(permits + self.unused).ok()?;
+        let compared = usize::try_from(permits + self.unused_slots).ok()?;
         self.observe(words, |head, times| {
-            let Some(latest) = times.take(judged).max() else {
+            let Some(latest) = times.take(compared).max() else {
                 return Some(now);
             };
             let ready = latest + self.window;
@@ -329,7 +329,7 @@ impl Algorithm for TimestampRing {
         self.observe(words, |head, times| {
             let decided_at = self.decision_time(now, head);
             let old = times.take_while(|time| time + self.window <= decided_at).count() as u64;
-            old.saturating_sub(self.unused)
+            old.saturating_sub(self.unused_slots)
         })
     }
 

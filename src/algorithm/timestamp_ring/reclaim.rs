@@ -58,7 +58,7 @@ impl Reclaim for TimestampRing {
         lowered_limit(limit, self.quota.limit())?;
         Ok(Self {
             quota: Quota::new(limit, self.quota.window())?,
-            unused: self.layout.slots() - limit,
+            unused_slots: self.layout.slots() - limit,
             ..self.clone()
         })
     }

@@ -53,6 +53,8 @@ type ChargedSteps = SmallVec<[ChargedStep; MAX_ON_STACK]>;
 const MAX_ON_STACK: usize = 16;
 
 impl<R: ?Sized> RuleStates<R> {
+    /// Decides a request by the states of all rules that apply to it. A single state decides at once, without a look at its
+    /// capacity first.
     #[inline]
     pub(crate) fn check<'a>(
         &'a self,
@@ -107,6 +109,7 @@ impl<R: ?Sized> RuleStates<R> {
         })
     }
 
+    /// Decides a request as [`check`](Self::check) does, and returns its charges, so that they can be refunded or settled.
     pub(crate) fn reserve<'a>(
         &'a self,
         request: &'a R,
@@ -220,7 +223,7 @@ impl<R: ?Sized> RuleStates<R> {
         Denied::new(self, request, now, violations)
     }
 
-    /// Collects the violated quotas of all states. `full` is the evaluation whose state has denied the request.
+    /// Collects the violated quotas of all states. `denied_by` is the evaluation whose state has denied the request.
     #[cold]
     #[inline(never)]
     fn deny<'a>(
@@ -228,7 +231,7 @@ impl<R: ?Sized> RuleStates<R> {
         request: &'a R,
         evaluations: &[Evaluation<'a, R>],
         now: Nanos,
-        full: u16,
+        denied_by: u16,
     ) -> Denied<'a, R> {
         let shard = ShardId::current();
         let mut violations = SmallVec::new();
@@ -240,7 +243,7 @@ impl<R: ?Sized> RuleStates<R> {
                 ..
             } = evaluation;
             let before = violations.len();
-            self.add_violations(*index, extracted, now, full == at, |violation| {
+            self.add_violations(*index, extracted, now, denied_by == at, |violation| {
                 violations.push(violation);
             });
             if !extracted.enforced && violations.len() > before {

@@ -25,7 +25,7 @@ pub(super) enum LeaseOutcome {
 
 /// The answer of a lease after the store has denied the request.
 pub(super) enum OwnLease {
-    HasRoom,
+    HasCapacity,
     WasInTheWay,
     IsNotInTheWay,
 }
@@ -55,9 +55,9 @@ impl<R: ?Sized> SharedRules<R> {
             |left, retry_at| LeaseOutcome::Full(closed_status(planned, left, retry_at, table.clock.now()));
         let (mut at, result) = charged.spend(table, quota, key, permits);
         match result {
-            SpendResult::Room { .. } => return LeaseOutcome::Spent,
+            SpendResult::Covered { .. } => return LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => return full(left, retry_at),
-            SpendResult::Short => {}
+            SpendResult::NotCovered => {}
             SpendResult::NotOwner => match table.find_or_begin(key, || lease(planned, node)) {
                 Some(begun) => {
                     at = begun;
@@ -93,7 +93,7 @@ impl<R: ?Sized> SharedRules<R> {
             // Before the attempt below, so that an answer after the attempt ends the wait.
             let answer = table.answer_of(at).notified();
             match charged.spend(table, quota, key, permits).1 {
-                SpendResult::Room { .. } => return LeaseOutcome::Spent,
+                SpendResult::Covered { .. } => return LeaseOutcome::Spent,
                 SpendResult::Closed { left, retry_at } => return full(left, retry_at),
                 // Another key has taken over the lease, which held nothing of this key.
                 SpendResult::NotOwner => match table.find_or_begin(key, || lease(planned, node)) {
@@ -105,7 +105,7 @@ impl<R: ?Sized> SharedRules<R> {
                     }
                     None => return LeaseOutcome::AskStore { reserve: 0 },
                 },
-                SpendResult::Short => table.note_shortage(at, permits),
+                SpendResult::NotCovered => table.note_shortage(at, permits),
             }
             table.mark_dirty(at, true);
             if timeout(PATIENCE, answer).await.is_err() {
@@ -150,18 +150,18 @@ impl<R: ?Sized> SharedRules<R> {
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
         match charged.spend(table, quota, key, permits).1 {
-            SpendResult::Room { .. } => return LeaseOutcome::Spent,
+            SpendResult::Covered { .. } => return LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => return full(left, retry_at),
             SpendResult::NotOwner => return LeaseOutcome::AskStore { reserve: 0 },
-            SpendResult::Short => {}
+            SpendResult::NotCovered => {}
         }
         table.note_shortage(at, permits);
         table.mark_dirty(at, true);
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
         match charged.spend(table, quota, key, permits).1 {
-            SpendResult::Room { .. } => LeaseOutcome::Spent,
+            SpendResult::Covered { .. } => LeaseOutcome::Spent,
             SpendResult::Closed { left, retry_at } => full(left, retry_at),
-            SpendResult::Short | SpendResult::NotOwner => LeaseOutcome::AskStore { reserve: 0 },
+            SpendResult::NotCovered | SpendResult::NotOwner => LeaseOutcome::AskStore { reserve: 0 },
         }
     }
 
@@ -186,9 +186,9 @@ impl<R: ?Sized> SharedRules<R> {
         // Before the attempt below, so that an answer after the attempt ends the wait.
         let answer = table.answer_of(at).notified();
         match charged.spend(table, quota, key, step.permits).1 {
-            SpendResult::Room { .. } => return OwnLease::HasRoom,
+            SpendResult::Covered { .. } => return OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => return OwnLease::IsNotInTheWay,
-            SpendResult::Short => {}
+            SpendResult::NotCovered => {}
         }
         let is_awaited = {
             let inner = table.lock();
@@ -200,9 +200,9 @@ impl<R: ?Sized> SharedRules<R> {
         }
         let _ = timeout(Duration::from_nanos(node.period), answer).await;
         match charged.spend(table, quota, key, step.permits).1 {
-            SpendResult::Room { .. } => OwnLease::HasRoom,
+            SpendResult::Covered { .. } => OwnLease::HasCapacity,
             SpendResult::Closed { .. } | SpendResult::NotOwner => OwnLease::IsNotInTheWay,
-            SpendResult::Short => OwnLease::WasInTheWay,
+            SpendResult::NotCovered => OwnLease::WasInTheWay,
         }
     }
 }

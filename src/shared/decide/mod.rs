@@ -38,7 +38,7 @@ impl<'a, R: ?Sized> LocalCharges<'a, R> {
     /// Spends permits of a lease for a quota, and returns the lease's position and answer.
     fn spend(&mut self, table: &LeaseTable, quota: usize, key: u64, permits: u64) -> (usize, SpendResult) {
         let (at, result) = table.spend(key, permits);
-        if let SpendResult::Room { epoch, .. } = result {
+        if let SpendResult::Covered { epoch, .. } = result {
             self.spends.push(lease_spend(quota, at, epoch, permits));
         }
         (at, result)
@@ -122,14 +122,14 @@ impl<R: ?Sized> SharedRules<R> {
         let table = &*self.leases.as_ref()?.table;
         let (at, result) = table.spend(step.lease_key(0), step.permits);
         match result {
-            SpendResult::Room { epoch, .. } => {
+            SpendResult::Covered { epoch, .. } => {
                 self.planner.count_admitted(target);
                 let mut spends = SmallVec::new();
                 spends.push(lease_spend(step.first, at, epoch, step.permits));
                 Some(Ok(admitted(spends, Vec::new())))
             }
             SpendResult::Closed { left, retry_at } => Some(Err(self.deny_one(table, target, left, retry_at))),
-            SpendResult::Short => {
+            SpendResult::NotCovered => {
                 table.note_shortage(at, step.permits);
                 None
             }
@@ -174,7 +174,7 @@ impl<R: ?Sized> SharedRules<R> {
             for quota in 0..step.quotas {
                 let (_, result) =
                     charged.spend(table, step.first + quota, step.lease_key(quota), step.permits);
-                if !matches!(result, SpendResult::Room { .. }) {
+                if !matches!(result, SpendResult::Covered { .. }) {
                     // Another request has spent the permits since the check.
                     return None;
                 }
@@ -205,7 +205,7 @@ impl<R: ?Sized> SharedRules<R> {
             for quota in 0..step.quotas {
                 let key = step.lease_key(quota);
                 match table.peek(key, step.permits, now) {
-                    SpendResult::Room { .. } => {}
+                    SpendResult::Covered { .. } => {}
                     SpendResult::Closed { left, retry_at } => {
                         let quota = step.first + quota;
                         if let Some(planned) = self.planner.quotas(plan).nth(quota) {
@@ -213,7 +213,7 @@ impl<R: ?Sized> SharedRules<R> {
                         }
                         table.counts().denied.add_one();
                     }
-                    SpendResult::Short => {
+                    SpendResult::NotCovered => {
                         short = true;
                         if let Some(at) = table.find(key).filter(|_| notes) {
                             table.note_shortage(at, step.permits);

@@ -86,7 +86,7 @@ impl<R: ?Sized> SharedRules<R> {
                 _ => OwnLease::IsNotInTheWay,
             };
             match own {
-                OwnLease::HasRoom => {
+                OwnLease::HasCapacity => {
                     self.count(&plan, &remote.steps, &charged);
                     let (spends, charges) = charged.keep();
                     return Ok(admitted(spends, charges));

@@ -147,7 +147,10 @@ impl LeaseTable {
             return (0, SpendResult::NotOwner);
         };
         let result = self.states[at].spend(key, permits, || self.clock.now());
-        if let SpendResult::Room { low: true, .. } = result {
+        if let SpendResult::Covered {
+            reached_half: true, ..
+        } = result
+        {
             self.mark_dirty(at, true);
         }
         (at, result)

@@ -49,7 +49,7 @@ fn the_use_of_an_ended_budget_is_charged() {
     let state = LeaseState::new();
     let mut manager = spent(&state);
     state.grant(10, u64::MAX);
-    let spend = || matches!(state.spend(1, 3, || PERIOD), SpendResult::Room { .. });
+    let spend = || matches!(state.spend(1, 3, || PERIOD), SpendResult::Covered { .. });
     assert!(spend());
     let (request, _) = manager
         .request(&state, 3 * PERIOD, true, || 8)

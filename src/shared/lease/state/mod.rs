@@ -31,14 +31,14 @@ pub(crate) struct LeaseState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpendResult {
     /// The lease covers the request. [`LeaseState::spend`] has taken the permits.
-    Room {
+    Covered {
         /// The epoch, which a refund needs.
         epoch: u32,
-        /// Whether this request brought the lease down to half of its budget.
-        low: bool,
+        /// Whether at most half of the budget is left since this request.
+        reached_half: bool,
     },
     /// The lease does not cover the request, and the store may.
-    Short,
+    NotCovered,
     /// Neither the lease nor the store covers the request. The store may have more permits at `retry_at`.
     Closed { left: u64, retry_at: u64 },
     /// The lease belongs to another key.
@@ -97,7 +97,7 @@ impl LeaseState {
                 return SpendResult::NotOwner;
             }
             match self.evaluate(seen, key, permits, now()) {
-                Some(SpendResult::Room { .. }) if !self.balance.spend(seen, permits) => {}
+                Some(SpendResult::Covered { .. }) if !self.balance.spend(seen, permits) => {}
                 Some(result) => return result,
                 None => {}
             }
@@ -109,16 +109,16 @@ impl LeaseState {
     fn evaluate(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
         if permits <= seen.room() && now < self.term.end() {
             let (left, half) = (seen.room() - permits, seen.budget() / 2);
-            return Some(SpendResult::Room {
+            return Some(SpendResult::Covered {
                 epoch: seen.epoch(),
-                low: left <= half && seen.room() > half,
+                reached_half: left <= half && seen.room() > half,
             });
         }
-        self.evaluate_short(seen, key, permits, now)
+        self.evaluate_not_covered(seen, key, permits, now)
     }
 
     #[cold]
-    fn evaluate_short(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
+    fn evaluate_not_covered(&self, seen: Balance, key: u64, permits: u64, now: u64) -> Option<SpendResult> {
         let (notice, retry_at) = (self.notice.read(), self.retry_at.read());
         // The notice may be about another key, if the lease was reassigned meanwhile. If the reassignment began before the
         // balance `seen` was read, the owner differs now. If it began later, the epoch differs, even when the lease has
@@ -135,7 +135,7 @@ impl LeaseState {
                 let longer = permits <= seen.room() && now < self.term.end();
                 (!longer).then_some(SpendResult::Closed { left, retry_at })
             }
-            _ => Some(SpendResult::Short),
+            _ => Some(SpendResult::NotCovered),
         }
     }
 
