@@ -166,6 +166,10 @@ impl<A: Reclaim, C: Clock, K> KeyedRateLimiter<A, C, K> {
     /// # Concurrency
     ///
     /// The methods of the [`Peek`] read the state. A key that has lost its entry by then is fresh.
+    ///
+    /// In a full table, a key without an entry may be shown by the state that decides in place of an entry, although a check would
+    /// give it one: an entry whose last step another thread has not finished, or that was reset, can be reused only after a check has
+    /// finished that step.
     pub fn peek<Q: ?Sized>(&self, key: &Q) -> Peek<'_, A>
     where
         K: Keys<Q>,
