@@ -23,7 +23,6 @@ mod operations;
 ///
 /// A key without an entry that the catch-all may have admitted is barred until that admission expires. A barred key
 /// is denied if there is an entry for it. The reference knows whether there is one if every key may have every entry.
-/// there is an entry for it. Whether there is one is known where every key may have every entry.
 pub(crate) struct World<'a, K> {
     subject: &'a Subject,
     pub(crate) limiter: KeyedRateLimiter<Any, ManualClock, K>,
