@@ -18,10 +18,10 @@ pub(crate) enum RedisCommand {
 }
 
 const NOTES: &str = r#"Levels:
-  ok; note: a limitation to know; warning: most users should act; problem: a bound does not hold, or calls are errors.
+  ok; warning: most users should act; problem: a bound does not hold, or calls are errors.
 
 Load:
-  Some hundred PINGs and decisions within about a second. Each needed command is tried with arguments that change
+  Some hundred decisions within about a second. Each needed command is tried with arguments that change
   nothing. Decisions use unique keys, which are removed at the end and expire within 12 seconds in any case. A check
   takes at most 5 seconds and 5 times --timeout.
 

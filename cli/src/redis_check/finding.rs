@@ -7,31 +7,10 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     Ok,
-    /// A limitation to know.
-    Note,
     /// A limitation that most users should remove.
     Warning,
     /// A bound does not hold, or calls are errors.
     Problem,
-}
-
-impl Level {
-    pub(super) const NAMES: [(Self, &'static str); 4] = [
-        (Self::Problem, "problem"),
-        (Self::Warning, "warning"),
-        (Self::Note, "note"),
-        (Self::Ok, "ok"),
-    ];
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        let level = Self::NAMES.iter().find(|(_, known)| *known == name);
-        level.map(|(level, _)| *level)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        let name = Self::NAMES.iter().find(|(level, _)| *level == self);
-        name.map_or("", |(_, name)| name)
-    }
 }
 
 /// The state of one thing, its meaning for the limits, and what to type; the fields are those of the JSON object.
@@ -43,9 +22,32 @@ pub(super) struct Finding {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) nodes: Vec<String>,
     pub(super) found: String,
-    pub(super) means: String,
+    pub(super) means: &'static str,
     #[serde(rename = "do", skip_serializing_if = "String::is_empty")]
     pub(super) advice: String,
+}
+
+impl Finding {
+    pub(super) fn new(
+        check: &'static str,
+        level: Level,
+        found: impl Into<String>,
+        means: &'static str,
+    ) -> Self {
+        Self {
+            check,
+            level,
+            nodes: Vec::new(),
+            found: found.into(),
+            means,
+            advice: String::new(),
+        }
+    }
+
+    pub(super) fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = advice.into();
+        self
+    }
 }
 
 /// Merges equal findings of several nodes, and keeps findings of the same check together.

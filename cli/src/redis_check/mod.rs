@@ -13,11 +13,11 @@ use core::slice;
 use core::time::Duration;
 
 pub(crate) use args::{CheckArgs, RedisCommand, without_secrets};
-use connection::{Address, CallError, Connection, text};
+use connection::{Address, CallError, Connection};
 use facts::Facts;
 use finding::{Finding, Level, merge};
 use report::Report;
-use scripts::{Figures, Scripts};
+use scripts::Scripts;
 
 use crate::failure::Failure;
 
@@ -95,114 +95,84 @@ impl Run<'_> {
     async fn first(&self) -> Result<Report, CallError> {
         let mut silent = Vec::new();
         for (number, (url, address)) in self.urls.iter().zip(self.addresses).enumerate() {
-            let mut report = Report {
-                server: address.to_string(),
-                ..Report::default()
-            };
-            match Server::connect(address, self.timeout).await {
+            let findings = match Server::connect(address.clone(), self.timeout).await {
                 Ok(server) => {
                     let is_cluster = server.facts.is_cluster();
-                    self.fill(&mut report, url, address, server).await?;
-                    let others = if is_cluster {
-                        &[]
-                    } else {
-                        &self.addresses[number + 1..]
+                    let (urls, others) = match is_cluster {
+                        true => (self.urls, &[][..]),
+                        false => (slice::from_ref(url), &self.addresses[number + 1..]),
                     };
-                    report.findings.extend(findings::of_addresses(&silent, others));
-                    return Ok(report);
+                    let mut findings = self.findings(urls, server).await?;
+                    findings.extend(findings::of_addresses(&silent, others));
+                    findings
                 }
-                Err(CallError::NoAnswer(reason)) => silent.push((address.place(), reason)),
+                Err(CallError::NoAnswer(reason)) => {
+                    silent.push((address.place(), reason));
+                    continue;
+                }
                 Err(CallError::Server(error)) => {
                     let finding = findings::of_login(address.user(), &error);
-                    report.findings.push(finding.ok_or(CallError::Server(error))?);
-                    return Ok(report);
+                    vec![finding.ok_or(CallError::Server(error))?]
                 }
-            }
+            };
+            return Ok(Report {
+                server: address.to_string(),
+                findings,
+            });
         }
         let reasons: Vec<String> = silent.into_iter().map(|(_, reason)| reason).collect();
         Err(CallError::NoAnswer(reasons.join("; ")))
     }
 
-    async fn fill(
-        &self,
-        report: &mut Report,
-        url: &String,
-        address: &Address,
-        server: Server,
-    ) -> Result<(), CallError> {
-        let product = server.facts.product();
-        let product = product.map(|(kind, version)| (kind, version.to_owned()));
-        (report.kind, report.version) = product.unzip();
+    /// Checks a server, and the other primaries of its cluster.
+    async fn findings(&self, urls: &[String], server: Server) -> Result<Vec<Finding>, CallError> {
         if server.facts.is_sentinel() {
-            report.findings = findings::of_server(&server.facts);
-            return Ok(());
+            return Ok(findings::of_server(&server.facts));
         }
         let connection = server.connection.clone();
         let is_cluster = server.facts.is_cluster();
         let (servers, of_cluster) = match is_cluster {
-            true => self.primaries(address, server).await,
+            true => self.primaries(server).await,
             false => (vec![server], None),
         };
-        let mut all = Vec::new();
+        let (mut of_servers, mut is_allowed) = (Vec::new(), true);
         for server in &servers {
-            let mut findings = findings::of_server(&server.facts);
-            // After the finding about the server.
-            findings.insert(1, server.rights(self.prefix).await?);
-            for mut finding in findings {
-                finding.nodes.push(server.place.clone());
-                all.push(finding);
+            let rights = server.rights(self.prefix).await?;
+            is_allowed &= rights.level == Level::Ok;
+            for mut finding in findings::of_server(&server.facts).into_iter().chain([rights]) {
+                finding.nodes.push(server.address.place());
+                of_servers.push(finding);
             }
         }
-        let is_allowed = |finding: &Finding| finding.check != "rights" || finding.level != Level::Problem;
-        let is_allowed = all.iter().all(is_allowed);
-        report.findings = merge(all, servers.len());
-        report.findings.extend(of_cluster);
-        report.latency.extend(ping(&connection).await?);
+        let mut findings = merge(of_servers, servers.len());
+        findings.extend(of_cluster);
         if is_allowed {
-            let urls = if is_cluster {
-                self.urls
-            } else {
-                slice::from_ref(url)
-            };
             let scripts = Scripts::new(urls, self.prefix, self.timeout, is_cluster)
                 .map_err(|failure| CallError::NoAnswer(failure.to_string()))?;
-            let (finding, figures) = scripts.judge().await;
-            report.findings.push(finding);
-            report.latency.extend(figures);
+            findings.extend(scripts.judge().await);
         } else {
-            report.findings.push(findings::finding(
-                "scripts",
-                "not-tried",
-                "not tried: rights are missing",
-            ));
+            findings.push(findings::scripts_not_tried());
         }
         // The store reports a timeout for a server that stopped answering; PING tells the two apart.
-        if let Err(CallError::NoAnswer(reason)) = connection.call(&["PING"]).await {
-            return Err(CallError::NoAnswer(reason));
+        match connection.call(&["PING"]).await {
+            Err(CallError::NoAnswer(reason)) => Err(CallError::NoAnswer(reason)),
+            _ => Ok(findings),
         }
-        if !report.latency.is_empty() {
-            report.findings.push(scripts::latency(&report.latency));
-        }
-        Ok(())
     }
 
     /// The reachable primaries of a cluster, and the finding about the cluster; without rights, only the first node.
-    async fn primaries(&self, address: &Address, first: Server) -> (Vec<Server>, Option<Finding>) {
+    async fn primaries(&self, first: Server) -> (Vec<Server>, Option<Finding>) {
         let facts = first.facts.clone();
         let (mut servers, mut unreachable) = (Vec::new(), Vec::new());
-        for node in facts
-            .nodes
-            .iter()
-            .filter(|node| node.is_primary() && !node.myself)
-        {
-            let other = address.of_node(&node.host, node.port);
-            match Server::connect(&other, self.timeout).await {
+        for node in facts.nodes.iter().filter(|node| node.is_primary && !node.myself) {
+            let other = first.address.of_node(&node.host, node.port);
+            match Server::connect(other.clone(), self.timeout).await {
                 Ok(server) => servers.push(server),
                 Err(_) => unreachable.push(other.place()),
             }
         }
         // A replica decides nothing, so it is not checked itself.
-        let is_primary = facts.nodes.iter().any(|node| node.is_primary() && node.myself);
+        let is_primary = facts.nodes.iter().any(|node| node.is_primary && node.myself);
         if servers.is_empty() || is_primary {
             servers.insert(0, first);
         }
@@ -212,44 +182,29 @@ impl Run<'_> {
 
 /// A server that answers.
 struct Server {
-    /// Host and port, or the path of a socket.
-    place: String,
-    user: String,
+    address: Address,
     connection: Connection,
     facts: Facts,
 }
 
 impl Server {
-    async fn connect(address: &Address, timeout: Duration) -> Result<Self, CallError> {
-        let connection = Connection::open(address, timeout).await?;
+    async fn connect(address: Address, timeout: Duration) -> Result<Self, CallError> {
+        let connection = Connection::open(&address, timeout).await?;
         match connection.call(&["PING"]).await {
             // PING may be forbidden to a user that may do everything else.
             Err(CallError::Server(error)) if findings::of_login("", &error).is_none() => {}
             answer => drop(answer?),
         }
         Ok(Self {
-            place: address.place(),
-            user: address.user().to_owned(),
             facts: Facts::read(&connection).await?,
+            address,
             connection,
         })
     }
 
     async fn rights(&self, prefix: &str) -> Result<Finding, CallError> {
         let key = format!("{prefix}:{{{}}}:doctor", scripts::unique_key());
-        let user = match self.connection.call(&["ACL", "WHOAMI"]).await {
-            Err(CallError::NoAnswer(reason)) => return Err(CallError::NoAnswer(reason)),
-            user => user.ok().as_ref().and_then(text),
-        };
-        let user = user.as_deref().unwrap_or(&self.user);
-        rights::judge(&self.connection, user, prefix, &key, self.facts.is_cluster()).await
-    }
-}
-
-/// The latency of PING; `None` if the user may not run it.
-async fn ping(connection: &Connection) -> Result<Option<Figures>, CallError> {
-    match Figures::measure("PING", async |_| connection.call(&["PING"]).await.map(drop)).await {
-        Err(CallError::NoAnswer(reason)) => Err(CallError::NoAnswer(reason)),
-        figures => Ok(figures.ok()),
+        let (user, is_cluster) = (self.address.user(), self.facts.is_cluster());
+        rights::judge(&self.connection, user, prefix, &key, is_cluster).await
     }
 }

@@ -1,29 +1,19 @@
 //! The report: all findings as text and as JSON.
 
-use core::fmt::Write;
 use std::io;
 
 use serde::Serialize;
 
 use super::finding::{Finding, Level};
-use super::scripts::Figures;
 use crate::failure::Failure;
 
 /// The findings about a server or a cluster; the fields are those of the JSON object.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// The address, without a password.
     pub(super) server: String,
-    pub(super) kind: Option<&'static str>,
-    pub(super) version: Option<String>,
     pub(super) findings: Vec<Finding>,
-    pub(super) latency: Vec<Figures>,
 }
-
-/// Columns of the text form.
-const WIDTH: usize = 100;
-/// Columns before the text of a finding.
-const INDENT: usize = 22;
 
 impl Report {
     /// The number of findings of a level.
@@ -43,39 +33,17 @@ impl Report {
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n", self.server);
         for finding in &self.findings {
-            let head = format!("{:<8} {:<12}", finding.level.name(), finding.check);
-            let found = match finding.nodes.as_slice() {
-                [] => finding.found.clone(),
-                nodes => format!("{}: {}", nodes.join(", "), finding.found),
-            };
-            paragraph(&mut text, &head, &found);
-            paragraph(&mut text, "", &finding.means);
+            let level = format!("{:?}", finding.level).to_lowercase();
+            text += &format!("{level:<8} {}: ", finding.check);
+            if !finding.nodes.is_empty() {
+                text += &format!("{}: ", finding.nodes.join(", "));
+            }
+            text += &format!("{}\n{:9}{}\n", finding.found, "", finding.means);
             if !finding.advice.is_empty() {
-                paragraph(&mut text, "", &format!("-> {}", finding.advice));
+                text += &format!("{:9}-> {}\n", "", finding.advice);
             }
         }
-        let counts = Level::NAMES.map(|(level, name)| format!("{name}: {}", self.count(level)));
-        text + "\n" + &counts.join(", ") + "\n"
+        let [problems, warnings] = [Level::Problem, Level::Warning].map(|level| self.count(level));
+        text + &format!("\nproblems: {problems}, warnings: {warnings}\n")
     }
-}
-
-/// Appends words, wrapped and indented, after a head.
-fn paragraph(text: &mut String, head: &str, words: &str) {
-    let mut column = INDENT;
-    write!(text, "{head:<INDENT$}").expect("writing to a String cannot fail");
-    for word in words.split(' ') {
-        let length = word.chars().count();
-        if column > INDENT && column + 1 + length > WIDTH {
-            text.push('\n');
-            text.push_str(&" ".repeat(INDENT));
-            column = INDENT;
-        }
-        if column > INDENT {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += length;
-    }
-    text.push('\n');
 }

@@ -1,76 +1,41 @@
 //! The rights of the user.
 
-use alloc::collections::BTreeSet;
-
 use redis::Value;
 
 use super::connection::{CallError, Connection};
-use super::finding::Finding;
-use super::findings::finding;
+use super::finding::{Finding, Level};
 
-/// The purposes without which strict decisions work.
-const OPTIONAL: [&str; 4] = [
-    "the modes lease and sync",
-    "reset",
-    "the heartbeat",
-    "the role of the server",
+/// The commands of limiters, with arguments that change nothing: the key does not exist, or the server rejects the
+/// arguments after it has checked the rights. `KEY` stands for the key.
+const COMMANDS: [&str; 22] = [
+    "EVALSHA 0000000000000000000000000000000000000000 1 KEY",
+    "EVAL return(1) 1 KEY",
+    "TIME",
+    "PEXPIREAT KEY 1",
+    "HGETALL KEY",
+    "HGET KEY field",
+    "HINCRBY KEY field none",
+    "HSET KEY field value none",
+    "HDEL KEY field",
+    "ZADD KEY none member",
+    "ZCOUNT KEY 0 0",
+    "ZRANGE KEY 0 0",
+    "ZRANGEBYSCORE KEY 0 0",
+    "ZREVRANGEBYSCORE KEY 0 0",
+    "ZREMRANGEBYSCORE KEY 0 0",
+    "ZREM KEY member",
+    "GET KEY",
+    "SET KEY value NX XX",
+    "DEL KEY",
+    "PING",
+    "INFO server",
+    "ROLE",
 ];
-/// The purpose that only a cluster has.
-const SLOTS: &str = "the slots of a cluster";
+/// The command that only a client of a cluster needs.
+const OF_CLUSTER: &str = "CLUSTER SLOTS";
 
-/// The purposes of commands, and the commands with arguments that change nothing: the key does not exist, or the server
-/// rejects the arguments after it has checked the rights. `KEY` stands for the key.
-const PROBES: [(&str, &[&str]); 10] = [
-    (
-        "every decision",
-        &[
-            "EVALSHA 0000000000000000000000000000000000000000 1 KEY",
-            "EVAL return(1) 1 KEY",
-            "TIME",
-            "PEXPIREAT KEY 1",
-        ],
-    ),
-    (
-        "rules by cells (the default)",
-        &[
-            "HGETALL KEY",
-            "HINCRBY KEY field none",
-            "HSET KEY field value none",
-            "HDEL KEY field",
-        ],
-    ),
-    (
-        "rules by a log",
-        &[
-            "ZADD KEY none member",
-            "ZCOUNT KEY 0 0",
-            "ZRANGE KEY 0 0",
-            "ZRANGEBYSCORE KEY 0 0",
-            "ZREVRANGEBYSCORE KEY 0 0",
-            "ZREMRANGEBYSCORE KEY 0 0",
-        ],
-    ),
-    ("rules by a token bucket", &["GET KEY", "SET KEY value NX XX"]),
-    (OPTIONAL[0], &["GET KEY", "SET KEY value NX XX", "INFO server"]),
-    ("refunds", &["HGET KEY field", "ZREM KEY member"]),
-    (OPTIONAL[1], &["DEL KEY"]),
-    (OPTIONAL[2], &["PING"]),
-    (OPTIONAL[3], &["ROLE"]),
-    (SLOTS, &["CLUSTER SLOTS"]),
-];
-
-/// A purpose, and a command with its arguments.
-type Probe = (&'static str, &'static str);
-
-fn probes(cluster: bool) -> Vec<Probe> {
-    let of_purpose = PROBES.iter().filter(|(purpose, _)| cluster || *purpose != SLOTS);
-    let probes = of_purpose.flat_map(|(purpose, commands)| commands.iter().map(|words| (*purpose, *words)));
-    probes.collect()
-}
-
-/// The command of a probe.
-fn name(probe: &Probe) -> &'static str {
-    probe.1.split(' ').next().unwrap_or_default()
+fn name(command: &'static str) -> &'static str {
+    command.split(' ').next().unwrap_or_default()
 }
 
 /// Tries each command with a key that does not exist.
@@ -81,39 +46,34 @@ pub(super) async fn judge(
     key: &str,
     cluster: bool,
 ) -> Result<Finding, CallError> {
-    let probes = probes(cluster);
+    let mut commands = COMMANDS.to_vec();
+    commands.extend(cluster.then_some(OF_CLUSTER));
     let word = |word| if word == "KEY" { key } else { word };
-    let calls = probes.iter().map(|probe| probe.1.split(' ').map(word).collect());
+    let calls = commands
+        .iter()
+        .map(|command| command.split(' ').map(word).collect());
     let answers = connection.call_all(&calls.collect::<Vec<_>>()).await?;
-    Ok(conclude(user, prefix, &probes, &answers))
+    Ok(conclude(user, prefix, &commands, &answers))
 }
 
-fn conclude(user: &str, prefix: &str, probes: &[Probe], answers: &[Result<Value, String>]) -> Finding {
-    let (mut purposes, mut forbidden, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-    let mut no_keys = false;
-    for (probe, answer) in probes.iter().zip(answers) {
+fn conclude(
+    user: &str,
+    prefix: &str,
+    commands: &[&'static str],
+    answers: &[Result<Value, String>],
+) -> Finding {
+    let (mut forbidden, mut unknown, mut no_keys) = (Vec::new(), Vec::new(), false);
+    for (command, answer) in commands.iter().zip(answers) {
         match answer {
             // The command is allowed, the key is not. The spaces tell the verb from the name of a user, which has none.
             Err(error) if error.starts_with("NOPERM") && error.contains(" to access ") => no_keys = true,
-            Err(error) if error.starts_with("NOPERM") => forbidden.push(name(probe)),
+            Err(error) if error.starts_with("NOPERM") => forbidden.push(name(command)),
             Err(error) if error.contains("unknown command") || error.contains("unknown subcommand") => {
-                unknown.push(name(probe));
+                unknown.push(name(command));
             }
             // The server reports any other error after it has checked the rights.
-            _ => continue,
+            _ => {}
         }
-        purposes.push(probe.0);
-    }
-    if purposes.is_empty() {
-        let commands = probes.iter().map(name).collect::<BTreeSet<_>>().len();
-        let found = format!("the user {user:?} may run all {commands} commands on {prefix}:*");
-        return finding("rights", "all", found);
-    }
-    purposes.dedup();
-    // A command may have several purposes.
-    for names in [&mut forbidden, &mut unknown] {
-        let mut seen = BTreeSet::new();
-        names.retain(|name| seen.insert(*name));
     }
     let (mut found, mut grants, mut advice) = (Vec::new(), String::new(), Vec::new());
     if !forbidden.is_empty() {
@@ -131,12 +91,15 @@ fn conclude(user: &str, prefix: &str, probes: &[Probe], answers: &[Result<Value,
         found.push(format!("the server does not have {}", unknown.join(" ")));
         advice.push("Remove these commands from rename-command, or use another server.".to_owned());
     }
-    let is_optional = purposes.iter().all(|purpose| OPTIONAL.contains(purpose));
-    let state = if is_optional { "optional" } else { "required" };
-    let mut finding = finding("rights", state, found.join("; "));
-    finding.means += &format!(" {}.", purposes.join(", "));
-    finding.advice = advice.join(" ");
-    finding
+    if found.is_empty() {
+        let found = format!(
+            "the user {user:?} may run all {} commands on {prefix}:*",
+            commands.len()
+        );
+        return Finding::new("rights", Level::Ok, found, "No call needs another right.");
+    }
+    let means = "Calls that need these rights are errors, and OnError decides.";
+    Finding::new("rights", Level::Problem, found.join("; "), means).advice(advice.join(" "))
 }
 
 #[cfg(test)]
@@ -165,13 +128,13 @@ mod tests {
             ),
         ] {
             let answer = Err(format!("NOPERM {error}"));
-            let finding = conclude("access", "ringgate", &[("a purpose", "GET KEY")], &[answer]);
+            let finding = conclude("access", "ringgate", &["GET KEY"], &[answer]);
             assert_eq!(finding.advice, advice, "{error}");
         }
     }
 
     #[test]
-    fn each_command_of_the_scripts_has_a_probe() {
+    fn each_command_of_the_scripts_is_tried() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/redis/script");
         let mut called = 0;
         for file in std::fs::read_dir(folder).expect("the sources") {
@@ -184,8 +147,8 @@ mod tests {
                 let command = call.split('\'').next().expect("a name");
                 called += 1;
                 assert!(
-                    probes(false).iter().any(|probe| name(probe) == command),
-                    "{} calls {command}, which has no probe",
+                    COMMANDS.iter().any(|tried| name(tried) == command),
+                    "{} calls {command}, which is not tried",
                     path.display()
                 );
             }

@@ -7,10 +7,9 @@ use std::time::Instant;
 
 use ringgate::redis::RedisStore;
 use ringgate::shared::{OnError, SharedLimiter};
-use serde::Serialize;
 
-use super::finding::Finding;
-use super::findings::{finding, of_error};
+use super::finding::{Finding, Level};
+use super::findings::of_error;
 use crate::failure::Failure;
 
 /// Limits that the probe does not reach. Their keys expire a cell after the window.
@@ -20,8 +19,8 @@ const LOG: &str = "100000/10s";
 /// Keys in a cluster, enough to reach most of its nodes.
 const KEYS_OF_A_CLUSTER: usize = 32;
 
-/// Calls of one measurement, and its longest duration.
-const ANSWERS: usize = 300;
+/// Decisions whose latency is measured, and the longest duration of the measurement.
+const DECISIONS: usize = 300;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The default `response_timeout` of a store.
@@ -75,47 +74,54 @@ impl Scripts {
         })
     }
 
-    /// Runs the scripts with each key, and measures their latency.
-    pub(super) async fn judge(&self) -> (Finding, Vec<Figures>) {
-        let figures = self.run().await;
+    /// Runs the scripts with each key, and measures the latency of decisions.
+    pub(super) async fn judge(&self) -> Vec<Finding> {
+        let latencies = self.run().await;
         let removed = self.remove().await;
-        match figures {
-            Err(error) => {
-                let found = format!("a decision failed: {error}");
-                (of_error("scripts", found, &error), Vec::new())
-            }
-            Ok(figures) => {
-                let left = removed.err().map_or_else(String::new, |error| {
-                    format!("; test keys not removed, they expire within 12 s: {error}")
-                });
-                let found = format!("the scripts for cells and for logs work{left}");
-                (finding("scripts", "work", found), figures)
-            }
-        }
+        let latencies = match latencies {
+            Err(error) => return vec![of_error("scripts", format!("a decision failed: {error}"), &error)],
+            Ok(latencies) => latencies,
+        };
+        let left = removed.err().map_or_else(String::new, |error| {
+            format!("; test keys not removed, they expire within 12 s: {error}")
+        });
+        let found = format!("the scripts for cells and for logs work{left}");
+        let means = "Strict decisions are atomic, at one reading of the server's TIME.";
+        vec![
+            Finding::new("scripts", Level::Ok, found, means),
+            latency(latencies),
+        ]
     }
 
-    async fn run(&self) -> Result<Vec<Figures>, String> {
+    async fn run(&self) -> Result<Vec<Duration>, String> {
         let ready = self.store.ready(self.timeout).await;
         ready.map_err(|error| error.to_string())?;
-        let decide = async |limiter: &SharedLimiter, number: usize| {
-            let decision = limiter.check(&self.keys[number % self.keys.len()]).await;
+        let decide = async |limiter: &SharedLimiter, key: &String| {
+            let decision = limiter.check(key).await;
             decision.map_err(|denied| match denied.error() {
                 Some(error) => error.to_string(),
                 None => denied.to_string(),
             })
         };
-        let mut figures = Vec::new();
-        for (what, limiter) in [("strict, cells", &self.cells), ("strict, log", &self.log)] {
-            // The first call on each server loads the script.
-            for number in 0..self.keys.len() {
-                let admitted = decide(limiter, number).await?;
+        // The first call on each server loads the script.
+        for limiter in [&self.cells, &self.log] {
+            for key in &self.keys {
+                let admitted = decide(limiter, key).await?;
                 let refunded = limiter.refund(admitted).await;
                 refunded.map_err(|error| error.to_string())?;
             }
-            let call = async |number| decide(limiter, number).await.map(drop);
-            figures.push(Figures::measure(what, call).await?);
         }
-        Ok(figures)
+        let start = Instant::now();
+        let mut latencies = Vec::with_capacity(DECISIONS);
+        for key in self.keys.iter().cycle().take(DECISIONS) {
+            let sent = Instant::now();
+            decide(&self.cells, key).await?;
+            latencies.push(sent.elapsed());
+            if start.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        Ok(latencies)
     }
 
     async fn remove(&self) -> Result<(), String> {
@@ -128,90 +134,65 @@ impl Scripts {
     }
 }
 
-/// The latencies of one kind of call; the fields are those of the JSON object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Figures {
-    what: &'static str,
-    answers: usize,
-    p50_us: u128,
-    p99_us: u128,
-    max_us: u128,
-    /// Answers that took longer than the default timeout.
-    late: usize,
-}
-
-impl Figures {
-    /// Makes one call after the other with its number; ends with the first error.
-    pub(super) async fn measure<E>(
-        what: &'static str,
-        call: impl AsyncFn(usize) -> Result<(), E>,
-    ) -> Result<Self, E> {
-        let start = Instant::now();
-        let mut took = Vec::with_capacity(ANSWERS);
-        while took.is_empty() || took.len() < ANSWERS && start.elapsed() < PATIENCE {
-            let sent = Instant::now();
-            call(took.len()).await?;
-            took.push(sent.elapsed());
-        }
-        Ok(Self::from(what, took))
-    }
-
-    /// The figures of one or more latencies.
-    fn from(what: &'static str, mut took: Vec<Duration>) -> Self {
-        took.sort_unstable();
-        // The smallest latency that so many percent do not exceed.
-        let part = |percent: usize| took[(took.len() * percent).div_ceil(100) - 1].as_micros();
-        Self {
-            what,
-            answers: took.len(),
-            p50_us: part(50),
-            p99_us: part(99),
-            max_us: part(100),
-            late: took.iter().filter(|took| **took > LIMIT).count(),
-        }
-    }
-}
-
-/// The finding about the latency of one or more kinds of calls.
-pub(super) fn latency(figures: &[Figures]) -> Finding {
-    let millis = |micros: u128| format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10);
-    let parts = figures.iter().map(|of| {
-        let (p50, p99) = (millis(of.p50_us), millis(of.p99_us));
-        format!("{} p50 {p50}, p99 {p99}", of.what)
-    });
-    let found = parts.collect::<Vec<_>>().join("; ");
-    let late: usize = figures.iter().map(|of| of.late).sum();
-    let is_most = figures.iter().any(|of| 2 * of.late > of.answers);
-    let (state, late) = match late {
-        0 => ("low", String::new()),
-        _ if is_most => ("most-late", format!("; {late} answers took longer")),
-        _ => ("some-late", format!("; {late} answers took longer")),
+/// The finding about the latencies of one or more decisions.
+fn latency(mut latencies: Vec<Duration>) -> Finding {
+    latencies.sort_unstable();
+    // The smallest latency that so many percent do not exceed.
+    let part = |percent: usize| {
+        let latency = latencies[(latencies.len() * percent).div_ceil(100) - 1];
+        format!("{:.2} ms", latency.as_secs_f64() * 1000.0)
     };
-    finding("latency", state, found + &late)
+    let found = format!("a decision takes {} (p50), {} (p99)", part(50), part(99));
+    let late = latencies.iter().filter(|latency| **latency > LIMIT).count();
+    let level = match late {
+        0 => {
+            let means = "All answers came within 100 ms, the default response_timeout.";
+            return Finding::new("latency", Level::Ok, found, means);
+        }
+        _ if 2 * late > latencies.len() => Level::Problem,
+        _ => Level::Warning,
+    };
+    let found = format!(
+        "{found}; {late} of {} answers took longer than 100 ms",
+        latencies.len()
+    );
+    let means = "With the default response_timeout, 100 ms, late calls are errors, and OnError decides.";
+    Finding::new("latency", level, found, means).advice(
+        "SLOWLOG GET and LATENCY DOCTOR show slow commands; or raise response_timeout and call_timeout.",
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redis_check::finding::Level;
 
-    fn figures(took: impl IntoIterator<Item = u64>) -> Figures {
-        Figures::from("PING", took.into_iter().map(Duration::from_millis).collect())
+    fn of(latencies: impl IntoIterator<Item = u64>) -> Finding {
+        latency(latencies.into_iter().map(Duration::from_millis).collect())
     }
 
     #[test]
     fn percentiles_are_exact() {
-        let all = |of: Figures| (of.p50_us, of.p99_us, of.max_us, of.answers);
-        assert_eq!(all(figures((1..=100).rev())), (50_000, 99_000, 100_000, 100));
-        assert_eq!(all(figures([7])), (7_000, 7_000, 7_000, 1));
-        assert_eq!(all(figures([7, 8])), (7_000, 8_000, 8_000, 2));
+        for (latencies, found) in [
+            (
+                (1..=100).rev().collect(),
+                "a decision takes 50.00 ms (p50), 99.00 ms (p99)",
+            ),
+            (vec![7], "a decision takes 7.00 ms (p50), 7.00 ms (p99)"),
+            (vec![7, 8], "a decision takes 7.00 ms (p50), 8.00 ms (p99)"),
+        ] {
+            assert_eq!(of(latencies).found, found);
+        }
     }
 
     #[test]
     fn late_answers_are_judged() {
-        let level = |took: &[u64]| latency(&[figures([1]), figures(took.iter().copied())]).level;
-        assert_eq!(level(&[1, 100]), Level::Ok);
-        assert_eq!(level(&[1, 101]), Level::Warning);
-        assert_eq!(level(&[1, 101, 101]), Level::Problem);
+        assert_eq!(of([1, 100]).level, Level::Ok);
+        assert_eq!(of([1, 101]).level, Level::Warning);
+        assert_eq!(of([1, 101, 101]).level, Level::Problem);
+        assert!(
+            of([1, 101])
+                .found
+                .ends_with("; 1 of 2 answers took longer than 100 ms")
+        );
     }
 }

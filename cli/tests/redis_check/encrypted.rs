@@ -5,7 +5,7 @@ use std::process::Output;
 use crate::certificates::{Certificates, EXPIRED};
 use crate::server::free_port;
 use crate::servers::order;
-use crate::tool::{Said, stderr, stdout, tool};
+use crate::tool::{Report, stderr, stdout, tool};
 
 /// Checks a server, and accepts the certificates of one authority.
 fn check(certificates: &Certificates, authority: &str, port: u16) -> Output {
@@ -28,16 +28,16 @@ fn a_server_and_a_cluster() {
             return;
         };
         order(&server, "ACL SETUSER user on >secret ~* +@all");
-        let said = Said::by(&check(&certificates, "ours.pem", port));
-        assert_eq!(said.all["server"], format!("rediss://user@localhost:{port}"));
-        assert_eq!(said.level("rights"), "ok", "{said:?}");
+        let report = Report::by(&check(&certificates, "ours.pem", port));
+        assert_eq!(report.all["server"], format!("rediss://user@localhost:{port}"));
+        assert_eq!(report.level("rights"), "ok", "{report:?}");
         // The node of the cluster has no slots.
         assert_eq!(
-            said.of("cluster").map(|_| said.level("cluster")),
+            report.of("cluster").map(|_| report.level("cluster")),
             check_of_cluster
         );
         if check_of_cluster.is_none() {
-            assert_eq!(said.level("scripts"), "ok", "{said:?}");
+            assert_eq!(report.level("scripts"), "ok", "{report:?}");
         }
     }
 }

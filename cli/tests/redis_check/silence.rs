@@ -13,12 +13,12 @@ use crate::tool::{run, stderr, stdout, tool};
 fn is_unreachable(output: &Output) {
     assert_eq!(output.status.code(), Some(2), "{}", stdout(output));
     assert_eq!(stdout(output), "");
-    let said = stderr(output);
+    let error = stderr(output);
     assert!(
-        said.starts_with("error: cannot check redis://") && said.contains(": "),
-        "{said}"
+        error.starts_with("error: cannot check redis://") && error.contains(": "),
+        "{error}"
     );
-    assert!(!said.contains("secret"), "{said}");
+    assert!(!error.contains("secret"), "{error}");
 }
 
 /// The output of a run that ends in time.
@@ -55,8 +55,8 @@ fn another_program() {
             });
             let output = run(&format!("check --timeout 20000 {url}"));
             is_unreachable(&output);
-            let said = stderr(&output);
-            assert!(said.contains(words) && said.lines().count() == 1, "{said}");
+            let error = stderr(&output);
+            assert!(error.contains(words) && error.lines().count() == 1, "{error}");
         });
     }
 }

@@ -38,12 +38,12 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 /// The report and the exit status of a check.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Report {
     pub(crate) status: Option<i32>,
     pub(crate) all: serde_json::Value,
 }
 
-impl Said {
+impl Report {
     /// Runs a check with these arguments.
     pub(crate) fn to(args: &str) -> Self {
         Self::by(&run(&format!("check --json --timeout 20000 {args}")))
@@ -52,22 +52,22 @@ impl Said {
     /// The report in an output without errors.
     pub(crate) fn by(output: &Output) -> Self {
         assert_eq!(stderr(output), "", "{}", stdout(output));
-        let said = Self {
+        let report = Self {
             status: output.status.code(),
             all: serde_json::from_slice(&output.stdout).expect("an object"),
         };
-        let problem = said
+        let problem = report
             .findings()
             .iter()
             .any(|finding| finding["level"] == "problem");
-        assert_eq!(said.status, Some(i32::from(problem)), "{said:?}");
-        for finding in said.findings() {
+        assert_eq!(report.status, Some(i32::from(problem)), "{report:?}");
+        for finding in report.findings() {
             // Each finding has a meaning, and one that is not `ok` has advice.
             let is_text = |field: &str| finding[field].as_str().is_some_and(|text| text.len() > 10);
             assert!(is_text("means"), "{finding}");
             assert!(finding["level"] == "ok" || is_text("do"), "{finding}");
         }
-        said
+        report
     }
 
     pub(crate) fn findings(&self) -> &[serde_json::Value] {
