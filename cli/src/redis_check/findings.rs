@@ -149,8 +149,7 @@ fn persistence(facts: &Facts) -> Option<Finding> {
     let appends = facts.get("aof_enabled")? == "1";
     let sync = facts.get("appendfsync").unwrap_or("unknown");
     if !appends {
-        let means =
-            "A restart loses the counts since the last snapshot: up to L more are admitted in a window.";
+        let means = "A restart loses the counts since the last snapshot, or all without one: up to L more are admitted in a window.";
         return Some(
             Finding::new("persistence", Warning, "appendonly no", means)
                 .advice("CONFIG SET appendonly yes, unless windows are shorter than a restart."),
