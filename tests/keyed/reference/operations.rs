@@ -316,16 +316,15 @@ impl<K: Keys<u64>> World<'_, K> {
     /// A key without an entry sees the state that a check would find, at the time at which the check would decide.
     fn judge_peek_without_entry(&self, key: u64, now: Nanos, permits: u64, peek: &Peek<'_, Any>) {
         let as_of = now.max(self.reclaimed);
-        let chances = self.chances(key, now);
+        let mut chances = self.chances(key, now);
         if self.on_full == OnFull::Forget && self.has_room(now) != Some(true) {
             return;
         }
         assert_eq!(peek.at(), as_of);
-        // A state of several words that was reset has a step to be finished before it is idle. A check finishes it.
-        let has_reset_entry = self.common > Some(self.limiter.counts().tracked);
-        if has_reset_entry && self.subject.algorithm.words() > 1 {
-            return;
-        }
+        // A state of several words that was reset has a step to be finished before it is idle. A check finishes it, and a
+        // peek shows the state that decides in place of an entry.
+        let has_reset_entry = self.left > 0 && self.common > Some(self.limiter.counts().tracked);
+        chances.full |= has_reset_entry && self.subject.algorithm.words() > 1;
         assert!(
             !peek.is_overflow() || chances.barred || chances.full,
             "an entry for {key} at {as_of:?}: {chances:?}"
