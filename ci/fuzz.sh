@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Shows that no fuzz target finds a failure. Each runs for FUZZ_SECONDS (default 30) from the seed FUZZ_SEED (default 1, so
-# that a new failure is caused by a change). The script builds them with plain cargo and the flags of cargo-fuzz.
-# With cargo-fuzz, `cargo fuzz run <target>` runs a target for longer. A failing input is saved in fuzz/artifacts/<target>/,
-# and `cargo fuzz run <target> <file>` repeats it.
+# Shows that no fuzz target finds a failure in FUZZ_RUNS inputs (default 200000), from the seed FUZZ_SEED (default 1). The inputs
+# are the same in each run, so a new failure is caused by a change. With FUZZ_SECONDS, each target runs for that time instead:
+# use it for a long search. The script builds the targets with plain cargo and the flags of cargo-fuzz.
+# With cargo-fuzz, `cargo fuzz run <target>` does the same. A failing input is saved in fuzz/artifacts/<target>/, and
+# `cargo fuzz run <target> <file>` repeats it.
 source "$(dirname "$0")/common.sh"
 
 # libFuzzer is written in C++.
@@ -20,10 +21,16 @@ RUSTFLAGS="${flags[*]}" cargo build --locked --release --bins --manifest-path fu
     --target-dir "$target_dir" --target "$(host)"
 
 fuzz() {
-    local name=$1 seconds=$2 program=$3
+    local name=$1 program=$2 length
+    # A corpus of an earlier search would change the inputs of a run of fixed length.
+    if [[ -n ${FUZZ_SECONDS:-} ]]; then
+        length=("fuzz/corpus/$name" "-max_total_time=$FUZZ_SECONDS")
+    else
+        length=("-runs=${FUZZ_RUNS:-200000}")
+    fi
     mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
-    if "$program" "fuzz/corpus/$name" -artifact_prefix="fuzz/artifacts/$name/" -timeout=20 \
-        -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" >"$program.log" 2>&1; then
+    if "$program" "${length[@]}" -artifact_prefix="fuzz/artifacts/$name/" -timeout=20 \
+        -seed="${FUZZ_SEED:-1}" >"$program.log" 2>&1; then
         echo "$name: $(tail -n 1 "$program.log")"
     else
         grep -av -e '^#' -e '^INFO' -e NEW_FUNC "$program.log" | tail -n 60
@@ -36,5 +43,5 @@ export -f fuzz
 
 for source in fuzz/fuzz_targets/*.rs; do
     name=$(basename "$source" .rs)
-    printf '%s\0' "$name" "${FUZZ_SECONDS:-30}" "$target_dir/$(host)/release/$name"
-done | xargs -0 -n 3 -P "$(nproc)" bash -c 'fuzz "$@"' fuzz
+    printf '%s\0' "$name" "$target_dir/$(host)/release/$name"
+done | xargs -0 -n 2 -P "$(nproc)" bash -c 'fuzz "$@"' fuzz
