@@ -23,6 +23,8 @@ holds() {
 git ls-files | grep -vE "$left_out" | holds ringgate
 (cd cli && git ls-files | grep -v '^tests/') | holds ringgate-cli
 
+# cargo keeps the library that it unpacked for an earlier run in the same folder, and would build the tool with it.
+rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/ringgate-*
 # With --workspace, the packages find each other before any of them is published.
 cargo publish --dry-run --locked --allow-dirty --workspace
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
