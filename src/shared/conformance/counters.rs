@@ -2,6 +2,7 @@
 
 use super::kit::{BrokenPromise, counter, decide, holds, join_all, left};
 use crate::shared::store::{CounterRequest, CounterStore, Counting};
+use alloc::format;
 
 pub(super) async fn check(store: &dyn CounterStore, counting: Counting) -> Result<(), BrokenPromise> {
     limits(store, counting).await?;
@@ -97,6 +98,14 @@ async fn refunds(store: &dyn CounterStore, counting: Counting) -> Result<(), Bro
     let again = [counter("refunds 2", counting).with_permits(4)];
     let first = store.decide(&again).await?;
     store.reset(&again).await?;
+    // So many other counters that the store may remove the one that was reset.
+    for other in 0..200 {
+        decide(
+            store,
+            &counter(&format!("refunds of other keys, {other}"), counting),
+        )
+        .await?;
+    }
     let second = store.decide(&again).await?;
     let lost = store.refund(&again, &first).await?;
     let after = left(store, &again[0]).await?;

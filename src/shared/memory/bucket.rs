@@ -5,11 +5,11 @@ use core::time::Duration;
 use crate::shared::store::CounterRequest;
 
 /// A token bucket. Times are in halves of a nanosecond.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     /// The theoretical arrival time, at which no charge of the bucket counts any more.
     empty_at: u128,
-    /// The number of charges, refunds and resets, so that a receipt names one charge.
+    /// Grows with each charge, refund and reset, so that a receipt names one charge.
     changes: u64,
 }
 
@@ -27,6 +27,11 @@ fn time_of(request: &CounterRequest, permits: u64) -> u128 {
 }
 
 impl Bucket {
+    /// A full bucket. `changes` is the number of its first receipt, less one.
+    pub(super) const fn new(changes: u64) -> Self {
+        Self { empty_at: 0, changes }
+    }
+
     /// Whether the bucket is as full as a new one.
     pub(super) fn is_expired(&self, now: u64) -> bool {
         self.empty_at <= units(now)
@@ -58,8 +63,7 @@ impl Bucket {
         self.receipt()
     }
 
-    /// The receipt of the last change. The number of changes begins anew when the store has removed an expired counter. The
-    /// arrival time is later then.
+    /// The receipt of the last change.
     fn receipt(&self) -> (u64, u64) {
         #[expect(
             clippy::cast_possible_truncation,

@@ -21,14 +21,18 @@ pub(super) struct Counter {
     /// The token bucket that replaces the cells.
     bucket: Option<Bucket>,
     leases: Leases,
-    /// The number of resets, so that permits from before one are not refunded after it.
+    /// Grows with each reset, so that permits from before one are not refunded after it.
     era: u64,
     /// The newest reading. An older one counts as this one, so a clock that goes back only makes the counter stricter.
     latest: u64,
 }
 
 impl Counter {
-    pub(super) fn new(request: &CounterRequest) -> Self {
+    /// An empty counter. `first` is below 2^32, and differs from that of each earlier counter of the store, which may have had the
+    /// same name. So no receipt of an earlier counter is one of this counter.
+    pub(super) fn new(request: &CounterRequest, first: u64) -> Self {
+        // A counter has fewer than 2^32 resets and changes.
+        let first = first << 32;
         let window = nanos(request.window());
         let (width, span) = match request.counting() {
             Counting::Log | Counting::Gcra(_) => (1, window),
@@ -42,9 +46,9 @@ impl Counter {
             span,
             cells: VecDeque::new(),
             charged: 0,
-            bucket: matches!(request.counting(), Counting::Gcra(_)).then(Bucket::default),
+            bucket: matches!(request.counting(), Counting::Gcra(_)).then(|| Bucket::new(first)),
             leases: Leases::default(),
-            era: 0,
+            era: first,
             latest: 0,
         }
     }

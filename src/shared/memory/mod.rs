@@ -66,6 +66,8 @@ struct Counters {
     by_name: HashMap<Name, Counter>,
     /// How many counters there may be before expired ones are removed.
     sweep_at: usize,
+    /// The number of counters that were made.
+    made: u64,
 }
 
 impl MemoryStore {
@@ -138,10 +140,11 @@ impl Counters {
             self.by_name.retain(|_, counter| !counter.is_expired(now));
             self.sweep_at = 2 * self.by_name.len() + 64;
         }
-        let counter = self
-            .by_name
-            .entry(name(request))
-            .or_insert_with(|| Counter::new(request));
+        let made = &mut self.made;
+        let counter = self.by_name.entry(name(request)).or_insert_with(|| {
+            *made += 1;
+            Counter::new(request, *made)
+        });
         counter.advance(now);
         counter
     }
