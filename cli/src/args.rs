@@ -105,8 +105,9 @@ const REPLAY_NOTES: &str = concat!(
 Rules:
   --rule QUOTA [by FIELD,..|by all] [cost FIELD] [when CONDITION] [algorithm NAME] [cells N] [burst N] [as NAME]
   A condition is "field" (present, and not "", "-", "0", "false" or "no"), "field=value", "field!=value" or
-  "field=prefix*". Every spelling of an address of IPv6 is equal. Several rules are one decision: a request that one rule denies is charged to none. In a rules file,
-  keys, costs, conditions and tiers name fields in the same way. --alias maps other names to fields.
+  "field=prefix*". Every spelling of a whole address of IPv6 is equal. Several rules are one decision: a request that one
+  rule denies is charged to none. In a rules file, keys, costs, conditions and tiers name fields in the same way. --alias
+  maps other names to fields.
 
   Cells and fixed windows begin at multiples of the window since 1970-01-01T00:00:00Z (of all windows, if they have a
   common multiple of at most 400 days, or else of the longest). A log may span 15 years, less two windows. Times are
@@ -119,8 +120,8 @@ Rules:
 
 Memory:
   The tables of keys grow to at most 1 GiB. Requests are in temporary files in $TMPDIR (8 bytes for the time and for
-  each field of a rule, several times), and sorted there. For the key with the most requests in one window, 16 bytes for each distinct
-  time of that window are in memory.
+  each field of a rule, several times), and sorted there. For the key with the most requests in one window, 16 bytes for
+  each distinct time of that window are in memory.
 
 Exit status:
   0; 1 if a compressed input was cut; 2 if an argument is invalid, or the input cannot be read or has no request."#

@@ -97,7 +97,8 @@ impl<'a> QuotaPolicy<'a> {
         self.rule
     }
 
-    /// Returns the limit in permits. If the key has a tier, it is the tier's limit.
+    /// Returns the limit of the request in permits: a lower limit of [`Rule::limit_by`](crate::Rule::limit_by), or that of the key's
+    /// tier, or that of the rule.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit

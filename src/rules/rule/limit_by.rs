@@ -6,16 +6,16 @@ use crate::rules::condition::LimitBy;
 impl<R: ?Sized> Rule<R> {
     /// Lowers the limit of each request to the result of a function: a limit from a database, or from the claims of a token.
     ///
-    /// `None`, and a result above the limit of the rule or of the key's [tier](Self::tier), lower nothing. Zero denies every
-    /// request, as [`deny`](Self::deny) does. All requests of a key share the counts. So a lower limit takes effect at once:
-    /// it admits nothing while the key's window holds more permits than the limit. Denials, [peeks](crate::rules::RulePeek) and
-    /// headers show the limit of their request.
+    /// `None`, and a result above the limit of the rule or of the key's [tier](Self::tier), lower nothing. Zero denies the
+    /// request, if the rule applies to it and is enforced, and its key is not on the list of [`allow`](Self::allow). All requests of a
+    /// key share the counts. So a lower limit takes effect at once: except in a gcra rule, it admits nothing while the key's window
+    /// holds more permits than the limit. Denials, [peeks](crate::rules::RulePeek) and headers show the limit of their request.
     ///
     /// A gcra rule gets the lower rate, and its burst in proportion. The time until a bucket is full does not change. So an
     /// empty bucket stays empty, and is refilled at the lower rate. A reload that changes the window of such a rule, or
     /// another part that requires new words, charges the bucket in permits of the rule's own limit.
     ///
-    /// The function is called for every decision, so it must not block: read the limit from the request or from a map in
+    /// The function is called for each decision of the rule, so it must not block: read the limit from the request or from a map in
     /// memory. A denial calls it again. If its result has changed since, the denial describes the new limit.
     ///
     /// A rule with several quotas cannot have such a function. Neither can a rule whose counts are in a store

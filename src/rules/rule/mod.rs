@@ -130,7 +130,7 @@ impl<R: ?Sized> Rule<R> {
 
     /// Sets the cells per window of a counter, classic or even rule.
     ///
-    /// The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take 512 bytes for
+    /// The default for a counter rule is [`CounterRing::DEFAULT_CELLS`](crate::CounterRing::DEFAULT_CELLS). They take 640 bytes for
     /// each key and quota. The documentation of [`CounterRing`](crate::CounterRing) has a table of sizes. The default for a classic
     /// or even rule is [`CounterRing::DEFAULT_CLASSIC_CELLS`](crate::CounterRing::DEFAULT_CLASSIC_CELLS).
     pub fn cells(mut self, cells: u64) -> Self {
